@@ -29,6 +29,7 @@ from game_rl.config.loader import dump_config, load_config
 from game_rl.durable_files import write_atomic
 from game_rl.executors.executor import Demand, Executor, Job
 from game_rl.executors.make_executor import make_executor
+from game_rl.jobs.requests import StretchRequest, request_file, write_request
 from game_rl.run_dir import RunDir
 from game_rl.system.units import MIB
 from tests.faults.ray_nodes import RayNodes
@@ -105,8 +106,10 @@ def _stretch(root: Path) -> Job:
     run_dir = RunDir(root)
     root.mkdir()
     write_atomic(run_dir.config, dump_config(load_config(_CONFIG, overrides)))
-    options = ("--until", str(_TIMESTEPS), "--seed", "1", "--result", f"{root}.json")
-    return Job(root.name, ("member", "train", str(root), *options), root.with_suffix(".log"))
+    result = root.with_suffix(".json")
+    request = StretchRequest(root=root.parent, run=root, until=_TIMESTEPS, seed=1, result=result)
+    write_request(request_file(result), request)
+    return Job(root.name, request_file(result), root.with_suffix(".log"))
 
 
 def _timed(executor: Executor, job: Job) -> float:
@@ -162,7 +165,7 @@ def _waited(
     """Return the seconds that the waits take; append this process's memory to `memory_mb`."""
     began, ended = time.monotonic(), 0
     for number in range(waits):
-        executor.start(Job(f"wait {number}", (f"{wait_s}",), log, module="benchmarks.wait"))
+        executor.start(Job(f"wait {number}", Path(f"{wait_s}"), log, module="benchmarks.wait"))
     while ended < waits:
         ended += len(executor.wait(0.2))
         if memory_mb is not None:

@@ -3,7 +3,7 @@
     python -m benchmarks.generation [--members 4] [--timesteps 8192] [--at-once 2] [--turns 3]
 
 Runs in turns one generation of duel_population, from its beginning to its record, and the same
-stretches with `game-rl member train`, equally many at once.
+stretches with `python -m game_rl.jobs`, equally many at once.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from statistics import median
 from types import MappingProxyType
 
 from game_rl.config.loader import dump_config, load_config
+from game_rl.jobs.requests import StretchRequest, request_file, write_request
 from game_rl.run_dir import RunDir
 from game_rl.system.processes import share_environment
 
@@ -63,7 +64,7 @@ def train_generation(folder: Path, members: int, timesteps: int, at_once: int) -
         f"executor.parallel={at_once}",
     ]
     options = [word for value in values for word in ("--set", value)]
-    _game_rl("train", "--config", _CONFIG, *options)
+    _run("game_rl", "train", "--config", _CONFIG, *options)
     events = map(json.loads, (folder / "events.jsonl").read_text(encoding="utf-8").splitlines())
     return next(float(e["seconds"]) for e in events if e["event"] == "generation_ended")
 
@@ -83,8 +84,10 @@ def train_by_hand(folder: Path, timesteps: int, at_once: int) -> float:
     seed = result["played"]["seed"]
 
     def train(root: Path) -> None:
-        ends = ("--until", timesteps, "--seed", seed, "--result", root.with_suffix(".json"))
-        _game_rl("member", "train", root, *ends, environment=share_environment(1))
+        result = root.with_suffix(".json")
+        request = StretchRequest(root=hand, run=root, until=timesteps, seed=seed, result=result)
+        write_request(request_file(result), request)
+        _run("game_rl.jobs", request_file(result), environment=share_environment(1))
 
     began = time.monotonic()
     with ThreadPoolExecutor(at_once) as hands:
@@ -92,9 +95,9 @@ def train_by_hand(folder: Path, timesteps: int, at_once: int) -> float:
     return time.monotonic() - began
 
 
-def _game_rl(*words: object, environment: Mapping[str, str] = MappingProxyType({})) -> None:
+def _run(*words: object, environment: Mapping[str, str] = MappingProxyType({})) -> None:
     subprocess.run(
-        [sys.executable, "-m", "game_rl", *map(str, words)],
+        [sys.executable, "-m", *map(str, words)],
         env=os.environ | environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

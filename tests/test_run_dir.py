@@ -11,6 +11,7 @@ from game_rl.durable_files import new_directory, remove_directory, write_atomic
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.events import CheckpointSaved, Event
 from game_rl.jobs.member_jobs import run_stretch
+from game_rl.jobs.requests import StretchRequest
 from game_rl.run_dir import (
     CLAIM_VARIABLE,
     EXPERIMENT_VARIABLE,
@@ -215,12 +216,11 @@ def test_a_member_whose_claim_is_taken_writes_no_further_checkpoint_and_no_resul
     result = run_dir.root.with_suffix(".json")
     with pytest.raises(ExperimentError, match="without writing"):
         run_stretch(
-            run_dir.root,
-            until=192,
-            seed=1,
-            result=result,
-            stop=StopRequest(),
-            listeners=[take_at_first_checkpoint],
+            StretchRequest(
+                root=run_dir.root.parent, run=run_dir.root, until=192, seed=1, result=result
+            ),
+            StopRequest(),
+            [take_at_first_checkpoint],
         )
     assert [path.name for path in run_dir.checkpoints_newest_first()] == ["000000000064"]
     assert not result.exists()

@@ -7,9 +7,7 @@ processes import the main program again and must stay small.
 
 import argparse
 import shlex
-import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
 from importlib import metadata
 
 from game_rl.cli import (
@@ -17,7 +15,6 @@ from game_rl.cli import (
     compare_commands,
     game_commands,
     lineage_command,
-    members,
     play_commands,
     preflight_command,
     remote_command,
@@ -27,8 +24,7 @@ from game_rl.cli import (
     train_command,
     tune_command,
 )
-from game_rl.errors import GameRLError, Interrupted, UsageError, system_fault, unencodable
-from game_rl.system.output import flush_or_silence, lasting_output, write_every_character
+from game_rl.system.output import exit_code_of, write_every_character
 from game_rl.system.processes import end_with_parent
 
 EXIT_CODES = """\
@@ -53,39 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         repeated = "; write --set before each KEY=VALUE" if "=" in unknown[0] else ""
         parser.error(f"unrecognized arguments: {shlex.join(unknown)}{repeated}")
     command: Callable[[argparse.Namespace], int] = arguments.command
-    try:
-        with lasting_output(_tell_of_lost_output) if arguments.trains else nullcontext():
-            code = command(arguments)
-        print(end="", flush=True)
-        return code
-    except GameRLError as error:
-        _complain(f"error: {error}")
-        return error.exit_code
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        return Interrupted("interrupted").exit_code
-    except BrokenPipeError:  # `game-rl schema | head`
-        return 0
-    except UnicodeEncodeError as error:  # a name of a file, in an old locale
-        _complain(f"error: {unencodable(error)}")
-        return UsageError.exit_code
-    except OSError as error:  # a fault of the machine, not a bug: a full disk, no permission
-        _complain(f"error: {system_fault(error)}")
-        return GameRLError.exit_code
-    finally:
-        flush_or_silence(sys.stdout)  # else the interpreter's end would fail
-
-
-def _tell_of_lost_output(error: OSError) -> None:
-    _complain(
-        f"the output can no longer be written ({error.strerror}); the training continues, and "
-        "events.jsonl in its directory records what happens"
-    )
-
-
-def _complain(text: str) -> None:
-    with suppress(OSError):  # the exit code still says that it failed
-        print(text, file=sys.stderr)
+    return exit_code_of(lambda: command(arguments), trains=arguments.trains)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -118,5 +82,4 @@ def _parser() -> argparse.ArgumentParser:
     replay_command.add_replay(commands)
     remote_command.add_remote(commands)
     schema_command.add_schema(commands)
-    members.add_member(commands)
     return parser

@@ -13,26 +13,26 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Job:
-    """One command, by default `game-rl ARGUMENTS`.
+    """One command: `python -m MODULE REQUEST`.
 
     Attributes:
         name: name for people, unique among the jobs under way.
-        arguments: arguments of the command. A Path is inside of the experiment's folder.
+        request: file that says what is to be done, in the experiment's folder.
         output: file to which its output is appended.
         cpus: number of CPUs for torch's threads, on which the rounding of its numbers depends.
         claim: claim under which it writes to its run (see `game_rl.run_dir`), or None.
-        module: the command, as a module for `python -m`.
-        reads: folders of the experiment that it needs.
+        module: module of the command.
+        reads: folders of the experiment that it needs, apart from its request.
         writes: files and folders that it writes, apart from its output.
         experiment: the experiment's folder, as messages to the user name it; None without one.
     """
 
     name: str
-    arguments: tuple[str | Path, ...]
+    request: Path
     output: Path
     cpus: int = 1
     claim: str | None = None
-    module: str = "game_rl"
+    module: str = "game_rl.jobs"
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
     experiment: str | None = None

@@ -42,7 +42,7 @@ class JobProcess:
         self._code: int | None = None
         self._output = job.output if folder is None else folder / job.output
         self._output.parent.mkdir(parents=True, exist_ok=True)
-        arguments = [str(argument) for argument in job.arguments]
+        arguments = [str(job.request)]
         own = job_environment(job, environment)
         with self._output.open("ab") as file:
             self._process: Process

@@ -191,7 +191,7 @@ class StorageStaging:
             run=None if job.claim is None else self._below(job.reads[0]),
             writes=tuple(self._below(path) for path in (*job.writes, job.output)),
         )
-        parts = tuple(self._below(path) for path in (*job.reads, job.output))
+        parts = tuple(self._below(path) for path in (*job.reads, job.request, job.output))
         tree, sources = read_tree(self._root, parts)
         self._patiently(lambda store: send_blobs(store, sources, self._stored))
         write_saved(self._note_file(note), note)
@@ -292,10 +292,7 @@ class StorageStaging:
 
         return replace(
             job,
-            arguments=tuple(
-                Path(self._below(word)) if isinstance(word, Path) else word
-                for word in job.arguments
-            ),
+            request=Path(self._below(job.request)),
             output=Path(self._below(job.output)),
             claim=None,
             reads=tuple(moved(job.reads)),

@@ -27,6 +27,7 @@ from game_rl.errors import ExperimentError, Interrupted, UsageError
 from game_rl.event_log import ExperimentEventLog
 from game_rl.events import ExperimentBegun, ExperimentEvent, ExperimentWarned, GenerationEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.jobs.requests import REQUEST_SUFFIX
 from game_rl.saved import Saved, read_saved
 from game_rl.storage.background import started
 from game_rl.storage.upload_settings import PushSettings, RemoteKeeping
@@ -297,7 +298,8 @@ def take_snapshot(folder: ExperimentDir, what: Collection[str]) -> None:
     remove_snapshot(folder)
     for path in sorted(folder.root.rglob("*")):
         parts = path.relative_to(folder.root).parts
-        if any(part.startswith(".") or part in left_out for part in parts) or not path.is_file():
+        is_left_out = any(part.startswith(".") or part in left_out for part in parts)
+        if is_left_out or path.name.endswith(REQUEST_SUFFIX) or not path.is_file():
             continue
         target = snapshot.joinpath(*parts)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,6 @@
 The pauses between starts grow, since a machine that was lost may take minutes to be replaced.
 """
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,15 @@ from game_rl.errors import ExperimentError, Interrupted
 from game_rl.executors.executor import CompletedJob, Executor, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord
+from game_rl.jobs.requests import (
+    CompareActionsRequest,
+    CopyRequest,
+    JobRequest,
+    PlayRequest,
+    StretchRequest,
+    request_file,
+    write_request,
+)
 from game_rl.run_dir import RunDir, take_claim
 from game_rl.system.machine import disk_free_bytes
 from game_rl.system.stop_request import StopRequest
@@ -33,6 +41,7 @@ class Task:
     """A job that is done once its result file exists.
 
     Attributes:
+        request: what the job is asked; written to its file each time before it starts.
         result: the file that the job leaves.
         run_dir: run directory that the job writes to and that another process may still hold, or
             None. It may also be the folder of an experiment that the job carries out.
@@ -41,6 +50,7 @@ class Task:
     """
 
     job: Job
+    request: JobRequest
     result: Path
     run_dir: RunDir | None = None
     needs: Path | None = None
@@ -161,7 +171,7 @@ class TaskRunner:
             has_waited = self._clock() >= self._deaths[task.job.name].starts_at_s
             if task.is_ready and has_waited and self._is_free(task):
                 running[task.job.name] = task
-                self._executor.start(_with_claim(task))
+                self._executor.start(_asked(task))
             else:
                 pending.append(task)
         missing = [task.needs for task in pending if not task.is_ready]
@@ -232,8 +242,9 @@ def _way_on(job: Job) -> str:
     return "" if job.experiment is None else RunDir(Path(job.experiment)).way_on
 
 
-def _with_claim(task: Task) -> Job:
-    """Take the claim to the task's run, after which no earlier process may write to it."""
+def _asked(task: Task) -> Job:
+    """Write the request, and take the claim to the run: no earlier process may write to it now."""
+    write_request(task.job.request, task.request)
     if task.run_dir is None:
         return task.job
     return replace(task.job, claim=take_claim(task.run_dir))
@@ -273,17 +284,19 @@ class MemberTasks:
         Args:
             seed: seed of the episodes.
         """
-        place, run_dir = self.folder.generation(generation), self.folder.member(folder)
+        place, run = self.folder.generation(generation), self.folder.member(folder)
         result = place.result(number)
-        arguments = {"--until": until, "--seed": seed, "--result": result}
+        request = StretchRequest(
+            root=self.folder.root, run=run.root, until=until, seed=seed, result=result
+        )
         job = self._job(
             f"member {folder} in generation {generation}",
-            ("member", "train", run_dir.root, *_flat(arguments)),
+            request_file(result),
             place.output(number),
-            reads=run_dir.root,
-            writes=(run_dir.root, result),
+            reads=(run.root,),
+            writes=(run.root, result),
         )
-        return Task(job, result, run_dir)
+        return Task(job, request, result, run)
 
     def copy(
         self, folder: str, origin: CopyOrigin, values: Mapping[str, object], output: Path
@@ -293,25 +306,25 @@ class MemberTasks:
         Args:
             values: values of the fork's config, by dotted key.
         """
-        run_dir, parent = self.folder.member(folder), self.folder.member(origin.folder).root
-        arguments: dict[str, object] = {
-            "--at": origin.timesteps,
-            "--to": run_dir.root,
-            "--values": json.dumps(values),
-            "--known-as": str(parent.absolute()),
-        }
-        if origin.fork:
-            arguments["--fork"] = json.dumps(origin.fork)
-        if origin.run_id is not None:
-            arguments["--id"] = origin.run_id
+        run, parent = self.folder.member(folder), self.folder.member(origin.folder).root
+        request = CopyRequest(
+            root=self.folder.root,
+            run=parent,
+            at=origin.timesteps,
+            to=run.root,
+            values=values,
+            fork=origin.fork or {},
+            run_id=origin.run_id,
+            known_as=str(parent.absolute()),
+        )
         job = self._job(
             f"copy {folder} of {origin.folder}",
-            ("member", "copy", parent, *_flat(arguments)),
+            request_file(output.with_suffix(".copy")),
             output,
-            reads=parent,
-            writes=(run_dir.root,),
+            reads=(parent,),
+            writes=(run.root,),
         )
-        return Task(job, run_dir.config)
+        return Task(job, request, run.config)
 
     def play(
         self, number: int, folder: str, checkpoint: str, *, what: str, episodes: int, seed: int
@@ -321,70 +334,60 @@ class MemberTasks:
         Args:
             what: what the episodes are for, which the result's file name begins with.
         """
-        place, run_dir = self.folder.validation, self.folder.member(folder)
-        result = place / f"{what}-{number:02d}.json"
-        arguments = {
-            "--checkpoint": int(checkpoint),
-            "--episodes": episodes,
-            "--seed": seed,
-            "--result": result,
-        }
+        run = self.folder.member(folder)
+        result = self.folder.validation / f"{what}-{number:02d}.json"
+        request = PlayRequest(
+            root=self.folder.root,
+            run=run.root,
+            checkpoint=int(checkpoint),
+            episodes=episodes,
+            seed=seed,
+            result=result,
+        )
         job = self._job(
             f"{what} of member {folder}",
-            ("member", "play", run_dir.root, *_flat(arguments)),
-            place / f"{what}-{number:02d}.log",
-            reads=run_dir.root,
+            request_file(result),
+            result.with_suffix(".log"),
+            reads=(run.root,),
             writes=(result,),
         )
-        return Task(job, result)
+        return Task(job, request, result)
 
     def actions(self, record: GenerationRecord, *, observations: int, seed: int) -> Task | None:
         """Return the task that compares the actions of a generation's runs on rows of their Lake.
 
         None if fewer than two runs have finite weights.
         """
-        place, members = self.folder.generation(record.generation), self.folder.members
+        result = self.folder.generation(record.generation).actions
         asked = {m.folder: int(m.checkpoint) for m in record.members if m.checkpoint is not None}
         if len(asked) < 2:
             return None
-        arguments = {
-            "--checkpoints": json.dumps(asked),
-            "--lake": self.folder.lake,
-            "--observations": observations,
-            "--seed": seed,
-            "--result": place.actions,
-        }
-        job = Job(
-            f"actions in generation {record.generation}",
-            ("member", "actions", members, *_flat(arguments)),
-            place.actions.with_suffix(".log"),
-            self.cpus,
-            reads=(*(members / name for name in asked), self.folder.lake),
-            writes=(place.actions,),
-            experiment=str(self.folder.root),
+        request = CompareActionsRequest(
+            root=self.folder.root,
+            members=self.folder.members,
+            checkpoints=asked,
+            lake=self.folder.lake,
+            observations=observations,
+            seed=seed,
+            result=result,
         )
-        return Task(job, place.actions)
+        job = self._job(
+            f"actions in generation {record.generation}",
+            request_file(result),
+            result.with_suffix(".log"),
+            reads=(*(self.folder.members / name for name in asked), self.folder.lake),
+            writes=(result,),
+        )
+        return Task(job, request, result)
 
     def _job(
         self,
         name: str,
-        arguments: tuple[str | Path, ...],
+        request: Path,
         output: Path,
         *,
-        reads: Path,
+        reads: tuple[Path, ...],
         writes: tuple[Path, ...],
     ) -> Job:
-        return Job(
-            name,
-            arguments,
-            output,
-            self.cpus,
-            reads=(reads,),
-            writes=writes,
-            experiment=str(self.folder.root),
-        )
-
-
-def _flat(arguments: Mapping[str, object]) -> tuple[str | Path, ...]:
-    words = (word for pair in arguments.items() for word in pair)
-    return tuple(word if isinstance(word, Path) else str(word) for word in words)
+        place = str(self.folder.root)
+        return Job(name, request, output, self.cpus, reads=reads, writes=writes, experiment=place)

@@ -2,16 +2,15 @@
 
 import platform
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from game_rl.callbacks.evaluation import EvaluationInterrupted
+from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import read_manifest
 from game_rl.checkpoints.checkpoint_store import best_of, find_checkpoint
@@ -21,6 +20,13 @@ from game_rl.config.strict_model import Key
 from game_rl.durable_files import write_saved
 from game_rl.errors import ExperimentError, NonFiniteError
 from game_rl.events import Event, Listener, Progress, RolloutEnded
+from game_rl.jobs.requests import (
+    CompareActionsRequest,
+    CopyRequest,
+    FinishRequest,
+    PlayRequest,
+    StretchRequest,
+)
 from game_rl.jobs.results import (
     ActionDifferences,
     FinishedRun,
@@ -48,7 +54,7 @@ class _Speed:
     """A Listener that keeps the latest speed of the training and passes events on."""
 
     timesteps_per_s: float = 0.0
-    others: list[Listener] = field(default_factory=list)
+    others: Sequence[Listener] = ()
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Progress | RolloutEnded):
@@ -58,15 +64,9 @@ class _Speed:
 
 
 def run_stretch(
-    root: Path,
-    *,
-    until: int,
-    seed: int,
-    result: Path,
-    stop: StopRequest,
-    listeners: list[Listener],
+    request: StretchRequest, stop: StopRequest, listeners: Sequence[Listener] = ()
 ) -> StretchResult:
-    """Train the run at `root` up to timestep `until`, and evaluate it there with `seed`.
+    """Train a run up to a timestep, and evaluate it there.
 
     The result is the same however often the function is interrupted and called again. If there is
     a result already, nothing is done. Non-finite weights after an update are a result, too.
@@ -75,17 +75,18 @@ def run_stretch(
         Interrupted: a signal stopped the training; everything learned is saved.
         GameRLError: see `train.resume`.
     """
-    if (found := read_stretch_result(result)) is not None:
+    if (found := read_stretch_result(request.result)) is not None:
         return found
-    check_claim(RunDir(root))
+    run_dir, until = RunDir(request.run), request.until
+    check_claim(run_dir)
     started, speed = time.monotonic(), _Speed(others=listeners)
     command = TrainCommand(
         until=until, force=True, evaluates_at_end=False, stop=stop, listeners=[speed]
     )
     ram_peak = 0
     try:
-        ram_peak = _trained(root, command, seed)
-        end = _end_of(RunDir(root), until, seed)
+        ram_peak = _trained(request.run, command, request.seed)
+        end = _end_of(run_dir, until, request.seed)
     except NonFiniteError as error:
         end = StretchResult(timesteps=until, failure="non_finite", text=str(error))
     measured = {
@@ -94,7 +95,10 @@ def run_stretch(
         "seconds": round(time.monotonic() - started, 3),
         "ram_peak_bytes": ram_peak,
     }
-    return _left(end.model_copy(update=measured), RunDir(root), result)
+    made = end.model_copy(update=measured)
+    check_claim(run_dir)
+    write_saved(request.result, made)
+    return made
 
 
 def _trained(root: Path, command: TrainCommand, seed: int) -> int:
@@ -119,12 +123,6 @@ def _resume(root: Path, command: TrainCommand, seed: int) -> None:
 def _is_before_first_timestep(run_dir: RunDir) -> bool:
     checkpoint, _ = find_checkpoint(run_dir)
     return is_offline(load_config(run_dir.config, is_saved=True), checkpoint)
-
-
-def _left(made: StretchResult, run_dir: RunDir, result: Path) -> StretchResult:
-    check_claim(run_dir)
-    write_saved(result, made)
-    return made
 
 
 def _end_of(run_dir: RunDir, until: int, seed: int) -> StretchResult:
@@ -159,41 +157,25 @@ def _successes(lists: list[list[bool]]) -> tuple[bool, ...]:
     return tuple(map(bool, lists[-1])) if lists else ()
 
 
-def play_checkpoint(
-    root: Path, checkpoint: str, *, episodes: int, seed: int, result: Path
-) -> Played:
+def play_checkpoint(request: PlayRequest) -> Played:
     """Play episodes with a kept checkpoint, and write their results."""
-    run = open_trained_run(root, checkpoint)
-    evaluation = evaluate_run(run, episodes=episodes, seed=seed)
-    played = Played(
+    run = open_trained_run(request.run, str(request.checkpoint))
+    played = _played(evaluate_run(run, episodes=request.episodes, seed=request.seed), request.seed)
+    write_saved(request.result, played)
+    return played
+
+
+def _played(evaluation: Evaluation, seed: int) -> Played:
+    return Played(
         seed=seed,
         deterministic=evaluation.deterministic,
         rewards=evaluation.rewards,
         successes=evaluation.successes,
     )
-    result.parent.mkdir(parents=True, exist_ok=True)
-    write_saved(result, played)
-    return played
 
 
-@dataclass(frozen=True, kw_only=True)
-class FinalTest:
-    """The episodes that test a finished run.
-
-    Attributes:
-        selection: the policy that plays: the best one or the last one.
-        seed: seed of the episodes.
-    """
-
-    selection: Literal["best", "last"]
-    episodes: int
-    seed: int
-
-
-def finish_run(
-    root: Path, test: FinalTest, *, result: Path, stop: StopRequest, listeners: list[Listener]
-) -> FinishedRun:
-    """Train the run at `root` to its end, test it, and write the result.
+def finish_run(request: FinishRequest, stop: StopRequest) -> FinishedRun:
+    """Train a run to its end, test it, and write the result.
 
     The result is the same however often the function is interrupted and called again. If there is
     a result already, nothing is done. Non-finite weights after an update are a result, too.
@@ -202,117 +184,84 @@ def finish_run(
         Interrupted: a signal stopped it; everything learned is saved.
         GameRLError: see `train.resume`.
     """
-    found = read_finished(result)
+    found = read_finished(request.result)
     if found is not None:
         return found
-    check_claim(RunDir(root))
+    check_claim(RunDir(request.run))
     started = time.monotonic()
     try:
-        _train(root, stop, listeners)
-        end = _tested(root, test, stop)
+        _train(request.run, stop)
+        end = _tested(request, stop)
     except NonFiniteError as error:
         end = FinishedRun(failure="non_finite", text=str(error))
-    return write_finished(result, end, root=root, seconds=time.monotonic() - started)
+    seconds = time.monotonic() - started
+    return write_finished(request.result, end, root=request.run, seconds=seconds)
 
 
-def _train(root: Path, stop: StopRequest, listeners: list[Listener]) -> None:
+def _train(root: Path, stop: StopRequest) -> None:
     """Train to the end, without the final evaluation unless it chooses student or teacher."""
     config = load_config(RunDir(root).config, is_saved=True)
     has_teacher = config.validation_episodes > 0
-    command = TrainCommand(force=True, evaluates_at_end=has_teacher, stop=stop, listeners=listeners)
-    resume(root, command)
+    resume(root, TrainCommand(force=True, evaluates_at_end=has_teacher, stop=stop))
 
 
-def _tested(root: Path, test: FinalTest, stop: StopRequest) -> FinishedRun:
-    run = open_trained_run(root, "best" if test.selection == "best" else "latest")
+def _tested(request: FinishRequest, stop: StopRequest) -> FinishedRun:
+    run = open_trained_run(request.run, "best" if request.selection == "best" else "latest")
     try:
-        evaluation = evaluate_run(run, episodes=test.episodes, seed=test.seed, stop=stop)
+        evaluation = evaluate_run(run, episodes=request.episodes, seed=request.seed, stop=stop)
     except EvaluationInterrupted:
         raise stop.interrupted(f"{stop.reason}; the run is complete") from None
-    newest = RunDir(root).checkpoints_newest_first()[0]
+    newest = RunDir(request.run).checkpoints_newest_first()[0]
     return FinishedRun(
         timesteps=int(newest.name),
         policy_timesteps=run.state.num_timesteps,
         weights_sha256=read_manifest(run.checkpoint.path).files["policy.safetensors"].sha256,
-        played=Played(
-            seed=test.seed,
-            deterministic=evaluation.deterministic,
-            rewards=evaluation.rewards,
-            successes=evaluation.successes,
-        ),
+        played=_played(evaluation, request.seed),
     )
 
 
-def copy_run(
-    parent: Path,
-    *,
-    at: int,
-    to: Path,
-    values: Mapping[str, object],
-    fork: Mapping[str, object] | None = None,
-    run_id: str | None = None,
-    known_as: Path | None = None,
-) -> None:
-    """Fork the checkpoint of timestep `at` into `to`, with these values at dotted keys.
+def copy_run(request: CopyRequest) -> None:
+    """Fork a checkpoint into a new run directory, with other values.
 
     The folder appears in one rename. If it exists already, nothing is done.
-
-    Args:
-        fork: values of the config's section `fork`, apart from `run`; None: the defaults.
-        run_id: see `RunDir.identity`.
-        known_as: path under which the fork names its parent; None: `parent`.
 
     Raises:
         CheckpointError: there is no such checkpoint.
         UsageError: it cannot be forked in this way.
     """
-    if (to / "config.yaml").exists():
+    if (request.to / "config.yaml").exists():
         return
-    source = find_source(parent, at)
-    changed: dict[Key, object] = {tuple(key.split(".")): value for key, value in values.items()}
-    plan = plan_fork(forked_config(source, to, changed, fork=fork), known_as=known_as)
-    make_fork(plan, run_id=run_id)
+    source = find_source(request.run, request.at)
+    changed: dict[Key, object] = {tuple(key.split(".")): v for key, v in request.values.items()}
+    known_as = None if request.known_as is None else Path(request.known_as)
+    config = forked_config(source, request.to, changed, fork=request.fork)
+    make_fork(plan_fork(config, known_as=known_as), run_id=request.run_id)
 
 
 _AT_ONCE = 64  # observations; with the network's activations they take some tens of megabytes
 
 
-def compare_actions(
-    members: Path,
-    checkpoints: Mapping[str, int],
-    *,
-    lake: Path,
-    observations: int,
-    seed: int,
-    result: Path,
-) -> ActionDifferences:
+def compare_actions(request: CompareActionsRequest) -> ActionDifferences:
     """Draw observations from a Lake, and write how often the runs act differently on them.
 
     The same Lake, checkpoints and seed give the same bytes, whatever else this machine does.
-
-    Args:
-        members: folder of the run directories.
-        checkpoints: timestep of each run's checkpoint, by the name of its run directory.
-        observations: number of observations to draw.
-        result: file to write.
 
     Raises:
         LakeError: the Lake is missing or damaged.
         CheckpointError: a checkpoint is missing or damaged.
     """
-    stacks = _drawn(lake, observations, seed)
+    stacks, asked = _drawn(request.lake, request.observations, request.seed), request.checkpoints
     shares: list[list[float]] = []
     if len(stacks):  # one network at a time: there may be many, of 60 MB each
-        actions = [_best_actions(members / name, at, stacks) for name, at in checkpoints.items()]
+        actions = [_best_actions(request.members / n, at, stacks) for n, at in asked.items()]
         shares = [[float(np.mean(one != other)) for other in actions] for one in actions]
     found = ActionDifferences(
-        seed=seed,
+        seed=request.seed,
         observations=len(stacks),
-        runs=tuple(checkpoints),
+        runs=tuple(asked),
         shares=tuple(map(tuple, shares)),
     )
-    result.parent.mkdir(parents=True, exist_ok=True)
-    write_saved(result, found)
+    write_saved(request.result, found)
     return found
 
 

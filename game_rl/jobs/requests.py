@@ -5,7 +5,7 @@ wherever the experiment is. Programs see whole paths.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -137,6 +137,13 @@ def read_request(path: Path) -> JobRequest:
         root = root.parent if goes_up else root / part
     whole = {name: root / value for name, value in _paths(found.root).items()}
     return found.root.model_copy(update=whole | {"root": root})
+
+
+def named_request(words: Sequence[str]) -> JobRequest:
+    """Read the request that a command line names; raise UsageError if it names none."""
+    if len(words) != 1:
+        raise UsageError(f"name one request, a file NAME{REQUEST_SUFFIX} of an experiment")
+    return read_request(Path(words[0]))
 
 
 def _paths(request: JobRequest) -> dict[str, Path]:

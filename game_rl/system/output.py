@@ -6,9 +6,11 @@ import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TextIO, cast
+
+from game_rl.errors import GameRLError, Interrupted, UsageError, system_fault, unencodable
 
 ASCII_FORMS = {
     "→": "->",
@@ -82,6 +84,49 @@ def keep_output_harmless() -> None:
     """Do both for the rest of this process, as for a worker, whose envs may print."""
     write_every_character()
     sys.stdout, sys.stderr = (_lasting(s, lambda _: None) for s in (sys.stdout, sys.stderr))
+
+
+def exit_code_of(command: Callable[[], int], *, trains: bool = False) -> int:
+    """Run a program's command, print why it failed, and return the exit code.
+
+    Args:
+        trains: whether the command goes on if its output can no longer be written.
+    """
+    try:
+        with lasting_output(_tell_of_lost_output) if trains else nullcontext():
+            code = command()
+        if sys.stdout:
+            sys.stdout.flush()
+        return code
+    except GameRLError as error:
+        _complain(f"error: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return Interrupted("interrupted").exit_code
+    except BrokenPipeError:  # `game-rl schema | head`
+        return 0
+    except UnicodeEncodeError as error:  # a name of a file, in an old locale
+        _complain(f"error: {unencodable(error)}")
+        return UsageError.exit_code
+    except OSError as error:  # a fault of the machine, not a bug: a full disk, no permission
+        _complain(f"error: {system_fault(error)}")
+        return GameRLError.exit_code
+    finally:
+        flush_or_silence(sys.stdout)  # else the interpreter's end would fail
+
+
+def _tell_of_lost_output(error: OSError) -> None:
+    _complain(
+        f"the output can no longer be written ({error.strerror}); the training continues, and "
+        "events.jsonl in its directory records what happens"
+    )
+
+
+def _complain(text: str) -> None:
+    with suppress(OSError):  # the exit code still says that it failed
+        if sys.stderr:
+            sys.stderr.write(f"{text}\n")
 
 
 def flush_or_silence(stream: TextIO | None) -> None:

@@ -272,7 +272,6 @@ def test_mistakes_are_told_without_loading_torch(tmp_path: Path, config: Path) -
     run = kept_run(tmp_path / "kept", timesteps=64)
     lost = kept_run(tmp_path / "lost", timesteps=64, game=str(game))
     train = ["train", "--config", str(config)]
-    result = ["--seed", "1", "--result", str(tmp_path / "result.json")]
     mistakes = {
         "no such file": ["train", "--config", str(tmp_path / "none.yaml")],
         "no.gb": [*train, "--set", f"game={game}"],
@@ -293,11 +292,8 @@ def test_mistakes_are_told_without_loading_torch(tmp_path: Path, config: Path) -
         "names a checkpoint": ["train", "--resume", f"{run}@64"],
         "is not a run directory": ["checkpoints", "no/such/run"],
         "no/such/push is not a run": ["remote", "push", "no/such/push"],
-        "no/such/member is not a run": ["member", "train", "no/such/member", "--until", "9"],
-        "9; it has: 64": ["member", "copy", run, "--at", "9", "--to", str(tmp_path / "copy")],
         "none is not a Lake": ["replay", "export", "none", "--output", "replay.pkl"],
     }
-    mistakes["no/such/member is not a run"] += result
     games = {
         "evaluate": ["evaluate", lost],
         "resume": ["train", "--resume", lost],

@@ -1,4 +1,4 @@
-"""What jobs of tests run: `python -m tests.executors.job_program WHAT`.
+"""What jobs of tests run: `python -m tests.executors.job_program REQUEST`, a file of words.
 
 environment   print what the process was given
 sleep S       end after S seconds
@@ -29,9 +29,20 @@ SHOWN = (
 )
 
 
+MODULE = "tests.executors.job_program"
+
+
+def asking(folder: Path, *words: str) -> Path:
+    """Write the request of a job."""
+    path = folder / f"{'-'.join(words)}.request"
+    path.write_text(" ".join(words), encoding="utf-8")
+    return path
+
+
 def main() -> int:
     end_with_parent()
-    what = sys.argv[1]
+    words = Path(sys.argv[1]).read_text(encoding="utf-8").split()
+    what = words[0]
     if what == "environment":
         shown = {name: os.environ.get(name) for name in SHOWN}
         shown["cluster's"] = str([name for name in os.environ if name.startswith("RAY_")])
@@ -43,7 +54,7 @@ def main() -> int:
         print(json.dumps(_process()))
         return 0
     if what == "end":
-        return int(sys.argv[2])
+        return int(words[1])
     if what == "raise":
         raise RuntimeError("on purpose")
     if what == "save":
@@ -54,7 +65,7 @@ def main() -> int:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         print(child.pid, flush=True)
     print("ready", flush=True)
-    time.sleep(float(sys.argv[2]) if what == "sleep" else 600)
+    time.sleep(float(words[1]) if what == "sleep" else 600)
     return 0
 
 

@@ -21,6 +21,7 @@ from game_rl.executors.executor import Job
 from game_rl.executors.node_checks import GameNeeds, NodeNeeds, marked, marked_storage
 from game_rl.executors.staging import RemoteJob, StorageStaging
 from game_rl.storage.object_store import ObjectStore
+from tests.executors.job_program import MODULE, asking
 from tests.storage.conftest import disk_address as disk_address  # a fixture
 
 _TIMEOUT_S = 60.0
@@ -36,7 +37,7 @@ def needs(tmp_path: Path) -> Iterator[NodeNeeds]:
 
 def order(needs: NodeNeeds, *arguments: str, patience_s: float = 30.0) -> RemoteJob:
     output = needs.mark.with_name("log")
-    job = Job("x", arguments, output, 3, "7-abc", "tests.executors.job_program")
+    job = Job("x", asking(output.parent, *arguments), output, 3, "7-abc", MODULE)
     return RemoteJob(
         job, needs, niceness=OWN_NICENESS, has_gpu=False, patience_s=patience_s, folder=needs.folder
     )
@@ -158,7 +159,7 @@ def staged(
     with marked_storage(store, GameNeeds(), 1) as needs:
 
         def make(*arguments: str, patience_s: float = 30.0) -> tuple[RemoteJob, StorageStaging]:
-            job = Job("x", arguments, root / "log", 1, None, "tests.executors.job_program")
+            job = Job("x", asking(root, *arguments), root / "log", 1, None, MODULE)
             job = replace(job, reads=(root / "a",), writes=(root / "b",))
             order = RemoteJob(
                 job, needs, niceness=OWN_NICENESS, has_gpu=False, patience_s=patience_s

@@ -14,7 +14,9 @@ import pytest
 
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.executors.local import LocalExecutor
-from game_rl.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE
+from game_rl.jobs.requests import StretchRequest, request_file, write_request
+from game_rl.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE, RunDir
+from tests.executors.job_program import MODULE, asking
 
 _TIMEOUT_S = 120.0
 
@@ -36,18 +38,20 @@ def ends_of(executor: LocalExecutor, count: int) -> list[CompletedJob]:
 def test_a_job_ends_with_its_exit_code_and_the_end_of_what_it_printed(
     executor: LocalExecutor, tmp_path: Path
 ) -> None:
-    executor.start(Job("good", ("--version",), tmp_path / "good.log"))
-    executor.start(Job("bad", ("checkpoints", str(tmp_path / "nothing")), tmp_path / "bad.log"))
+    good = asking(tmp_path, "sleep", "0")
+    executor.start(Job("good", good, tmp_path / "good.log", module=MODULE))
+    executor.start(Job("bad", tmp_path / "nothing", tmp_path / "bad.log"))
     ended = {end.job.name: end for end in ends_of(executor, 2)}
     assert (ended["good"].code, ended["good"].text) == (0, "")
     assert ended["bad"].code == 2
-    assert "is not a run directory" in ended["bad"].text
+    assert ended["bad"].text.startswith("error: there is no ")
     assert not ended["bad"].was_stopped
 
 
 def test_the_output_of_an_earlier_attempt_stays(executor: LocalExecutor, tmp_path: Path) -> None:
     for _ in range(2):
-        executor.start(Job("again", ("--version",), tmp_path / "log"))
+        again = asking(tmp_path, "sleep", "0")
+        executor.start(Job("again", again, tmp_path / "log", module=MODULE))
         ends_of(executor, 1)
     assert len((tmp_path / "log").read_text(encoding="utf-8").splitlines()) == 2
 
@@ -58,8 +62,8 @@ def test_claim_and_experiment_of_a_job_are_not_those_of_the_jobs_that_it_starts(
     monkeypatch.setenv(CLAIM_VARIABLE, "3-to-the-experiment")
     monkeypatch.setenv(EXPERIMENT_VARIABLE, "outer")
     for name, claim, experiment in (("copy", None, None), ("member", "7-to-a-run", "inner")):
-        module = "tests.executors.job_program"
-        job = Job(name, ("environment",), tmp_path / name, 1, claim, module, experiment=experiment)
+        asked = asking(tmp_path, "environment")
+        job = Job(name, asked, tmp_path / name, 1, claim, MODULE, experiment=experiment)
         executor.start(job)
         ends_of(executor, 1)
         found = json.loads((tmp_path / name).read_text(encoding="utf-8"))
@@ -67,7 +71,7 @@ def test_claim_and_experiment_of_a_job_are_not_those_of_the_jobs_that_it_starts(
 
 
 def test_a_job_that_is_killed_was_stopped_and_so_was_one_that_saved(tmp_path: Path) -> None:
-    job = Job("x", (), tmp_path / "log")
+    job = Job("x", tmp_path / "x", tmp_path / "log")
     assert CompletedJob(job, -signal.SIGKILL, "here").was_stopped
     assert CompletedJob(job, 143, "here").was_stopped
     assert not CompletedJob(job, 1, "here").was_stopped
@@ -78,7 +82,7 @@ def test_closing_ends_what_still_runs(tmp_path: Path) -> None:
     run, before = _endless(tmp_path), set(psutil.Process().children(recursive=True))
     executor = LocalExecutor(1)
     executor.start(run)
-    _wait_for(run.output)
+    _wait_for(run)
     family = set(psutil.Process().children(recursive=True)) - before
     assert len(family) > 2
     executor.close()
@@ -95,7 +99,7 @@ from pathlib import Path
 from game_rl.executors.executor import Job
 from game_rl.executors.local import LocalExecutor
 executor = LocalExecutor(1)
-executor.start(Job("x", {run.arguments!r}, Path({str(run.output)!r})))
+executor.start(Job("x", Path({str(run.request)!r}), Path({str(run.output)!r})))
 print("started", flush=True)
 executor.wait(600)
 """
@@ -104,7 +108,7 @@ executor.wait(600)
     )
     assert controller.stdout is not None
     assert controller.stdout.readline() == "started\n"
-    _wait_for(run.output)
+    _wait_for(run)
     family = psutil.Process(controller.pid).children(recursive=True)
     assert family
     os.kill(controller.pid, signal.SIGKILL)
@@ -116,22 +120,27 @@ executor.wait(600)
 
 def _endless(tmp_path: Path) -> Job:
     """A training that has hours to go."""
-    (tmp_path / "config.yaml").write_text(
-        f"game: duel\ntotal_timesteps: 100_000_000\nrun_dir: {tmp_path / 'run'}\n"
+    run_dir = RunDir(tmp_path / "run")
+    run_dir.root.mkdir()
+    run_dir.config.write_text(
+        f"game: duel\ntotal_timesteps: 100_000_000\nrun_dir: {run_dir.root}\n"
         "env: {n_envs: 2, n_workers: 1}\nalgorithm: {n_steps: 16, batch_size: 16}\n",
         encoding="utf-8",
     )
-    arguments = ("train", "--config", str(tmp_path / "config.yaml"))
-    return Job("endless", arguments, tmp_path / "endless.log")
+    result = tmp_path / "endless.json"
+    asked = StretchRequest(
+        root=tmp_path, run=run_dir.root, until=100_000_000, seed=1, result=result
+    )
+    write_request(request_file(result), asked)
+    return Job("endless", request_file(result), tmp_path / "endless.log")
 
 
-def _wait_for(output: Path) -> None:
+def _wait_for(run: Job) -> None:
     """Until the training has begun."""
     deadline = time.monotonic() + _TIMEOUT_S
+    events = RunDir(run.request.with_name("run")).events
     while time.monotonic() < deadline:
-        if (
-            output.exists() and "timesteps/s" in output.read_text(encoding="utf-8")
-        ) or "/s" in output.read_text(encoding="utf-8"):
+        if events.exists() and "rollout_ended" in events.read_text(encoding="utf-8"):
             return
         time.sleep(0.05)
-    raise AssertionError(output.read_text(encoding="utf-8"))
+    raise AssertionError(run.output.read_text(encoding="utf-8"))

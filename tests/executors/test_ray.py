@@ -19,6 +19,7 @@ from game_rl.executors.executor import CompletedJob, Demand, Executor, Job
 from game_rl.executors.make_executor import make_executor
 from game_rl.executors.ray import Head
 from game_rl.storage.object_store import ObjectStore
+from tests.executors.job_program import MODULE, asking
 from tests.faults import private_folder
 from tests.faults.population_faults import Controller, hashes_of, records_of, write_population
 from tests.faults.ray_nodes import RayNodes
@@ -96,7 +97,7 @@ def executor(nodes: RayNodes, tmp_path: Path) -> Iterator[Executor]:
 def job(tmp_path: Path) -> Callable[..., Job]:
     def make(name: str, *arguments: str) -> Job:
         output = tmp_path / f"{name}.log"
-        return Job(name, arguments, output, 1, "1-x", "tests.executors.job_program")
+        return Job(name, asking(tmp_path, *arguments), output, 1, "1-x", MODULE)
 
     return make
 
@@ -121,7 +122,7 @@ def wait_until_ready(*jobs: Job) -> None:
 def programs() -> list[psutil.Process]:
     """Of jobs that run now."""
     found = psutil.Process().children(recursive=True)
-    return [one for one in found if "tests.executors.job_program" in one.cmdline()]
+    return [one for one in found if MODULE in one.cmdline()]
 
 
 @pytest.mark.slow

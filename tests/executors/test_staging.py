@@ -9,6 +9,7 @@ import pytest
 
 from game_rl.executors.executor import Job
 from game_rl.executors.staging import GivenUpError, NodeStaging, StagedJob, StorageStaging
+from game_rl.jobs.requests import request_file
 from game_rl.run_dir import RunDir, take_claim
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.conftest import disk_address as disk_address  # fixtures
@@ -63,7 +64,10 @@ def storage(root: Path, store: ObjectStore) -> StorageStaging:
 
 def job_of(root: Path) -> Job:
     run_dir, result = RunDir(root / "members" / "03"), root / RESULT
-    job = Job("member 03", ("train", run_dir.root, "--result", result), root / "03.log")
+    request = request_file(result)
+    request.parent.mkdir(parents=True, exist_ok=True)
+    request.write_text("train", encoding="utf-8")
+    job = Job("member 03", request, root / "03.log")
     return replace(
         job, claim=take_claim(run_dir), reads=(run_dir.root,), writes=(run_dir.root, result)
     )
@@ -100,7 +104,8 @@ def test_a_job_gets_what_it_reads_and_what_it_leaves_comes_home(
         assert fetched == {n: c for n, c in before.items() if n != "03/claim"}
         node.train().finish()
         made = content_of(node.run_dir.root)
-    assert node.staged.job.arguments == ("train", Path("members/03"), "--result", Path(RESULT))
+    assert node.staged.job.request == request_file(Path(RESULT))
+    assert (node.folder / node.staged.job.request).read_text(encoding="utf-8") == "train"
     assert node.staged.job.claim is None
     storage.end(node.staged.job)
     found = content_of(root / "members" / "03")

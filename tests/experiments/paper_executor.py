@@ -1,6 +1,6 @@
 """An executor whose members train on paper: a checkpoint is a hash of all that led to it.
 
-It does what the commands `game-rl member train`, `copy` and `play` promise, in a millisecond each,
+It does what the requests of jobs ask for, in a millisecond each,
 so that a controller can be broken off at every single step.
 """
 
@@ -16,6 +16,14 @@ import yaml
 
 from game_rl.durable_files import new_directory, write_atomic
 from game_rl.executors.executor import CompletedJob, Job
+from game_rl.jobs.requests import (
+    CompareActionsRequest,
+    CopyRequest,
+    JobRequest,
+    PlayRequest,
+    StretchRequest,
+    read_request,
+)
 from game_rl.jobs.results import ActionDifferences, Played, StretchResult
 from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir
@@ -39,6 +47,7 @@ class PaperExecutor:
     ) -> None:
         self.slots = slots
         self.started: list[Job] = []
+        self.requests: list[JobRequest] = []
         self._running: list[Job] = []
         self._non_finite = set(non_finite)
         self._exit_codes = exit_codes or {}
@@ -46,6 +55,7 @@ class PaperExecutor:
     def start(self, job: Job) -> None:
         assert len(self._running) < self.slots
         self.started.append(job)
+        self.requests.append(read_request(job.request))
         self._running.append(job)
 
     def wait(self, timeout_s: float) -> list[CompletedJob]:  # noqa: ARG002
@@ -55,9 +65,22 @@ class PaperExecutor:
         for part, codes in self._exit_codes.items():
             if part in job.name and codes:
                 return [CompletedJob(job, codes.pop(0), "paper", "what it printed")]
-        options = dict(zip(job.arguments[3::2], job.arguments[4::2], strict=True))
-        getattr(self, f"_{job.arguments[1]}")(Path(job.arguments[2]), options)
+        match read_request(job.request):
+            case StretchRequest() as request:
+                self._train(request)
+            case CopyRequest() as request:
+                self._copy(request)
+            case PlayRequest() as request:
+                path = RunDir(request.run).checkpoint(request.checkpoint)
+                self._leave(request.result, _played(path, request.seed, request.episodes))
+            case CompareActionsRequest() as request:
+                self._compare_actions(request)
         return [CompletedJob(job, 0, "paper")]
+
+    def trained(self) -> list[str]:
+        """The names of the stretches that were started."""
+        pairs = zip(self.started, self.requests, strict=True)
+        return [job.name for job, request in pairs if request.job == "stretch"]
 
     def ask_to_stop(self) -> None:
         pass
@@ -65,9 +88,8 @@ class PaperExecutor:
     def close(self) -> None:
         self._running.clear()
 
-    def _train(self, root: Path, options: dict[str, str]) -> None:
-        until, seed = int(options["--until"]), int(options["--seed"])
-        result = Path(options["--result"])
+    def _train(self, request: StretchRequest) -> None:
+        root, until, result = request.run, request.until, request.result
         _make_lake(RunDir(root))
         if (root.name, until) in self._non_finite:
             self._leave(result, StretchResult(timesteps=until, failure="non_finite", text="NaN"))
@@ -88,7 +110,7 @@ class PaperExecutor:
                 shutil.copytree(before[0], path)  # it plays only
             else:
                 write_checkpoint(path, json.dumps(learned, sort_keys=True).encode())
-        played = _played(path, seed, episodes=8)
+        played = _played(path, request.seed, episodes=8)
         self._leave(
             result,
             StretchResult(
@@ -99,20 +121,17 @@ class PaperExecutor:
             ),
         )
 
-    def _copy(self, root: Path, options: dict[str, str]) -> None:
-        to, at = Path(options["--to"]), int(options["--at"])
-        values = json.loads(options["--values"])
-        source = RunDir(root)
+    def _copy(self, request: CopyRequest) -> None:
+        source, at, fork = RunDir(request.run), request.at, request.fork
         config = yaml.safe_load(source.config.read_text(encoding="utf-8"))
-        for key, value in values.items():
+        for key, value in request.values.items():
             *sections, last = key.split(".")
             section = config
             for name in sections:
                 section = section[name]
             section[last] = value
-        fork = json.loads(options.get("--fork", "{}"))
         begins_at = 0 if fork.get("counters") == "new" else at
-        with new_directory(to) as folder:
+        with new_directory(request.to) as folder:
             new = RunDir(folder)
             if fork.get("weight_noise"):
                 noise = [fork["weight_noise"], config["seed"], _weights(source.checkpoint(at))]
@@ -120,25 +139,20 @@ class PaperExecutor:
                 write_checkpoint(new.checkpoint(begins_at), json.dumps(noise).encode())
             else:
                 shutil.copytree(source.checkpoint(at), new.checkpoint(begins_at))
-            new.identity(run_id=options.get("--id"))
+            new.identity(run_id=request.run_id)
             new.config.write_text(yaml.safe_dump(config), encoding="utf-8")
 
-    def _play(self, root: Path, options: dict[str, str]) -> None:
-        path = RunDir(root).checkpoint(int(options["--checkpoint"]))
-        played = _played(path, int(options["--seed"]), episodes=int(options["--episodes"]))
-        self._leave(Path(options["--result"]), played)
-
-    def _actions(self, members: Path, options: dict[str, str]) -> None:
+    def _compare_actions(self, request: CompareActionsRequest) -> None:
         """On paper, a policy's actions are draws from its weights and the observations' seed."""
-        seed, n = int(options["--seed"]), int(options["--observations"])
-        asked = json.loads(options["--checkpoints"])
+        seed, n = request.seed, request.observations
         actions = []
-        for name, timesteps in asked.items():
-            weights = _weights(RunDir(members / name).checkpoint(timesteps))
+        for name, timesteps in request.checkpoints.items():
+            weights = _weights(RunDir(request.members / name).checkpoint(timesteps))
             actions.append(np.random.default_rng([seed, int(weights[:12], 16)]).integers(4, size=n))
         shares = tuple(tuple(float((a != b).mean()) for b in actions) for a in actions)
-        found = ActionDifferences(seed=seed, observations=n, runs=tuple(asked), shares=shares)
-        self._leave(Path(options["--result"]), found)
+        runs = tuple(request.checkpoints)
+        found = ActionDifferences(seed=seed, observations=n, runs=runs, shares=shares)
+        self._leave(request.result, found)
 
     def _leave(self, path: Path, made: StretchResult | Played | ActionDifferences) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -182,7 +196,7 @@ def _weights(path: Path) -> str:
     return hashlib.sha256((path / "policy.safetensors").read_bytes()).hexdigest()
 
 
-def _played(path: Path, seed: int, *, episodes: int) -> Played:
+def _played(path: Path, seed: int, episodes: int) -> Played:
     rng = np.random.default_rng([seed, int(_weights(path)[:12], 16)])
     rewards = tuple(rng.normal(size=episodes).round(3).tolist())
     return Played(

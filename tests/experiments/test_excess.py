@@ -12,6 +12,7 @@ from game_rl.events import ExperimentEvent, ExperimentWarned
 from game_rl.experiments import controller
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_generations import go_back
+from game_rl.jobs.requests import StretchRequest
 from tests.experiments.broken_off import account_of, record
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.paper_executor import PaperExecutor
@@ -31,8 +32,9 @@ def broken_off(population: Population, job: str) -> ExperimentDir:
 def train_by_hand(folder: ExperimentDir, name: str, result: Path) -> None:
     """Train a member as `train --resume` of it once did: to its total, keeping the last."""
     run_dir = folder.member(name)
-    options = {"--until": str(TOO_FAR), "--seed": "1", "--result": str(result)}
-    PaperExecutor()._train(run_dir.root, options)
+    PaperExecutor()._train(
+        StretchRequest(root=folder.root, run=run_dir.root, until=TOO_FAR, seed=1, result=result)
+    )
     for path in run_dir.checkpoints_newest_first()[1:]:
         shutil.rmtree(path)
 

@@ -56,8 +56,7 @@ class DistantPaperExecutor(PaperExecutor):
         folder = self._place / f"node-{next(_COUNT)}"
         staging = NodeStaging(staged, folder)
         staging.fetch()
-        words = (folder / w if isinstance(w, Path) else w for w in staged.job.arguments)
-        self._running[0] = replace(staged.job, arguments=tuple(words))
+        self._running[0] = replace(staged.job, request=folder / staged.job.request)
         with hidden(self._root):
             (ended,) = super().wait(timeout_s)
         self._lost -= 1
@@ -127,7 +126,7 @@ def test_going_back_takes_nothing_from_storage_that_came_later(
 ) -> None:
     whole = account_of(carry_out(make_population("whole", *_SMALL)))
     population = make_population("back", *_SMALL)
-    with pytest.raises(Killed), killed_at(500):
+    with pytest.raises(Killed), killed_at(650):
         by_storage(population, tmp_path)
     folder = ExperimentDir(population.config.run_dir)
     away = folder.root.with_name("back away")

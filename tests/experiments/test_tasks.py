@@ -13,6 +13,7 @@ from game_rl.errors import ExperimentError
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.experiments import tasks
 from game_rl.experiments.tasks import Death, Task, TaskRunner
+from game_rl.jobs.requests import StretchRequest, read_request, request_file
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 
@@ -42,7 +43,9 @@ class WritingExecutor:
         self.claims.append(job.claim)
         if len(self.claims) <= self._killed:
             return [CompletedJob(job, -9, "paper", cause="a power cut")]
-        Path(job.arguments[0]).write_text(str(job.claim), encoding="utf-8")
+        request = read_request(job.request)
+        assert isinstance(request, StretchRequest)
+        request.result.write_text(str(job.claim), encoding="utf-8")
         return [CompletedJob(job, 0, "paper")]
 
     def ask_to_stop(self) -> None:
@@ -56,7 +59,9 @@ def task(folder: Path, name: str) -> Task:
     run_dir = RunDir(folder / name)
     run_dir.root.mkdir()
     result = folder / f"{name}.json"
-    return Task(Job(name, (str(result),), folder / f"{name}.log"), result, run_dir)
+    request = StretchRequest(root=folder, run=run_dir.root, until=9, seed=1, result=result)
+    job = Job(name, request_file(result), folder / f"{name}.log")
+    return Task(job, request, result, run_dir)
 
 
 def test_each_start_of_a_member_has_a_claim_of_a_later_epoch(tmp_path: Path) -> None:
@@ -134,10 +139,8 @@ def test_others_train_while_one_that_died_pauses(tmp_path: Path) -> None:
 
 def test_a_job_that_writes_to_no_run_has_no_claim(tmp_path: Path) -> None:
     executor = WritingExecutor()
-    result = tmp_path / "x.json"
-    job = Job("x", (str(result),), tmp_path / "x.log")
     TaskRunner(executor, StopRequest(math.inf), lambda *_: None).run(
-        [Task(job, result)], lambda _: None
+        [replace(task(tmp_path, "x"), run_dir=None)], lambda _: None
     )
     assert executor.claims == [None]
 

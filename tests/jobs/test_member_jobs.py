@@ -17,12 +17,18 @@ from game_rl.durable_files import write_atomic
 from game_rl.errors import ExperimentError, Interrupted, LakeError
 from game_rl.events import Evaluating, Event
 from game_rl.jobs.member_jobs import (
-    FinalTest,
     compare_actions,
     copy_run,
     finish_run,
     play_checkpoint,
     run_stretch,
+)
+from game_rl.jobs.requests import (
+    CompareActionsRequest,
+    CopyRequest,
+    FinishRequest,
+    PlayRequest,
+    StretchRequest,
 )
 from game_rl.jobs.results import FinishedRun, StretchResult, read_differences, read_stretch_result
 from game_rl.lake.lake import Lake
@@ -55,6 +61,20 @@ def plain_actions(root: Path, timesteps: int, stacks: Sequence[torch.Tensor]) ->
     return found
 
 
+def comparison(
+    members: Path, asked: dict[str, int], *, lake: Path, result: Path, observations: int = 9
+) -> CompareActionsRequest:
+    return CompareActionsRequest(
+        root=members,
+        members=members,
+        checkpoints=asked,
+        lake=lake,
+        observations=observations,
+        seed=7,
+        result=result,
+    )
+
+
 def test_shares_are_those_of_policies_that_are_asked_one_by_one(
     make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -63,7 +83,7 @@ def test_shares_are_those_of_policies_that_are_asked_one_by_one(
     lake = RunDir(tmp_path / "01").lake
     asked, results = {"00": 64, "01": 64, "02": 64}, [tmp_path / "a.json", tmp_path / "b.json"]
     for result in results:
-        compare_actions(tmp_path, asked, lake=lake, observations=40, seed=7, result=result)
+        compare_actions(comparison(tmp_path, asked, lake=lake, observations=40, result=result))
     found = read_differences(results[0])
     assert results[0].read_bytes() == results[1].read_bytes()
 
@@ -100,9 +120,8 @@ def test_means_are_over_pairs_and_a_pair_counts_once(tmp_path: Path) -> None:
 def test_of_an_empty_lake_nothing_is_asked(tmp_path: Path) -> None:
     Lake.create(tmp_path / "lake", SCHEMA)
     result = tmp_path / "actions.json"
-    found = compare_actions(
-        tmp_path, {"00": 1, "01": 1}, lake=tmp_path / "lake", observations=9, seed=1, result=result
-    )
+    asked = {"00": 1, "01": 1}
+    found = compare_actions(comparison(tmp_path, asked, lake=tmp_path / "lake", result=result))
     assert (found.observations, found.shares) == (0, ())
     assert read_differences(result) == found
     assert found.among({"00", "01"}) is None
@@ -110,9 +129,7 @@ def test_of_an_empty_lake_nothing_is_asked(tmp_path: Path) -> None:
 
 def test_what_is_no_lake_and_no_result_is_said(tmp_path: Path) -> None:
     with pytest.raises(LakeError, match="is not a Lake"):
-        compare_actions(
-            tmp_path, {}, lake=tmp_path / "x", observations=1, seed=1, result=tmp_path / "r"
-        )
+        compare_actions(comparison(tmp_path, {}, lake=tmp_path / "x", result=tmp_path / "r"))
     (tmp_path / "r").write_text("{}", encoding="utf-8")
     with pytest.raises(ExperimentError, match="delete it"):
         read_differences(tmp_path / "r")
@@ -121,13 +138,16 @@ def test_what_is_no_lake_and_no_result_is_said(tmp_path: Path) -> None:
 def finished(
     run_dir: RunDir, selection: Literal["best", "last"], stop: StopRequest | None = None
 ) -> FinishedRun:
-    return finish_run(
-        run_dir.root,
-        FinalTest(selection=selection, episodes=3, seed=77),
-        result=run_dir.root.with_name(f"{selection}.json"),
-        stop=stop or StopRequest(),
-        listeners=[],
+    root = run_dir.root.parent
+    request = FinishRequest(
+        root=root,
+        run=run_dir.root,
+        selection=selection,
+        episodes=3,
+        seed=77,
+        result=root / f"{selection}.json",
     )
+    return finish_run(request, stop or StopRequest())
 
 
 def test_a_run_that_was_stopped_is_trained_on_and_each_of_its_policies_plays_the_test(
@@ -170,14 +190,16 @@ def member(make_config: MakeConfig, name: str, *overrides: str) -> Path:
 
 
 def stretch(root: Path, until: int, seed: int = 5) -> StretchResult:
-    return run_stretch(
-        root,
-        until=until,
-        seed=seed,
-        result=root.with_name(f"{root.name}-{until}.json"),
-        stop=StopRequest(),
-        listeners=[],
-    )
+    return run_stretch(stretch_request(root, until, seed), StopRequest())
+
+
+def stretch_request(root: Path, until: int, seed: int = 5) -> StretchRequest:
+    result = root.with_name(f"{root.name}-{until}.json")
+    return StretchRequest(root=root.parent, run=root, until=until, seed=seed, result=result)
+
+
+def copy(root: Path, to: Path, **values: object) -> None:
+    copy_run(CopyRequest(root=root.parent, run=root, at=64, to=to, values=values))
 
 
 def weights(root: Path, timesteps: int) -> str:
@@ -250,9 +272,7 @@ def test_a_stop_while_episodes_are_played_changes_nothing(make_config: MakeConfi
             stop.ask(Interrupted("stopped"))
 
     with pytest.raises(Interrupted):
-        run_stretch(
-            root, until=64, seed=5, result=root / "x.json", stop=stop, listeners=[stop_there]
-        )
+        run_stretch(stretch_request(root, 64), stop, [stop_there])
     assert Checkpoint(RunDir(root).checkpoint(64)).state.evaluation_due
     for until in ENDS:
         one, other = stretch(whole, until), stretch(root, until)
@@ -284,7 +304,7 @@ def test_a_copy_goes_on_from_its_parent_with_its_own_values(make_config: MakeCon
     new = root.with_name("copy")
     values = {"seed": 77, "algorithm.learning_rate": {"start": 2e-3, "end": 1e-4}}
     for _ in range(2):  # the second time it is there already
-        copy_run(root, at=64, to=new, values=values)
+        copy(root, new, **values)
     assert weights(new, 64) == weights(root, 64)
     old, state = (Checkpoint(RunDir(r).checkpoint(64)).state.config for r in (root, new))
     assert isinstance(old["algorithm"], dict)
@@ -301,7 +321,7 @@ def test_a_copy_goes_on_where_its_parent_is_gone(make_config: MakeConfig) -> Non
     root = member(make_config, "parent")
     stretch(root, 64)
     for name in ("one", "two"):
-        copy_run(root, at=64, to=root.with_name(name), values={"seed": 3})
+        copy(root, root.with_name(name), seed=3)
     expected = stretch(root.with_name("one"), 128).weights_sha256
     shutil.rmtree(RunDir(root).checkpoints)
     (RunDir(root).checkpoints / "000000000128").mkdir(parents=True)
@@ -316,7 +336,7 @@ def test_two_copies_with_the_same_seed_are_the_same_run(make_config: MakeConfig)
     stretch(root, 64)
     found = []
     for name in ("one", "two"):
-        copy_run(root, at=64, to=root.with_name(name), values={"seed": 3})
+        copy(root, root.with_name(name), seed=3)
         found.append(stretch(root.with_name(name), 128))
     assert found[0].weights_sha256 == found[1].weights_sha256
     assert found[0].played == found[1].played
@@ -328,7 +348,8 @@ def test_played_episodes_of_a_checkpoint_are_those_of_an_evaluation(
     root = member(make_config, "member")
     stretch(root, 64)
     result = root / "validation" / "x.json"
-    played = play_checkpoint(root, "64", episodes=4, seed=9, result=result)
+    asked = PlayRequest(root=root, run=root, checkpoint=64, episodes=4, seed=9, result=result)
+    played = play_checkpoint(asked)
     again = evaluate_run(open_trained_run(root, "64"), episodes=4, seed=9)
     assert played.rewards == again.rewards
     assert result.exists()

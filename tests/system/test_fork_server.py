@@ -13,17 +13,20 @@ import pytest
 from game_rl.executors.executor import Job
 from game_rl.executors.local import JobProcess, LocalExecutor, job_environment
 from game_rl.system.fork_server import ForkServer, ForkServerError
+from tests.executors.job_program import MODULE, asking
 
 _WITHIN_S = 120.0
 
 
 def job(tmp_path: Path, *arguments: str) -> Job:
-    return Job("x", arguments, tmp_path / "log", module="tests.executors.job_program")
+    return Job("x", asking(tmp_path, *arguments), tmp_path / "log", module=MODULE)
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[ForkServer]:
-    server = ForkServer(["game_rl.jobs.member_jobs"], job_environment(Job("x", (), Path("log"))))
+    server = ForkServer(
+        ["game_rl.jobs.member_jobs"], job_environment(Job("x", Path("x"), Path("log")))
+    )
     yield server
     server.close()
 
@@ -49,7 +52,7 @@ def test_a_forked_process_is_like_one_of_a_fresh_interpreter(
     monkeypatch.setenv("SET_AFTER_THE_FORK_SERVER", "1")
     told = []
     for server in (None, shared):
-        order = job(tmp_path, "process", "one", "--two=3")
+        order = job(tmp_path, "process")
         assert end_of(JobProcess(order, server=server)) == 0
         told.append(json.loads((tmp_path / "log").read_text(encoding="utf-8").splitlines()[-1]))
     assert told[0] == told[1]
@@ -133,7 +136,7 @@ def test_without_a_fork_server_that_can_fork_jobs_are_carried_out_all_the_same(
     tmp_path: Path,
 ) -> None:
     """Libraries of linear algebra start threads when they are loaded, unless they may have one."""
-    wide = Job("wide", ("end", "4"), tmp_path / "log", 2, module="tests.executors.job_program")
+    wide = Job("wide", asking(tmp_path, "end", "4"), tmp_path / "log", 2, module=MODULE)
     with LocalExecutor(1) as executor:
         for _ in range(2):
             executor.start(wide)
@@ -143,7 +146,7 @@ def test_without_a_fork_server_that_can_fork_jobs_are_carried_out_all_the_same(
 
 @pytest.mark.slow
 def test_a_closed_fork_server_forks_nothing(tmp_path: Path) -> None:
-    server = ForkServer([], job_environment(job(tmp_path)))
+    server = ForkServer([], job_environment(job(tmp_path, "deaf")))
     process = JobProcess(job(tmp_path, "deaf"), server=server)
     server.close()
     server.close()

@@ -24,6 +24,7 @@ from game_rl.events import (
     RowsDrawn,
 )
 from game_rl.jobs.member_jobs import run_stretch
+from game_rl.jobs.requests import StretchRequest
 from game_rl.lake.lake import Lake
 from game_rl.lineage import read_lineage
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
@@ -279,13 +280,10 @@ def test_a_member_that_learned_from_lakes_first_keeps_a_best_that_plays(
     run_dir = RunDir(config.run_dir)
     run_dir.root.mkdir()
     write_atomic(run_dir.config, dump_config(config))
+    result = tmp_path / "result.json"
     stretch = run_stretch(
-        run_dir.root,
-        until=192,
-        seed=7,
-        result=tmp_path / "result.json",
-        stop=StopRequest(),
-        listeners=[],
+        StretchRequest(root=tmp_path, run=run_dir.root, until=192, seed=7, result=result),
+        StopRequest(),
     )
     best = Checkpoint(run_dir.checkpoint(192)).state.best
     assert best is not None

@@ -12,6 +12,7 @@ from game_rl.durable_files import write_atomic
 from game_rl.executors.executor import Job
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.tasks import Task
+from game_rl.jobs.requests import FinishRequest, request_file
 from game_rl.run_dir import RunDir, locked
 
 
@@ -117,19 +118,20 @@ class PairRuns:
         """Return the task that trains a pair to its end and plays the test."""
         config, run_dir = self.study.config, self.folder.run(pair.arm, pair.seed)
         result = self.folder.finished(pair.arm, pair.seed)
-        arguments: dict[str, object] = {
-            "--episodes": config.test.episodes,
-            "--seed": config.test.seed,
-            "--result": result,
-        }
-        step = "finish-experiment"
-        if not isinstance(self.study.arms[pair.arm], ExperimentArm):
-            step, arguments = "finish", {"--selection": config.selection, **arguments}
-        words = tuple(str(word) for option in arguments.items() for word in option)
+        request = FinishRequest(
+            root=self.folder.runs,
+            run=run_dir.root,
+            selection=config.selection,
+            episodes=config.test.episodes,
+            seed=config.test.seed,
+            result=result,
+        )
+        is_experiment = isinstance(self.study.arms[pair.arm], ExperimentArm)
         job = Job(
             pair.name,
-            ("member", step, str(run_dir.root), *words),
+            request_file(result),
             self.folder.output(pair.arm, pair.seed),
             config.cpus_per_run,
+            module="game_rl.experiments" if is_experiment else "game_rl.jobs",
         )
-        return Task(job, result, run_dir)
+        return Task(job, request, result, run_dir)

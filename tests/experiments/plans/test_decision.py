@@ -17,6 +17,7 @@ from game_rl.experiments.records import (
     read_record,
     read_records,
 )
+from game_rl.jobs.requests import CopyRequest
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.conftest import MakePopulation
@@ -67,9 +68,9 @@ def test_it_goes_on_from_the_best_of_the_last_generation_on_games_that_selected_
     assert (own.folder, own.timesteps, own.values) == (NAME, 560, best.values)
     assert own.fitness is not None
     assert own.fitness.seed not in {record(folder, g).seed for g in range(1, 6)}
-    copies = [job for job in executor.started if f"copy {NAME}" in job.name]
+    copies = [r for r in executor.requests if isinstance(r, CopyRequest) and r.to.name == NAME]
     assert len(copies) == 1
-    assert "--fork" not in copies[0].arguments  # optimiser and counters are the member's
+    assert copies[0].fork == {}  # optimiser and counters are the member's
     theirs, ours = (
         yaml.safe_load(folder.member(name).config.read_text(encoding="utf-8"))
         for name in (best.folder, NAME)

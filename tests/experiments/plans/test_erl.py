@@ -195,7 +195,7 @@ def test_the_learner_goes_on_from_its_own_end_and_trains_after_the_members(
 ) -> None:
     executor = PaperExecutor(4)
     folder = carry_out(make_erl(), executor)
-    trained = [job.name for job in executor.started if job.arguments[1] == "train"]
+    trained = executor.trained()
     assert ["learner" in name for name in trained] == [False, False, False, False, True] * 5
     for generation in range(1, 6):
         learner = record(folder, generation).learner
@@ -229,4 +229,4 @@ def test_without_a_learner_there_is_no_lake_and_nobody_is_asked(
     executor = PaperExecutor()
     folder = carry_out(make_population(), executor)
     assert record(folder, 1).differences is None
-    assert not [job for job in executor.started if job.arguments[1] == "actions"]
+    assert "compare_actions" not in [request.job for request in executor.requests]

@@ -12,6 +12,7 @@ from game_rl.experiments.forecast.experiment_footprint import LOADED_BYTES
 from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
 from game_rl.experiments.records import read_records
 from game_rl.games.definition import load_game
+from game_rl.jobs.requests import StretchRequest
 from game_rl.system.machine import detect_machine, parse_machine
 from tests.experiments.broken_off import Killed, killed_at, record
 from tests.experiments.conftest import MakeMixture
@@ -34,9 +35,9 @@ def test_all_train_at_once_to_their_own_totals_and_nobody_is_cloned(
     found = record(folder, 1)
     assert found.copies == ()
     assert [member.folder for member in found.members] == ["00", "01", "02", "03", "learner"]
-    untils = [int(job.arguments[4]) for job in executor.started if job.arguments[1] == "train"]
+    untils = [r.until for r in executor.requests if isinstance(r, StretchRequest)]
     assert sorted(untils) == [256, 512, 512, 512, 512]
-    assert not any(job.arguments[1] == "copy" for job in executor.started)
+    assert "copy" not in [request.job for request in executor.requests]
 
 
 def test_the_learner_draws_from_members_as_the_shares_say(make_mixture: MakeMixture) -> None:
@@ -53,8 +54,7 @@ def test_the_learner_draws_from_members_as_the_shares_say(make_mixture: MakeMixt
 def test_the_learner_starts_when_there_is_a_lake(make_mixture: MakeMixture) -> None:
     executor = PaperExecutor(AT_ONCE)
     carry_out_mixture(make_mixture(is_live=True), executor)
-    trained = [job.name for job in executor.started if job.arguments[1] == "train"]
-    assert trained[-1] == "member learner in generation 1"
+    assert executor.trained()[-1] == "member learner in generation 1"
 
 
 @pytest.mark.slow  # the controller's loop in test_population.py runs with the fast ones
@@ -132,5 +132,5 @@ def test_at_the_end_the_actions_of_members_and_learner_are_compared(
     assert found.differences.runs == ("00", "01", "02", "03", "learner")
     assert found.differing_members is not None
     assert found.differing_learner is not None
-    steps = [job.arguments[1] for job in executor.started]
-    assert steps[: AT_ONCE + 1] == ["train"] * AT_ONCE + ["actions"]
+    steps = [request.job for request in executor.requests]
+    assert steps[: AT_ONCE + 1] == ["stretch"] * AT_ONCE + ["compare_actions"]

@@ -74,7 +74,7 @@ def test_it_does_not_matter_how_many_members_train_at_once(make_mixture: MakeMix
 def test_the_learner_trains_when_all_members_of_the_round_have(make_mixture: MakeMixture) -> None:
     executor = PaperExecutor(4)
     carry_out_mixture(make_mixture(), executor)
-    trained = [job.name for job in executor.started if job.arguments[1] == "train"]
+    trained = executor.trained()
     rounds = [trained[i : i + 5] for i in range(0, len(trained), 5)]
     assert len(rounds) == 4
     for number, names in enumerate(rounds, start=1):

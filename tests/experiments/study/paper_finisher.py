@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import yaml
@@ -16,6 +15,7 @@ from game_rl.executors.executor import CompletedJob, Job
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.make_plan import make_plan
+from game_rl.jobs.requests import FinishRequest, read_request
 from game_rl.jobs.results import FinishedRun, Played
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
@@ -24,7 +24,7 @@ from tests.experiments.paper_executor import PaperExecutor
 
 
 class PaperFinisher:
-    """Does what `game-rl member finish` and `finish-experiment` promise, in an instant.
+    """Does what a `FinishRequest` asks for, of a run or an experiment, in an instant.
 
     Args:
         non_finite: names of run directories whose weights break.
@@ -60,9 +60,10 @@ class PaperFinisher:
         job = self._running.pop(0)
         if job.name in self._exit_codes:
             return [CompletedJob(job, self._exit_codes[job.name], "paper", "what it printed")]
-        options = dict(zip(job.arguments[3::2], job.arguments[4::2], strict=True))
-        finish = {"finish": self._finish, "finish-experiment": self._finish_experiment}
-        finish[job.arguments[1]](RunDir(Path(job.arguments[2])), options)
+        request = read_request(job.request)
+        assert isinstance(request, FinishRequest)
+        modules = {"game_rl.jobs": self._finish, "game_rl.experiments": self._finish_experiment}
+        modules[job.module](request)
         return [CompletedJob(job, 0, "paper")]
 
     def ask_to_stop(self) -> None:
@@ -71,30 +72,29 @@ class PaperFinisher:
     def close(self) -> None:
         self._running.clear()
 
-    def _finish_experiment(self, run_dir: RunDir, options: dict[str, str]) -> None:
-        folder = ExperimentDir(run_dir.root)
+    def _finish_experiment(self, request: FinishRequest) -> None:
+        folder = ExperimentDir(request.run)
         experiment = load_experiment(folder.config, is_saved=True)
         with EventFile(folder.events) as file:
             account = ExperimentEventLog(file)
             plan = make_plan(folder, experiment)
             champion = ExperimentRun(plan, PaperExecutor(), account, StopRequest(math.inf)).run()
         write_accounts(folder)
-        rng = np.random.default_rng([experiment.config.seed, int(options["--seed"])])
-        rewards = tuple(rng.normal(size=int(options["--episodes"])).round(3).tolist())
+        rng = np.random.default_rng([experiment.config.seed, request.seed])
+        rewards = tuple(rng.normal(size=request.episodes).round(3).tolist())
         finished = FinishedRun(
             policy_timesteps=int(champion.checkpoint),
             weights_sha256="x",
-            played=Played(
-                seed=int(options["--seed"]), deterministic=True, rewards=rewards, successes=()
-            ),
+            played=Played(seed=request.seed, deterministic=True, rewards=rewards, successes=()),
         )
-        write_atomic(Path(options["--result"]), finished.model_dump_json())
+        write_atomic(request.result, finished.model_dump_json())
 
-    def _finish(self, run_dir: RunDir, options: dict[str, str]) -> None:
+    def _finish(self, request: FinishRequest) -> None:
+        run_dir = RunDir(request.run)
         config = yaml.safe_load(run_dir.config.read_text(encoding="utf-8"))
         gain = self._gain if config["algorithm"]["learning_rate"] == 1e-2 else 0.0
-        rng = np.random.default_rng([config["seed"], int(options["--seed"])])
-        rewards = (rng.normal(size=int(options["--episodes"])) + gain).round(3).tolist()
+        rng = np.random.default_rng([config["seed"], request.seed])
+        rewards = (rng.normal(size=request.episodes) + gain).round(3).tolist()
         run_dir.identity()
         lists = EpisodeLists([64, 128], [rewards[:2], rewards[2:4]], [[1, 1], [1, 1]])
         write_episodes(run_dir, lists)
@@ -106,7 +106,7 @@ class PaperFinisher:
             policy_timesteps=128,
             weights_sha256="x",
             played=Played(
-                seed=int(options["--seed"]),
+                seed=request.seed,
                 deterministic=True,
                 rewards=tuple(rewards),
                 successes=tuple(reward > 0 for reward in rewards),
@@ -115,4 +115,4 @@ class PaperFinisher:
         )
         if run_dir.root.name in self._non_finite:
             finished = FinishedRun(failure="non_finite", text="a loss became NaN", host=self._host)
-        write_atomic(Path(options["--result"]), finished.model_dump_json())
+        write_atomic(request.result, finished.model_dump_json())
