@@ -108,6 +108,7 @@ class Controller:
                 start_new_session=True,
             )
         self._family: dict[int, psutil.Process] = {}
+        self.has_seen_node_members = False
 
     @property
     def output(self) -> str:
@@ -127,6 +128,7 @@ class Controller:
                 self._family[process.pid] = process
         for process in self._nodes.members() if self._nodes is not None else ():
             self._family[process.pid] = process
+            self.has_seen_node_members = True
 
     def members(self) -> list[psutil.Process]:
         """Return processes of jobs and of the jobs they started; each of them leads a session."""
@@ -329,11 +331,16 @@ def trials(bench: Bench, kind: str, kills: int) -> Tally:
                 break
         tally.runs += 1
         finish(bench, folder, tally, label)
+        if tally.trials == before:
+            tally.problems.append(f"{label}: it came to its end, and nobody was found to kill")
+            break
     return tally
 
 
 def judge(kind: str, controller: Controller, label: str) -> list[str]:
     found = [f"{label}: orphan {orphan}" for orphan in controller.orphans()]
+    if kind in RAY_KINDS and not controller.has_seen_node_members:
+        found.append(f"{label}: no member was found on a node")
     if "Traceback" in controller.output:
         found.append(f"{label}: a traceback: {controller.output[-1500:]}")
     code = controller.process.returncode
