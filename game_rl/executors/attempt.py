@@ -7,13 +7,12 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from game_rl.errors import GameRLError, UsageError
-from game_rl.executors.executor import Job
+from game_rl.executors.executor import CompletedJob, Job
 from game_rl.executors.local import JobProcess
 from game_rl.executors.staging import GivenUpError, NodeStaging, RemoteJob, StagedJob
 
@@ -23,55 +22,48 @@ _CLUSTER_PREFIX = "RAY_"
 _GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
-@dataclass(frozen=True)
-class ExitStatus:
-    """How an attempt has ended; see `Ended`."""
-
-    code: int
-    where: str
-    text: str = ""
-
-
-def run_attempt(remote_job: RemoteJob) -> ExitStatus:
+def run_attempt(remote_job: RemoteJob) -> CompletedJob:
     """Run the job's process to its end, in the main thread.
 
     A KeyboardInterrupt, which a cluster raises here to cancel a task, or a SIGTERM makes the job
     save and end. When this process ends for any reason, the job ends at once with it.
     """
-    where = platform.node()
     with _interruptible():
         problem = remote_job.needs.problem()
         if problem is not None:
-            return ExitStatus(UsageError.exit_code, where, problem)
+            return _ended(remote_job, UsageError.exit_code, problem)
         if remote_job.staged is not None:
-            return _on_own_disk(remote_job, remote_job.staged, where)
+            return _on_own_disk(remote_job, remote_job.staged)
         assert remote_job.folder is not None
-        return _carried_out(remote_job, remote_job.job, remote_job.folder, where)
+        return _carried_out(remote_job, remote_job.job, remote_job.folder)
 
 
-def _on_own_disk(remote_job: RemoteJob, staged: StagedJob, where: str) -> ExitStatus:
+def _ended(remote_job: RemoteJob, code: int, text: str) -> CompletedJob:
+    return CompletedJob(remote_job.job, code, platform.node(), text)
+
+
+def _on_own_disk(remote_job: RemoteJob, staged: StagedJob) -> CompletedJob:
     """Run the job in a folder of this node, which is deleted afterwards."""
     try:
         with private_folder(Path(tempfile.gettempdir())) as scratch:
             staging = NodeStaging(staged, scratch / "files")
             staging.fetch()
-            status = _carried_out(remote_job, staged.job, scratch / "files", where, staging.save)
+            ended = _carried_out(remote_job, staged.job, scratch / "files", staging.save)
             with _uninterruptible():
-                staging.deliver(status.code)
-            return status
+                staging.deliver(ended.code)
+            return ended
     except GivenUpError as error:
-        return ExitStatus(-signal.SIGKILL, where, str(error))
+        return _ended(remote_job, -signal.SIGKILL, str(error))
     except GameRLError as error:
-        return ExitStatus(error.exit_code, where, str(error))
+        return _ended(remote_job, error.exit_code, str(error))
 
 
 def _carried_out(
     remote_job: RemoteJob,
     job: Job,
     folder: Path,
-    where: str,
     meanwhile: Callable[[], None] | None = None,
-) -> ExitStatus:
+) -> CompletedJob:
     process = JobProcess(job, folder=folder, environment=_environment(remote_job))
     try:
         _treat_as_own(process.pid, remote_job.niceness)
@@ -83,7 +75,7 @@ def _carried_out(
         process.wait(remote_job.patience_s)
     finally:
         code = process.kill()  # if it has ended, this only returns the code
-    return ExitStatus(code, where, process.tail())
+    return _ended(remote_job, code, process.tail())
 
 
 def _environment(remote_job: RemoteJob) -> dict[str, str]:

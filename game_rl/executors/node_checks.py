@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from game_rl.config.loader import load_yaml_model
 from game_rl.durable_files import write_atomic
@@ -26,26 +25,56 @@ from game_rl.system.versions import installed_versions, source_sha256, version_d
 _MARK, _ANSWER = ".controller-", ".node-"
 
 
-@dataclass(frozen=True)
-class NodeNeeds:
-    """The requirements for every node of a cluster with shared files, made by the controller.
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """The requirements for every node, made by the controller.
 
     Attributes:
-        folder: current folder of the controller, to which relative paths refer.
-        mark: a file in the experiment's folder that the controller has written.
-        content: content of the mark.
+        content: content of the mark that the controller has left where the files are exchanged.
         versions: versions of the packages that the numbers depend on.
         source: hash of this package's code.
     """
 
-    folder: Path
-    mark: Path
-    content: str
-    versions: dict[str, str]
-    source: str
+    content: str = field(default_factory=lambda: uuid.uuid4().hex)
+    versions: dict[str, str] = field(default_factory=installed_versions)
+    source: str = field(default_factory=source_sha256)
 
     def problem(self) -> str | None:
         """Return what is wrong with the machine that calls this, or None."""
+        differences = version_differences(self.versions, installed_versions())
+        if not differences and self.source != source_sha256():
+            differences = ("the source code of game_rl differs",)
+        if differences:
+            return f"{', '.join(differences)}; install the controller's versions on all nodes"
+        return None
+
+    def answer(self, name: str) -> str | None:
+        """Leave an answer for the controller; return what is wrong, or None."""
+        raise NotImplementedError
+
+    def lost_answer(self, name: str) -> str | None:
+        """On the controller's side, return the end of a sentence if no answer arrived, or None."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeNeeds(Needs):
+    """What nodes need that share files with the controller.
+
+    Attributes:
+        folder: current folder of the controller, to which relative paths refer.
+        root: the experiment's folder.
+    """
+
+    folder: Path = field(default_factory=Path.cwd)
+    root: Path
+
+    @property
+    def mark(self) -> Path:
+        """The file in the experiment's folder that the controller has written."""
+        return self.root / f"{_MARK}{self.content}"
+
+    def problem(self) -> str | None:
         try:
             found = self.mark.read_text(encoding="ascii")
         except OSError as error:
@@ -58,15 +87,13 @@ class NodeNeeds:
                 "all nodes share, at the same path, or name storage that they all reach as "
                 "executor.storage"
             )
-        return programs_problem(self.versions, self.source)
+        return super().problem()
 
     def answer(self, name: str) -> str | None:
-        """Leave a file for the controller to find; return None, since nothing is wrong."""
         write_atomic(answer_of(self, name), self.content)
         return None
 
     def lost_answer(self, name: str) -> str | None:
-        """On the controller's side, return what is wrong if a node's answer has not arrived."""
         answer = answer_of(self, name)
         found = answer.exists()
         answer.unlink(missing_ok=True)
@@ -76,29 +103,6 @@ class NodeNeeds:
             f"writes to {answer.parent} does not arrive here; keep the experiment on a file system "
             "that all nodes share, or name storage that they all reach as executor.storage"
         )
-
-
-class Needs(Protocol):
-    """The requirements for every node, made by the controller."""
-
-    def problem(self) -> str | None:
-        """Return what is wrong with the machine that calls this, or None."""
-
-    def answer(self, name: str) -> str | None:
-        """Leave an answer for the controller; return what is wrong, or None."""
-
-    def lost_answer(self, name: str) -> str | None:
-        """On the controller's side, return the end of a sentence if no answer arrived, or None."""
-
-
-def programs_problem(versions: dict[str, str], source: str) -> str | None:
-    """Return how the versions and the source here differ from these, or None if they do not."""
-    differences = version_differences(versions, installed_versions())
-    if not differences and source != source_sha256():
-        differences = ("the source code of game_rl differs",)
-    if differences:
-        return f"{', '.join(differences)}; install the controller's versions on all nodes"
-    return None
 
 
 @dataclass(frozen=True)
@@ -124,19 +128,12 @@ def marked(root: Path) -> Iterator[NodeNeeds]:
     """
     for left in (*root.glob(f"{_MARK}*"), *root.glob(f"{_ANSWER}*")):
         left.unlink(missing_ok=True)
-    content = uuid.uuid4().hex
-    mark = root.absolute() / f"{_MARK}{content}"
-    write_atomic(mark, content)
+    needs = NodeNeeds(root=root.absolute())
+    write_atomic(needs.mark, needs.content)
     try:
-        yield NodeNeeds(
-            folder=Path.cwd(),
-            mark=mark,
-            content=content,
-            versions=installed_versions(),
-            source=source_sha256(),
-        )
+        yield needs
     finally:
-        mark.unlink(missing_ok=True)
+        needs.mark.unlink(missing_ok=True)
 
 
 def answer_of(needs: NodeNeeds, name: str) -> Path:
@@ -204,32 +201,22 @@ class GameNeeds:
         return None
 
 
-@dataclass(frozen=True)
-class StorageNeeds:
-    """The requirements for every node, made by the controller; see `Needs`.
+@dataclass(frozen=True, kw_only=True)
+class StorageNeeds(Needs):
+    """What nodes need that share no files with the controller.
 
     Attributes:
         address: address of a folder in storage that only this experiment uses.
-        content: content of the mark that the controller has left there.
-        versions: versions of the packages that the numbers depend on.
-        source: hash of this package's code.
         game: files of the members' game.
         disk_bytes: disk space that a member's run takes on the node.
     """
 
     address: str
-    content: str
-    versions: dict[str, str]
-    source: str
     game: GameNeeds
     disk_bytes: int
 
     def problem(self) -> str | None:
-        return (
-            programs_problem(self.versions, self.source)
-            or self.game.problem()
-            or self._disk_problem()
-        )
+        return super().problem() or self.game.problem() or self._disk_problem()
 
     def answer(self, name: str) -> str | None:
         try:
@@ -270,20 +257,13 @@ class StorageNeeds:
 @contextmanager
 def marked_storage(store: ObjectStore, game: GameNeeds, disk_bytes: int) -> Iterator[StorageNeeds]:
     """Keep a mark in storage while the block runs."""
-    content = uuid.uuid4().hex
-    store.put(_mark(content), content.encode())
+    needs = StorageNeeds(address=store.address, game=game, disk_bytes=disk_bytes)
+    store.put(_mark(needs.content), needs.content.encode())
     try:
-        yield StorageNeeds(
-            address=store.address,
-            content=content,
-            versions=installed_versions(),
-            source=source_sha256(),
-            game=game,
-            disk_bytes=disk_bytes,
-        )
+        yield needs
     finally:
         with suppress(StorageError):
-            store.delete(_mark(content))
+            store.delete(_mark(needs.content))
 
 
 def _mark(content: str) -> str:

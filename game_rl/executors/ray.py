@@ -25,7 +25,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.errors import ExperimentError, Interrupted, UsageError
-from game_rl.executors.attempt import SHORT_PLACE, ExitStatus, private_folder, run_attempt
+from game_rl.executors.attempt import SHORT_PLACE, private_folder, run_attempt
 from game_rl.executors.executor import CompletedJob, Demand, Job
 from game_rl.executors.node_checks import Needs, NodeFacts, introduce, warnings_of
 from game_rl.executors.staging import Staging, shared_files, shared_storage
@@ -156,7 +156,7 @@ _CUT_OFF = (
 
 def _ended(job: Job, task: Any) -> CompletedJob:  # noqa: ANN401 - Ray's reference
     try:
-        outcome: ExitStatus = ray.get(task)
+        ended: CompletedJob = ray.get(task)
     except exceptions.TaskCancelledError:  # before its process began
         return CompletedJob(job, -signal.SIGTERM, "the cluster")
     except exceptions.LocalRayletDiedError:
@@ -168,7 +168,7 @@ def _ended(job: Job, task: Any) -> CompletedJob:  # noqa: ANN401 - Ray's referen
     except exceptions.RayError as error:  # its worker or its node is lost
         cause = _first_line(error)
         return CompletedJob(job, -signal.SIGKILL, "a node of the cluster", cause=cause)
-    return CompletedJob(job, outcome.code, outcome.where, outcome.text)
+    return ended
 
 
 @contextmanager

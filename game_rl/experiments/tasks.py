@@ -14,6 +14,7 @@ from game_rl.executors.executor import CompletedJob, Executor, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord
 from game_rl.jobs.requests import (
+    REQUEST_SUFFIX,
     CompareActionsRequest,
     CopyRequest,
     JobRequest,
@@ -284,19 +285,19 @@ class MemberTasks:
         Args:
             seed: seed of the episodes.
         """
-        place, run = self.folder.generation(generation), self.folder.member(folder)
-        result = place.result(number)
+        run = self.folder.member(folder)
+        result = self.folder.generation(generation).result(number)
         request = StretchRequest(
             root=self.folder.root, run=run.root, until=until, seed=seed, result=result
         )
-        job = self._job(
+        task = self._task(
             f"member {folder} in generation {generation}",
-            request_file(result),
-            place.output(number),
+            request,
+            result,
             reads=(run.root,),
             writes=(run.root, result),
         )
-        return Task(job, request, result, run)
+        return replace(task, run_dir=run)
 
     def copy(
         self, folder: str, origin: CopyOrigin, values: Mapping[str, object], output: Path
@@ -317,14 +318,14 @@ class MemberTasks:
             run_id=origin.run_id,
             known_as=str(parent.absolute()),
         )
-        job = self._job(
+        return self._task(
             f"copy {folder} of {origin.folder}",
-            request_file(output.with_suffix(".copy")),
-            output,
+            request,
+            run.config,
             reads=(parent,),
             writes=(run.root,),
+            files=(output.with_name(f"{output.stem}.copy{REQUEST_SUFFIX}"), output),
         )
-        return Task(job, request, run.config)
 
     def play(
         self, number: int, folder: str, checkpoint: str, *, what: str, episodes: int, seed: int
@@ -344,14 +345,9 @@ class MemberTasks:
             seed=seed,
             result=result,
         )
-        job = self._job(
-            f"{what} of member {folder}",
-            request_file(result),
-            result.with_suffix(".log"),
-            reads=(run.root,),
-            writes=(result,),
+        return self._task(
+            f"{what} of member {folder}", request, result, reads=(run.root,), writes=(result,)
         )
-        return Task(job, request, result)
 
     def actions(self, record: GenerationRecord, *, observations: int, seed: int) -> Task | None:
         """Return the task that compares the actions of a generation's runs on rows of their Lake.
@@ -371,23 +367,26 @@ class MemberTasks:
             seed=seed,
             result=result,
         )
-        job = self._job(
+        return self._task(
             f"actions in generation {record.generation}",
-            request_file(result),
-            result.with_suffix(".log"),
+            request,
+            result,
             reads=(*(self.folder.members / name for name in asked), self.folder.lake),
             writes=(result,),
         )
-        return Task(job, request, result)
 
-    def _job(
+    def _task(
         self,
         name: str,
-        request: Path,
-        output: Path,
+        request: JobRequest,
+        result: Path,
         *,
         reads: tuple[Path, ...],
         writes: tuple[Path, ...],
-    ) -> Job:
+        files: tuple[Path, Path] | None = None,
+    ) -> Task:
+        """Return the task, whose request and output are `files`, by default beside the result."""
+        asked, output = files or (request_file(result), result.with_suffix(".log"))
         place = str(self.folder.root)
-        return Job(name, request, output, self.cpus, reads=reads, writes=writes, experiment=place)
+        job = Job(name, asked, output, self.cpus, reads=reads, writes=writes, experiment=place)
+        return Task(job, request, result)

@@ -55,7 +55,7 @@ def test_what_a_killed_controller_has_left_is_deleted(tmp_path: Path) -> None:
     ("change", "said"),
     [
         ({"content": "another"}, "is not the same folder here"),
-        ({"mark": Path("/nowhere/mark")}, "/nowhere is not the same folder here"),
+        ({"root": Path("/nowhere")}, "/nowhere is not the same folder here"),
         ({"folder": Path("/nowhere/else")}, "/nowhere/else is not the same folder here"),
         ({"versions": {"torch": "1.0"}}, "torch was 1.0, is 2."),
         ({"source": "0"}, "the source code of game_rl differs"),

@@ -63,6 +63,7 @@ _FILES = (
     "members/00/videos/clip.gif",
     "champion/videos/clip.gif",
     "generations/0001/record.json",
+    "generations/0001/00.request.json",
     "generations/0001/00/policy",
 )
 _OF_THE_MACHINE = {
@@ -73,6 +74,7 @@ _OF_THE_MACHINE = {
     "superseded/000/x",
     "lake/.lake-lock",
     "members/00/claim",
+    "generations/0001/00.request.json",
 }
 
 

@@ -12,7 +12,8 @@ from filelock import FileLock
 from game_rl.errors import ExperimentError
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.experiments import tasks
-from game_rl.experiments.tasks import Death, Task, TaskRunner
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.tasks import CopyOrigin, Death, MemberTasks, Task, TaskRunner
 from game_rl.jobs.requests import StretchRequest, read_request, request_file
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
@@ -135,6 +136,23 @@ def test_others_train_while_one_that_died_pauses(tmp_path: Path) -> None:
         [task(tmp_path, "a"), task(tmp_path, "b")], lambda task: done.append(task.job.name)
     )
     assert done == ["b", "a"]
+
+
+def test_each_job_of_a_member_has_a_request_of_its_own_beside_its_result(tmp_path: Path) -> None:
+    member, generation = MemberTasks(ExperimentDir(tmp_path), 1), tmp_path / "generations" / "0007"
+    output = member.folder.generation(7).output(3)
+    made = (
+        member.stretch(3, "03", 7, until=64, seed=1),
+        member.copy("03.g0007", CopyOrigin("01", 64), {}, output),
+        member.play(3, "03", "64", what="final", episodes=1, seed=1),
+    )
+    assert [task.job.request for task in made] == [
+        generation / "03.request.json",
+        generation / "03.copy.request.json",
+        tmp_path / "validation" / "final-03.request.json",
+    ]
+    validation = tmp_path / "validation" / "final-03.log"
+    assert [task.job.output for task in made] == [output, output, validation]
 
 
 def test_a_job_that_writes_to_no_run_has_no_claim(tmp_path: Path) -> None:
