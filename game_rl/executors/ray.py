@@ -128,11 +128,21 @@ class RayExecutor:
         return ended
 
     def _ended(self, task: Any) -> CompletedJob:  # noqa: ANN401 - Ray's reference
+        job = self._running.pop(task)
         try:
-            return _ended(self._running.pop(task), task)
+            ended: CompletedJob = ray.get(task)
+        except exceptions.TaskCancelledError:  # before its process began
+            return CompletedJob(job, -signal.SIGTERM, "the cluster")
         except exceptions.LocalRayletDiedError:
             self._is_cut_off = True
             raise ExperimentError(_CUT_OFF) from None
+        except exceptions.RayTaskError as error:
+            code, text = ExperimentError.exit_code, _last_line(error)
+            return CompletedJob(job, code, "a node of the cluster", text)
+        except exceptions.RayError as error:  # its worker or its node is lost
+            cause = _first_line(error)
+            return CompletedJob(job, -signal.SIGKILL, "a node of the cluster", cause=cause)
+        return ended
 
     def ask_to_stop(self) -> None:
         for task in self._running:
@@ -152,23 +162,6 @@ _CUT_OFF = (
     "Ray has died on this machine, so no member can be started any more; continue what was saved "
     "with --resume (if you started the cluster yourself, first start Ray here again)"
 )
-
-
-def _ended(job: Job, task: Any) -> CompletedJob:  # noqa: ANN401 - Ray's reference
-    try:
-        ended: CompletedJob = ray.get(task)
-    except exceptions.TaskCancelledError:  # before its process began
-        return CompletedJob(job, -signal.SIGTERM, "the cluster")
-    except exceptions.LocalRayletDiedError:
-        raise
-    except exceptions.RayTaskError as error:
-        return CompletedJob(
-            job, ExperimentError.exit_code, "a node of the cluster", _last_line(error)
-        )
-    except exceptions.RayError as error:  # its worker or its node is lost
-        cause = _first_line(error)
-        return CompletedJob(job, -signal.SIGKILL, "a node of the cluster", cause=cause)
-    return ended
 
 
 @contextmanager

@@ -100,10 +100,9 @@ class Staging:
 def shared_files(demand: Demand) -> Iterator[Staging]:
     """Exchange files in a file system that all nodes share, at the same paths."""
     with marked(demand.folder) as needs:
-        remote_job = _remote_job(demand, needs)
         yield Staging(
             needs,
-            lambda job: replace(remote_job(job), folder=needs.folder),
+            lambda job: _remote_job(job, demand, needs, folder=needs.folder),
             lambda _: None,
         )
 
@@ -119,32 +118,33 @@ def shared_storage(address: str, demand: Demand) -> Iterator[Staging]:
     name = f"errands/{RunDir(demand.folder).identity().id}"
     store = ObjectStore.below(address, name)
     with marked_storage(store, game_needs(demand.game), demand.disk_bytes) as needs:
-        storage, remote_job = (
-            StorageStaging(demand.folder, store, demand.warn),
-            _remote_job(demand, needs),
-        )
+        storage = StorageStaging(demand.folder, store, demand.warn)
         storage.take_back()
         yield Staging(
             needs,
-            lambda job: replace(remote_job(job), staged=storage.begin(job)),
+            lambda job: _remote_job(job, demand, needs, staged=storage.begin(job)),
             storage.end,
         )
     storage.close()
 
 
-def _remote_job(demand: Demand, needs: Needs) -> Callable[[Job], RemoteJob]:
-    niceness = os.getpriority(os.PRIO_PROCESS, 0)
-
-    def remote_job(job: Job) -> RemoteJob:
-        return RemoteJob(
-            job=job,
-            needs=needs,
-            niceness=niceness,
-            has_gpu=demand.gpus > 0,
-            patience_s=demand.patience_s,
-        )
-
-    return remote_job
+def _remote_job(
+    job: Job,
+    demand: Demand,
+    needs: Needs,
+    *,
+    folder: Path | None = None,
+    staged: StagedJob | None = None,
+) -> RemoteJob:
+    return RemoteJob(
+        job=job,
+        needs=needs,
+        niceness=os.getpriority(os.PRIO_PROCESS, 0),
+        has_gpu=demand.gpus > 0,
+        patience_s=demand.patience_s,
+        folder=folder,
+        staged=staged,
+    )
 
 
 _CONTROLLER_PATIENCE_S = 300.0
@@ -287,17 +287,12 @@ class StorageStaging:
     def _moved(self, job: Job) -> Job:
         """Return the job with paths relative to the folder that it will run in on the node."""
 
-        def moved(paths: tuple[Path, ...]) -> Iterator[Path]:
-            return (Path(self._below(path)) for path in paths)
+        def moved(*paths: Path) -> tuple[Path, ...]:
+            return tuple(path.relative_to(self._root) for path in paths)
 
-        return replace(
-            job,
-            request=Path(self._below(job.request)),
-            output=Path(self._below(job.output)),
-            claim=None,
-            reads=tuple(moved(job.reads)),
-            writes=tuple(moved(job.writes)),
-        )
+        request, output = moved(job.request, job.output)
+        reads, writes = moved(*job.reads), moved(*job.writes)
+        return replace(job, request=request, output=output, claim=None, reads=reads, writes=writes)
 
 
 class StagedResult(Saved):

@@ -5,17 +5,23 @@ from collections.abc import Collection, Iterator
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
 from game_rl.durable_files import write_saved
 from game_rl.errors import ExperimentError
 from game_rl.run_dir import RunDir, check_claim
-from game_rl.saved import Natural, Saved, parse_saved, read_saved
+from game_rl.saved import Natural, Saved, parse_saved
 from game_rl.system.versions import installed_versions
 
-_WAY_OUT = "delete it to have it made again"
+_Result = TypeVar("_Result", bound=Saved)
+
+
+def _parsed(kind: type[_Result], path: Path, fault: str) -> _Result:
+    way_out = "delete it to have it made again"
+    content = path.read_bytes()
+    return parse_saved(kind, content, path, error=ExperimentError, fault=fault, way_out=way_out)
 
 
 class Played(Saved):
@@ -37,14 +43,7 @@ def read_played(path: Path) -> Played:
     Raises:
         ExperimentError: the file does not hold such results.
     """
-    return parse_saved(
-        Played,
-        path.read_bytes(),
-        path,
-        error=ExperimentError,
-        fault="is not the result of played episodes",
-        way_out=_WAY_OUT,
-    )
+    return _parsed(Played, path, "is not the result of played episodes")
 
 
 class StretchResult(Saved):
@@ -81,13 +80,7 @@ def read_stretch_result(path: Path) -> StretchResult | None:
     Raises:
         ExperimentError: the file is not such a result.
     """
-    return read_saved(
-        StretchResult,
-        path,
-        error=ExperimentError,
-        fault="is not the result of a stretch",
-        way_out=_WAY_OUT,
-    )
+    return _parsed(StretchResult, path, "is not the result of a stretch") if path.exists() else None
 
 
 class FinishedRun(Saved):
@@ -122,12 +115,8 @@ def read_finished(path: Path) -> FinishedRun | None:
     Raises:
         ExperimentError: the file is not such a result.
     """
-    return read_saved(
-        FinishedRun,
-        path,
-        error=ExperimentError,
-        fault="is not the result of a finished run",
-        way_out=_WAY_OUT,
+    return (
+        _parsed(FinishedRun, path, "is not the result of a finished run") if path.exists() else None
     )
 
 
@@ -193,11 +182,4 @@ def read_differences(path: Path) -> ActionDifferences:
     Raises:
         ExperimentError: the file is not such a comparison.
     """
-    return parse_saved(
-        ActionDifferences,
-        path.read_bytes(),
-        path,
-        error=ExperimentError,
-        fault="is not a comparison of actions",
-        way_out=_WAY_OUT,
-    )
+    return _parsed(ActionDifferences, path, "is not a comparison of actions")
