@@ -1,0 +1,119 @@
+"""What an experiment writes, byte for byte, with members that train on paper."""
+
+import hashlib
+import math
+from pathlib import Path
+
+import pytest
+
+from game_rl.config.experiments.experiment import Experiment, dump_experiment
+from game_rl.event_log import EventFile, ExperimentEventLog
+from game_rl.experiments.controller import ExperimentRun
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.plans.make_plan import make_plan
+from game_rl.system.stop_request import StopRequest
+from tests.experiments.conftest import MakeMixture, MakePopulation
+from tests.experiments.paper_executor import PaperExecutor
+
+WRITTEN: dict[str, dict[str, str]] = {
+    "population": {
+        "experiment.yaml": "4a47e42d5e743111",
+        "state.json": "0ea6af63cd8ed2f7",
+        "champion.json": "870a91884b1bba05",
+        "records": "27bd4c1f3f8a9364",
+        "configs": "d518130868a24eaa",
+    },
+    "train_on": {
+        "experiment.yaml": "b3f9e19f452bd830",
+        "state.json": "0826de6e937aebda",
+        "champion.json": "20d5bf89548e6efb",
+        "records": "f2c602a5c80ff511",
+        "configs": "7813741bc25e910d",
+    },
+    "erl": {
+        "experiment.yaml": "d44167e4157fca90",
+        "state.json": "8687e3408543502b",
+        "champion.json": "eec6ba91a4de92ec",
+        "records": "2450eaf293e1f2f1",
+        "configs": "db49b7bb3fce33c8",
+    },
+    "shares": {
+        "experiment.yaml": "db4abc63020b77ef",
+        "state.json": "4ee784142b6db5f5",
+        "champion.json": "4e8494ca7f068224",
+        "records": "bfdf974f49786cb5",
+        "configs": "319af788b6e73820",
+    },
+    "mixture": {
+        "experiment.yaml": "4d9ee9516979bcbf",
+        "state.json": "e5177540876be5d0",
+        "champion.json": "49c38a416d6a36e1",
+        "records": "348b5bd43253c9a0",
+        "configs": "5f69bccf6f521af8",
+    },
+    "best_member": {
+        "experiment.yaml": "64899fa72d5c3eaf",
+        "state.json": "6087585862663279",
+        "champion.json": "368816cb7848832d",
+        "records": "af8a0ca1b1eb89fa",
+        "configs": "8473b6367d7d3c49",
+    },
+    "live": {
+        "experiment.yaml": "ad721e0d3f0472b9",
+        "state.json": "2c238b222cf54e14",
+        "champion.json": "b7c1e0ecb261481c",
+        "records": "0dca95b12a7904da",
+        "configs": "4b2a0ca4c99d5f41",
+    },
+}
+
+
+def carry_out_whole(experiment: Experiment, executor: PaperExecutor) -> ExperimentDir:
+    folder = ExperimentDir(experiment.config.run_dir)
+    folder.root.mkdir(exist_ok=True)
+    folder.config.write_text(dump_experiment(experiment), encoding="utf-8")
+    with EventFile(folder.events) as file:
+        plan, stop = make_plan(folder, experiment), StopRequest(math.inf)
+        ExperimentRun(plan, executor, ExperimentEventLog(file), stop).run()
+    return folder
+
+
+def digest(files: list[Path], place: Path) -> str:
+    """Return the beginning of the sha256 of the files' names and text, whatever `place` is."""
+    sha256 = hashlib.sha256()
+    for path in files:
+        text = path.read_text(encoding="utf-8").replace(str(place), "PLACE")
+        sha256.update(f"{path.relative_to(place)}\n{text}\n".encode())
+    return sha256.hexdigest()[:16]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_an_experiment_writes_the_same_bytes_as_ever(
+    tmp_path: Path,
+    make_population: MakePopulation,
+    make_mixture: MakeMixture,
+    make_erl: MakePopulation,
+    name: str,
+) -> None:
+    learns, best = "member.algorithm.n_epochs=1", "learner.member_shares={best_member: 3}"
+    cloned = ("learner_starts=best_member", "clone={to: worst, only_if_better: false}")
+    make = {
+        "population": lambda: make_population("x"),
+        "train_on": lambda: make_population("x", "train_on={timesteps: 64}", "generations=2"),
+        "erl": lambda: make_erl("x", learns, "learner.teacher=best_member"),
+        "shares": lambda: make_erl("x", learns, best, "control=1"),
+        "mixture": lambda: make_mixture("x", "learner.member_shares={best_member: 3, 1: 2}"),
+        "best_member": lambda: make_mixture("x", *cloned),
+        "live": lambda: make_mixture("x", "learner.member_shares={1: 2}", is_live=True),
+    }
+    broken = [("01", 100), ("01", 128), ("learner.g0002", 64)]
+    folder = carry_out_whole(make[name](), PaperExecutor(5, non_finite=broken))
+    written = {
+        "experiment.yaml": [folder.config],
+        "state.json": [folder.state],
+        "champion.json": [folder.champion_record],
+        "records": sorted(folder.generations.glob("*/record.json")),
+        "configs": sorted(folder.members.glob("*/config.yaml")),
+    }
+    found = {what: digest(files, tmp_path) for what, files in written.items()}
+    assert found == WRITTEN[name]
