@@ -30,6 +30,7 @@ from game_rl.config.experiments.population_config import (
     ChampionConfig,
     FitnessConfig,
     KeepGenerationsConfig,
+    Rule,
     candidates_problems,
 )
 from game_rl.config.schema import LakeConfig
@@ -132,6 +133,42 @@ class MixtureConfig(StrictModel):
     @property
     def is_live(self) -> bool:
         return self.mode == "live"
+
+    # The names of a population for the same things, so that others need not ask for the kind.
+
+    @property
+    def rule(self) -> Rule:
+        return "live" if self.is_live else "cloning"
+
+    @property
+    def generations(self) -> int:
+        """Number of rounds; 1 in mode live, which decides nothing before its end."""
+        return 1 if self.is_live else self.rounds
+
+    @property
+    def timesteps_per_generation(self) -> int:
+        return self.total_timesteps // self.generations
+
+    @property
+    def learner_per_generation(self) -> LearnerStretchConfig:
+        return self.learner_per_round
+
+    @property
+    def keep_generations(self) -> KeepGenerationsConfig:
+        return self.keep_rounds
+
+    @property
+    def copied_share(self) -> float:
+        """Share of the members for which the forecast expects that they are cloned over."""
+        return 0.5
+
+    @property
+    def has_extra_run(self) -> bool:
+        return True
+
+    @property
+    def train_on(self) -> None:
+        return None
 
     @property
     def learner_timesteps(self) -> int:

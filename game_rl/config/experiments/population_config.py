@@ -28,6 +28,11 @@ from game_rl.config.strict_model import Key, Problem, StrictModel, value_at
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
 
+Rule = Literal["selection", "injection", "cloning", "live"]
+"""How members go on after a generation. selection: copies of the best replace the worst. injection:
+the same, and a copy of the learner replaces the worst. cloning: clones of the learner replace
+members. live: all go on as they are, the learner among them."""
+
 INJECT_EVERY = 2
 """Default of `inject_every`, in generations; Khadka and Tumer (2018) have 1 and 10."""
 
@@ -227,6 +232,15 @@ class PopulationConfig(StrictModel):
         """Timesteps over which a member's schedules go, with those of `train_on`."""
         more = 0 if self.train_on is None else self.train_on.timesteps
         return self.generations * self.timesteps_per_generation + more
+
+    @property
+    def rule(self) -> Rule:
+        return "selection" if self.learner is None else "injection"
+
+    @property
+    def copied_share(self) -> float:
+        """Largest share of the members that are copied over after a generation."""
+        return self.selection.share
 
     @property
     def has_extra_run(self) -> bool:
