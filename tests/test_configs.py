@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.mixture_config import MixtureConfig
-from game_rl.config.experiments.mixture_files import load_mixture
 from game_rl.config.experiments.population_config import PopulationConfig
-from game_rl.config.experiments.population_files import load_population
 from game_rl.config.experiments.study_config import StudyConfig, load_study
 from game_rl.config.loader import config_kind, json_schema, load_config
 from game_rl.config.schema import RunConfig
@@ -38,7 +37,7 @@ def test_a_shipped_config_loads(path: Path) -> None:
 
 @pytest.mark.parametrize("path", POPULATIONS, ids=lambda path: path.stem)
 def test_a_shipped_population_loads_and_fits_a_small_machine(path: Path) -> None:
-    population = load_population(path)
+    population = load_experiment(path)
     assert population.config.run_dir == Path("runs") / path.stem
     machine = parse_machine("ram=8GiB,vram=0,disk=20GiB,cpus=2", here=detect_machine(Path()))
     report = experiment_preflight(population, load_game(population.run.game), machine)
@@ -47,7 +46,7 @@ def test_a_shipped_population_loads_and_fits_a_small_machine(path: Path) -> None
 
 @pytest.mark.parametrize("path", MIXTURES, ids=lambda path: path.stem)
 def test_a_shipped_mixture_loads_and_fits_a_small_machine(path: Path) -> None:
-    mixture = load_mixture(path)
+    mixture = load_experiment(path)
     assert mixture.config.run_dir == Path("runs") / path.stem
     machine = parse_machine("ram=8GiB,vram=0,disk=20GiB,cpus=2", here=detect_machine(Path()))
     report = experiment_preflight(mixture, load_game(mixture.run.game), machine)
@@ -94,7 +93,7 @@ def test_a_shipped_study_loads_and_fits_a_small_machine(path: Path) -> None:
 
 
 def test_the_population_of_the_documents_is_shipped() -> None:
-    config = load_population(CONFIGS / "population_16x25.yaml").config
+    config = load_experiment(CONFIGS / "population_16x25.yaml").config
     assert (config.members, config.generations) == (16, 25)
     assert config.timesteps_per_generation == 2_048
 

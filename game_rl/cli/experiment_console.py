@@ -8,11 +8,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from game_rl import events
+from game_rl.config.experiments.experiment import STAGES
 from game_rl.events import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import differences_words
 from game_rl.experiments.experiment_tables import champion_table, forecast_table, generation_table
-from game_rl.experiments.records import STAGES, ChampionRecord, GenerationRecord, read_record
+from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:

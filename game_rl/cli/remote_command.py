@@ -391,7 +391,7 @@ def push_experiment_folder(
     )
     from game_rl.experiments.controller import experiment_state
     from game_rl.experiments.experiment_dir import find_experiment
-    from game_rl.experiments.plans.make_plan import make_plan
+    from game_rl.experiments.plans.plan import Plan
     from game_rl.run_dir import upload_lock
     from game_rl.storage.uploader import push_experiment
 
@@ -404,7 +404,7 @@ def push_experiment_folder(
         if not is_alone:
             raise UsageError(f"{root} is being uploaded by another process; wait until it ends")
         state = own_state(folder, upload)
-        generation = experiment_state(make_plan(folder, experiment)).generation
+        generation = experiment_state(Plan(folder, experiment)).generation
         take_snapshot(folder, upload.what)
         settings = push_settings(folder, experiment, state, generation=generation)
         settings = settings.model_copy(update={"take_over": take_over, "is_last": True})

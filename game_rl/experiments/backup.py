@@ -18,9 +18,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from shlex import quote
 
-from game_rl.config.experiments.backup_checks import upload_problems
-from game_rl.config.experiments.experiment import Experiment
-from game_rl.config.experiments.population_config import KeepGenerationsConfig
+from game_rl.config.experiments.experiment import Experiment, upload_problems
 from game_rl.config.upload import UploadConfig
 from game_rl.durable_files import link_file, write_saved
 from game_rl.errors import ExperimentError, Interrupted, UsageError
@@ -88,7 +86,7 @@ def uploaded_to(experiment: Experiment, to: UploadConfig | None) -> Experiment:
     for problem in upload_problems(upload, experiment.run, has_learner=has_learner):
         raise UsageError(f"{'.'.join(problem.key)}: {problem.message}")
     config = experiment.config.model_copy(update={"upload": upload})
-    return replace(experiment, config=config)  # type: ignore[arg-type]  # of its own kind
+    return replace(experiment, config=config)
 
 
 def push_settings(
@@ -97,7 +95,6 @@ def push_settings(
     """Return the settings for the process that uploads one generation."""
     config, upload = experiment.config, experiment.config.upload
     assert upload is not None
-    every = _keep_locally(experiment).every
     return PushSettings(
         to=upload.to,
         experiment=folder.identity().id,
@@ -105,16 +102,11 @@ def push_settings(
         generation=generation,
         kind=config.kind,
         game=experiment.run.game,
-        keep=RemoteKeeping(last=upload.keep_remote_last, every=every),
+        keep=RemoteKeeping(last=upload.keep_remote_last, every=config.keep_generations.every),
         writer=state.writer,
         limit_mb_s=upload.limit_mb_s,
         wait_s=upload.wait_s,
     )
-
-
-def _keep_locally(experiment: Experiment) -> KeepGenerationsConfig:
-    config = experiment.config
-    return config.keep_rounds if config.kind == "mixture" else config.keep_generations
 
 
 class Backup:

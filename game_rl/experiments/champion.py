@@ -39,7 +39,7 @@ def find_champion(
         record: the last generation's.
         bring: carries out tasks, and returns once all are done.
     """
-    folder, metric = plan.folder, plan.rules.fitness.metric
+    folder, metric = plan.folder, plan.config.fitness.metric
     found = read_record(folder.champion_record, ChampionRecord)
     if found is None:
         candidates = _candidates(plan, record)
@@ -60,7 +60,7 @@ def find_champion(
             checkpoint=best.checkpoint,
             final=_played(final, metric),
             timesteps_of_all=record.timesteps_of_all,
-            frames_of_all=plan.rules.frames_of(record.timesteps_of_all),
+            frames_of_all=plan.frames_of(record.timesteps_of_all),
         )
         write_saved(folder.champion_record, found)
     _make_run(folder, found, record)
@@ -68,12 +68,12 @@ def find_champion(
 
 
 def _candidates(plan: Plan, record: GenerationRecord) -> list[TrainedMember]:
-    by_number, extra = {m.number: m for m in record.members}, plan.rules.extra_candidate
+    by_number, extra = {m.number: m for m in record.members}, plan.config.members
     ranking = [by_number[number] for number in record.ranking]
     finite = [member for member in ranking if member.fitness is not None]
     best = [member for member in finite if member.number != extra]
     added = [member for member in finite if member.number == extra]
-    return best[: plan.rules.champion.candidates] + added
+    return best[: plan.config.champion.candidates] + added
 
 
 def _play(plan: Plan, member: TrainedMember, what: str) -> Task:
@@ -83,13 +83,13 @@ def _play(plan: Plan, member: TrainedMember, what: str) -> Task:
         what: what the episodes are for, which the seed follows from.
     """
     assert member.checkpoint is not None
-    return MemberTasks(plan.folder, plan.rules.cpus_per_member).play(
+    return MemberTasks(plan.folder, plan.config.cpus_per_member).play(
         member.number,
         member.folder,
         member.checkpoint,
         what=what,
-        episodes=plan.rules.champion.episodes,
-        seed=seed_for(plan.rules.seed, what),
+        episodes=plan.config.champion.episodes,
+        seed=seed_for(plan.config.seed, what),
     )
 
 

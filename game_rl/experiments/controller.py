@@ -76,7 +76,7 @@ class ExperimentRun:
         state = experiment_state(self.plan)
         if state.generation:
             self._forget(state)  # a killed controller may not have got so far
-        while state.generation < self.plan.rules.generations:
+        while state.generation < self.plan.config.generations:
             state = self._generation(state)
         champion = find_champion(self.plan, self._record(state.generation), self._bring)
         write_saved(self.folder.state, state.model_copy(update={"complete": True}))
@@ -105,7 +105,7 @@ class ExperimentRun:
         self._copy(record)
         self._warn_of_failures(record)
         after = ExperimentState(generation=number, members=self.plan.members_after(record))
-        write_curves(self.folder.curves, record, self.plan.rules)
+        write_curves(self.plan, record)
         write_saved(self.folder.state, after)
         self._forget(after)
         self.events.emit(
@@ -150,13 +150,13 @@ class ExperimentRun:
 
     def _with_differences(self, record: GenerationRecord) -> GenerationRecord:
         """Add to a record how much the actions of its runs differ, if they share a Lake."""
-        rules = self.plan.rules
-        if not rules.shares_lake:
+        config = self.plan.config
+        if config.learner is None:
             return record
-        task = MemberTasks(self.folder, rules.cpus_per_member).actions(
+        task = MemberTasks(self.folder, config.cpus_per_member).actions(
             record,
             observations=_ASKED_OBSERVATIONS,
-            seed=seed_for(rules.seed, f"actions/{record.generation}"),
+            seed=seed_for(config.seed, f"actions/{record.generation}"),
         )
         if task is None:
             return record
@@ -205,7 +205,7 @@ class ExperimentRun:
     def _forget(self, state: ExperimentState) -> None:
         forget_generations(
             self.folder,
-            self.plan.rules.keep_generations,
+            self.plan.config.keep_generations,
             newest=state.generation,
             present=self._present(state),
         )
@@ -220,7 +220,7 @@ class ExperimentRun:
         return members | {m.folder for m in record.members if m.number in learner}
 
     def _tell_of(self, generation: int, member: Member, result: StretchResult) -> None:
-        played, metric = result.played, self.plan.rules.fitness.metric
+        played, metric = result.played, self.plan.config.fitness.metric
         self.events.emit(
             StretchEnded(
                 generation=generation,

@@ -7,7 +7,8 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from game_rl.experiments.records import STAGES, CopyRecord, GenerationRecord, Value
+from game_rl.config.experiments.experiment import STAGES
+from game_rl.experiments.records import CopyRecord, GenerationRecord, Value
 
 
 @dataclass(frozen=True)

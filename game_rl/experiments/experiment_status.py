@@ -13,7 +13,6 @@ from game_rl.experiments.backup import stored_state
 from game_rl.experiments.controller import experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.decision import timesteps_before
-from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, Member, read_record
 from game_rl.lineage import read_lineage
@@ -143,24 +142,24 @@ class ExperimentStatus:
 
 def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     """Return the status of an experiment; reading it does not disturb the controller or a run."""
-    plan = make_plan(folder, load_experiment(folder.config, is_saved=True))
-    state, generations = experiment_state(plan), plan.rules.generations
+    plan = Plan(folder, load_experiment(folder.config, is_saved=True))
+    state, generations = experiment_state(plan), plan.config.generations
     now = min(state.generation + 1, generations)
     how, text = _how_it_is(folder, is_complete=state.complete)
     members = _members(plan, state, now)
     timesteps = _timesteps_of_all(plan, state, members)
     return ExperimentStatus(
         path=str(folder.root),
-        kind=plan.rules.kind,
+        kind=plan.config.kind,
         state=how,
         generation=now,
         generations=generations,
         stretch_until=plan.timesteps(now),
         members=members,
         text=text,
-        is_live=plan.rules.is_live,
+        is_live=plan.config.rule == "live",
         timesteps_of_all=timesteps,
-        frames_of_all=plan.rules.frames_of(timesteps),
+        frames_of_all=plan.frames_of(timesteps),
         safe=_safe(folder),
         drawn=drawn_status(plan, now),
         differences=differences_status(plan, state.generation),
@@ -173,7 +172,7 @@ def _timesteps_of_all(
     """Return the timesteps of the last record and those that members have played since."""
     record = read_record(plan.folder.generation(state.generation).record, GenerationRecord)
     counted = 0 if record is None else record.timesteps_of_all
-    if counted is None or state.generation == plan.rules.generations:
+    if counted is None or state.generation == plan.config.generations:
         return counted
     known = timesteps_before(record)
     began_at = {
@@ -276,7 +275,7 @@ def drawn_status(plan: Plan, generation: int) -> DrawnStatus | None:
 
 def _learner(plan: Plan, generation: int) -> str | None:
     """Return the folder of the learner's run in a generation, or None without a learner."""
-    if plan.rules.is_live:
+    if plan.config.rule == "live":
         return plan.first_members()[-1].folder
     found = plan.extra_member(generation)
     return None if found is None else found.folder

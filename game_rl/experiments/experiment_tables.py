@@ -6,13 +6,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from game_rl.config.experiments.experiment import STAGES
 from game_rl.events import Fitness, StretchEnded
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.experiment_status import ExperimentStatus, FollowedStatus
 from game_rl.experiments.forecast.experiment_footprint import GenerationRow
 from game_rl.experiments.forecast.experiment_report import ExperimentReport
 from game_rl.experiments.records import (
-    STAGES,
     ChampionRecord,
     CopyRecord,
     GenerationRecord,
@@ -206,7 +206,7 @@ def _took(report: ExperimentReport) -> str:
 
 
 def _growth(report: ExperimentReport) -> Table:
-    stage = STAGES[report.kind]
+    stage = STAGES[report.config.kind]
     table = Table(box=None, pad_edge=False, title=f"disk by {stage}", title_justify="left")
     for name in (stage, "transitions", "checkpoints", "Lake", "logs", "total"):
         table.add_column(name, justify="right", no_wrap=True)

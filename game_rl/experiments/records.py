@@ -195,9 +195,6 @@ def read_record(path: Path, kind: type[_Kind]) -> _Kind | None:
     return read_saved(kind, path, error=ExperimentError)
 
 
-STAGES = {"population": "generation", "mixture": "round"}
-
-
 def fitness_of(played: Played, metric: str) -> Fitness:
     """Return the fitness of the policy that has played these episodes.
 

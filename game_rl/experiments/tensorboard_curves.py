@@ -13,20 +13,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean, median, pstdev
 
+from game_rl.config.experiments.experiment import ExperimentConfig
 from game_rl.durable_files import write_atomic
-from game_rl.experiments.plans.plan import Rules
+from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import GenerationRecord, TrainedMember, Value
 
 
-def write_curves(folder: Path, record: GenerationRecord, rules: Rules) -> None:
+def write_curves(plan: Plan, record: GenerationRecord) -> None:
     """Write two files for the generation.
 
     The step of one is a member's timesteps. The step of the other, in `over_frames`, is the
     emulator frames of all runs.
     """
-    values = {**_fitness(record, rules), **_hyperparameters(record)}
+    folder, config = plan.folder.curves, plan.config
+    values = {**_fitness(record, config), **_hyperparameters(record)}
     steps = {folder: record.timesteps}
-    frames = rules.frames_of(record.timesteps_of_all)
+    frames = plan.frames_of(record.timesteps_of_all)
     if frames is not None:
         steps[folder / "over_frames"] = frames
     for place, step in steps.items():
@@ -42,11 +44,11 @@ def remove_curves(folder: Path, *, after: int) -> None:
             path.unlink()
 
 
-def _fitness(record: GenerationRecord, rules: Rules) -> dict[str, float]:
+def _fitness(record: GenerationRecord, config: ExperimentConfig) -> dict[str, float]:
     """Return best, median and spread (standard deviation) over members with finite weights."""
     found = [m.fitness for m in record.members if m.fitness is not None]
     values = [fitness.value for fitness in found]
-    place, metric = rules.kind, rules.fitness.metric
+    place, metric = config.kind, config.fitness.metric
     learner = None if record.learner is None else record.learner.number
     own = [m for m in record.members if m.number == learner]
     return {

@@ -41,7 +41,6 @@ from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
 from game_rl.experiments.forecast.experiment_report import ExperimentReport
 from game_rl.experiments.kept_generations import checkpoints_bytes, finish_going_back, go_back
-from game_rl.experiments.plans.make_plan import make_plan
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.tasks import MemberTasks, TaskRunner
@@ -211,7 +210,7 @@ def _carried_out(
     warnings: Sequence[str],
 ) -> ChampionRecord:
     write_atomic(folder.preflight, json.dumps(report.to_json(), indent=2))
-    plan = make_plan(folder, experiment)
+    plan = Plan(folder, experiment)
     with EventFile(folder.events) as file:
         events = ExperimentEventLog(file, command.listeners)
         with events.recording_failure(), _naming_full_disks(folder):
@@ -241,7 +240,7 @@ def _begun(plan: Plan, experiment: Experiment, slots: int) -> ExperimentBegun:
         experiment=plan.folder.identity().id,
         kind=experiment.config.kind,
         members=experiment.config.members,
-        generations=plan.rules.generations,
+        generations=plan.config.generations,
         slots=slots,
     )
 
@@ -386,8 +385,8 @@ def _tested(
     episodes: int,
     seed: int,
 ) -> FinishedRun:
-    plan = make_plan(folder, load_experiment(folder.config, is_saved=True))
-    test = MemberTasks(folder, plan.rules.cpus_per_member).play(
+    plan = Plan(folder, load_experiment(folder.config, is_saved=True))
+    test = MemberTasks(folder, plan.config.cpus_per_member).play(
         champion.number,
         champion.folder,
         champion.checkpoint,

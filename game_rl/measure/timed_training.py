@@ -23,7 +23,6 @@ from game_rl.algorithms.automatic import placement_of
 from game_rl.callbacks.resources import TRIALS_S
 from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.experiments.experiment import Experiment
-from game_rl.config.experiments.mixture_files import Mixture
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.config.values import nearest_divisors
@@ -337,7 +336,7 @@ def measure_experiment_speed(
         write_random_play(experiment.run, game, Path(folder))
         changes: dict[Key, Any] = {("algorithm", "learn_from", "lakes"): [folder]}
         learner = with_changed(experiment.learner, changes)
-        if isinstance(experiment, Mixture) and experiment.config.is_live:
+        if experiment.config.rule == "live":
             *measured, learned = measure_at_once([*members, learner], game, cpus=cpus)
         else:
             measured = measure_at_once(members, game, cpus=cpus)

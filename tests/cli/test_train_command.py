@@ -30,11 +30,11 @@ from tests.tiny_run import TINY
 @pytest.fixture
 def folder(make_population: MakePopulation) -> ExperimentDir:  # noqa: F811
     """A population that has come to its end, with members on paper."""
-    from game_rl.config.experiments.population_files import dump_population
+    from game_rl.config.experiments.experiment import dump_experiment
 
     population = make_population()
     found = carry_out(population)
-    found.config.write_text(dump_population(population), encoding="utf-8")
+    found.config.write_text(dump_experiment(population), encoding="utf-8")
     return found
 
 

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.mixture_files import Mixture, load_mixture
-from game_rl.config.experiments.population_files import Population, load_population
+from game_rl.config.experiments.experiment import Experiment, load_experiment
 
 _RUN = """\
 game: duel
@@ -27,18 +26,18 @@ champion: {candidates: 2, episodes: 10}
 keep_generations: {last: 2, every: 2}
 """
 
-MakePopulation = Callable[..., Population]
+MakePopulation = Callable[..., Experiment]
 
 
 @pytest.fixture
 def make_population(tmp_path: Path) -> MakePopulation:
-    def make(name: str = "population", *overrides: str) -> Population:
+    def make(name: str = "population", *overrides: str) -> Experiment:
         (tmp_path / "run.yaml").write_text(
             _RUN.replace("total_timesteps: 1", "total_timesteps: 100"), encoding="utf-8"
         )
         path = tmp_path / f"{name}.yaml"
         path.write_text(_POPULATION.replace("PLACE", str(tmp_path / name)), encoding="utf-8")
-        return load_population(path, overrides)
+        return load_experiment(path, overrides)
 
     return make
 
@@ -74,12 +73,12 @@ algorithm:
 
 _OF_ROUNDS = ("keep_rounds: {last: 2}\n", "gradient_steps: 10, ")
 
-MakeMixture = Callable[..., Mixture]
+MakeMixture = Callable[..., Experiment]
 
 
 @pytest.fixture
 def make_mixture(tmp_path: Path) -> MakeMixture:
-    def make(name: str = "mixture", *overrides: str, is_live: bool = False) -> Mixture:
+    def make(name: str = "mixture", *overrides: str, is_live: bool = False) -> Experiment:
         (tmp_path / "pqn.yaml").write_text(PQN, encoding="utf-8")
         (tmp_path / "dqn.yaml").write_text(DQN, encoding="utf-8")
         path = tmp_path / f"{name}.yaml"
@@ -87,7 +86,7 @@ def make_mixture(tmp_path: Path) -> MakeMixture:
         for part in _OF_ROUNDS if is_live else ():
             text = text.replace(part, "")
         path.write_text(text + "mode: live\n" * is_live, encoding="utf-8")
-        return load_mixture(path, overrides)
+        return load_experiment(path, overrides)
 
     return make
 
@@ -112,11 +111,11 @@ keep_generations: {last: 2}
 
 @pytest.fixture
 def make_erl(tmp_path: Path) -> MakePopulation:
-    def make(name: str = "erl", *overrides: str) -> Population:
+    def make(name: str = "erl", *overrides: str) -> Experiment:
         (tmp_path / "pqn.yaml").write_text(PQN, encoding="utf-8")
         (tmp_path / "dqn.yaml").write_text(DQN, encoding="utf-8")
         path = tmp_path / f"{name}.yaml"
         path.write_text(_ERL.replace("PLACE", str(tmp_path / name)), encoding="utf-8")
-        return load_population(path, overrides)
+        return load_experiment(path, overrides)
 
     return make

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.experiment import Experiment, load_experiment
-from game_rl.config.experiments.population_files import Population, dump_population
+from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.event_log import ExperimentEventLog
@@ -130,11 +129,11 @@ _HANG_S = 600.0  # longer than the busiest machine takes
 _SMALL = ("members=3", "generations=4", "selection.share=0.34", "champion.candidates=1")
 
 
-def killed(population: Population, operation: int) -> ExperimentDir:
+def killed(population: Experiment, operation: int) -> ExperimentDir:
     with pytest.raises(Killed), killed_at(operation):
         carry_out(population)
     folder = ExperimentDir(population.config.run_dir)
-    folder.config.write_text(dump_population(population), encoding="utf-8")
+    folder.config.write_text(dump_experiment(population), encoding="utf-8")
     folder.identity()
     return folder
 
@@ -161,9 +160,9 @@ def with_upload(experiment: Experiment, upload: UploadConfig) -> Experiment:
     return replace(experiment, config=config)  # type: ignore[arg-type]  # of its own kind
 
 
-def moved(population: Population, root: Path) -> Population:
+def moved(population: Experiment, root: Path) -> Experiment:
     config = population.config.model_copy(update={"run_dir": root})
-    return Population(config, population.run)
+    return Experiment(config, population.run)
 
 
 def test_what_is_fetched_elsewhere_goes_on_to_the_same(

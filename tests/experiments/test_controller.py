@@ -10,7 +10,7 @@ from game_rl.config.experiments.experiment import Experiment, dump_experiment
 from game_rl.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.plans.make_plan import make_plan
+from game_rl.experiments.plans.plan import Plan
 from game_rl.system.stop_request import StopRequest
 from tests.experiments.conftest import MakeMixture, MakePopulation
 from tests.experiments.paper_executor import PaperExecutor
@@ -73,7 +73,7 @@ def carry_out_whole(experiment: Experiment, executor: PaperExecutor) -> Experime
     folder.root.mkdir(exist_ok=True)
     folder.config.write_text(dump_experiment(experiment), encoding="utf-8")
     with EventFile(folder.events) as file:
-        plan, stop = make_plan(folder, experiment), StopRequest(math.inf)
+        plan, stop = Plan(folder, experiment), StopRequest(math.inf)
         ExperimentRun(plan, executor, ExperimentEventLog(file), stop).run()
     return folder
 

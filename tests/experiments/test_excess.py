@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.config.experiments.population_files import Population
+from game_rl.config.experiments.experiment import Experiment
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.events import ExperimentEvent, ExperimentWarned
 from game_rl.experiments import controller
@@ -22,7 +22,7 @@ SHORT = ("generations=3", "train_on={timesteps: 50}")
 TOO_FAR = 400
 
 
-def broken_off(population: Population, job: str) -> ExperimentDir:
+def broken_off(population: Experiment, job: str) -> ExperimentDir:
     """Carry a population out until a job of this name fails."""
     with pytest.raises(ExperimentError, match=job):
         carry_out(population, PaperExecutor(exit_codes={job: [1]}))
@@ -85,7 +85,7 @@ def test_a_decision_that_was_carried_out_is_history_until_the_experiment_goes_ba
 
 
 def ranked_too_far(
-    population: Population, monkeypatch: pytest.MonkeyPatch, *, copies: dict[str, list[int]]
+    population: Experiment, monkeypatch: pytest.MonkeyPatch, *, copies: dict[str, list[int]]
 ) -> ExperimentDir:
     """Leave what versions left that ranked whatever a member had reached, in generation 1."""
     folder = broken_off(population, "member 00 in generation 1")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.population_files import Population
+from game_rl.config.experiments.experiment import Experiment
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.executors.staging import NodeStaging, StagedJob, StorageStaging
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -79,7 +79,7 @@ def hidden(folder: Path) -> Iterator[None]:
         Path.rename(away, folder)
 
 
-def by_storage(population: Population, tmp_path: Path, *, lost: int = 0) -> ExperimentDir:
+def by_storage(population: Experiment, tmp_path: Path, *, lost: int = 0) -> ExperimentDir:
     root = population.config.run_dir
     root.mkdir(exist_ok=True)
     executor = DistantPaperExecutor(root, tmp_path, lost=lost)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.experiments.experiment import dump_experiment
-from game_rl.config.experiments.population_files import dump_population
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.strict_model import with_changed
 from game_rl.errors import Interrupted
@@ -37,7 +36,7 @@ def whole(make_population: MakePopulation) -> ExperimentDir:
     """A population whose champion was found, but has not played the test."""
     population = make_population("whole", "generations=1")
     folder = carry_out(population)
-    folder.config.write_text(dump_population(population), encoding="utf-8")
+    folder.config.write_text(dump_experiment(population), encoding="utf-8")
     return folder
 
 
@@ -75,7 +74,7 @@ def test_that_all_weights_became_non_finite_is_a_result(
         path.parent.mkdir(parents=True, exist_ok=True)
         broken = StretchResult(timesteps=100, failure="non_finite", text="NaN")
         path.write_text(broken.model_dump_json(), encoding="utf-8")
-    folder.config.write_text(dump_population(population), encoding="utf-8")
+    folder.config.write_text(dump_experiment(population), encoding="utf-8")
     made = finish(folder, tmp_path / "result.json")
     assert (made.failure, made.played) == ("non_finite", None)
     assert "the weights of all members became non-finite in generation 1" in made.text
@@ -145,7 +144,7 @@ def test_members_with_lakes_of_their_own_keep_them_when_the_population_goes_on(
 ) -> None:
     population = make_population("whole", "generations=1", "member.lake={}")
     folder = carry_out(population)
-    folder.config.write_text(dump_population(population), encoding="utf-8")
+    folder.config.write_text(dump_experiment(population), encoding="utf-8")
     before = {path: path.read_bytes() for path in folder.members.rglob("config.yaml")}
     assert len(before) == 4
     champion = resume_experiment(

@@ -12,7 +12,6 @@ import numpy as np
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.plans.live_plan import LEARNER
 from game_rl.experiments.records import GenerationRecord, read_record
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
@@ -58,7 +57,7 @@ def _rows(lake: Lake) -> dict[str, Any]:
 
 def wrong_books(here: ExperimentDir) -> Iterator[str]:
     """Yield the claims in the learner's accounts that cannot be true."""
-    run_dir, lake = here.member(LEARNER), Lake.open(here.lake)
+    run_dir, lake = here.member("learner"), Lake.open(here.lake)
     checkpoint = Checkpoint(run_dir.checkpoints_newest_first()[0])
     books: Any = checkpoint.play().algorithm["learn_from"]
     if checkpoint.state.num_timesteps != LIVE_TIMESTEPS:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stable_baselines3 import PPO
 
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.experiments.mixture_files import Mixture, load_mixture
+from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.schema import RunConfig
 from game_rl.errors import TrainingError, WorkerError
 from game_rl.games.definition import Game, load_game
@@ -233,9 +233,9 @@ def test_the_learner_is_measured_on_a_lake_after_the_members_or_beside_them(
     assert measured.learner == _speed(2 if mode == "rounds" else 4)
 
 
-def _mixture(mode: str, tmp_path: Path) -> Mixture:
+def _mixture(mode: str, tmp_path: Path) -> Experiment:
     name = "duel_mixture.yaml" if mode == "rounds" else "duel_mixture_live.yaml"
-    return load_mixture(CONFIGS / name, [*_SMALL, f"run_dir={tmp_path / 'mixture'}"])
+    return load_experiment(CONFIGS / name, [*_SMALL, f"run_dir={tmp_path / 'mixture'}"])
 
 
 def _rows_can_be_drawn(config: RunConfig, game: Game) -> None:

@@ -1,56 +1,46 @@
-"""An experiment of either kind: read, written, and its budget of timesteps."""
+"""An experiment of either kind: read, written, the configs of its runs, its budget of timesteps."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from game_rl.config.experiments.mixture_files import Mixture, dump_mixture, load_mixture, mixture_of
-from game_rl.config.experiments.population_files import (
-    Population,
-    dump_population,
-    load_population,
-    population_of,
+from game_rl.config.experiments.executor_config import storage_problems
+from game_rl.config.experiments.learner_config import (
+    FOLLOW,
+    LEARN_FROM,
+    OFFLINE,
+    STOP_WHEN,
+    Decided,
+    as_run,
+    decided_key_problems,
 )
-from game_rl.config.loader import Document, config_kind, kind_in
-from game_rl.config.schema import RunConfig
-from game_rl.config.yaml_tree import Node
+from game_rl.config.experiments.mixture_config import (
+    MixtureConfig,
+    decided_of_live_learner,
+    decided_of_live_member,
+    keys_of_live,
+    keys_of_rounds,
+)
+from game_rl.config.experiments.population_config import PopulationConfig
+from game_rl.config.loader import (
+    Document,
+    dump_config,
+    kind_in,
+    run_based_on,
+    run_dir_problems,
+)
+from game_rl.config.schema import LakeConfig, RunConfig
+from game_rl.config.strict_model import Key, Problem
+from game_rl.config.upload import UploadConfig
+from game_rl.config.yaml_tree import LocatedProblem, Node
+from game_rl.errors import ConfigError
 
-Experiment = Population | Mixture
+ExperimentConfig = PopulationConfig | MixtureConfig
+"""The file of an experiment of either kind. Names of a population hold for both."""
 
-
-def load_experiment(
-    path: Path, overrides: Sequence[str] = (), *, is_saved: bool = False
-) -> Experiment:
-    """Return the experiment that the file describes.
-
-    Args:
-        is_saved: whether `dump_experiment` wrote the file.
-
-    Raises:
-        ConfigError: the file is wrong; the message has every problem.
-    """
-    load = load_mixture if config_kind(path, overrides) == "mixture" else load_population
-    return load(path, overrides, is_saved=is_saved)
-
-
-def experiment_of(source: Document, root: Node) -> Experiment:
-    """As `load_experiment`, for a tree that was read from `source`."""
-    make = mixture_of if kind_in(source, root) == "mixture" else population_of
-    return make(source, root, [])
-
-
-def players_of(experiment: Experiment) -> tuple[RunConfig, ...]:
-    """Return the config of a member, and of the learner if there is one."""
-    if experiment.learner is None:
-        return (experiment.run,)
-    return experiment.run, experiment.learner
-
-
-def dump_experiment(experiment: Experiment) -> str:
-    """Return YAML that `load_experiment` reads back as an equal experiment, in any folder."""
-    if isinstance(experiment, Mixture):
-        return dump_mixture(experiment)
-    return dump_population(experiment)
+STAGES = {"population": "generation", "mixture": "round"}
+"""What the files of each kind call a generation."""
 
 
 @dataclass(frozen=True)
@@ -67,55 +57,253 @@ class BudgetShare:
     rounding_timesteps: int
 
 
-def budget(experiment: Experiment) -> tuple[BudgetShare, ...]:
-    """Return the shares of all runs that play, including those that are copied over."""
-    if isinstance(experiment, Mixture):
-        return _of_mixture(experiment)
-    return _of_population(experiment)
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment's config, and the configs of its runs.
 
-
-def _of_population(population: Population) -> tuple[BudgetShare, ...]:
-    """Return the shares of a population.
-
-    A member counts its timesteps from its beginning on, so only its last update is rounded. One
-    that gets the weights of a learner counts from 0 again, with another rounded update.
+    Attributes:
+        run: the config of a member before anything is mutated.
+        learner: the config of the learner in the first generation; None if there is no learner.
     """
-    config, update = population.config, population.run.rollout_timesteps
-    counted_anew = 1 if population.learner is None else config.generations
-    shares = [
-        BudgetShare(
-            f"{config.members} members x {config.generations} generations x "
-            f"{config.timesteps_per_generation:,}",
-            config.members * config.generations * config.timesteps_per_generation,
-            config.members * counted_anew * update,
+
+    config: ExperimentConfig
+    run: RunConfig
+    learner: RunConfig | None = None
+
+    @property
+    def players(self) -> tuple[RunConfig, ...]:
+        """The config of a member, and of the learner if there is one."""
+        return (self.run,) if self.learner is None else (self.run, self.learner)
+
+    @property
+    def budget(self) -> tuple[BudgetShare, ...]:
+        """The shares of all runs that play, including those that are copied over.
+
+        A member counts its timesteps from its beginning on, so only its last update is rounded. One
+        that gets the weights of a learner counts from 0 again, with another rounded update, and so
+        does the learner in each generation.
+        """
+        config, update = self.config, self.run.rollout_timesteps
+        members, times, each = config.members, config.generations, config.timesteps_per_generation
+        stages = f"{times} {STAGES[config.kind]}s"
+        counted_anew = 1 if self.learner is None else times
+        text = f"{members} members x {stages} x {each:,}"
+        shares = [BudgetShare(text, members * times * each, members * counted_anew * update)]
+        if self.learner is not None:
+            own, rounding = self.learner.total_timesteps, self.learner.rollout_timesteps
+            text = f"{stages} x {own:,} of the learner"
+            shares.append(BudgetShare(text, times * own, times * rounding))
+        if config.train_on is not None:
+            more = config.train_on.timesteps
+            shares.append(BudgetShare(f"{more:,} of the best, trained on", more, update))
+        return tuple(shares)
+
+
+def load_experiment(
+    path: Path, overrides: Sequence[str] = (), *, is_saved: bool = False
+) -> Experiment:
+    """Return the experiment that a file describes, after overrides such as `member.env.n_envs=4`.
+
+    Args:
+        is_saved: whether `dump_experiment` wrote the file.
+
+    Raises:
+        ConfigError: the file or a run's config is wrong. The message has every problem of the file,
+            or, if that has none, of the run's config.
+    """
+    source = Document(path, ConfigError)
+    root, problems = source.tree(overrides)
+    return experiment_of(source, root, problems, is_saved=is_saved)
+
+
+def experiment_of(
+    source: Document, root: Node, problems: Sequence[LocatedProblem], *, is_saved: bool = False
+) -> Experiment:
+    """As `load_experiment`, for a tree that was read from `source`, with its text's problems."""
+    kind = kind_in(source, root)
+    model: type[ExperimentConfig] = MixtureConfig if kind == "mixture" else PopulationConfig
+    config = source.model_of(root, [*problems], model, run_dir_problems)
+    member, learner, section = root.nearest(("member",)), None, None
+    if config.learner is not None:
+        section = as_run(root.nearest(("learner",)), tuple(config.learner_keys))
+    first, then = ([], []) if is_saved else _refused(config, root, member, section)
+    for problems_of_file in first:
+        source.refuse(root, problems_of_file)
+    run = run_based_on(source, member, tuple(_decided_of_member(config)))
+    if section is not None:
+        for problems_of_file in then:
+            source.refuse(root, problems_of_file)
+        learner = run_based_on(source, section, tuple(_decided_of_learner(config, section)))
+    source.refuse(root, config.run_problems(run, learner))
+    source.refuse(root, storage_problems(config.executor, run))
+    has_learner = learner is not None
+    source.refuse(root, upload_problems(config.upload, run, has_learner=has_learner))
+    return Experiment(config, run, learner)
+
+
+def dump_experiment(experiment: Experiment) -> str:
+    """Return YAML that `load_experiment` reads back as an equal experiment, in any folder."""
+    config = experiment.config
+    sections: dict[str, object] = {"member": experiment.run.model_dump(mode="json")}
+    if experiment.learner is not None:
+        sections["learner"] = experiment.learner.model_dump(mode="json") | config.learner_keys
+    return dump_config(config.model_copy(update=sections))
+
+
+# ---------------------------------------------------------------------- what is decided for runs
+
+
+def _decided_of_member(config: ExperimentConfig) -> Decided:
+    """Yield keys of a member's config, each with its value and the name of what decides it."""
+    stretch, stage = config.timesteps_per_generation, STAGES[config.kind]
+    yield ("run_dir",), str(config.run_dir / "members" / "00"), "run_dir"
+    yield ("seed",), config.seed, "seed"
+    yield ("total_timesteps",), config.total_timesteps, f"{stage}s x timesteps_per_{stage}"
+    yield ("evaluation", "every_timesteps"), stretch, f"timesteps_per_{stage}"
+    yield ("evaluation", "episodes"), config.fitness.episodes, "fitness.episodes"
+    yield STOP_WHEN, None, f"kind: {config.kind}"
+    yield ("recording", "episodes"), 0, f"kind: {config.kind}"
+    if config.learner is not None:
+        lake = config.lake or LakeConfig()
+        for name, value in lake.model_dump(mode="json", exclude={"path"}).items():
+            yield ("lake", name), value, "lake"
+        yield ("lake", "path"), _lake_path(config), "run_dir"
+    if isinstance(config, MixtureConfig) and config.is_live:
+        yield from decided_of_live_member(config)
+
+
+def _decided_of_learner(config: ExperimentConfig, learner: Node) -> Decided:
+    """As `_decided_of_member`, for the learner's config."""
+    stretch, kind = config.learner_per_generation, config.kind
+    key = f"learner_per_{STAGES[kind]}"
+    yield ("run_dir",), str(config.run_dir / "members" / "learner"), "run_dir"
+    yield ("total_timesteps",), stretch.timesteps, f"{key}.timesteps"
+    yield STOP_WHEN, None, f"kind: {kind}"
+    yield ("evaluation", "every_timesteps"), stretch.timesteps, f"{key}.timesteps"
+    yield ("checkpoints", "save_replay_buffer"), True, f"kind: {kind}"
+    yield (*LEARN_FROM, "lakes"), [_lake_path(config)], "run_dir"
+    yield (*OFFLINE, "gradient_steps"), stretch.gradient_steps, f"{key}.gradient_steps"
+    yield ("seed",), config.seed, "seed"
+    yield ("evaluation", "episodes"), config.fitness.episodes, "fitness.episodes"
+    yield ("recording", "episodes"), 0, f"kind: {kind}"
+    if isinstance(config, MixtureConfig) and config.is_live:
+        yield from decided_of_live_learner(config, learner)
+    elif isinstance(config, MixtureConfig):
+        yield FOLLOW, None, "mode: rounds"
+
+
+def _lake_path(config: ExperimentConfig) -> str:
+    return str((config.run_dir / "lake").absolute())
+
+
+_Groups = list[Iterable[Problem]]
+
+
+def _refused(
+    config: ExperimentConfig, root: Node, member: Node, learner: Node | None
+) -> tuple[_Groups, _Groups]:
+    """Return groups of problems of the file: keys that others decide, or that mean nothing.
+
+    The second list is for after a member's config was read.
+    """
+    of_member, of_learner = _given_away(config, member), _given_away_of_learner(config, learner)
+    if not isinstance(config, MixtureConfig):
+        return [of_member], [of_learner, _unread_between(learner)]
+    assert learner is not None
+    not_here = keys_of_rounds(root, learner) if config.is_live else keys_of_live(learner)
+    return [chain(of_member, of_learner), not_here], []
+
+
+_DECIDED_BY_POPULATION: dict[Key, str] = {
+    ("run_dir",): "members are in the folder members of run_dir",
+    ("seed",): "each member gets its own from the population's seed",
+    ("total_timesteps",): "it is generations x timesteps_per_generation + train_on.timesteps",
+    ("evaluation", "every_timesteps"): "it is timesteps_per_generation",
+    ("evaluation", "episodes"): "it is fitness.episodes",
+    ("evaluation", "seed"): "each generation plays new episodes",
+}
+_DECIDED_BY_MIXTURE: dict[Key, str] = {
+    ("run_dir",): "its runs are in the folder members of run_dir",
+    ("seed",): "each run gets its own from the mixture's seed",
+    ("total_timesteps",): "it is rounds x timesteps_per_round",
+    ("evaluation", "every_timesteps"): "there is one evaluation a round",
+    ("evaluation", "episodes"): "it is fitness.episodes",
+    ("evaluation", "seed"): "each round plays new episodes",
+    ("fork",): "the mixture decides what its runs begin from",
+    ("lake",): "the mixture has one for all members: write lake beside member",
+}
+
+
+def _given_away(config: ExperimentConfig, member: Node) -> Iterator[Problem]:
+    """Yield keys of the member's own section that the experiment decides."""
+    is_mixture = isinstance(config, MixtureConfig)
+    reasons = {**(_DECIDED_BY_MIXTURE if is_mixture else _DECIDED_BY_POPULATION)}
+    if config.rule == "injection":
+        reasons["lake",] = "with a learner, one is for all members: write lake beside member"
+    example = "duel_pqn.yaml" if is_mixture else "duel_ppo.yaml"
+    yield from decided_key_problems(member, "member", reasons, example=example)
+
+
+def _given_away_of_learner(config: ExperimentConfig, learner: Node | None) -> Iterator[Problem]:
+    """As `_given_away`, for the learner's own section."""
+    if learner is None:
+        return
+    kind, key = config.kind, f"learner_per_{STAGES[config.kind]}"
+    reasons: dict[Key, str] = {
+        ("run_dir",): "its runs are in the folder members of run_dir",
+        ("seed",): f"each run gets its own from the {kind}'s seed",
+        ("evaluation", "every_timesteps"): "it is evaluated at the end of each stretch",
+        ("evaluation", "episodes"): "it is fitness.episodes",
+        ("evaluation", "seed"): "it plays the members' episodes, new ones each time",
+        ("fork",): f"the {kind} decides what its runs begin from",
+        ("lake",): f"the {kind} has one for all members: write lake beside member",
+        ("total_timesteps",): f"it is {key}.timesteps",
+        (*LEARN_FROM, "lakes"): f"it learns from the {kind}'s Lake",
+        (*LEARN_FROM, "agents"): "write member_shares beside config, or draw evenly",
+        (*OFFLINE, "gradient_steps"): f"it is {key}.gradient_steps",
+        ("algorithm", "teacher"): "write teacher: best_member, or null, beside config",
+        ("checkpoints", "save_replay_buffer"): f"the {kind} needs the replay to go on",
+    }
+    yield from decided_key_problems(learner, "learner", reasons, example="duel_dqn.yaml")
+
+
+def _unread_between(learner: Node | None) -> Iterator[Problem]:
+    if learner is not None and learner.has(FOLLOW):
+        message = "the learner learns only once all members have played: remove the line"
+        yield Problem(("learner", *FOLLOW), message)
+
+
+def upload_problems(
+    upload: UploadConfig | None, run: RunConfig, *, has_learner: bool
+) -> Iterator[Problem]:
+    """Yield settings with which the upload would leave out what the runs need.
+
+    Args:
+        upload: the experiment's section `upload`; None: there is nothing to check.
+        run: the config of a member.
+        has_learner: whether members feed one Lake, in run_dir.
+    """
+    if upload is None:
+        return
+    if "checkpoints" not in upload.what:
+        yield Problem(
+            ("upload", "what"),
+            "an experiment is uploaded whole, and is of no use without its checkpoints: add "
+            "checkpoints, or remove the section and copy the files",
         )
-    ]
-    if population.learner is not None:
-        own = config.learner_per_generation.timesteps
-        shares.append(_of_learner("generations", config.generations, own, population.learner))
-    if config.train_on is not None:
-        more = config.train_on.timesteps
-        shares.append(BudgetShare(f"{more:,} of the best, trained on", more, update))
-    return tuple(shares)
-
-
-def _of_mixture(mixture: Mixture) -> tuple[BudgetShare, ...]:
-    """Return the shares of a mixture.
-
-    A clone, and the learner in each round, count from 0, so each has a rounded update.
-    """
-    config, own = mixture.config, mixture.config.learner_per_round.timesteps
-    members = BudgetShare(
-        f"{config.members} members x {config.rounds} rounds x {config.timesteps_per_round:,}",
-        config.members * config.total_timesteps,
-        config.members * config.rounds * mixture.run.rollout_timesteps,
-    )
-    return members, _of_learner("rounds", config.rounds, own, mixture.learner)
-
-
-def _of_learner(stages: str, times: int, timesteps: int, run: RunConfig) -> BudgetShare:
-    return BudgetShare(
-        f"{times} {stages} x {timesteps:,} of the learner",
-        times * timesteps,
-        times * run.rollout_timesteps,
-    )
+    if run.lake is None:
+        return
+    if run.lake.path is not None and not has_learner:
+        yield Problem(
+            ("upload",),
+            f"it sends run_dir, but members have their Lake elsewhere, at {run.lake.path}: remove "
+            "member.lake.path, so that each has its own in run_dir, or remove this section",
+            (("member", "lake", "path"),),
+        )
+    elif "lake" not in upload.what:
+        way_out = "add lake" if has_learner else "add lake, or write member: {lake: null}"
+        yield Problem(
+            ("upload", "what"),
+            f"no member could be resumed from its checkpoint without the Lake: {way_out}",
+            (("member", "lake"),),
+        )

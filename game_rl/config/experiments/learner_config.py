@@ -2,8 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
@@ -89,81 +87,13 @@ def teacher_problems(learner: Mapping[str, JsonValue]) -> Iterator[Problem]:
 
 Decided = Iterator[tuple[Key, Any, str]]
 
-_LEARN_FROM: Key = ("algorithm", "learn_from")
-FOLLOW: Key = (*_LEARN_FROM, "follow_every_s")
-OFFLINE: Key = (*_LEARN_FROM, "offline")
+LEARN_FROM: Key = ("algorithm", "learn_from")
+FOLLOW: Key = (*LEARN_FROM, "follow_every_s")
+OFFLINE: Key = (*LEARN_FROM, "offline")
 STOP_WHEN: Key = ("stop_when",)
 WHOLE_BUDGET = "every run plays all its timesteps, so that budgets are equal"
 """Reason why no run of an experiment or a study has `stop_when`."""
 _SEEN_ALIKE = ("frame_skip", "frame_stack", "observation")
-
-
-@dataclass(frozen=True)
-class LearnerKeys:
-    """Settings of an experiment outside the sections of its member and its learner.
-
-    Attributes:
-        kind: kind of the experiment.
-        stretch: length of the learner's training each time.
-        stretch_key: key of `stretch` in the experiment's config.
-    """
-
-    kind: str
-    run_dir: Path
-    seed: int
-    episodes: int
-    lake: LakeConfig
-    stretch: LearnerStretchConfig
-    stretch_key: str
-
-    @property
-    def lake_path(self) -> Path:
-        return (self.run_dir / "lake").absolute()
-
-    def of_members_lake(self) -> Decided:
-        """Yield keys of a member's config, each with its value and the name of what decides it."""
-        for name, value in self.lake.model_dump(mode="json", exclude={"path"}).items():
-            yield ("lake", name), value, "lake"
-        yield ("lake", "path"), str(self.lake_path), "run_dir"
-
-    def of_learner(self) -> Decided:
-        """As `of_members_lake`, for all keys of the learner's config that are decided."""
-        timesteps, key = self.stretch.timesteps, self.stretch_key
-        yield ("run_dir",), str(self.run_dir / "members" / "learner"), "run_dir"
-        yield ("total_timesteps",), timesteps, f"{key}.timesteps"
-        yield STOP_WHEN, None, f"kind: {self.kind}"
-        yield ("evaluation", "every_timesteps"), timesteps, f"{key}.timesteps"
-        yield ("checkpoints", "save_replay_buffer"), True, f"kind: {self.kind}"
-        yield (*_LEARN_FROM, "lakes"), [str(self.lake_path)], "run_dir"
-        place = (*OFFLINE, "gradient_steps")
-        yield place, self.stretch.gradient_steps, f"{key}.gradient_steps"
-        yield ("seed",), self.seed, "seed"
-        yield ("evaluation", "episodes"), self.episodes, "fitness.episodes"
-        yield ("recording", "episodes"), 0, f"kind: {self.kind}"
-
-    def given_away(self, learner: Node) -> Iterator[Problem]:
-        """Yield keys of the learner's own section that the experiment decides."""
-        kind, key = self.kind, self.stretch_key
-        yield from decided_key_problems(
-            learner,
-            "learner",
-            {
-                ("run_dir",): "its runs are in the folder members of run_dir",
-                ("seed",): f"each run gets its own from the {kind}'s seed",
-                ("evaluation", "every_timesteps"): "it is evaluated at the end of each stretch",
-                ("evaluation", "episodes"): "it is fitness.episodes",
-                ("evaluation", "seed"): "it plays the members' episodes, new ones each time",
-                ("fork",): f"the {kind} decides what its runs begin from",
-                ("lake",): f"the {kind} has one for all members: write lake beside member",
-                ("total_timesteps",): f"it is {key}.timesteps",
-                (*_LEARN_FROM, "lakes"): f"it learns from the {kind}'s Lake",
-                (*_LEARN_FROM, "agents"): "write member_shares beside config, or draw evenly",
-                (*OFFLINE, "gradient_steps"): f"it is {key}.gradient_steps",
-                ("algorithm", "teacher"): "write teacher: best_member, or null, beside config",
-                ("checkpoints", "save_replay_buffer"): f"the {kind} needs the replay to go on",
-            },
-            example="duel_dqn.yaml",
-        )
 
 
 def decided_key_problems(
@@ -195,7 +125,7 @@ def as_run(learner: Node, own_keys: Sequence[str]) -> Node:
         learner = learner.without((key,))
     if learner.has(("learn_from",)):
         short = learner.nearest(("learn_from",))
-        learner = learner.without(("learn_from",)).with_value(_LEARN_FROM, short)
+        learner = learner.without(("learn_from",)).with_value(LEARN_FROM, short)
     return learner
 
 

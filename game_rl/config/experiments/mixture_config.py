@@ -21,6 +21,7 @@ from game_rl.config.experiments.learner_config import (
     OFFLINE,
     Decided,
     LearnerStretchConfig,
+    disagreements,
     lake_problems,
     member_shares_of,
     member_shares_problems,
@@ -33,7 +34,7 @@ from game_rl.config.experiments.population_config import (
     Rule,
     candidates_problems,
 )
-from game_rl.config.schema import LakeConfig
+from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Timesteps, UnitInterval, named_folder
@@ -235,6 +236,16 @@ class MixtureConfig(StrictModel):
                 (("mode",),),
             )
 
+    def run_problems(self, run: RunConfig, learner: RunConfig | None) -> Iterator[Problem]:
+        """Yield what keeps members and learner from learning from one another."""
+        assert learner is not None
+        yield from disagreements(run, learner, are_cloned=not self.is_live)
+        if not self.is_live and self.clone.optimiser == "keep" and run.algorithm.name == "pqn":
+            yield Problem(
+                ("clone", "optimiser"),
+                f"{run.algorithm.name} cannot go on with the optimiser of dqn; write new",
+            )
+
 
 SEAL_EVERY_TIMESTEPS = 1_024
 """With 16 emulators this makes full blocks, of 64 frames."""
@@ -273,6 +284,7 @@ def keys_of_live(learner: Node) -> Iterator[Problem]:
 
 
 def decided_of_live_member(config: MixtureConfig) -> Decided:
+    yield ("evaluation", "every_timesteps"), config.timesteps_per_round, "timesteps_per_round"
     if config.lake.seal_every_timesteps is None:
         yield ("lake", "seal_every_timesteps"), SEAL_EVERY_TIMESTEPS, "mode: live"
 

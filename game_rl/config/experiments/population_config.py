@@ -18,12 +18,13 @@ from game_rl.config.experiments.executor_config import (
 from game_rl.config.experiments.learner_config import (
     BEST_MEMBER,
     LearnerStretchConfig,
+    disagreements,
     lake_problems,
     member_shares_of,
     member_shares_problems,
     teacher_problems,
 )
-from game_rl.config.schema import LakeConfig
+from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel, value_at
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
@@ -243,6 +244,11 @@ class PopulationConfig(StrictModel):
         return self.selection.share
 
     @property
+    def learner_starts(self) -> Literal["kept"]:
+        """State with which the learner begins a generation: its own after the one before."""
+        return "kept"
+
+    @property
     def has_extra_run(self) -> bool:
         """Whether a run trains after the members: the learner, or the best member, alone."""
         return self.learner is not None or self.train_on is not None
@@ -327,6 +333,39 @@ class PopulationConfig(StrictModel):
                 f"{self.control} controls leave no member that the learner could replace; use at "
                 f"most {self.members - 1}",
                 (("members",),),
+            )
+
+    def run_problems(self, run: RunConfig, learner: RunConfig | None) -> Iterator[Problem]:
+        """Yield what is wrong with the configs of a member and of the learner."""
+        if run.fork is not None:
+            yield Problem(("member", "fork"), "members begin with new weights: remove the section")
+        yield from mutation_problems(self.mutation.values, run.model_dump(mode="json"))
+        if not run.algorithm.learns:
+            yield from self._problems_of_players()
+        if learner is not None:
+            yield from disagreements(run, learner)
+            if run.algorithm.name == "dqn":
+                yield Problem(
+                    ("member",),
+                    "dqn members have a replay each, which copies would take from the Lake that "
+                    "all members share; use pqn, such as config: duel_pqn.yaml",
+                )
+
+    def _problems_of_players(self) -> Iterator[Problem]:
+        """Check members that learn nothing, whose weights only copies change."""
+        if self.mutation.weights is None:
+            yield Problem(
+                ("mutation",),
+                "members learn nothing, and nothing else changes their weights; add mutation: "
+                "{weights: {sigma: 0.02}}, or let them learn",
+                (("member",),),
+            )
+        if self.control:
+            yield Problem(
+                ("control",),
+                f"members learn nothing, and a control is never copied over, so {self.control} "
+                "would play the same for ever; write control: 0",
+                (("member",),),
             )
 
 

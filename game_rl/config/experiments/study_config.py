@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, JsonValue
 
 from game_rl.config.experiments.executor_config import LocalExecutorConfig
-from game_rl.config.experiments.experiment import Experiment, budget, experiment_of, players_of
+from game_rl.config.experiments.experiment import Experiment, experiment_of
 from game_rl.config.experiments.learner_config import STOP_WHEN, WHOLE_BUDGET
 from game_rl.config.loader import (
     Document,
@@ -217,17 +217,17 @@ class ExperimentArm:
     @property
     def players(self) -> tuple[RunConfig, ...]:
         """The config of each sort of run in the arm."""
-        return players_of(self.experiment)
+        return self.experiment.players
 
     @property
     def timesteps(self) -> int:
         """Timesteps of all members and the learner together."""
-        return sum(share.timesteps for share in budget(self.experiment))
+        return sum(share.timesteps for share in self.experiment.budget)
 
     @property
     def rounding_timesteps(self) -> int:
         """Most timesteps that the runs may play beyond `timesteps`, to complete an update."""
-        return sum(share.rounding_timesteps for share in budget(self.experiment))
+        return sum(share.rounding_timesteps for share in self.experiment.budget)
 
     def of(self, seed: int, run_dir: Path) -> Experiment:
         return _experiment(self.source, self.tree, seed=seed, run_dir=run_dir)
@@ -309,7 +309,7 @@ def _arm_of(source: Document, config: StudyConfig, name: str, section: Node) -> 
         source.fail([LocatedProblem(section.place, ("arms", name), message)])
     arm = _experiment_arm(source, config, name, section)
     if arm.timesteps > config.budget.timesteps:
-        shares = " + ".join(share.text for share in budget(arm.experiment))
+        shares = " + ".join(share.text for share in arm.experiment.budget)
         message = (
             f"its runs play {shares} = {arm.timesteps:,} timesteps together, more than "
             f"budget.timesteps, {config.budget.timesteps:,}; lower one of these numbers"
@@ -383,7 +383,7 @@ def _experiment_arm(
 
 def _experiment(source: Document, tree: Node, *, seed: int, run_dir: Path) -> Experiment:
     decided = ((("seed",), seed, "seeds"), (("run_dir",), str(run_dir), "run_dir"))
-    return experiment_of(source, with_decided(tree, decided))
+    return experiment_of(source, with_decided(tree, decided), [])
 
 
 def _decided_of_experiment(config: StudyConfig) -> Iterator[tuple[Key, Any, str]]:
@@ -393,7 +393,7 @@ def _decided_of_experiment(config: StudyConfig) -> Iterator[tuple[Key, Any, str]
 
 
 def _uploads(experiment: Experiment) -> Iterator[Problem]:
-    for name, run in zip(_SECTIONS, players_of(experiment), strict=False):
+    for name, run in zip(_SECTIONS, experiment.players, strict=False):
         if run.upload is not None:
             yield Problem(
                 (name, "upload"),

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.checkpoints.evaluation_files import read_episodes
-from game_rl.config.experiments.experiment import Experiment, load_experiment, players_of
-from game_rl.config.experiments.mixture_files import Mixture
+from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.loader import load_config
 from game_rl.errors import UsageError
 from game_rl.event_log import final_evaluation, read_events
@@ -118,7 +117,7 @@ def read_experiment(folder: ExperimentDir) -> ComparedFolder:
     """
     run_of(folder.root)
     experiment = load_experiment(folder.config, is_saved=True)
-    is_live = isinstance(experiment, Mixture) and experiment.config.is_live
+    is_live = experiment.config.rule == "live"
     totals = read_totals(folder, experiment.run.env.frame_skip, is_live=is_live)
     champion = read_record(folder.champion_record, ChampionRecord)
     assert champion is not None
@@ -168,7 +167,7 @@ def _settings(experiment: Experiment) -> dict[str, object]:
     if experiment.learner is not None:
         own_keys = experiment.config.learner_keys
         found |= {f"learner.{key}": value for key, value in own_keys.items()}
-    for name, run in zip(("member", "learner"), players_of(experiment), strict=False):
+    for name, run in zip(("member", "learner"), experiment.players, strict=False):
         own = settings_of(run.model_dump(mode="json"), _NO_DIFFERENCE_OF_PLAYERS)
         found |= {f"{name}.{key}": value for key, value in own.items()}
     return found

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from game_rl.config.experiments.executor_config import ExecutorConfig, RayExecutorConfig
-from game_rl.config.experiments.population_config import KeepGenerationsConfig, PopulationConfig
-from game_rl.config.experiments.population_files import Population
+from game_rl.config.experiments.experiment import Experiment, ExperimentConfig
+from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration
@@ -42,7 +42,7 @@ class GenerationRow:
 
 
 def generation_rows(
-    population: Population,
+    experiment: Experiment,
     facts: RunFacts,
     member: PreflightReport,
     learner: PreflightReport | None,
@@ -53,10 +53,10 @@ def generation_rows(
     those of a member's updates so far. A copy also has its parent's, and the logs of the run that
     it replaces stay. The learner has a run of its own in each generation.
     """
-    config, disk = population.config, member.footprint.disk
+    config, disk = experiment.config, member.footprint.disk
     per_generation, logs = config.timesteps_per_generation, 0.0
     for generation in range(1, config.generations + 1):
-        logs += _logs_of_members(population, member, generation) + _logs_of(learner)
+        logs += _logs_of_members(config, member, generation) + _logs_of(learner)
         transitions = generation * per_generation * config.members
         kept = kept_generations(config.keep_generations, generation)
         each = config.members * disk.checkpoint_bytes
@@ -64,23 +64,23 @@ def generation_rows(
             generation=generation,
             transitions=transitions + generation * _played(learner),
             checkpoints=kept * (each + _checkpoint_bytes(learner)),
-            lake=_lake_bytes(population, facts, generation * per_generation),
+            lake=_lake_bytes(experiment, facts, generation * per_generation),
             logs=round(logs),
         )
         is_last = generation == config.generations
-        yield _with_train_on(row, population, facts, member) if is_last else row
+        yield _with_train_on(row, experiment, facts, member) if is_last else row
 
 
 def _with_train_on(
-    row: GenerationRow, population: Population, facts: RunFacts, member: PreflightReport
+    row: GenerationRow, experiment: Experiment, facts: RunFacts, member: PreflightReport
 ) -> GenerationRow:
     """Add the run of the best member to the last row, if it trains on."""
-    config = population.config
+    config = experiment.config
     if config.train_on is None:
         return row
     disk, updates = member.footprint.disk, member.footprint.training.updates
     logs = updates * disk.log_bytes_per_update + calibration.RUN_FILES_BYTES
-    own_lake = lake_bytes(population.run, facts, config.total_timesteps)
+    own_lake = lake_bytes(experiment.run, facts, config.total_timesteps)
     return replace(
         row,
         transitions=row.transitions + config.train_on.timesteps,
@@ -90,7 +90,7 @@ def _with_train_on(
     )
 
 
-def stretches(config: PopulationConfig) -> float:
+def stretches(config: ExperimentConfig) -> float:
     """Return the stretches in a member's total timesteps.
 
     The timesteps of `train_on` count as a fraction of a stretch, or as several.
@@ -104,25 +104,27 @@ def kept_generations(keep: KeepGenerationsConfig, newest: int) -> int:
 
 
 def kept_generations_bytes(
-    population: Population,
+    config: ExperimentConfig,
     member: PreflightReport,
     learner: PreflightReport | None,
     keep: KeepGenerationsConfig,
 ) -> int:
     """Return the size of the checkpoints after the last generation, if it keeps `keep`."""
-    config = population.config
     each = config.members * member.footprint.disk.checkpoint_bytes + _checkpoint_bytes(learner)
     return kept_generations(keep, config.generations) * each
 
 
 def momentary_bytes(
-    population: Population, member: PreflightReport, learner: PreflightReport | None, *, slots: int
+    config: ExperimentConfig,
+    member: PreflightReport,
+    learner: PreflightReport | None,
+    *,
+    slots: int,
 ) -> int:
     """Return the disk space that is needed in addition to the last row, but only for a while.
 
     It is that of all members saving or, if larger, of the learner's run, plus that of an upload.
     """
-    config = population.config
     of_members = _momentary_bytes_of_members(config, member, slots)
     sent = config.members * member.footprint.disk.checkpoint_bytes + _checkpoint_bytes(learner)
     held = upload_held_bytes(config.upload, sent)
@@ -141,7 +143,7 @@ def upload_held_bytes(upload: UploadConfig | None, sent_bytes: int) -> int:
 
 
 def _momentary_bytes_of_members(
-    config: PopulationConfig, member: PreflightReport, slots: int
+    config: ExperimentConfig, member: PreflightReport, slots: int
 ) -> int:
     """Return the size of what members write before they delete older files.
 
@@ -155,17 +157,13 @@ def _momentary_bytes_of_members(
     return found + (slots * disk.bytes if executor.starts_cluster else 0)
 
 
-def _logs_of_members(population: Population, member: PreflightReport, generation: int) -> float:
-    config, disk, training = (
-        population.config,
-        member.footprint.disk,
-        member.footprint.training,
-    )
+def _logs_of_members(config: ExperimentConfig, member: PreflightReport, generation: int) -> float:
+    disk, training = member.footprint.disk, member.footprint.training
     updates = -(-generation * config.timesteps_per_generation // training.timesteps_per_update)
     grown = config.members * disk.log_bytes_per_update * training.updates / stretches(config)
     logs = grown + config.members * _FILES_A_STRETCH_BYTES
     if generation < config.generations:
-        copies = max(1, int(config.selection.share * config.members))
+        copies = max(1, int(config.copied_share * config.members))
         logs += copies * (updates * disk.log_bytes_per_update + calibration.RUN_FILES_BYTES)
     return logs
 
@@ -185,12 +183,12 @@ def _played(learner: PreflightReport | None) -> int:
     return 0 if learner is None else learner.footprint.training.played_timesteps
 
 
-def _lake_bytes(population: Population, facts: RunFacts, timesteps: int) -> int | None:
+def _lake_bytes(experiment: Experiment, facts: RunFacts, timesteps: int) -> int | None:
     """Return the size of the Lake that all members share or, without a learner, of all Lakes."""
-    members = population.config.members
-    if population.learner is not None:
-        return lake_bytes(population.run, facts, members * timesteps)
-    each = lake_bytes(population.run, facts, timesteps)
+    members = experiment.config.members
+    if experiment.learner is not None:
+        return lake_bytes(experiment.run, facts, members * timesteps)
+    each = lake_bytes(experiment.run, facts, timesteps)
     return None if each is None else members * each
 
 
@@ -221,7 +219,7 @@ class Duration:
 
 
 def duration(
-    population: Population,
+    experiment: Experiment,
     member: PreflightReport,
     learner: PreflightReport | None,
     measured: ExperimentSpeed | None,
@@ -240,7 +238,7 @@ def duration(
     """
     if measured is None:
         return None
-    config, run, speed = population.config, population.run, measured.member
+    config, run, speed = experiment.config, experiment.run, measured.member
     start_s = speed.start_s + _JOB_S
     learning_s = _training_s(run, member, speed, episode_timesteps) / stretches(config)
     turns = -(-config.members // slots)
@@ -252,13 +250,13 @@ def duration(
     chosen_s = playing_s(run.evaluation, episodes, speed, episode_timesteps=episode_timesteps)
     turns = -(-(config.champion.candidates + config.has_extra_run) // slots) + 1
     learner_s = 0.0
-    if population.learner is not None:
+    if experiment.learner is not None:
         assert learner is not None
         assert measured.learner is not None
         alone = measured.learner
-        once_s = _training_s(population.learner, learner, alone, episode_timesteps)
+        once_s = _training_s(experiment.learner, learner, alone, episode_timesteps)
         learner_s = config.generations * (alone.start_s + _JOB_S + once_s)
-    return Duration(members_s, learner_s, turns * (start_s + chosen_s))
+    return Duration(members_s, learner_s, turns * (start_s + chosen_s), config.rule == "live")
 
 
 def _training_s(
@@ -329,12 +327,14 @@ def slots_by_memory(
     return min(slots, int(room // vram.peak.bytes))
 
 
-def slots_of(config: PopulationConfig, member: PreflightReport, machine: Machine) -> int:
+def slots_of(config: ExperimentConfig, member: PreflightReport, machine: Machine) -> int:
     """Return the number of members that train at once.
 
     It is the config's or, if that is "auto", as many as CPUs and memory allow. A node of a cluster
-    never gets more than it has room for.
+    never gets more than it has room for. In a live mixture, all members train at once.
     """
+    if config.rule == "live":
+        return config.members
     wanted, executor = config.executor.parallel, config.executor
     most = config.members if wanted == "auto" else min(wanted, config.members)
     if wanted != "auto" and not is_on_nodes(executor):

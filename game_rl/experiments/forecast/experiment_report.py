@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from game_rl.config.experiments.executor_config import ExecutorConfig, RayExecutorConfig
+from game_rl.config.experiments.experiment import STAGES, ExperimentConfig
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
-from game_rl.config.experiments.population_files import Population
 from game_rl.experiments.forecast.experiment_footprint import (
     Duration,
     GenerationRow,
@@ -38,11 +38,10 @@ class ExperimentReport:
         momentary_bytes: disk space needed for a while, in addition to the last row of `growth`.
         duration: duration of the experiment; None if the machine was not measured.
         gpus_per_member: GPUs that a member requests from a cluster.
-        kind: kind of the experiment.
         learner: report on the learner, or None without one.
-        is_live: whether the learner trains at the same time as the members.
     """
 
+    config: ExperimentConfig
     verdict: Verdict
     machine: Machine
     member: PreflightReport
@@ -50,12 +49,18 @@ class ExperimentReport:
     growth: tuple[GenerationRow, ...]
     momentary_bytes: int
     findings: tuple[Finding, ...]
-    executor: ExecutorConfig
     duration: Duration | None = None
     gpus_per_member: float = 0.0
-    kind: str = "population"
     learner: PreflightReport | None = None
-    is_live: bool = False
+
+    @property
+    def executor(self) -> ExecutorConfig:
+        return self.config.executor
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the learner trains at the same time as the members."""
+        return self.config.rule == "live"
 
     @property
     def ram_bytes(self) -> int:
@@ -148,19 +153,21 @@ def _verdicts(report: ExperimentReport) -> list[Verdict]:
 
 
 def _is_short(report: ExperimentReport) -> bool:
-    return is_short_of_memory(report) or report.lacks_disk or "does_not_fit" in _verdicts(report)
+    return _is_short_of_memory(report) or report.lacks_disk or "does_not_fit" in _verdicts(report)
 
 
-def is_short_of_memory(report: ExperimentReport) -> bool:
+def _is_short_of_memory(report: ExperimentReport) -> bool:
     vram = report.member.footprint.vram
     room = 0 if vram is None else report.machine.gpu_free_bytes(vram.gpu)
     return report.ram_bytes > report.machine.ram_available_bytes or report.vram_bytes > room
 
 
-def findings_of(population: Population, report: ExperimentReport) -> Iterator[Finding]:
+def findings_of(report: ExperimentReport) -> Iterator[Finding]:
     """Yield what does not fit, with the smallest change that fixes it, and the runs' findings."""
-    config, machine = population.config, report.machine
-    if is_short_of_memory(report) and report.slots > 1:
+    config, machine = report.config, report.machine
+    if report.is_live:
+        yield from _of_all_at_once(report)
+    elif _is_short_of_memory(report) and report.slots > 1:
         fitting = member_slots_by_memory(config.executor, report.member, machine)
         fix = Fix("executor.parallel", fitting) if fitting >= 1 else None
         yield Finding(
@@ -178,10 +185,10 @@ def findings_of(population: Population, report: ExperimentReport) -> Iterator[Fi
         yield Finding(
             "error",
             "generations_do_not_fit",
-            "keep_generations",
+            _keep_key(config),
             f"the population needs {format_bytes(needed)} of disk, and "
             f"{format_bytes(machine.disk_free_bytes)} are free",
-            _disk_fix(population, report),
+            _disk_fix(report),
         )
     yield from _of_run("member", report.member)
     if report.learner is not None:
@@ -212,23 +219,52 @@ def _gpu_by_number(report: ExperimentReport) -> Iterator[Finding]:
         )
 
 
-def _disk_fix(population: Population, report: ExperimentReport) -> Fix | None:
+def _disk_fix(report: ExperimentReport) -> Fix | None:
     """Return the fix that keeps fewer generations: fewer multiples of `every`, else fewer new ones.
 
     None if no such change is enough.
     """
-    last_row, config = report.growth[-1], population.config
+    last_row, config = report.growth[-1], report.config
     others = last_row.total - last_row.checkpoints + report.momentary_bytes
     room = report.machine.disk_free_bytes - others
 
     def fits(keep: KeepGenerationsConfig) -> bool:
-        return kept_generations_bytes(population, report.member, report.learner, keep) <= room
+        return kept_generations_bytes(config, report.member, report.learner, keep) <= room
 
     keep = config.keep_generations
     for every in range((keep.every or config.generations) + 1, config.generations + 1):
         if keep.every is not None and fits(keep.model_copy(update={"every": every})):
-            return Fix("keep_generations.every", every)
+            return Fix(f"{_keep_key(config)}.every", every)
     for last in range(keep.last - 1, 0, -1):
         if fits(keep.model_copy(update={"last": last})):
-            return Fix("keep_generations.last", last)
+            return Fix(f"{_keep_key(config)}.last", last)
     return None
+
+
+def _keep_key(config: ExperimentConfig) -> str:
+    return f"keep_{STAGES[config.kind]}s"
+
+
+def _of_all_at_once(live: ExperimentReport) -> Iterator[Finding]:
+    members, machine = live.config.members, live.machine
+    if _is_short_of_memory(live):
+        over = live.ram_bytes - machine.ram_available_bytes
+        fitting = members - max(1, -(-over // live.member.footprint.ram.peak.bytes))
+        yield Finding(
+            "error",
+            "members_do_not_fit",
+            "members",
+            f"{members} members and the learner at once need {format_bytes(live.ram_bytes)} of "
+            f"memory, and {format_bytes(machine.ram_available_bytes)} are free",
+            Fix("members", fitting) if fitting >= 2 else None,
+        )
+    wanted = (members + 1) * live.config.cpus_per_member
+    if wanted > machine.cpus:
+        yield Finding(
+            "warning",
+            "members_share_cpus",
+            "members",
+            f"{members} members and the learner have {wanted} threads at work on {machine.cpus} "
+            "CPUs: each is slower than alone, and what the members play reaches the learner later",
+            None,
+        )

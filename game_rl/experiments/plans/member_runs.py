@@ -2,15 +2,24 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from game_rl.config.algorithms import ExplorationConfig
+from game_rl.config.experiments.experiment import Experiment, ExperimentConfig
 from game_rl.config.experiments.learner_config import BEST_MEMBER
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
-from game_rl.experiments.experiment_dir import copied_after
-from game_rl.experiments.records import Member
+from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
+from game_rl.experiments.records import (
+    GenerationRecord,
+    LearnerRecord,
+    Member,
+    TrainedMember,
+    read_record,
+)
+from game_rl.experiments.tasks import CopyOrigin, MemberTasks, Task
 from game_rl.schedules import Ramp
 from game_rl.seeds import seed_for
 
@@ -49,8 +58,14 @@ def _id_beginning(number: int) -> str:
     return f"{number:04x}"
 
 
-def run_seed(seed: int, folder: str) -> int:
-    """Return the seed of a run's own random numbers, in an experiment with this seed."""
+def member_seed(config: ExperimentConfig, folder: str) -> int:
+    """Return the seed of a member's own random numbers; a copy's differs from its parent's."""
+    if config.kind == "mixture":
+        return _run_seed(config.seed, folder)
+    return seed_for(config.seed, f"member/{folder.partition('.')[0]}/{copied_after(folder) or 0}")
+
+
+def _run_seed(seed: int, folder: str) -> int:
     return seed_for(seed, f"run/{folder}")
 
 
@@ -93,3 +108,126 @@ def exploration_from(
         fraction=(ends_at - at) / left if ends_at > at else 1.0,
         restarts=tuple(r.model_copy(update={"at": r.at - at}) for r in restarts),
     )
+
+
+@dataclass(frozen=True)
+class ExtraRun:
+    """A run that trains after the generation's members: the learner, or the best, training on.
+
+    Attributes:
+        beginning: the task that forks its run from another one, or the config of a new run.
+    """
+
+    member: Member
+    beginning: Task | RunConfig
+
+
+@dataclass(frozen=True)
+class Learner:
+    """The one learner of an experiment, with a run of its own in each generation.
+
+    It begins from its newest weights, from new ones, or from those of the generation's best member;
+    see `learner_starts` of a mixture. In a live mixture, it has one run for the whole experiment.
+    """
+
+    folder: ExperimentDir
+    experiment: Experiment
+
+    @property
+    def number(self) -> int:
+        """Its number, which follows the members' numbers."""
+        return self._config.members
+
+    @property
+    def live_member(self) -> Member:
+        return Member(number=self.number, folder="learner", values={})
+
+    def member(self, generation: int) -> Member:
+        return Member(number=self.number, folder=f"learner.g{generation:04d}", values={})
+
+    def extra_run(self, generation: int, best: TrainedMember) -> ExtraRun:
+        """Return the learner of a generation, with what its run begins from.
+
+        Args:
+            best: the best of the generation's members.
+        """
+        member, before = self.member(generation), self._before(generation)
+        config = self.config_of(member.folder, best)
+        if self._config.learner_starts == "best_member":
+            fork = {"optimiser": "new", "counters": "new"}
+            return self._fork(generation, best, fork, sections_of(config))
+        if before is not None:
+            values = {
+                "seed": config.seed,
+                "algorithm.teacher": self._teacher(best),
+                "algorithm.learn_from.lakes": [str(self.folder.lake.absolute())],
+                "algorithm.learn_from.agents": self._agents(best),
+            }
+            return self._fork(generation, before, {"counters": "new"}, values)
+        return ExtraRun(member, config)
+
+    def record(self, generation: int, best: TrainedMember) -> LearnerRecord:
+        parent = best if self._config.learner_starts == "best_member" else self._before(generation)
+        return LearnerRecord(
+            number=self.number,
+            parent_folder=None if parent is None else parent.folder,
+            parent_checkpoint=None if parent is None else parent.checkpoint,
+            teacher=best.folder if self._config.is_taught else None,
+        )
+
+    def _before(self, generation: int) -> TrainedMember | None:
+        """Return the learner of the generation before, if this one continues from its weights."""
+        record = read_record(self.folder.generation(generation - 1).record, GenerationRecord)
+        if record is None or self._config.learner_starts != "kept":
+            return None
+        (before,) = (m for m in record.members if m.number == self.number)
+        return before if before.checkpoint is not None else None
+
+    def _fork(
+        self,
+        generation: int,
+        parent: TrainedMember,
+        fork: Mapping[str, object],
+        values: Mapping[str, object],
+    ) -> ExtraRun:
+        member = self.member(generation)
+        assert parent.checkpoint is not None
+        name = run_id(self.folder.identity().id, member)
+        made_by = MemberTasks(self.folder, self._config.cpus_per_member).copy(
+            member.folder,
+            CopyOrigin(parent.folder, int(parent.checkpoint), fork, name),
+            values,
+            self.folder.generation(generation).output(self.number),
+        )
+        return ExtraRun(member, made_by)
+
+    def config_of(self, name: str, best: TrainedMember | None = None) -> RunConfig:
+        """Return the config of a new run of it, in this folder."""
+        assert self.experiment.learner is not None
+        changes: dict[Key, Any] = {
+            ("run_dir",): self.folder.member(name).root,
+            ("seed",): _run_seed(self._config.seed, name),
+            ("algorithm", "teacher"): self._teacher(best),
+            ("algorithm", "learn_from", "agents"): self._agents(best),
+        }
+        return with_changed(self.experiment.learner, changes)
+
+    @property
+    def _config(self) -> ExperimentConfig:
+        return self.experiment.config
+
+    def _agents(self, best: TrainedMember | None) -> dict[str, float] | None:
+        number = None if best is None else best.number
+        return agents_of(self._config.member_shares, members=self.number, best=number)
+
+    def _teacher(self, best: TrainedMember | None) -> dict[str, object] | None:
+        """Return the section `teacher` of the learner's run, or None if it is not taught.
+
+        The plan decides which member teaches, so the run must not compare the two.
+        """
+        if not self._config.is_taught:
+            return None
+        assert best is not None
+        assert best.checkpoint is not None
+        root = self.folder.member(best.folder).root.absolute()
+        return {"run": f"{root}@{int(best.checkpoint)}", "keep_if_better": False}

@@ -1,18 +1,34 @@
-"""The interface of plans, which the controller asks what to train next and what to decide."""
+"""The plan of an experiment: what trains next, and what is decided."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
 
-from game_rl.config.experiments.population_config import (
-    ChampionConfig,
-    FitnessConfig,
-    KeepGenerationsConfig,
-)
+from game_rl.config.experiments.experiment import STAGES, Experiment, ExperimentConfig
 from game_rl.config.schema import RunConfig
-from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.records import CopyRecord, GenerationRecord, Member
-from game_rl.experiments.tasks import Task
+from game_rl.config.strict_model import with_changed
+from game_rl.errors import ExperimentError, NobodyLeftError
+from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
+from game_rl.experiments.plans import rules
+from game_rl.experiments.plans.decision import (
+    Trained,
+    best_trained,
+    counted_from,
+    fitness_seed,
+    ranking_of,
+    timesteps_of_all,
+    trained,
+    trained_on_folder,
+)
+from game_rl.experiments.plans.member_runs import ExtraRun, Learner, member_seed, run_id
+from game_rl.experiments.records import (
+    CopyRecord,
+    GenerationRecord,
+    LearnerRecord,
+    Member,
+    TrainedMember,
+    read_record,
+)
+from game_rl.experiments.tasks import CopyOrigin, MemberTasks, Task
 from game_rl.jobs.results import StretchResult
 
 Results = Mapping[int, StretchResult]
@@ -20,92 +36,200 @@ Results = Mapping[int, StretchResult]
 
 
 @dataclass(frozen=True)
-class Rules:
-    """Settings that plans of every kind have.
+class Plan:
+    """Functions of a config and of results, which the controller asks; none waits for a job.
 
-    Attributes:
-        seed: the experiment's; the seeds of the champion's episodes follow from it.
-        frame_skip: emulator frames of a timestep, the same in all runs.
-        is_live: whether the learner of a mixture trains while the members do.
-        shares_lake: whether all runs feed one Lake or learn from it.
-        extra_candidate: number of the learner, or of the best member that trains on. It is a
-            candidate for the champion in addition to the best members, whatever its fitness.
+    Members train side by side. After them, an extra run may train: the learner, on the Lake that
+    they feed, or the best member of the last generation, alone. In a live mixture, the learner is
+    one of the members. Then the config's rule decides which members go on as copies.
     """
 
-    seed: int
-    generations: int
-    fitness: FitnessConfig
-    champion: ChampionConfig
-    keep_generations: KeepGenerationsConfig
-    cpus_per_member: int
-    frame_skip: int
-    kind: Literal["population", "mixture"] = "population"
-    is_live: bool = False
-    shares_lake: bool = False
-    extra_candidate: int | None = None
+    folder: ExperimentDir
+    experiment: Experiment
+
+    @property
+    def config(self) -> ExperimentConfig:
+        return self.experiment.config
 
     def frames_of(self, timesteps: int | None) -> int | None:
         """Return the emulator frames of so many timesteps; None if these were not counted."""
-        return None if timesteps is None else timesteps * self.frame_skip
-
-
-@dataclass(frozen=True)
-class ExtraRun:
-    """A run that trains after the generation's members: the learner, or the best, training on.
-
-    Attributes:
-        beginning: the task that forks its run from another one, or the config of a new run.
-    """
-
-    member: Member
-    beginning: Task | RunConfig
-
-
-class Plan(Protocol):
-    """Functions of a config and of results; none of them waits for a job."""
-
-    @property
-    def folder(self) -> ExperimentDir: ...
-
-    @property
-    def rules(self) -> Rules: ...
+        return None if timesteps is None else timesteps * self.experiment.run.env.frame_skip
 
     def first_members(self) -> tuple[Member, ...]:
         """Return the members that train in the first generation."""
+        members = rules.first_members(self.config, self.experiment.run)
+        return (*members, self._learner.live_member) if self.config.rule == "live" else members
 
     def timesteps(self, generation: int) -> int:
         """Return the timesteps of a member at the end of a generation, its ancestors' included."""
+        return generation * self.config.timesteps_per_generation
 
     def config_of(self, member: Member) -> RunConfig:
         """Return the config of a member of the first generation."""
+        if self._is_extra(member):
+            return self._learner.config_of(member.folder)
+        changes = {
+            ("run_dir",): self.folder.member(member.folder).root,
+            ("seed",): member_seed(self.config, member.folder),
+            **rules.changes_of(member.values),
+        }
+        return with_changed(self.experiment.run, changes)
 
     def run_id(self, member: Member) -> str | None:
         """Return the id of the member's run, or None to let the run draw one at random.
 
-        Call it only while holding the experiment's lock.
+        Without a learner, no rows of a Lake are drawn in the order of ids. Call it only while
+        holding the experiment's lock.
         """
+        if self.experiment.learner is None:
+            return None
+        return run_id(self.folder.identity().id, member)
 
     def until(self, member: Member, generation: int) -> int:
         """Return the timestep of the member's run at which it ends the generation."""
+        if self._is_extra(member):
+            learner = self.experiment.learner
+            return self.config.total_timesteps if learner is None else learner.total_timesteps
+        counts_from = member.counts_from
+        if self.config.rule == "cloning":  # older records do not have the number
+            counts_from = copied_after(member.folder) or 0
+        return self.timesteps(generation - counts_from)
 
     def stretch(self, member: Member, generation: int) -> Task:
         """Return the task that trains a member to the end of a generation, and plays there."""
+        # the member that trains on plays episodes that were not used for selection
+        is_trained_on = self._is_extra(member) and self.experiment.learner is None
+        task = self._tasks.stretch(
+            member.number,
+            member.folder,
+            generation,
+            until=self.until(member, generation),
+            seed=fitness_seed(self.config.seed, generation + is_trained_on),
+        )
+        if self.config.rule == "live" and self._is_extra(member):
+            return replace(task, needs=self.folder.lake / "lake.json")
+        return task
 
     def extra_member(self, generation: int) -> Member | None:
-        """Return the member that trains after the others of a generation, or None."""
+        """Return the member that trains after the others of a generation, or None.
+
+        It is the learner or, after the last generation, the best member that trains on. No
+        experiment has both.
+        """
+        config = self.config
+        if config.rule == "live":
+            return None
+        if self.experiment.learner is not None:
+            return self._learner.member(generation)
+        if config.train_on is None or generation < config.generations:
+            return None
+        return Member(number=config.members, folder=trained_on_folder(generation), values={})
 
     def extra_run(
         self, generation: int, members: Sequence[Member], results: Results
     ) -> ExtraRun | None:
         """Return the same member with what it begins from, which follows from the results."""
+        found = self.extra_member(generation)
+        if found is None:
+            return None
+        best = self._best(generation, self._trained(generation, members, results).members)
+        if self.experiment.learner is not None:
+            return self._learner.extra_run(generation, best)
+        return self._trained_on(generation, found, best)
 
     def decide(
         self, generation: int, trained: Sequence[Member], results: Results
     ) -> GenerationRecord:
-        """Return the generation's record: the ranking, and which members are copied over."""
+        """Return the generation's record: the ranking, and which members are copied over.
+
+        Raises:
+            NobodyLeftError: no member has finite weights.
+        """
+        config, found = self.config, self._trained(generation, trained, results)
+        members, origin = found.members[: config.members], None
+        extra = next(iter(found.members[config.members :]), None)
+        best = self._best(generation, found.members if config.rule == "live" else members)
+        if self.experiment.learner is not None:
+            origin = self._learner.record(generation, best)
+        elif extra is not None:
+            origin = LearnerRecord(
+                number=extra.number,
+                parent_folder=best.folder,
+                parent_checkpoint=best.checkpoint,
+                teacher=None,
+            )
+            found = counted_from(best, found, extra.folder)
+        copies: tuple[CopyRecord, ...] = ()
+        if generation < config.generations:
+            copies = rules.copies_after(config, generation, members, extra)
+        return GenerationRecord(
+            generation=generation,
+            timesteps=self.timesteps(generation),
+            seed=fitness_seed(config.seed, generation),
+            ranking=ranking_of(found.members),
+            members=found.members,
+            copies=copies,
+            learner=origin,
+            timesteps_of_all=timesteps_of_all(found),
+        )
 
     def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:
         """Return the members that train in the next generation."""
+        return self.first_members() if self.config.rule == "live" else rules.members_after(record)
 
     def copy(self, record: GenerationRecord, copied: CopyRecord) -> Task:
         """Return the task that makes the run of a copy."""
+        member = Member(number=copied.number, folder=copied.folder, values=copied.new_values)
+        fork, values = rules.fork_of(self.experiment, record, copied)
+        if self.experiment.learner is not None and copied.counters == "keep":
+            values = {**values, "lake.path": str(self.folder.lake.absolute())}
+        return self._tasks.copy(
+            copied.folder,
+            CopyOrigin(
+                copied.parent_folder, int(copied.parent_checkpoint), fork, self.run_id(member)
+            ),
+            {**values, "seed": copied.seed},
+            self.folder.generation(record.generation).output(copied.number),
+        )
+
+    def _is_extra(self, member: Member) -> bool:
+        """Whether it is the learner, or the best member that trains on."""
+        return member.number == self.config.members
+
+    def _trained_on(self, generation: int, member: Member, best: TrainedMember) -> ExtraRun:
+        """Fork the best member with its own seed: the fork is what its run would have become."""
+        assert best.checkpoint is not None
+        made_by = self._tasks.copy(
+            member.folder,
+            CopyOrigin(best.folder, int(best.checkpoint)),
+            {"evaluation.every_timesteps": self.config.total_timesteps},
+            self.folder.generation(generation).output(member.number),
+        )
+        return ExtraRun(member.model_copy(update={"values": best.values}), made_by)
+
+    @property
+    def _learner(self) -> Learner:
+        return Learner(self.folder, self.experiment)
+
+    @property
+    def _tasks(self) -> MemberTasks:
+        return MemberTasks(self.folder, self.config.cpus_per_member)
+
+    def _trained(self, generation: int, members: Sequence[Member], results: Results) -> Trained:
+        before = read_record(self.folder.generation(generation - 1).record, GenerationRecord)
+        return trained(self.config.fitness.metric, members, results, before)
+
+    def _best(self, generation: int, members: Sequence[TrainedMember]) -> TrainedMember:
+        """Return the best of these, or raise an error if none has finite weights."""
+        best, kind = best_trained(members), self.config.kind
+        if best is not None:
+            return best
+        if self.config.rule == "live":
+            raise ExperimentError(
+                "the weights of all members and of the learner became non-finite; begin another "
+                "mixture with a lower algorithm.learning_rate in member and in learner"
+            )
+        raise NobodyLeftError(
+            f"the weights of all members became non-finite in {STAGES[kind]} {generation}; begin "
+            f"another {kind} with a lower algorithm.learning_rate of member"
+        )

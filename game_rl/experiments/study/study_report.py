@@ -6,6 +6,7 @@ from shlex import quote
 from statistics import fmean
 from typing import Any
 
+from game_rl.config.experiments.experiment import STAGES
 from game_rl.config.experiments.study_config import ExperimentArm, PairConfig, Study
 from game_rl.errors import ExperimentError
 from game_rl.event_log import read_events
@@ -15,7 +16,7 @@ from game_rl.experiments.compare.comparison_arms import Arm, Metric, check_metri
 from game_rl.experiments.compare.comparison_report import markdown_table, score_words, share_words
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import experiment_status
-from game_rl.experiments.records import STAGES, fitness_of
+from game_rl.experiments.records import fitness_of
 from game_rl.experiments.study.study_dir import Pair, StudyDir, pairs_of, study_dir
 from game_rl.experiments.study.study_registration import Registration, registered
 from game_rl.experiments.study.study_results import (

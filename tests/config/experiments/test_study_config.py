@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.experiment import dump_experiment, load_experiment
-from game_rl.config.experiments.mixture_files import Mixture
-from game_rl.config.experiments.population_files import Population
+from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
 from game_rl.config.experiments.study_config import ExperimentArm, load_study
 from game_rl.config.loader import load_config
 from game_rl.errors import ConfigError, GameRLError, UsageError
@@ -31,8 +29,8 @@ def test_the_study_decides_place_seed_and_executor_and_members_keep_their_file(
         arm(arms_file, "four").of(6, arms_file.parent / "x"),
         arm(arms_file, "mixed").of(7, Path("y")),
     )
-    assert isinstance(four, Population)
-    assert isinstance(mixed, Mixture)
+    assert isinstance(four, Experiment)
+    assert isinstance(mixed, Experiment)
     for experiment, seed, place in ((four, 6, arms_file.parent / "x"), (mixed, 7, Path("y"))):
         config = experiment.config
         assert (config.seed, config.run_dir, config.cpus_per_member) == (seed, place, 1)

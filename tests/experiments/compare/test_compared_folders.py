@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
-from game_rl.config.experiments.population_files import dump_population
+from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.durable_files import write_saved
 from game_rl.errors import UsageError
 from game_rl.event_log import EventFile
@@ -115,7 +115,7 @@ def test_of_a_population_every_member_counts_and_the_champion_has_the_score(
 ) -> None:
     population = make_population()
     folder = carry_out(population)
-    folder.config.write_text(dump_population(population), encoding="utf-8")
+    folder.config.write_text(dump_experiment(population), encoding="utf-8")
     write_accounts(folder)
     found = read_folder(folder.root)
     config = population.config

@@ -3,12 +3,10 @@
 import pytest
 
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.experiments.mixture_files import Mixture
-from game_rl.config.experiments.population_files import Population
+from game_rl.config.experiments.experiment import Experiment
 from game_rl.config.schema import RunConfig
 from game_rl.experiments.forecast.experiment_forecast import (
     experiment_preflight,
-    population_preflight,
 )
 from game_rl.experiments.forecast.experiment_report import ExperimentReport
 from game_rl.games.definition import load_game
@@ -51,7 +49,7 @@ def machine(cpus: int) -> Machine:
     )
 
 
-def stretch_s(population: Population | Mixture, timesteps: int) -> float:
+def stretch_s(population: Experiment, timesteps: int) -> float:
     """Start, rollouts with updates, an evaluation in each way; then two checkpoints."""
     algorithm, env = population.run.algorithm, population.run.env
     clock, played = MEASURED.start_s + JOB_S, 0
@@ -108,7 +106,7 @@ def in_turns(jobs: list[float], slots: int) -> float:
 def test_members_and_candidates_take_turns(make_population: MakePopulation, cpus: int) -> None:
     population = make_population("population", "timesteps_per_generation=128", SAVED)
     config, slots = population.config, min(cpus, population.config.members)
-    report = population_preflight(
+    report = experiment_preflight(
         population,
         load_game("duel"),
         machine(cpus),
@@ -127,7 +125,7 @@ def test_a_member_that_trains_on_is_one_candidate_more(make_population: MakePopu
     choosing = []
     for name, overrides in (("alone", train_on[1:]), ("on", train_on)):
         population = make_population(name, *overrides)
-        report = population_preflight(
+        report = experiment_preflight(
             population,
             load_game("duel"),
             machine(2),
@@ -175,7 +173,7 @@ def test_in_a_live_mixture_all_train_at_once(
     assert wall_s(report) == pytest.approx(longest + choosing_s(mixture, 4))
 
 
-def forecast(experiment: Population | Mixture, cpus: int) -> ExperimentReport:
+def forecast(experiment: Experiment, cpus: int) -> ExperimentReport:
     return experiment_preflight(
         experiment,
         load_game("duel"),
@@ -185,7 +183,7 @@ def forecast(experiment: Population | Mixture, cpus: int) -> ExperimentReport:
     )
 
 
-def choosing_s(experiment: Population | Mixture, slots: int) -> float:
+def choosing_s(experiment: Experiment, slots: int) -> float:
     """Of the champion: all candidates, a learner among them, and then the one that is chosen."""
     champion, has_learner = experiment.config.champion, experiment.learner is not None
     candidate_s = MEASURED.start_s + JOB_S + episodes_s(experiment.run, champion.episodes)

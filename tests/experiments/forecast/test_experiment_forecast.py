@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
-from game_rl.config.experiments.population_files import Population, load_population
 from game_rl.experiments.forecast.experiment_footprint import (
     CONTROLLER_BYTES,
     LOADED_BYTES,
     kept_generations,
 )
-from game_rl.experiments.forecast.experiment_forecast import population_preflight
+from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
 from game_rl.experiments.forecast.experiment_report import ExperimentReport
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import MeasuredLake
@@ -33,8 +33,8 @@ def machine(*, ram_gib: float = 32, disk_gib: float = 100, cpus: int = 8) -> Mac
     )
 
 
-def forecast(population: Population, on: Machine) -> ExperimentReport:
-    return population_preflight(population, load_game(population.run.game), on)
+def forecast(population: Experiment, on: Machine) -> ExperimentReport:
+    return experiment_preflight(population, load_game(population.run.game), on)
 
 
 def test_members_that_train_at_once_load_torch_once(make_population: MakePopulation) -> None:
@@ -95,7 +95,7 @@ def test_a_learner_counts_and_the_lake_of_all_members_counts_once(
 ) -> None:
     population, game = make_erl("erl", "lake={capacity_gb: 0.01}"), load_game("duel")
     lake = MeasuredLake(bytes_per_timestep=4_000.0, timesteps=100)
-    report = population_preflight(population, game, machine(cpus=1), lake=lake)
+    report = experiment_preflight(population, game, machine(cpus=1), lake=lake)
     assert report.learner is not None
     member, learner = (run.footprint.disk for run in (report.member, report.learner))
     each = 4 * member.checkpoint_bytes + learner.checkpoint_bytes
@@ -178,7 +178,7 @@ def test_the_population_of_the_documents_needs_a_hundredth_of_their_disk() -> No
     from pathlib import Path
 
     path = Path(__file__).parents[3] / "configs" / "population_16x25.yaml"
-    report = forecast(load_population(path), machine(cpus=2))
+    report = forecast(load_experiment(path), machine(cpus=2))
     assert report.growth[-1].transitions == 16 * 25 * 2_048
     assert report.disk_bytes < 2 * GIB
 

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from game_rl.config.experiments.population_files import dump_population
+from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.durable_files import write_saved
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.descent import descent
@@ -33,7 +33,7 @@ def trained(
 ) -> ExperimentDir:
     population = make_population("population", TRAIN_ON)
     folder = carry_out(population, executor)
-    folder.config.write_text(dump_population(population), encoding="utf-8")
+    folder.config.write_text(dump_experiment(population), encoding="utf-8")
     return folder
 
 

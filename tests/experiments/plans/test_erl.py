@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from game_rl.config.experiments.experiment import budget
-from game_rl.config.experiments.population_files import Population, dump_population
+from game_rl.config.experiments.experiment import Experiment, dump_experiment
 from game_rl.errors import NobodyLeftError
 from game_rl.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.compare.compared_folders import read_folder
@@ -16,7 +15,7 @@ from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir, folder_of
 from game_rl.experiments.experiment_status import experiment_status
-from game_rl.experiments.plans.population_plan import PopulationPlan
+from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import read_records
 from game_rl.system.stop_request import StopRequest
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
@@ -28,13 +27,13 @@ LEARNER = 4
 LEARNS = "member.algorithm.n_epochs=1"
 
 
-def carry_out(population: Population, executor: PaperExecutor | None = None) -> ExperimentDir:
+def carry_out(population: Experiment, executor: PaperExecutor | None = None) -> ExperimentDir:
     folder = ExperimentDir(population.config.run_dir)
     folder.root.mkdir(exist_ok=True)
-    folder.config.write_text(dump_population(population), encoding="utf-8")
+    folder.config.write_text(dump_experiment(population), encoding="utf-8")
     with EventFile(folder.events) as file:
         account = ExperimentEventLog(file)
-        plan = PopulationPlan(folder, population)
+        plan = Plan(folder, population)
         ExperimentRun(plan, executor or PaperExecutor(), account, StopRequest(math.inf)).run()
     return folder
 
@@ -176,7 +175,7 @@ def test_everybody_plays_as_much_as_a_study_reckons(make_erl: MakePopulation) ->
     population = make_erl("erl", "learner.inject_every=1", LEARNS)
     folder = carry_out(population)
     write_accounts(folder)
-    planned, found = budget(population), read_folder(folder.root)
+    planned, found = population.budget, read_folder(folder.root)
     assert sum(share.timesteps for share in planned) == 5 * (4 * 128 + 64)
     assert found.total_frames == found.total_timesteps * population.run.env.frame_skip
     assert found.timesteps == found.total_timesteps == record(folder, 5).timesteps_of_all

@@ -10,7 +10,7 @@ import yaml
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from game_rl.config.experiments.mixture_files import Mixture, dump_mixture
+from game_rl.config.experiments.experiment import Experiment, dump_experiment
 from game_rl.errors import ExperimentError
 from game_rl.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.controller import ExperimentRun
@@ -18,7 +18,7 @@ from game_rl.experiments.descent import descent, descent_tree
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.experiment_status import experiment_status
 from game_rl.experiments.experiment_tables import status_table
-from game_rl.experiments.plans.make_plan import make_plan
+from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord, read_record, read_records
 from game_rl.system.stop_request import StopRequest
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
@@ -28,13 +28,13 @@ from tests.experiments.paper_executor import PaperExecutor
 LEARNER = 4
 
 
-def carry_out_mixture(mixture: Mixture, executor: PaperExecutor | None = None) -> ExperimentDir:
+def carry_out_mixture(mixture: Experiment, executor: PaperExecutor | None = None) -> ExperimentDir:
     folder = ExperimentDir(mixture.config.run_dir)
     folder.root.mkdir(exist_ok=True)
-    folder.config.write_text(dump_mixture(mixture), encoding="utf-8")
+    folder.config.write_text(dump_experiment(mixture), encoding="utf-8")
     with EventFile(folder.events) as file:
         account = ExperimentEventLog(file)
-        plan = make_plan(folder, mixture)
+        plan = Plan(folder, mixture)
         ExperimentRun(plan, executor or PaperExecutor(), account, StopRequest(math.inf)).run()
     return folder
 

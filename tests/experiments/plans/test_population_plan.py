@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from game_rl.config.experiments.population_files import Population
+from game_rl.config.experiments.experiment import Experiment
 from game_rl.errors import ExperimentError, Interrupted, UsageError
 from game_rl.event_log import EventFile, ExperimentEventLog, read_experiment_events
 from game_rl.events import ExperimentEvent, ExperimentWarned, GenerationEnded, MemberDied
@@ -16,7 +16,7 @@ from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_generations import finish_going_back, go_back
-from game_rl.experiments.plans.population_plan import PopulationPlan
+from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ExperimentState, read_record, read_records
 from game_rl.experiments.tasks import MOST_DEATHS
 from game_rl.system.stop_request import StopRequest
@@ -28,7 +28,7 @@ _SMALL = ("members=2", "generations=3", "control=0")
 
 
 def carry_out(
-    population: Population,
+    population: Experiment,
     executor: PaperExecutor | None = None,
     listener: Any = None,
     stop: StopRequest | None = None,
@@ -39,7 +39,7 @@ def carry_out(
     with EventFile(folder.events) as file:
         account = ExperimentEventLog(file, [listener] if listener else [])
         finish_going_back(folder)
-        plan = PopulationPlan(folder, population)
+        plan = Plan(folder, population)
         ExperimentRun(plan, executor, account, stop).run()
     return folder
 

@@ -14,7 +14,7 @@ from game_rl.events import Ended as RunEnded
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.plans.make_plan import make_plan
+from game_rl.experiments.plans.plan import Plan
 from game_rl.jobs.requests import FinishRequest, read_request
 from game_rl.jobs.results import FinishedRun, Played
 from game_rl.run_dir import RunDir
@@ -77,7 +77,7 @@ class PaperFinisher:
         experiment = load_experiment(folder.config, is_saved=True)
         with EventFile(folder.events) as file:
             account = ExperimentEventLog(file)
-            plan = make_plan(folder, experiment)
+            plan = Plan(folder, experiment)
             champion = ExperimentRun(plan, PaperExecutor(), account, StopRequest(math.inf)).run()
         write_accounts(folder)
         rng = np.random.default_rng([experiment.config.seed, request.seed])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.config.experiments.population_files import dump_population, load_population
+from game_rl.config.experiments.experiment import dump_experiment, load_experiment
 from game_rl.errors import ConfigError
 
 _RUN = """\
@@ -43,12 +43,12 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def refused(file: Path, *overrides: str) -> str:
     with pytest.raises(ConfigError) as error:
-        load_population(file, overrides)
+        load_experiment(file, overrides)
     return str(error.value)
 
 
 def test_a_member_is_the_file_with_what_differs(file: Path) -> None:
-    run = load_population(file).run
+    run = load_experiment(file).run
     assert (run.env.n_envs, run.env.frame_skip) == (8, 8)
     assert (run.env.observation.size, run.env.observation.colour) == ("full", "grey")
     assert run.algorithm.model_dump()["learning_rate"] == {"start": 1e-3, "end": 0.0}
@@ -56,7 +56,7 @@ def test_a_member_is_the_file_with_what_differs(file: Path) -> None:
 
 
 def test_the_plan_decides_total_rhythm_and_episodes(file: Path) -> None:
-    run = load_population(file, ["fitness.episodes=7"]).run
+    run = load_experiment(file, ["fitness.episodes=7"]).run
     assert run.total_timesteps == 10 * 16_384
     assert (run.evaluation.every_timesteps, run.evaluation.episodes) == (16_384, 7)
     assert run.evaluation.n_envs == 2
@@ -74,19 +74,19 @@ def test_files_named_by_an_override_are_found_where_it_was_typed(
     )
     monkeypatch.chdir(here)
     overrides = ["member.config=other.yaml", "member.game=my/game.yaml"]
-    run = load_population(file, overrides).run
+    run = load_experiment(file, overrides).run
     assert (run.env.frame_skip, run.game) == (2, str(here / "my/game.yaml"))
-    assert load_population(file, ["seed=1"]).run.env.frame_skip == 8
+    assert load_experiment(file, ["seed=1"]).run.env.frame_skip == 8
 
 
 def test_a_saved_population_reads_back_equal_wherever_it_is(file: Path, tmp_path: Path) -> None:
-    population = load_population(file, ["member.env.n_envs=4"])
+    population = load_experiment(file, ["member.env.n_envs=4"])
     saved = tmp_path / "elsewhere" / "experiment.yaml"
     saved.parent.mkdir()
-    saved.write_text(dump_population(population), encoding="utf-8")
-    again = load_population(saved, is_saved=True)
+    saved.write_text(dump_experiment(population), encoding="utf-8")
+    again = load_experiment(saved, is_saved=True)
     assert again.run == population.run
-    assert dump_population(again) == dump_population(population)
+    assert dump_experiment(again) == dump_experiment(population)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def erl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_members_write_the_lake_that_the_learner_reads(erl: Path) -> None:
-    population, lake = load_population(erl), Path("runs/e/lake").absolute()
+    population, lake = load_experiment(erl), Path("runs/e/lake").absolute()
     assert population.run.lake is not None
     assert (population.run.lake.path, population.run.lake.capacity_gb) == (lake, 5)
     assert not population.run.algorithm.learns
@@ -185,11 +185,11 @@ def test_members_write_the_lake_that_the_learner_reads(erl: Path) -> None:
 def test_a_saved_population_with_a_learner_reads_back_equal(
     erl: Path, tmp_path: Path, teacher: str
 ) -> None:
-    population = load_population(erl, [f"learner.teacher={teacher}"])
+    population = load_experiment(erl, [f"learner.teacher={teacher}"])
     saved = tmp_path / "elsewhere" / "experiment.yaml"
     saved.parent.mkdir()
-    saved.write_text(dump_population(population), encoding="utf-8")
-    again = load_population(saved, is_saved=True)
+    saved.write_text(dump_experiment(population), encoding="utf-8")
+    again = load_experiment(saved, is_saved=True)
     assert (again.run, again.learner) == (population.run, population.learner)
     assert again.config.inject_every == 3
     assert again.config.is_taught == (teacher == "best_member")

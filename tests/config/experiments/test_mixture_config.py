@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.experiments.mixture_files import dump_mixture, load_mixture
+from game_rl.config.experiments.experiment import dump_experiment, load_experiment
 from game_rl.errors import ConfigError
 
 _RUN = """\
@@ -44,12 +44,12 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def refused(file: Path, *overrides: str) -> str:
     with pytest.raises(ConfigError) as error:
-        load_mixture(file, overrides)
+        load_experiment(file, overrides)
     return str(error.value)
 
 
 def test_members_write_the_lake_that_the_learner_reads(file: Path) -> None:
-    mixture = load_mixture(file)
+    mixture = load_experiment(file)
     lake = Path("runs/m/lake").absolute()
     assert mixture.run.lake is not None
     assert (mixture.run.lake.path, mixture.run.lake.capacity_gb) == (lake, 5)
@@ -71,11 +71,11 @@ def test_what_is_saved_is_read_back_as_it_was(
 ) -> None:
     written = "null" if shares is None else "{best_member: 3, 1: 0}"
     overrides = [f"learner.teacher={teacher}", f"learner.member_shares={written}"]
-    mixture = load_mixture(file, overrides)
+    mixture = load_experiment(file, overrides)
     saved = tmp_path / "saved" / "experiment.yaml"
     saved.parent.mkdir()
-    saved.write_text(dump_mixture(mixture), encoding="utf-8")
-    again = load_mixture(saved, is_saved=True)
+    saved.write_text(dump_experiment(mixture), encoding="utf-8")
+    again = load_experiment(saved, is_saved=True)
     assert (again.run, again.learner) == (mixture.run, mixture.learner)
     assert again.config.is_taught == mixture.config.is_taught == (teacher == "best_member")
     assert again.config.member_shares == mixture.config.member_shares == shares
@@ -122,7 +122,7 @@ LIVE = ("mode=live", "learner_per_round={timesteps: 4_096}")
 def test_in_live_members_seal_often_and_the_learner_follows_from_its_first_timestep(
     file: Path, tmp_path: Path
 ) -> None:
-    mixture = load_mixture(file, LIVE)
+    mixture = load_experiment(file, LIVE)
     assert mixture.run.lake is not None
     assert mixture.run.lake.seal_every_timesteps == 1_024
     assert isinstance(mixture.learner.algorithm, DQNConfig)
@@ -132,14 +132,14 @@ def test_in_live_members_seal_often_and_the_learner_follows_from_its_first_times
     totals = (mixture.run.total_timesteps, mixture.learner.total_timesteps)
     assert totals == (5 * 16_384, 5 * 4_096)
     saved = tmp_path / "elsewhere.yaml"
-    saved.write_text(dump_mixture(mixture), encoding="utf-8")
-    again = load_mixture(saved, is_saved=True)
+    saved.write_text(dump_experiment(mixture), encoding="utf-8")
+    again = load_experiment(saved, is_saved=True)
     assert (again.run, again.learner) == (mixture.run, mixture.learner)
 
 
 def test_in_live_a_file_may_say_how_often_to_seal_and_to_look(file: Path) -> None:
     own = ("lake.seal_every_timesteps=2_000", "learner.learn_from.follow_every_s=0.5")
-    mixture = load_mixture(file, (*LIVE, *own))
+    mixture = load_experiment(file, (*LIVE, *own))
     assert mixture.run.lake is not None
     assert mixture.run.lake.seal_every_timesteps == 2_000
     assert isinstance(mixture.learner.algorithm, DQNConfig)
@@ -148,7 +148,7 @@ def test_in_live_a_file_may_say_how_often_to_seal_and_to_look(file: Path) -> Non
 
 
 def test_in_live_members_may_be_ppo_as_nobody_becomes_a_clone(file: Path) -> None:
-    assert load_mixture(file, (*LIVE, "member.config=ppo.yaml")).run.algorithm.name == "ppo"
+    assert load_experiment(file, (*LIVE, "member.config=ppo.yaml")).run.algorithm.name == "ppo"
 
 
 @pytest.mark.parametrize(
