@@ -1,5 +1,6 @@
 """Memory and disk that a run takes, part by part, and whether that fits a machine."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -100,13 +101,25 @@ def verdict(footprint: Footprint, machine: Machine) -> Verdict:
         replay_vram_verdict(footprint, machine),
         disk_verdict(footprint, machine),
     )
-    return max(parts, key=_ORDER.index)
+    return worst(parts)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    return max(verdicts, key=_ORDER.index)
 
 
 def ram_verdict(footprint: Footprint, machine: Machine) -> Verdict:
-    limit = machine.ram_available_bytes
-    comfortable = (1 - calibration.RAM_MARGIN_FRACTION) * limit - calibration.RAM_MARGIN_BYTES
-    return verdict_for(footprint.ram.peak.bytes, comfortable, limit)
+    return ram_bytes_verdict(footprint.ram.peak.bytes, machine)
+
+
+def ram_bytes_verdict(needed: int, machine: Machine) -> Verdict:
+    return verdict_for(needed, comfortable_ram_bytes(machine), machine.ram_available_bytes)
+
+
+def comfortable_ram_bytes(machine: Machine) -> float:
+    """Return the free memory, less the margin within which a run is "tight"."""
+    free = (1 - calibration.RAM_MARGIN_FRACTION) * machine.ram_available_bytes
+    return free - calibration.RAM_MARGIN_BYTES
 
 
 def vram_verdict(footprint: Footprint, machine: Machine) -> Verdict:
@@ -127,8 +140,11 @@ def _gpu_verdict(vram: GpuFootprint | None, machine: Machine) -> Verdict:
 
 
 def disk_verdict(footprint: Footprint, machine: Machine) -> Verdict:
+    return disk_bytes_verdict(footprint.disk.bytes + footprint.disk.momentary_bytes, machine)
+
+
+def disk_bytes_verdict(needed: int, machine: Machine) -> Verdict:
     free = machine.disk_free_bytes
-    needed = footprint.disk.bytes + footprint.disk.momentary_bytes
     return verdict_for(needed, free - calibration.DISK_MARGIN_BYTES, free)
 
 

@@ -11,6 +11,7 @@ from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration
 from game_rl.preflight.disk import lake_bytes
 from game_rl.preflight.facts import RunFacts
+from game_rl.preflight.footprint import comfortable_ram_bytes
 from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed, playing_s
 from game_rl.system.machine import Machine
@@ -301,12 +302,6 @@ def task_bytes(executor: ExecutorConfig) -> int:
     if isinstance(executor, RayExecutorConfig):
         return RAY_WORKER_BYTES + (STORAGE_BYTES if executor.storage else 0)
     return -LOADED_BYTES
-
-
-def comfortable_ram_bytes(machine: Machine) -> float:
-    """Return the free memory, less the margin within which the preflight calls a run tight."""
-    free = (1 - calibration.RAM_MARGIN_FRACTION) * machine.ram_available_bytes
-    return free - calibration.RAM_MARGIN_BYTES
 
 
 def slots_by_memory(

@@ -10,18 +10,16 @@ from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.experiments.forecast.experiment_footprint import (
     Duration,
     GenerationRow,
-    comfortable_ram_bytes,
     controller_bytes,
     is_on_nodes,
     kept_generations_bytes,
     member_slots_by_memory,
     task_bytes,
 )
-from game_rl.preflight import calibration
 from game_rl.preflight.calibration import VIEW_BYTES
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.fixes import Fix
-from game_rl.preflight.footprint import Verdict
+from game_rl.preflight.footprint import Verdict, disk_bytes_verdict, ram_bytes_verdict, worst
 from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
@@ -135,31 +133,26 @@ class ExperimentReport:
 
 
 def experiment_verdict(report: ExperimentReport) -> Verdict:
-    machine, needed = report.machine, report.disk_bytes + report.momentary_bytes
-    comfortable = comfortable_ram_bytes(machine)
-    if _is_short(report):
-        return "does_not_fit"
-    is_tight = (
-        report.ram_bytes > comfortable
-        or needed > machine.disk_free_bytes - calibration.DISK_MARGIN_BYTES
-        or "tight" in _verdicts(report)
+    machine, runs = report.machine, (report.member, report.learner)
+    return worst(
+        [
+            "does_not_fit" if _is_short_of_vram(report) else "fits",
+            ram_bytes_verdict(report.ram_bytes, machine),
+            disk_bytes_verdict(report.disk_bytes + report.momentary_bytes, machine),
+            *(run.verdict for run in runs if run is not None),
+        ]
     )
-    return "tight" if is_tight else "fits"
 
 
-def _verdicts(report: ExperimentReport) -> list[Verdict]:
-    """Return the verdicts on a member and on the learner, each alone."""
-    return [report.member.verdict, *([] if report.learner is None else [report.learner.verdict])]
-
-
-def _is_short(report: ExperimentReport) -> bool:
-    return _is_short_of_memory(report) or report.lacks_disk or "does_not_fit" in _verdicts(report)
+def _is_short_of_vram(report: ExperimentReport) -> bool:
+    vram = report.member.footprint.vram
+    room = 0 if vram is None else report.machine.gpu_free_bytes(vram.gpu)
+    return report.vram_bytes > room
 
 
 def _is_short_of_memory(report: ExperimentReport) -> bool:
-    vram = report.member.footprint.vram
-    room = 0 if vram is None else report.machine.gpu_free_bytes(vram.gpu)
-    return report.ram_bytes > report.machine.ram_available_bytes or report.vram_bytes > room
+    is_short_of_ram = report.ram_bytes > report.machine.ram_available_bytes
+    return is_short_of_ram or _is_short_of_vram(report)
 
 
 def findings_of(report: ExperimentReport) -> Iterator[Finding]:

@@ -7,15 +7,13 @@ from typing import Any
 from game_rl.config.experiments.study_config import ExperimentArm, Study, StudyArm
 from game_rl.experiments.forecast.experiment_footprint import (
     CONTROLLER_BYTES,
-    comfortable_ram_bytes,
     slots_by_memory,
 )
 from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
 from game_rl.experiments.forecast.experiment_report import ExperimentReport
 from game_rl.games.definition import load_game
-from game_rl.preflight import calibration
 from game_rl.preflight.facts import MeasuredLake, run_facts
-from game_rl.preflight.footprint import Verdict
+from game_rl.preflight.footprint import Verdict, disk_bytes_verdict, ram_bytes_verdict, worst
 from game_rl.preflight.preflight import report_of
 from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.system.machine import Machine
@@ -127,7 +125,12 @@ def study_preflight(
         by_memory = min(arm.slots(machine) for arm in arms.values())
         slots = max(1, min(machine.cpus // config.cpus_per_run, by_memory))
     report = StudyReport("fits", machine, arms, min(int(slots), runs), runs)
-    return replace(report, verdict=_verdict(report))
+    verdicts = (
+        ram_bytes_verdict(report.ram_bytes, machine),
+        disk_bytes_verdict(report.disk_bytes, machine),
+        *(arm.verdict for arm in arms.values()),
+    )
+    return replace(report, verdict=worst(verdicts))
 
 
 def _arm_report(arm: StudyArm, alone: Machine, lake: MeasuredLake | None) -> ArmReport:
@@ -142,19 +145,3 @@ def _arm_report(arm: StudyArm, alone: Machine, lake: MeasuredLake | None) -> Arm
     lake_bytes = run.growth[-1].on_disk if run.growth else 0
     disk_bytes = run.footprint.disk.bytes + (lake_bytes or 0)
     return ArmReport(run, (run,), disk_bytes, has_unmeasured_lake=is_unknown)
-
-
-def _verdict(report: StudyReport) -> Verdict:
-    machine = report.machine
-    verdicts = {each.verdict for each in report.arms.values()}
-    is_short = (
-        report.ram_bytes > machine.ram_available_bytes
-        or report.disk_bytes > machine.disk_free_bytes
-    )
-    if is_short or "does_not_fit" in verdicts:
-        return "does_not_fit"
-    is_tight = (
-        report.ram_bytes > comfortable_ram_bytes(machine)
-        or report.disk_bytes > machine.disk_free_bytes - calibration.DISK_MARGIN_BYTES
-    )
-    return "tight" if is_tight or "tight" in verdicts else "fits"
