@@ -2,8 +2,8 @@
 
 import argparse
 import json
-from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from game_rl.games.definition import Game
     from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
     from game_rl.preflight.preflight_report import PreflightReport
-
-    Probe = Callable[[RunConfig, Game], tuple[EpisodeLengths, MeasuredLake | None]]
+    from game_rl.system.machine import Machine
 
 
 def add_preflight(commands: "Commands") -> None:
@@ -50,20 +49,17 @@ def _preflight(arguments: argparse.Namespace) -> int:
 
     kind = config_kind(arguments.config, arguments.set)
     if kind == "study":
-        return preflight_study(arguments)
+        return _preflight_study(arguments)
     if kind is not None:
-        return preflight_experiment(arguments, _probed)
+        return _preflight_experiment(arguments)
     from game_rl.config.loader import load_config
     from game_rl.games.definition import load_game
     from game_rl.preflight.preflight import preflight
-    from game_rl.system.machine import detect_machine, parse_machine
 
     config = load_config(arguments.config, arguments.set)
     game = load_game(config.game)
     teacher = _teacher_note(config, game)
-    machine = detect_machine(config.run_dir)
-    if arguments.on:
-        machine = parse_machine(arguments.on, here=machine)
+    machine = _machine(arguments, config.run_dir)
     probe, lake = _probed(config, game) if arguments.probe else (None, None)
     report = preflight(config, game, machine, probe=probe, lake=lake)
     unmeasured = _why_unmeasured(arguments, report)
@@ -132,6 +128,14 @@ def _teacher_note(config: "RunConfig", game: "Game") -> str | None:
     return describe_teacher(config, game)
 
 
+def _machine(arguments: argparse.Namespace, run_dir: Path) -> "Machine":
+    """Return this machine, or the one that `--on` describes."""
+    from game_rl.system.machine import detect_machine, parse_machine
+
+    here = detect_machine(run_dir)
+    return parse_machine(arguments.on, here=here) if arguments.on else here
+
+
 def _why_unmeasured(arguments: argparse.Namespace, report: "PreflightReport") -> str | None:
     if arguments.on:
         return "--on describes another machine"
@@ -145,24 +149,21 @@ def _busy(doing: str) -> AbstractContextManager[object]:
     return Console(stderr=True).status(doing)
 
 
-def preflight_experiment(arguments: argparse.Namespace, probe: "Probe") -> int:
+def _preflight_experiment(arguments: argparse.Namespace) -> int:
     from game_rl.config.experiments.experiment import load_experiment
     from game_rl.experiments.experiment_tables import forecast_table
     from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
     from game_rl.games.definition import load_game
-    from game_rl.system.machine import detect_machine, parse_machine
 
     experiment = load_experiment(arguments.config, arguments.set)
     game = load_game(experiment.run.game)
-    machine = detect_machine(experiment.config.run_dir)
-    if arguments.on:
-        machine = parse_machine(arguments.on, here=machine)
-    lengths, lake = probe(experiment.run, game) if arguments.probe else (None, None)
+    machine = _machine(arguments, experiment.config.run_dir)
+    lengths, lake = _probed(experiment.run, game) if arguments.probe else (None, None)
     report = experiment_preflight(experiment, game, machine, probe=lengths, lake=lake)
     if arguments.probe and not arguments.on and report.verdict != "does_not_fit":
         from game_rl.measure.timed_training import measure_experiment_speed
 
-        with Console(stderr=True).status("training briefly, to measure this machine's speed"):
+        with _busy("training briefly, to measure this machine's speed"):
             measured = measure_experiment_speed(experiment, game, members_at_once=report.slots)
         report = experiment_preflight(
             experiment, game, machine, probe=lengths, lake=lake, measured=measured
@@ -174,17 +175,12 @@ def preflight_experiment(arguments: argparse.Namespace, probe: "Probe") -> int:
     return 3 if report.verdict == "does_not_fit" else 0
 
 
-def preflight_study(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
-
+def _preflight_study(arguments: argparse.Namespace) -> int:
     from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.study_forecast import study_preflight
-    from game_rl.system.machine import detect_machine, parse_machine
 
     study = load_study(arguments.config, arguments.set)
-    machine = detect_machine(study.config.run_dir)
-    if arguments.on:
-        machine = parse_machine(arguments.on, here=machine)
+    machine = _machine(arguments, study.config.run_dir)
     lakes = _measured_lakes(study) if arguments.probe else {}
     report = study_preflight(study, machine, lakes=lakes)
     if arguments.json:
@@ -196,13 +192,11 @@ def preflight_study(arguments: argparse.Namespace) -> int:
 
 def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
     """Measure the compression of the Lakes of arms that write one, by random play."""
-    from rich.console import Console
-
     from game_rl.games.definition import load_game
     from game_rl.measure.random_play import probe_lake
 
     players = {name: arm.players[0] for name, arm in study.arms.items()}
-    with Console(stderr=True).status("writing random play into Lakes, to measure them"):
+    with _busy("writing random play into Lakes, to measure them"):
         return {
             name: probe_lake(run, load_game(run.game))
             for name, run in players.items()
