@@ -215,9 +215,8 @@ class ExperimentRun:
         members = {member.folder for member in state.members}
         if state.generation == 0:
             return members
-        record = self._record(state.generation)
-        learner = () if record.learner is None else (record.learner.number,)
-        return members | {m.folder for m in record.members if m.number in learner}
+        extra = self._record(state.generation).extra_run
+        return members if extra is None else members | {extra.folder}
 
     def _tell_of(self, generation: int, member: Member, result: StretchResult) -> None:
         played, metric = result.played, self.plan.config.fitness.metric

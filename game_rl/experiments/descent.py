@@ -1,6 +1,6 @@
 """The descent of an experiment's runs over its generations."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from game_rl.config.experiments.experiment import STAGES
-from game_rl.experiments.records import CopyRecord, GenerationRecord, Value
+from game_rl.experiments.records import CopyRecord, GenerationRecord, Value, parents_of
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,7 @@ class _Life:
 def descent(records: Sequence[GenerationRecord]) -> tuple[Branch, ...]:
     """Return a tree for each run that began without a parent."""
     copies = {copy.folder: copy for record in records for copy in record.copies}
-    parents = {folder: copy.parent_folder for folder, copy in copies.items()}
-    parents |= {folder: parent for record in records for folder, parent in _learner_of(record)}
+    parents = parents_of(records)
     lives: dict[str, _Life] = {}
     for record in records:
         for member in record.members:
@@ -52,14 +51,6 @@ def descent(records: Sequence[GenerationRecord]) -> tuple[Branch, ...]:
             life.played_timesteps += member.played_timesteps or 0
     roots = [folder for folder in lives if folder not in parents]
     return tuple(_branch(folder, copies, parents, lives) for folder in roots)
-
-
-def _learner_of(record: GenerationRecord) -> Iterator[tuple[str, str]]:
-    """Yield the learner's folder and its parent's, if it has a parent."""
-    learner = record.learner
-    if learner is not None and learner.parent_folder is not None:
-        (member,) = (m for m in record.members if m.number == learner.number)
-        yield member.folder, learner.parent_folder
 
 
 def _branch(

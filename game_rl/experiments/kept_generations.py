@@ -135,11 +135,8 @@ def go_back(folder: ExperimentDir, generation: int) -> Path:
     record = read_record(folder.generation(generation).record, GenerationRecord)
     if record is None or not has_checkpoints(folder, record):
         raise UsageError(_not_kept(folder, generation))
-    extra_run = None if record.learner is None else record.learner.number
     before = tuple(
-        Member(number=m.number, folder=m.folder, values=m.values)
-        for m in record.members
-        if m.number != extra_run
+        Member(number=m.number, folder=m.folder, values=m.values) for m in record.members_alone
     )
     state = ExperimentState(generation=generation - 1, members=before, going_back_to=generation)
     write_saved(folder.state, state)

@@ -4,6 +4,7 @@ A record holds neither times nor hosts, so that the records of a resumed experim
 byte, those of an experiment that was never interrupted.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Annotated, Literal, TypeVar
@@ -117,10 +118,20 @@ class GenerationRecord(Saved):
     not compare them."""
 
     @property
+    def extra_run(self) -> TrainedMember | None:
+        """The learner, or the best member that trains on; None if there is neither."""
+        number = None if self.learner is None else self.learner.number
+        return next((m for m in self.members if m.number == number), None)
+
+    @property
+    def members_alone(self) -> tuple[TrainedMember, ...]:
+        """The members without `extra_run`."""
+        return tuple(member for member in self.members if member != self.extra_run)
+
+    @property
     def learner_folder(self) -> str | None:
         """Folder of the learner's run, or None if there is no learner."""
-        number = None if self.learner is None else self.learner.number
-        return next((m.folder for m in self.members if m.number == number), None)
+        return None if self.extra_run is None else self.extra_run.folder
 
     @property
     def differing_members(self) -> float | None:
@@ -128,8 +139,7 @@ class GenerationRecord(Saved):
 
         A mean over pairs of members; None if it was not measured.
         """
-        learner = self.learner_folder
-        names = {member.folder for member in self.members if member.folder != learner}
+        names = {member.folder for member in self.members_alone}
         return None if self.differences is None else self.differences.among(names)
 
     @property
@@ -138,7 +148,7 @@ class GenerationRecord(Saved):
         learner = self.learner_folder
         if self.differences is None or learner is None:
             return None
-        names = {member.folder for member in self.members if member.folder != learner}
+        names = {member.folder for member in self.members_alone}
         return self.differences.between(learner, names)
 
 
@@ -229,3 +239,13 @@ def read_records(folder: ExperimentDir) -> list[GenerationRecord]:
         for number in folder.kept_generations()
     )
     return [record for record in found if record is not None]
+
+
+def parents_of(records: Sequence[GenerationRecord]) -> dict[str, str]:
+    """Return the folder of each run's parent, if it has one, by the run's folder."""
+    parents = {copy.folder: copy.parent_folder for record in records for copy in record.copies}
+    for record in records:
+        learner, run = record.learner, record.extra_run
+        if learner is not None and learner.parent_folder is not None and run is not None:
+            parents[run.folder] = learner.parent_folder
+    return parents

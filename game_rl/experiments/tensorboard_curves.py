@@ -49,8 +49,7 @@ def _fitness(record: GenerationRecord, config: ExperimentConfig) -> dict[str, fl
     found = [m.fitness for m in record.members if m.fitness is not None]
     values = [fitness.value for fitness in found]
     place, metric = config.kind, config.fitness.metric
-    learner = None if record.learner is None else record.learner.number
-    own = [m for m in record.members if m.number == learner]
+    own = () if record.extra_run is None else (record.extra_run,)
     return {
         **{f"{place}/{metric}_{_part(m)}": m.fitness.value for m in own if m.fitness},
         f"{place}/{metric}_best": max(values),

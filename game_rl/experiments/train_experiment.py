@@ -13,7 +13,7 @@ from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
 from game_rl.config.loader import Document, dump_config, load_config
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import Key, flat, with_changed
+from game_rl.config.strict_model import Key, with_changed
 from game_rl.durable_files import write_atomic
 from game_rl.errors import (
     ConfigError,
@@ -164,7 +164,7 @@ def _refuse_existing(folder: ExperimentDir) -> None:
 
 
 def _refuse_changes(before: Experiment, now: Experiment) -> None:
-    old, new = _flat(before), _flat(now)
+    old, new = before.settings, now.settings
     changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     may_change = [key for key in _MAY_CHANGE if key in type(now.config).model_fields]
     refused = [key for key in changed if key.partition(".")[0] not in _MAY_CHANGE]
@@ -174,15 +174,6 @@ def _refuse_changes(before: Experiment, now: Experiment) -> None:
             f"another experiment; only {', '.join(may_change)} may change. Begin a new one with "
             "--config"
         )
-
-
-def _flat(experiment: Experiment) -> dict[str, object]:
-    config = flat(experiment.config.model_dump(mode="json", exclude={"member", "learner"}))
-    config |= flat(experiment.run.model_dump(mode="json"), "member")
-    if experiment.learner is not None:
-        learner = experiment.learner.model_dump(mode="json") | experiment.config.learner_keys
-        config |= flat(learner, "learner")
-    return config
 
 
 def _check_fit(experiment: Experiment, command: ExperimentCommand) -> ExperimentReport:

@@ -35,7 +35,7 @@ def contents(run_dir: RunDir) -> dict[Path, tuple[int, bytes]]:
 def test_a_finished_run_is_left_alone_and_the_command_says_so(
     finished: RunDir, until: int | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before, figure = contents(finished), read_folder(finished.root).final
+    before, figure = contents(finished), read_folder(finished.root).score
     arguments = ["train", "--resume", str(finished.root)]
     assert main(arguments + ([] if until is None else ["--until", str(until)])) == 0
     output = capsys.readouterr().out
@@ -45,7 +45,7 @@ def test_a_finished_run_is_left_alone_and_the_command_says_so(
     assert "total_timesteps" in output if until in (None, 192, 500) else "--at T" in output
     assert contents(finished) == before
     assert figure is not None
-    assert read_folder(finished.root).final == figure
+    assert read_folder(finished.root).score == figure
     evaluation, status = final_evaluation(read_events(finished)), run_status(finished)
     assert evaluation is not None
     assert status.ended == "completed"

@@ -162,8 +162,8 @@ def test_status_says_what_may_end_it(copy: RunDir, capsys: pytest.CaptureFixture
 
 def test_compare_counts_a_run_that_has_won(won: RunDir) -> None:
     found = read_folder(won.root)
-    assert found.final is not None
-    assert (found.final.episodes, found.timesteps, found.failure) == (2, 128, "")
+    assert found.score is not None
+    assert (found.score.episodes, found.timesteps, found.failure) == (2, 128, "")
 
 
 @pytest.mark.parametrize("timesteps", [64, 96])

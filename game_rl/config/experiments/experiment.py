@@ -31,7 +31,7 @@ from game_rl.config.loader import (
     run_dir_problems,
 )
 from game_rl.config.schema import LakeConfig, RunConfig
-from game_rl.config.strict_model import Key, Problem
+from game_rl.config.strict_model import Key, Problem, flat
 from game_rl.config.upload import UploadConfig
 from game_rl.config.yaml_tree import LocatedProblem, Node
 from game_rl.errors import ConfigError
@@ -74,6 +74,20 @@ class Experiment:
     def players(self) -> tuple[RunConfig, ...]:
         """The config of a member, and of the learner if there is one."""
         return (self.run,) if self.learner is None else (self.run, self.learner)
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """All values by dotted key, with those of the runs below `member` and `learner`."""
+        outside = self.config.model_dump(mode="json", exclude={"member", "learner"})
+        return flat(outside | self.sections)
+
+    @property
+    def sections(self) -> dict[str, dict[str, object]]:
+        """The sections `member` and `learner`, with all that was decided for the runs."""
+        found = {"member": self.run.model_dump(mode="json")}
+        if self.learner is not None:
+            found["learner"] = self.learner.model_dump(mode="json") | self.config.learner_keys
+        return found
 
     @property
     def budget(self) -> tuple[BudgetShare, ...]:
@@ -143,11 +157,7 @@ def experiment_of(
 
 def dump_experiment(experiment: Experiment) -> str:
     """Return YAML that `load_experiment` reads back as an equal experiment, in any folder."""
-    config = experiment.config
-    sections: dict[str, object] = {"member": experiment.run.model_dump(mode="json")}
-    if experiment.learner is not None:
-        sections["learner"] = experiment.learner.model_dump(mode="json") | config.learner_keys
-    return dump_config(config.model_copy(update=sections))
+    return dump_config(experiment.config.model_copy(update=experiment.sections))
 
 
 # ---------------------------------------------------------------------- what is decided for runs

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.loader import load_config
+from game_rl.config.strict_model import flat
 from game_rl.errors import UsageError
 from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Ended
@@ -18,6 +19,7 @@ from game_rl.experiments.compare.comparison_arms import (
     ComparedFolder,
     Point,
     Score,
+    Totals,
     settings_of,
 )
 from game_rl.experiments.experiment_dir import ExperimentDir, run_of
@@ -25,6 +27,7 @@ from game_rl.experiments.records import (
     ChampionRecord,
     GenerationRecord,
     TrainedMember,
+    parents_of,
     read_record,
     read_records,
 )
@@ -50,20 +53,26 @@ def _run(path: Path) -> ComparedFolder:
             "a run or of an experiment, or a study's file"
         )
     config = load_config(run_dir.config, is_saved=True)
-    own = played_by(run_dir, config.env.frame_skip)
-    final, failure = _end_of(run_dir)
-    total_timesteps, total_frames = totals([own])
+    score, failure = _end_of(run_dir)
     return ComparedFolder(
-        path=path,
+        name=str(path),
         seed=config.seed,
-        settings=settings_of(config.model_dump(mode="json"), NO_DIFFERENCE),
-        curve=evaluation_points(run_dir, own),
+        settings=settings_of(flat(config.model_dump(mode="json")), NO_DIFFERENCE),
+        score=score,
+        last=last_evaluation(run_dir),
+        failure=failure,
+        **vars(totals_of_run(run_dir, config.env.frame_skip)),
+    )
+
+
+def totals_of_run(run_dir: RunDir, frame_skip: int) -> Totals:
+    own = played_by(run_dir, frame_skip)
+    total_timesteps, total_frames = totals([own])
+    return Totals(
         timesteps=own.played_timesteps,
         total_timesteps=total_timesteps,
         total_frames=total_frames,
-        final=final,
-        last=last_evaluation(run_dir),
-        failure=failure,
+        curve=evaluation_points(run_dir, own),
     )
 
 
@@ -79,34 +88,14 @@ def _end_of(run_dir: RunDir) -> tuple[Score | None, str]:
     return Score(final.mean_reward, final.success_rate, final.episodes), ""
 
 
-_NO_DIFFERENCE_OF_PLANS = (
+_NO_DIFFERENCE_OF_PLAYERS = (*NO_DIFFERENCE, "lake.path", "algorithm.learn_from.lakes")
+_NO_DIFFERENCE_OF_EXPERIMENTS = (
     *NO_DIFFERENCE,
     "executor",
     "keep_generations",
     "keep_rounds",
-    "member",
-    "learner",
+    *(f"{name}.{key}" for name in ("member", "learner") for key in _NO_DIFFERENCE_OF_PLAYERS),
 )
-_NO_DIFFERENCE_OF_PLAYERS = (*NO_DIFFERENCE, "lake.path", "algorithm.learn_from.lakes")
-
-
-@dataclass(frozen=True)
-class ExperimentTotals:
-    """The totals of all runs of an experiment, and its curve.
-
-    Attributes:
-        timesteps: timesteps that the runs have played, those that were copied over included.
-        total_timesteps: the same with everything that the runs come from.
-        total_frames: emulator frames of these.
-        curve: the champion's or, before there is one, the best member's. It has a point for the
-            run and its ancestors at the end of each generation; in a live mixture, for each
-            evaluation of the run. Its x axis counts the timesteps of all runs.
-    """
-
-    timesteps: int
-    total_timesteps: int
-    total_frames: int
-    curve: tuple[Point, ...]
 
 
 def read_experiment(folder: ExperimentDir) -> ComparedFolder:
@@ -117,40 +106,30 @@ def read_experiment(folder: ExperimentDir) -> ComparedFolder:
     """
     run_of(folder.root)
     experiment = load_experiment(folder.config, is_saved=True)
-    is_live = experiment.config.rule == "live"
-    totals = read_totals(folder, experiment.run.env.frame_skip, is_live=is_live)
+    found = read_totals(folder, experiment)
     champion = read_record(folder.champion_record, ChampionRecord)
     assert champion is not None
     final = champion.final
     return ComparedFolder(
-        path=folder.root,
+        name=str(folder.root),
         seed=experiment.config.seed,
-        settings=_settings(experiment),
-        curve=totals.curve,
-        timesteps=totals.timesteps,
-        total_timesteps=totals.total_timesteps,
-        total_frames=totals.total_frames,
-        final=Score(final.mean_reward, final.success_rate, final.episodes),
-        last=_last(totals.curve, experiment.config.fitness.episodes),
+        settings=settings_of(experiment.settings, _NO_DIFFERENCE_OF_EXPERIMENTS),
+        score=Score(final.mean_reward, final.success_rate, final.episodes),
+        last=_last(found.curve, experiment.config.fitness.episodes),
+        **vars(found),
     )
 
 
-def read_totals(
-    folder: ExperimentDir, frame_skip: int, *, is_live: bool = False
-) -> ExperimentTotals:
-    """Read the totals and the curve of an experiment, complete or not.
-
-    Args:
-        frame_skip: the same for all its runs.
-        is_live: whether it is a live mixture, whose curve has the evaluations of one run.
-    """
+def read_totals(folder: ExperimentDir, experiment: Experiment) -> Totals:
+    """Read the totals and the curve of an experiment, complete or not."""
+    frame_skip = experiment.run.env.frame_skip
     paths = sorted(folder.members.iterdir()) if folder.members.is_dir() else []
     runs = {p.name: played_by(RunDir(p), frame_skip) for p in paths if RunDir(p).exists()}
     total_timesteps, total_frames = totals(list(runs.values()))
     curve = _curve(folder, runs)
-    if is_live:
+    if experiment.config.rule == "live":
         curve = live_curve(folder, runs, _best(folder, read_records(folder)))
-    return ExperimentTotals(
+    return Totals(
         timesteps=sum(run.played_timesteps for run in runs.values()),
         total_timesteps=total_timesteps,
         total_frames=total_frames,
@@ -160,17 +139,6 @@ def read_totals(
 
 def _last(curve: Sequence[Point], episodes: int) -> Score | None:
     return Score(curve[-1].mean_reward, curve[-1].success_rate, episodes) if curve else None
-
-
-def _settings(experiment: Experiment) -> dict[str, object]:
-    found = settings_of(experiment.config.model_dump(mode="json"), _NO_DIFFERENCE_OF_PLANS)
-    if experiment.learner is not None:
-        own_keys = experiment.config.learner_keys
-        found |= {f"learner.{key}": value for key, value in own_keys.items()}
-    for name, run in zip(("member", "learner"), experiment.players, strict=False):
-        own = settings_of(run.model_dump(mode="json"), _NO_DIFFERENCE_OF_PLAYERS)
-        found |= {f"{name}.{key}": value for key, value in own.items()}
-    return found
 
 
 # ---------------------------------------------------------------------- the curve
@@ -192,7 +160,7 @@ class _Moment:
 def _curve(folder: ExperimentDir, runs: Mapping[str, Source]) -> Iterator[Point]:
     records = read_records(folder)
     moments = list(_moments(records, runs))
-    for moment, name in _ancestry(moments, _parents(records), _best(folder, records)):
+    for moment, name in _ancestry(moments, parents_of(records), _best(folder, records)):
         member, (timesteps, frames) = moment.trained[name], moment.played
         if member.fitness is not None:
             yield Point(
@@ -216,25 +184,12 @@ def _moments(records: Sequence[GenerationRecord], runs: Mapping[str, Source]) ->
     """Yield moments, the earliest first: two for each generation with an extra run, else one."""
     reached: dict[str, int] = {}
     for record in records:
-        extra_run = None if record.learner is None else record.learner.number
-        members = [m for m in record.members if m.number != extra_run]
-        later = [m for m in record.members if m.number == extra_run]
-        for group in (members, later):
+        later = () if record.extra_run is None else (record.extra_run,)
+        for group in (record.members_alone, later):
             reached |= {m.folder: m.timesteps for m in group}
             then = [at(runs[name], t) for name, t in reached.items() if name in runs]
             if group:
                 yield _Moment({m.folder: m for m in group}, totals(then))
-
-
-def _parents(records: Sequence[GenerationRecord]) -> dict[str, str]:
-    """Return the parent's folder of each run that has a parent, by the run's folder."""
-    parents = {c.folder: c.parent_folder for record in records for c in record.copies}
-    for record in records:
-        learner = record.learner
-        if learner is not None and learner.parent_folder is not None:
-            folder = next(m.folder for m in record.members if m.number == learner.number)
-            parents[folder] = learner.parent_folder
-    return parents
 
 
 def _ancestry(

@@ -4,11 +4,10 @@ import fnmatch
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from game_rl.config.strict_model import flat
 from game_rl.errors import UsageError
 from game_rl.saved import Natural, Saved
 
@@ -40,25 +39,58 @@ class Score:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Totals:
+    """What a run or an experiment has played, and its curve.
+
+    Attributes:
+        timesteps: timesteps that it has played itself; of an experiment, those of all its runs, and
+            of those that were copied over.
+        total_timesteps: the same with everything that it comes from.
+        total_frames: emulator frames of these.
+        curve: a run's evaluations. Of an experiment, it is the champion's or, before there is one,
+            the best member's. It has a point for the run and its ancestors at the end of each
+            generation; in a live mixture, for each evaluation of the run. Its x axis counts the
+            timesteps of all runs.
+    """
+
+    timesteps: int
+    total_timesteps: int
+    total_frames: int
+    curve: tuple[Point, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome(Totals):
     """The outcome of one seed of an arm.
 
     Attributes:
         name: path of its folder or file.
-        score: None if it failed.
-        timesteps: timesteps that the run has played itself.
-        total_timesteps: timesteps that the run and everything that it comes from have played.
+        score: score on episodes that were not used for selection; None if it failed or is not
+            complete.
         failure: why it failed; empty if it did not.
     """
 
     name: str
     seed: int
     score: Score | None
-    curve: tuple[Point, ...]
-    timesteps: int
-    total_timesteps: int
-    total_frames: int
     failure: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedFolder(Outcome):
+    """The outcome of the run or experiment that a folder holds.
+
+    Attributes:
+        settings: its config, without keys in which the runs of an arm may differ, such as the seed.
+        last: score of its newest evaluation, or None before the first one.
+    """
+
+    settings: dict[str, object]
+    last: Score | None
+
+    @property
+    def path(self) -> Path:
+        return Path(self.name)
 
 
 @dataclass(frozen=True)
@@ -88,29 +120,6 @@ def worst_value(arms: Sequence[Arm], metric: Metric) -> float:
 def _value(outcome: Outcome, metric: Metric, worst: float) -> float:
     value = None if outcome.score is None else outcome.score.value(metric)
     return worst if value is None else value
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparedFolder:
-    """The run or experiment that a folder holds.
-
-    Attributes:
-        settings: its config, without keys in which the runs of an arm may differ, such as the seed.
-        final: score on episodes that were not used for selection; None if it is not complete.
-        last: score of its newest evaluation, or None before the first one.
-        failure: why it failed; empty if it did not.
-    """
-
-    path: Path
-    seed: int
-    settings: dict[str, object]
-    curve: tuple[Point, ...]
-    timesteps: int
-    total_timesteps: int
-    total_frames: int
-    final: Score | None
-    last: Score | None
-    failure: str = ""
 
 
 def grouped(
@@ -152,16 +161,16 @@ def arms_of(groups: Mapping[str, Sequence[ComparedFolder]]) -> tuple[list[Arm], 
         UsageError: a run has neither failed nor ever been evaluated, or an arm has a seed twice.
     """
     every_seed = [each for members in groups.values() for each in members]
-    is_final = all(each.final is not None for each in every_seed if not each.failure)
+    is_final = all(each.score is not None for each in every_seed if not each.failure)
     for each in every_seed:
-        if each.last is None and each.final is None and not each.failure:
+        if each.last is None and each.score is None and not each.failure:
             raise UsageError(
                 f"{each.path} has no evaluation yet; train it further, or leave it out"
             )
     arms = []
     for name, members in groups.items():
         ordered = sorted(members, key=lambda each: each.seed)
-        arms.append(Arm(name, tuple(_outcome(each, is_final=is_final) for each in ordered)))
+        arms.append(Arm(name, tuple(_scored(each, is_final=is_final) for each in ordered)))
     for arm in arms:
         twice = [seed for seed in arm.seeds if arm.seeds.count(seed) > 1]
         if twice:
@@ -189,18 +198,9 @@ def check_metric(arms: Sequence[Arm], metric: Metric) -> None:
                 )
 
 
-def _outcome(found: ComparedFolder, *, is_final: bool) -> Outcome:
-    score = found.final if is_final else found.last
-    return Outcome(
-        name=str(found.path),
-        seed=found.seed,
-        score=None if found.failure else score,
-        curve=found.curve,
-        timesteps=found.timesteps,
-        total_timesteps=found.total_timesteps,
-        total_frames=found.total_frames,
-        failure=found.failure,
-    )
+def _scored(found: ComparedFolder, *, is_final: bool) -> Outcome:
+    score = found.score if is_final else found.last
+    return replace(found, score=None if found.failure else score)
 
 
 def _matches(path: Path, pattern: str) -> bool:
@@ -231,11 +231,10 @@ NO_DIFFERENCE = ("seed", "run_dir", "recording", "upload", "env.n_workers", "env
 """Keys of a run's config in which the runs of an arm may differ."""
 
 
-def settings_of(config: dict[str, object], left_out: Sequence[str]) -> dict[str, object]:
+def settings_of(settings: Mapping[str, object], left_out: Sequence[str]) -> dict[str, object]:
     """Return the values of a config by dotted key, without the keys and sections left out."""
-    items = flat(config)
     return {
         key: value
-        for key, value in items.items()
+        for key, value in settings.items()
         if not any(f"{key}.".startswith(f"{part}.") for part in left_out)
     }

@@ -164,14 +164,12 @@ def _cloned(
 def members_after(record: GenerationRecord) -> tuple[Member, ...]:
     """Return the members of the next generation, without a learner."""
     copies = {copy.number: copy for copy in record.copies}
-    extra = None if record.learner is None else record.learner.number
     members = {member.number: member for member in record.members}
     return tuple(
         _copy_of(copies[m.number], members, record.generation)
         if m.number in copies
         else Member(number=m.number, folder=m.folder, values=m.values, counts_from=m.counts_from)
-        for m in record.members
-        if m.number != extra
+        for m in record.members_alone
     )
 
 

@@ -190,7 +190,7 @@ def _progress(study: Study, folder: StudyDir, pair: Pair) -> tuple[int, str]:
     stage = ""
     if isinstance(arm, ExperimentArm):
         place = ExperimentDir(run_dir.root)
-        timesteps = read_totals(place, arm.players[0].env.frame_skip).timesteps
+        timesteps = read_totals(place, arm.experiment).timesteps
         if timesteps:
             status = experiment_status(place)
             stage = f"{STAGES[status.kind]} {status.generation} of {status.generations}, "

@@ -12,16 +12,14 @@ from game_rl.config.experiments.study_config import ExperimentArm, Study
 from game_rl.durable_files import write_saved
 from game_rl.errors import ExperimentError
 from game_rl.experiments.compare.compared_folders import (
-    ExperimentTotals,
-    evaluation_points,
     read_totals,
+    totals_of_run,
 )
-from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome, Point, Score
+from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome, Point, Score, Totals
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord, fitness_of, read_record, read_records
 from game_rl.experiments.study.study_dir import Pair, StudyDir
 from game_rl.jobs.results import FinishedRun, Played
-from game_rl.lineage import played_by, totals
 from game_rl.saved import Natural, Saved
 
 
@@ -105,19 +103,11 @@ def result_of(
     )
 
 
-def _totals(study: Study, folder: StudyDir, pair: Pair) -> ExperimentTotals:
+def _totals(study: Study, folder: StudyDir, pair: Pair) -> Totals:
     arm, run_dir = study.arms[pair.arm], folder.run(pair.arm, pair.seed)
-    frame_skip = arm.players[0].env.frame_skip
     if isinstance(arm, ExperimentArm):
-        return read_totals(ExperimentDir(run_dir.root), frame_skip)
-    own = played_by(run_dir, frame_skip)
-    total_timesteps, total_frames = totals([own])
-    return ExperimentTotals(
-        timesteps=own.played_timesteps,
-        total_timesteps=total_timesteps,
-        total_frames=total_frames,
-        curve=evaluation_points(run_dir, own),
-    )
+        return read_totals(ExperimentDir(run_dir.root), arm.experiment)
+    return totals_of_run(run_dir, arm.run.env.frame_skip)
 
 
 def _reached(study: Study, folder: StudyDir, pair: Pair) -> tuple[Reached, ...]:
@@ -214,9 +204,8 @@ def reached(records: Sequence[GenerationRecord]) -> Iterator[Reached]:
     """Yield the scores of all generations, the earliest first."""
     copies: dict[int, int] = {}
     for place, record in enumerate(records):
-        learner = None if record.learner is None else record.learner.number
         for member in record.members:
-            is_learner, fitness = member.number == learner, member.fitness
+            is_learner, fitness = member == record.extra_run, member.fitness
             went_on = place and not is_learner
             yield Reached(
                 generation=record.generation,

@@ -76,7 +76,7 @@ def test_a_complete_run_has_its_final_score_and_its_curve(tmp_path: Path) -> Non
     write_run(tmp_path / "run", seed=4, final=0.9)
     found = read_folder(tmp_path / "run")
     assert (found.seed, found.failure) == (4, "")
-    assert found.final == Score(0.9, 0.9, EPISODES)
+    assert found.score == Score(0.9, 0.9, EPISODES)
     assert found.last == Score(0.8, 0.8, EPISODES)
     assert [(p.timesteps, p.success_rate) for p in found.curve] == [
         (64, 0.1),
@@ -92,8 +92,8 @@ def test_a_run_that_was_stopped_has_no_final_score_and_one_that_failed_says_why(
     write_run(tmp_path / "stopped", seed=0, final=None)
     write_run(tmp_path / "failed", seed=0, final=None, failure="a loss became NaN\nand more")
     stopped, failed = read_folder(tmp_path / "stopped"), read_folder(tmp_path / "failed")
-    assert (stopped.final, stopped.failure) == (None, "")
-    assert (failed.final, failed.failure) == (None, "a loss became NaN")
+    assert (stopped.score, stopped.failure) == (None, "")
+    assert (failed.score, failed.failure) == (None, "a loss became NaN")
 
 
 def test_what_a_run_comes_from_counts_and_what_it_has_of_its_parent_is_not_its_curve(
@@ -124,8 +124,8 @@ def test_of_a_population_every_member_counts_and_the_champion_has_the_score(
     )
     assert found.total_frames == found.total_timesteps * population.run.env.frame_skip
     assert found.timesteps == found.total_timesteps
-    assert found.final is not None
-    assert found.final.episodes == config.champion.episodes
+    assert found.score is not None
+    assert found.score.episodes == config.champion.episodes
 
 
 def test_of_a_mixture_the_learner_counts_too_and_its_curve_is_the_champions(
@@ -138,7 +138,7 @@ def test_of_a_mixture_the_learner_counts_too_and_its_curve_is_the_champions(
     played = [4 * 128 * r + 64 * r for r in range(1, 5)]  # 4 members, and the learner
     assert found.timesteps == found.total_timesteps == played[-1]
     assert found.total_frames == played[-1] * mixture.run.env.frame_skip
-    assert found.final is not None
+    assert found.score is not None
     for point in found.curve:  # a member's, before the learner of its round has played, or that's
         assert point.total_timesteps in played or point.total_timesteps + 64 in played
         fitness = [m.fitness for r in records for m in r.members if m.fitness]
