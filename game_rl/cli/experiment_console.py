@@ -17,7 +17,7 @@ from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_r
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from game_rl.experiments.forecast.experiment_report import ExperimentReport
+    from game_rl.experiments.forecast.experiment_forecast import ExperimentReport
 
 
 def death_words(*, name: str, code: int, deaths: int, pause_s: float | None, cause: str) -> str:

@@ -11,7 +11,7 @@ from game_rl.events import Fitness, StretchEnded
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.experiment_status import ExperimentStatus, FollowedStatus
 from game_rl.experiments.forecast.experiment_footprint import GenerationRow
-from game_rl.experiments.forecast.experiment_report import ExperimentReport
+from game_rl.experiments.forecast.experiment_forecast import ExperimentReport
 from game_rl.experiments.records import (
     ChampionRecord,
     CopyRecord,

@@ -38,8 +38,7 @@ from game_rl.executors.make_executor import check_installed, make_executor
 from game_rl.experiments.backup import backing_up
 from game_rl.experiments.controller import ExperimentRun, experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
-from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
-from game_rl.experiments.forecast.experiment_report import ExperimentReport
+from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, experiment_preflight
 from game_rl.experiments.kept_generations import checkpoints_bytes, finish_going_back, go_back
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record

@@ -1,31 +1,152 @@
-"""The preflight of an experiment, made of its runs' reports."""
+"""The preflight of an experiment, made of its runs' reports: verdict, findings, report."""
 
 import math
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.experiments.executor_config import ExecutorConfig, LocalExecutorConfig
-from game_rl.config.experiments.experiment import Experiment
+from game_rl.config.experiments.executor_config import (
+    ExecutorConfig,
+    LocalExecutorConfig,
+    RayExecutorConfig,
+)
+from game_rl.config.experiments.experiment import STAGES, Experiment, ExperimentConfig
+from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.experiments.forecast.experiment_footprint import (
+    Duration,
+    GenerationRow,
+    controller_bytes,
     duration,
     generation_rows,
+    is_on_nodes,
+    kept_generations_bytes,
+    member_slots_by_memory,
     momentary_bytes,
     slots_of,
-)
-from game_rl.experiments.forecast.experiment_report import (
-    ExperimentReport,
-    experiment_verdict,
-    findings_of,
+    task_bytes,
 )
 from game_rl.games.definition import Game
 from game_rl.lake.origin import LakeRows
+from game_rl.preflight.calibration import VIEW_BYTES
 from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, run_facts
+from game_rl.preflight.findings import Finding
+from game_rl.preflight.fixes import Fix
+from game_rl.preflight.footprint import Verdict, disk_bytes_verdict, ram_bytes_verdict, worst
 from game_rl.preflight.preflight import report_of
 from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.preflight.speed import ExperimentSpeed
 from game_rl.system.machine import Machine
+from game_rl.system.units import format_bytes
+
+
+@dataclass(frozen=True)
+class ExperimentReport:
+    """The preflight's report on an experiment: whether it fits a machine.
+
+    Attributes:
+        member: report on one member, alone on the machine with the CPUs that it gets.
+        slots: members that train at once.
+        growth: the folder's size after each generation.
+        momentary_bytes: disk space needed for a while, in addition to the last row of `growth`.
+        duration: duration of the experiment; None if the machine was not measured.
+        gpus_per_member: GPUs that a member requests from a cluster.
+        learner: report on the learner, or None without one.
+    """
+
+    config: ExperimentConfig
+    verdict: Verdict
+    machine: Machine
+    member: PreflightReport
+    slots: int
+    growth: tuple[GenerationRow, ...]
+    momentary_bytes: int
+    findings: tuple[Finding, ...]
+    duration: Duration | None = None
+    gpus_per_member: float = 0.0
+    learner: PreflightReport | None = None
+
+    @property
+    def executor(self) -> ExecutorConfig:
+        return self.config.executor
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the learner trains at the same time as the members."""
+        return self.config.rule == "live"
+
+    @property
+    def ram_bytes(self) -> int:
+        """Memory of the members that train at once or, if it is more, of the learner alone.
+
+        In a live mixture, it is that of all members and the learner.
+        """
+        if self.is_live:
+            assert self.learner is not None
+            learner = self.learner.footprint.ram.peak.bytes + task_bytes(self.executor)
+            return self.members_ram_bytes + learner + VIEW_BYTES  # a second view, on renewal
+        alone = self.largest_run_bytes + task_bytes(self.executor)
+        return max(self.members_ram_bytes, alone + controller_bytes(self.executor))
+
+    @property
+    def runs_at_once(self) -> int:
+        """Runs that train at once: members and, in a live mixture, the learner."""
+        return self.slots + self.is_live
+
+    @property
+    def members_ram_bytes(self) -> int:
+        each = self.member.footprint.ram.peak.bytes + task_bytes(self.executor)
+        return self.slots * each + controller_bytes(self.executor)
+
+    @property
+    def largest_run_bytes(self) -> int:
+        """The larger one of a member's and the learner's peak memory."""
+        runs = (self.member, self.learner or self.member)
+        peaks: list[int] = [run.footprint.ram.peak.bytes for run in runs]
+        return max(peaks)
+
+    @property
+    def is_of_a_node(self) -> bool:
+        """Whether `machine` stands for each node of a cluster, as all are assumed to be like it."""
+        return is_on_nodes(self.executor)
+
+    @property
+    def lacks_disk(self) -> bool:
+        return self.disk_bytes + self.momentary_bytes > self.machine.disk_free_bytes
+
+    @property
+    def vram_bytes(self) -> int:
+        vram = self.member.footprint.vram
+        members = 0 if vram is None else self.slots * vram.peak.bytes
+        others = self.learner.footprint.vram if self.is_live and self.learner is not None else None
+        return members + (0 if others is None else others.peak.bytes)
+
+    @property
+    def disk_bytes(self) -> int:
+        return self.growth[-1].total
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "slots": self.slots,
+            "ram": {
+                "predicted_peak_bytes": self.ram_bytes,
+                "limit_bytes": self.machine.ram_available_bytes,
+            },
+            "vram": {"predicted_peak_bytes": self.vram_bytes},
+            "disk": {
+                "predicted_total_bytes": self.disk_bytes,
+                "momentary_bytes": self.momentary_bytes,
+                "free_bytes": self.machine.disk_free_bytes,
+            },
+            "growth": [asdict(row) | {"total": row.total} for row in self.growth],
+            "wall_s": None if self.duration is None else self.duration.wall_s,
+            "findings": [asdict(finding) for finding in self.findings],
+            "member": self.member.to_json(),
+            **({} if self.learner is None else {"learner": self.learner.to_json()}),
+        }
 
 
 def experiment_preflight(
@@ -47,7 +168,7 @@ def experiment_preflight(
     facts = run_facts(experiment.run, game, alone, probe, lake)
     of_member = None if measured is None else measured.member
     member = report_of(experiment.run, facts, alone, probe=probe, measured=of_member)
-    learner = learner_report(experiment, game, alone, probe, measured)
+    learner = _learner_report(experiment, game, alone, probe, measured)
     slots = slots_of(config, member, machine)
     episode_timesteps = facts.episode_timesteps if probe is None else probe.mean
     report = ExperimentReport(
@@ -60,14 +181,14 @@ def experiment_preflight(
         momentary_bytes=momentary_bytes(config, member, learner, slots=slots),
         findings=(),
         duration=duration(experiment, member, learner, measured, slots, episode_timesteps),
-        gpus_per_member=gpus_of(config.executor, member, machine),
+        gpus_per_member=_gpus_of(config.executor, member, machine),
         learner=learner,
     )
-    findings = tuple(findings_of(report))
-    return replace(report, verdict=experiment_verdict(report), findings=findings)
+    findings = tuple(_findings_of(report))
+    return replace(report, verdict=_verdict_of(report), findings=findings)
 
 
-def gpus_of(executor: ExecutorConfig, member: PreflightReport, machine: Machine) -> float:
+def _gpus_of(executor: ExecutorConfig, member: PreflightReport, machine: Machine) -> float:
     """Return the GPUs that a member requests from a cluster.
 
     It is the config's number or, if that is "auto", the member's share of this machine's GPU.
@@ -85,7 +206,7 @@ def gpus_of(executor: ExecutorConfig, member: PreflightReport, machine: Machine)
 _ROWS_OF_A_BLOCK = 62  # a block has at most 64 frames, some of which belong to its first stack
 
 
-def learner_report(
+def _learner_report(
     experiment: Experiment,
     game: Game,
     machine: Machine,
@@ -125,3 +246,134 @@ def _taught(experiment: Experiment, run: RunConfig) -> RunConfig:
         return run
     teacher = {"run": str(run.run_dir), "keep_if_better": False}
     return with_changed(run, {("algorithm", "teacher"): teacher})
+
+
+def _verdict_of(report: ExperimentReport) -> Verdict:
+    machine, runs = report.machine, (report.member, report.learner)
+    return worst(
+        [
+            "does_not_fit" if _is_short_of_vram(report) else "fits",
+            ram_bytes_verdict(report.ram_bytes, machine),
+            disk_bytes_verdict(report.disk_bytes + report.momentary_bytes, machine),
+            *(run.verdict for run in runs if run is not None),
+        ]
+    )
+
+
+def _is_short_of_vram(report: ExperimentReport) -> bool:
+    vram = report.member.footprint.vram
+    room = 0 if vram is None else report.machine.gpu_free_bytes(vram.gpu)
+    return report.vram_bytes > room
+
+
+def _is_short_of_memory(report: ExperimentReport) -> bool:
+    is_short_of_ram = report.ram_bytes > report.machine.ram_available_bytes
+    return is_short_of_ram or _is_short_of_vram(report)
+
+
+def _findings_of(report: ExperimentReport) -> Iterator[Finding]:
+    """Yield what does not fit, with the smallest change that fixes it, and the runs' findings."""
+    config, machine = report.config, report.machine
+    if report.is_live:
+        yield from _of_all_at_once(report)
+    elif _is_short_of_memory(report) and report.slots > 1:
+        fitting = member_slots_by_memory(config.executor, report.member, machine)
+        fix = Fix("executor.parallel", fitting) if fitting >= 1 else None
+        yield Finding(
+            "error",
+            "members_do_not_fit",
+            "executor.parallel",
+            f"{report.slots} members at once need {format_bytes(report.members_ram_bytes)} of "
+            f"memory, and "
+            f"{format_bytes(machine.ram_available_bytes)} are free",
+            fix,
+        )
+    yield from _gpu_by_number(report)
+    needed = report.disk_bytes + report.momentary_bytes
+    if report.lacks_disk:
+        yield Finding(
+            "error",
+            "generations_do_not_fit",
+            _keep_key(config),
+            f"the population needs {format_bytes(needed)} of disk, and "
+            f"{format_bytes(machine.disk_free_bytes)} are free",
+            _disk_fix(report),
+        )
+    yield from _of_run("member", report.member)
+    if report.learner is not None:
+        yield from _of_run("learner", report.learner)
+
+
+def _of_run(section: str, report: PreflightReport) -> Iterator[Finding]:
+    """Yield the findings of a run, with keys of the experiment's file."""
+    for finding in report.findings:
+        fix = finding.fix
+        yield replace(
+            finding,
+            key=f"{section}.{finding.key}",
+            fix=None if fix is None else Fix(f"{section}.{fix.key}", fix.value),
+        )
+
+
+def _gpu_by_number(report: ExperimentReport) -> Iterator[Finding]:
+    vram = report.member.footprint.vram
+    if isinstance(report.executor, RayExecutorConfig) and vram is not None and vram.gpu:
+        yield Finding(
+            "error",
+            "ray_chooses_gpu",
+            "member.device",
+            f"the config has members use cuda:{vram.gpu}, but Ray shows each member only the GPU "
+            "that it assigns to it",
+            Fix("member.device", "cuda"),
+        )
+
+
+def _disk_fix(report: ExperimentReport) -> Fix | None:
+    """Return the fix that keeps fewer generations: fewer multiples of `every`, else fewer new ones.
+
+    None if no such change is enough.
+    """
+    last_row, config = report.growth[-1], report.config
+    others = last_row.total - last_row.checkpoints + report.momentary_bytes
+    room = report.machine.disk_free_bytes - others
+
+    def fits(keep: KeepGenerationsConfig) -> bool:
+        return kept_generations_bytes(config, report.member, report.learner, keep) <= room
+
+    keep = config.keep_generations
+    for every in range((keep.every or config.generations) + 1, config.generations + 1):
+        if keep.every is not None and fits(keep.model_copy(update={"every": every})):
+            return Fix(f"{_keep_key(config)}.every", every)
+    for last in range(keep.last - 1, 0, -1):
+        if fits(keep.model_copy(update={"last": last})):
+            return Fix(f"{_keep_key(config)}.last", last)
+    return None
+
+
+def _keep_key(config: ExperimentConfig) -> str:
+    return f"keep_{STAGES[config.kind]}s"
+
+
+def _of_all_at_once(live: ExperimentReport) -> Iterator[Finding]:
+    members, machine = live.config.members, live.machine
+    if _is_short_of_memory(live):
+        over = live.ram_bytes - machine.ram_available_bytes
+        fitting = members - max(1, -(-over // live.member.footprint.ram.peak.bytes))
+        yield Finding(
+            "error",
+            "members_do_not_fit",
+            "members",
+            f"{members} members and the learner at once need {format_bytes(live.ram_bytes)} of "
+            f"memory, and {format_bytes(machine.ram_available_bytes)} are free",
+            Fix("members", fitting) if fitting >= 2 else None,
+        )
+    wanted = (members + 1) * live.config.cpus_per_member
+    if wanted > machine.cpus:
+        yield Finding(
+            "warning",
+            "members_share_cpus",
+            "members",
+            f"{members} members and the learner have {wanted} threads at work on {machine.cpus} "
+            "CPUs: each is slower than alone, and what the members play reaches the learner later",
+            None,
+        )

@@ -9,8 +9,7 @@ from game_rl.experiments.forecast.experiment_footprint import (
     CONTROLLER_BYTES,
     slots_by_memory,
 )
-from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
-from game_rl.experiments.forecast.experiment_report import ExperimentReport
+from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, experiment_preflight
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import MeasuredLake, run_facts
 from game_rl.preflight.footprint import Verdict, disk_bytes_verdict, ram_bytes_verdict, worst

@@ -6,9 +6,9 @@ from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.experiment import Experiment
 from game_rl.config.schema import RunConfig
 from game_rl.experiments.forecast.experiment_forecast import (
+    ExperimentReport,
     experiment_preflight,
 )
-from game_rl.experiments.forecast.experiment_report import ExperimentReport
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import EpisodeLengths
 from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed

@@ -11,8 +11,7 @@ from game_rl.experiments.forecast.experiment_footprint import (
     LOADED_BYTES,
     kept_generations,
 )
-from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
-from game_rl.experiments.forecast.experiment_report import ExperimentReport
+from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, experiment_preflight
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import MeasuredLake
 from game_rl.preflight.preflight import preflight
