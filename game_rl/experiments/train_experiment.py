@@ -241,9 +241,7 @@ def _ask_storage(experiment: Experiment) -> list[str]:
     Raises:
         UsageError: one does not exist, or refuses access.
     """
-    sections = [experiment.config.upload, experiment.run.upload]
-    if experiment.learner is not None:
-        sections.append(experiment.learner.upload)
+    sections = [experiment.config.upload, *(run.upload for run in experiment.players)]
     executor = experiment.config.executor
     if isinstance(executor, RayExecutorConfig) and executor.storage is not None:
         way_out = "to train in a folder that all nodes share, remove it"

@@ -164,10 +164,6 @@ class MixtureConfig(StrictModel):
         return 0.5
 
     @property
-    def has_extra_run(self) -> bool:
-        return True
-
-    @property
     def train_on(self) -> None:
         return None
 

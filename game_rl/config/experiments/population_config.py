@@ -249,11 +249,6 @@ class PopulationConfig(StrictModel):
         return "kept"
 
     @property
-    def has_extra_run(self) -> bool:
-        """Whether a run trains after the members: the learner, or the best member, alone."""
-        return self.learner is not None or self.train_on is not None
-
-    @property
     def inject_every(self) -> int:
         """Number of generations after which the learner replaces the worst member."""
         every = (self.learner or {}).get("inject_every", INJECT_EVERY)

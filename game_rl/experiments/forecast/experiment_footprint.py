@@ -249,7 +249,8 @@ def duration(
         members_s += start_s + more * learning_s + _DECISION_S
     episodes = config.champion.episodes
     chosen_s = playing_s(run.evaluation, episodes, speed, episode_timesteps=episode_timesteps)
-    turns = -(-(config.champion.candidates + config.has_extra_run) // slots) + 1
+    has_extra_run = experiment.learner is not None or config.train_on is not None
+    turns = -(-(config.champion.candidates + has_extra_run) // slots) + 1
     learner_s = 0.0
     if experiment.learner is not None:
         assert learner is not None
