@@ -1,7 +1,11 @@
-"""What an experiment writes, byte for byte, with members that train on paper."""
+"""What an experiment writes, byte for byte, with members that train on paper.
+
+A new key of a config changes the digests of `experiment.yaml` and `configs`; nothing else may.
+"""
 
 import hashlib
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -97,7 +101,7 @@ def test_an_experiment_writes_the_same_bytes_as_ever(
 ) -> None:
     learns, best = "member.algorithm.n_epochs=1", "learner.member_shares={best_member: 3}"
     cloned = ("learner_starts=best_member", "clone={to: worst, only_if_better: false}")
-    make = {
+    make: dict[str, Callable[[], Experiment]] = {
         "population": lambda: make_population("x"),
         "train_on": lambda: make_population("x", "train_on={timesteps: 64}", "generations=2"),
         "erl": lambda: make_erl("x", learns, "learner.teacher=best_member"),
