@@ -201,13 +201,12 @@ ONE_SYSTEM_NAMES = re.compile(
     r"os\.(fork|memfd_create|pidfd_open|waitid|killpg|setsid|nice|getuid|geteuid|register_at_fork|"
     r"[gs]etpriority|sched_\w+)|signal\.(setitimer|pidfd_send_signal|SIGALRM)|socket\.\w+_fds"
 )
-ONE_SYSTEM_LEFT = ("executors/", "storage/", "lake/lock.py", "vec_env/worker_cores.py")
 ONE_SYSTEM_PLACES = ("system/", "run_dir.py", "durable_files.py")
 
 
 @every_source
 def test_what_only_one_system_has_is_called_in_system(source: Source) -> None:
-    if source.name.startswith((*ONE_SYSTEM_PLACES, *ONE_SYSTEM_LEFT)):
+    if source.name.startswith(ONE_SYSTEM_PLACES):
         return
     for imported in source.imports:
         assert imported.module not in ONE_SYSTEM_MODULES, f"{source.name}:{imported.line}"

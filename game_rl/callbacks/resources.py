@@ -17,6 +17,7 @@ from game_rl.event_log import EventLog
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import cpu_percent, disk_free_bytes, effective_ram_bytes, own_cores
 from game_rl.system.process_memory import PssSampler
+from game_rl.system.processes import set_cores
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.units import GIB, MIB, format_bytes
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
@@ -29,10 +30,6 @@ _ROUND = (0, 1, 1, 0)
 _LEAST_ROUNDS = 2
 
 Cores = Collection[int]
-
-
-def _move(process: int, cores: Cores) -> None:
-    os.sched_setaffinity(process, cores)
 
 
 class WorkerCores:
@@ -59,7 +56,7 @@ class WorkerCores:
         cores: Sequence[int],
         *,
         trials_s: float = TRIALS_S,
-        move: Callable[[int, Cores], None] = _move,
+        move: Callable[[int, Cores], None] = set_cores,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         # by process id, so that two trainings on one machine are likely to spare different cores

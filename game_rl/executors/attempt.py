@@ -15,6 +15,7 @@ from game_rl.errors import GameRLError, UsageError
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.executors.local import JobProcess
 from game_rl.executors.staging import GivenUpError, NodeStaging, RemoteJob, StagedJob
+from game_rl.system.processes import Handler, handled_signals, treat_as_own
 
 _LONG_S = 3600.0
 _LOOK_EVERY_S = 1.0  # for a new checkpoint
@@ -66,7 +67,7 @@ def _carried_out(
 ) -> CompletedJob:
     process = JobProcess(job, folder=folder, environment=_environment(remote_job))
     try:
-        _treat_as_own(process.pid, remote_job.niceness)
+        treat_as_own(process.pid, remote_job.niceness)
         while process.wait(_LONG_S if meanwhile is None else _LOOK_EVERY_S) is None:
             if meanwhile is not None:
                 meanwhile()
@@ -84,23 +85,11 @@ def _environment(remote_job: RemoteJob) -> dict[str, str]:
     return own if remote_job.has_gpu else own | {_GPUS_VARIABLE: ""}
 
 
-def _treat_as_own(pid: int, niceness: int) -> None:
-    """Undo, where permitted, the low priority that the cluster gives to its processes."""
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, pid, niceness)
-    with suppress(OSError):
-        Path(f"/proc/{pid}/oom_score_adj").write_text("0", encoding="ascii")
-
-
 @contextmanager
 def _uninterruptible() -> Iterator[None]:
     """Ignore SIGTERM and SIGINT, so that saved work is delivered even if the task is cancelled."""
-    previous = [(n, signal.signal(n, signal.SIG_IGN)) for n in (signal.SIGTERM, signal.SIGINT)]
-    try:
+    with handled_signals(dict.fromkeys((signal.SIGTERM, signal.SIGINT), signal.SIG_IGN)):
         yield
-    finally:
-        for number, handler in previous:
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -110,18 +99,13 @@ def _interruptible() -> Iterator[None]:
     A process that a script started in the background ignores SIGINT, as do all its children, so a
     cluster started that way could not cancel a task.
     """
-    previous = (
-        signal.signal(signal.SIGTERM, signal.default_int_handler),
-        signal.signal(signal.SIGINT, signal.default_int_handler),
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL),
-    )
-    try:
+    handlers: dict[int, Handler] = {
+        signal.SIGTERM: signal.default_int_handler,
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGCHLD: signal.SIG_DFL,
+    }
+    with handled_signals(handlers):
         yield
-    finally:
-        for number, handler in zip(
-            (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD), previous, strict=True
-        ):
-            signal.signal(number, handler)
 
 
 # It will hold sockets, whose paths have at most 107 characters, so TMPDIR may be too long.

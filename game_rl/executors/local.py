@@ -1,21 +1,24 @@
 """Jobs as processes of this machine."""
 
-import contextlib
 import os
 import platform
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE
-from game_rl.system.fork_server import ForkServer, ForkServerError, ForkServerUnavailableError
-from game_rl.system.processes import PARENT_VARIABLE, share_environment
+from game_rl.system.fork_server import (
+    ForkServer,
+    ForkServerError,
+    ForkServerUnavailableError,
+    OwnProcess,
+    Process,
+)
+from game_rl.system.processes import share_environment
 
 _IMPORTED = ("game_rl.jobs.member_jobs",)  # takes most of the time that a job needs to start
 
@@ -172,60 +175,6 @@ class LocalExecutor:
 
 LOOK_EVERY_S = 0.05  # polling 16 processes this often takes 0.2 % of a core
 _SHOWN_BYTES = 4_000
-
-
-class Process(Protocol):
-    """The process of a job, however it was started."""
-
-    @property
-    def pid(self) -> int: ...
-
-    def has_ended(self) -> bool:
-        """Whether it has ended; not reaped, so its id is not reused before `kill_and_wait`."""
-
-    def send_signal(self, number: int) -> None: ...
-
-    def kill_and_wait(self) -> int:
-        """Kill it and its process group, if it has not ended, and return its exit code."""
-
-
-class OwnProcess:
-    """A child process in a fresh interpreter."""
-
-    def __init__(
-        self,
-        module: str,
-        arguments: Sequence[str],
-        environment: Mapping[str, str],
-        output: int,
-        *,
-        folder: Path | None = None,
-    ) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env={**environment, PARENT_VARIABLE: str(os.getpid())},
-            start_new_session=True,
-        )
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def has_ended(self) -> bool:
-        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        return ended is not None
-
-    def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
-
-    def kill_and_wait(self) -> int:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        return self._process.wait()
 
 
 def job_environment(job: Job, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:

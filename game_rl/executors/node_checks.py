@@ -1,6 +1,5 @@
 """What a node must have before a member may run there."""
 
-import os
 import platform
 import shutil
 import tempfile
@@ -19,6 +18,7 @@ from game_rl.storage.faults import Patience
 from game_rl.storage.game_files import game_files
 from game_rl.storage.object_store import ObjectStore
 from game_rl.system.machine import processor_name
+from game_rl.system.processes import is_root, own_niceness
 from game_rl.system.units import format_bytes
 from game_rl.system.versions import installed_versions, source_sha256, version_differences
 
@@ -149,14 +149,14 @@ def introduce(needs: Needs, name: str) -> NodeFacts:
     return NodeFacts(
         host=platform.node(),
         processor=processor_name(),
-        niceness=0 if os.geteuid() == 0 else os.getpriority(os.PRIO_PROCESS, 0),  # see attempt
+        niceness=0 if is_root() else own_niceness(),  # see attempt
         problem=problem,
     )
 
 
 def warnings_of(nodes: Sequence[NodeFacts]) -> Iterator[str]:
     """Yield warnings about nodes that can train members, but not as this process would."""
-    own = os.getpriority(os.PRIO_PROCESS, 0)
+    own = own_niceness()
     by_processor = {node.processor: node.host for node in nodes}
     if len(by_processor) > 1:
         found = ", ".join(f"{host} has {name}" for name, host in by_processor.items())

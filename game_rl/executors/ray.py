@@ -29,6 +29,7 @@ from game_rl.executors.attempt import SHORT_PLACE, private_folder, run_attempt
 from game_rl.executors.executor import CompletedJob, Demand, Job
 from game_rl.executors.node_checks import Needs, NodeFacts, introduce, warnings_of
 from game_rl.executors.staging import Staging, shared_files, shared_storage
+from game_rl.system.processes import is_own_file
 from game_rl.system.reaper import reaping
 from game_rl.system.units import format_bytes
 
@@ -263,7 +264,7 @@ def _refuse_strangers() -> None:
     places = (os.environ.get(name) for name in ("RAY_TMPDIR", "TMPDIR"))
     noted = Path(next(filter(None, places), SHORT_PLACE)) / "ray" / "ray_current_cluster"
     with suppress(FileNotFoundError):
-        if noted.stat().st_uid != os.getuid():
+        if not is_own_file(noted):
             raise UsageError(
                 "executor.address: auto finds a Ray cluster of another user on this machine; name "
                 "yours as HOST:PORT, or use local"

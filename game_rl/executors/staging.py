@@ -13,7 +13,6 @@ it starts another attempt. So exactly one of two attempts counts, whatever the n
 work of the other is discarded.
 """
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +33,7 @@ from game_rl.storage.blobs import read_tree, restore_tree, send_blobs
 from game_rl.storage.faults import Patience
 from game_rl.storage.manifest import FolderTree, as_json, blob_name, parse_stored
 from game_rl.storage.object_store import ObjectStore
+from game_rl.system.processes import own_niceness
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _remote_job(
     return RemoteJob(
         job=job,
         needs=needs,
-        niceness=os.getpriority(os.PRIO_PROCESS, 0),
+        niceness=own_niceness(),
         has_gpu=demand.gpus > 0,
         patience_s=demand.patience_s,
         folder=folder,

@@ -7,7 +7,6 @@ signals, which are meant for the experiment.
 """
 
 import os
-import signal
 import sys
 import threading
 import traceback
@@ -18,18 +17,16 @@ from game_rl.run_dir import upload_lock
 from game_rl.storage.faults import Patience, StoreFault
 from game_rl.storage.upload_settings import PushSettings
 from game_rl.storage.uploader import push_experiment
+from game_rl.system.processes import ignore_signals, yield_to_others
 
 _PATIENCE_S = 7 * 86_400.0
 _LOCK_WAIT_S = 3600.0  # a predecessor leaves within upload.wait_s
-_IGNORED = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> int:
     """Return 0 if the whole generation is stored."""
-    for number in _IGNORED:
-        signal.signal(number, signal.SIG_IGN)
-    with suppress(OSError):
-        os.nice(19)
+    ignore_signals("SIGINT", "SIGTERM")
+    yield_to_others()
     settings = PushSettings.model_validate_json(sys.stdin.readline())
     threading.Thread(target=_end_in_time, args=(settings.wait_s,), daemon=True).start()
     try:

@@ -7,7 +7,6 @@ that are meant for the training, and takes the lowest priority.
 """
 
 import os
-import signal
 import sys
 import threading
 import traceback
@@ -21,18 +20,16 @@ from game_rl.storage.journal import Journal
 from game_rl.storage.upload_process import Bell, Uploading
 from game_rl.storage.upload_settings import UploadSettings
 from game_rl.storage.uploader import Uploader
+from game_rl.system.processes import ignore_signals, yield_to_others
 
-_IGNORED = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
 _LOCK_WAIT_S = 3600.0  # a predecessor leaves within upload.wait_s
 _TIME_RAN_OUT = 3
 
 
 def main() -> int:
     """Return 0, whatever storage does; a timer of `_listen` exits with 3 when the time is over."""
-    for name in _IGNORED:
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
-    with suppress(OSError):
-        os.nice(19)
+    ignore_signals("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP")
+    yield_to_others()
     settings = UploadSettings.model_validate_json(sys.stdin.readline())
     bell = Bell()
     listening = threading.Thread(target=_listen, args=(bell, settings), daemon=True)

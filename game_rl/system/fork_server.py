@@ -1,4 +1,4 @@
-"""A process that has imported what jobs need and forks itself for each; client and server.
+"""Processes of jobs: fresh interpreters, and forks of one that has imported what jobs need.
 
 Importing torch takes two or three seconds of a core, about as long as a member of a population
 trains in a short generation. A fork server imports it once and forks itself for each job. The child
@@ -24,7 +24,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from game_rl.system.processes import PARENT_VARIABLE, end_with_parent
 
@@ -116,6 +116,60 @@ class ForkServer:
             raise OSError("the fork server has ended")
         answer: dict[str, Any] = json.loads(message)
         return answer
+
+
+class Process(Protocol):
+    """The process of a job, however it was started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def has_ended(self) -> bool:
+        """Whether it has ended; not reaped, so its id is not reused before `kill_and_wait`."""
+
+    def send_signal(self, number: int) -> None: ...
+
+    def kill_and_wait(self) -> int:
+        """Kill it and its process group, if it has not ended, and return its exit code."""
+
+
+class OwnProcess:
+    """A child process in a fresh interpreter."""
+
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        output: int,
+        *,
+        folder: Path | None = None,
+    ) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env={**environment, PARENT_VARIABLE: str(os.getpid())},
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def has_ended(self) -> bool:
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return ended is not None
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill_and_wait(self) -> int:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        return self._process.wait()
 
 
 class ForkedProcess:

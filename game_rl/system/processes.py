@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 PARENT_VARIABLE = "GAME_RL_PARENT"
@@ -136,3 +137,30 @@ def nameless_memory() -> int:
         return os.memfd_create("game_rl")
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
+
+
+def own_niceness() -> int:
+    return os.getpriority(os.PRIO_PROCESS, 0)
+
+
+def treat_as_own(pid: int, niceness: int) -> None:
+    """Undo, where permitted, the low priority that a cluster gives to its processes."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, niceness)
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text("0", encoding="ascii")
+
+
+def yield_to_others() -> None:
+    """Give this process the lowest priority."""
+    with contextlib.suppress(OSError):
+        os.nice(19)
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def is_own_file(path: Path) -> bool:
+    """Whether this user owns the file."""
+    return path.stat().st_uid == os.getuid()
