@@ -161,7 +161,7 @@ def timed(arguments: argparse.Namespace) -> dict[str, float | list[int]]:
                 "resident_bytes": memory,
                 "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             }
-            session.release_lakes()
+            session.release()
         return found
 
 

@@ -11,6 +11,7 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from game_rl.buffers.pond import column
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.config.learn_from import LearnFromConfig, OwnShare
+from game_rl.events import RowsDrawn
 from game_rl.lake.lake_pool import Drawn, LakePool
 
 SHOWN_CHARACTERS = 8  # of a stream's name, in the name of its curve
@@ -139,6 +140,15 @@ class MixedReplay:
             dones=column(batch.terminated.astype(np.float32), device),
             rewards=column(batch.rewards, device),
             discounts=column(discounts, device) if self._n_step > 1 else None,
+        )
+
+    def rows_drawn(self, timesteps: int) -> RowsDrawn:
+        """Return an event with the present numbers."""
+        return RowsDrawn(
+            timesteps=timesteps,
+            own=self.n_own_drawn,
+            streams=dict(self.n_of_streams),
+            offline_streams=dict(self.n_offline),
         )
 
     def state(self) -> dict[str, Any]:

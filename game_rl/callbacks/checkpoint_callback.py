@@ -10,7 +10,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.checkpoint_files import checkpoint_bytes
-from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, StopCounters
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState, StopCounters
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.checkpoints.evaluation_files import seed_of
 from game_rl.errors import NonFiniteError
@@ -32,7 +32,7 @@ class CheckpointCallback(BoundaryCallback):
         stop: request to end the run.
         events: gets an event for each checkpoint.
         every_timesteps: timesteps between regular checkpoints.
-        fixed: the values that all checkpoints of the run have in common; its counters are ignored.
+        fixed: what all checkpoints of the run have in common.
 
     Attributes:
         best: the best evaluation so far.
@@ -48,7 +48,7 @@ class CheckpointCallback(BoundaryCallback):
         events: EventLog,
         *,
         every_timesteps: int,
-        fixed: CheckpointState,
+        fixed: FixedState,
     ) -> None:
         super().__init__()
         self.best: Best | None = None
@@ -60,6 +60,7 @@ class CheckpointCallback(BoundaryCallback):
         self._events = events
         self._interval = Interval(every_timesteps)
         self._fixed = fixed
+        self._offline_gradient_steps = 0
         self._saved_at: int | None = None
         self._saved_as_due = False
         self._boundary_s = 0.0
@@ -67,6 +68,7 @@ class CheckpointCallback(BoundaryCallback):
     def continue_from(self, state: CheckpointState, best: Best | None) -> None:
         """Take over the state of the checkpoint from which the run was resumed."""
         self._saved_at = state.num_timesteps
+        self._offline_gradient_steps = state.offline_gradient_steps
         is_comparable = best is not None and best.seed == seed_of(self._fixed.config)
         self.best = best if is_comparable else None
         self.evaluation_due = self._saved_as_due = state.evaluation_due
@@ -139,16 +141,16 @@ class CheckpointCallback(BoundaryCallback):
         )
 
     def _state(self) -> CheckpointState:
-        return self._fixed.model_copy(
-            update={
-                "num_timesteps": self.boundary_timesteps,
-                "n_updates": self._algorithm._n_updates,
-                "best": self.best,
-                "evaluation_due": self.evaluation_due,
-                "training_s": round(self.training_time.seconds(), 3),
-                "stop_counters": self.stop_counters,
-                "events_bytes": self._events.n_bytes(),
-            }
+        return CheckpointState(
+            num_timesteps=self.boundary_timesteps,
+            n_updates=self._algorithm._n_updates,
+            offline_gradient_steps=self._offline_gradient_steps,
+            best=self.best,
+            evaluation_due=self.evaluation_due,
+            training_s=round(self.training_time.seconds(), 3),
+            stop_counters=self.stop_counters,
+            events_bytes=self._events.n_bytes(),
+            **vars(self._fixed),
         )
 
     def _is_far_apart(self) -> bool:

@@ -75,7 +75,7 @@ def save_checkpoint(
     run_dir: RunDir,
     *,
     with_replay: bool = False,
-    lake: LakeState | None = None,
+    more: Mapping[FileName, Saved] | None = None,
 ) -> None:
     """Write the directory `path`, as `checkpoints.files` describes.
 
@@ -86,9 +86,9 @@ def save_checkpoint(
         envs: state of the envs, or None if they cannot be saved.
         run_dir: has the run's curves and its table of evaluations.
         with_replay: whether to save the model's replay buffer, if it has one.
-        lake: state of the run's Lake, if it writes one.
+        more: further files, by name.
     """
-    contents = _contents(model, state, envs, run_dir, with_replay=with_replay, lake=lake)
+    contents = _contents(model, state, envs, run_dir, with_replay=with_replay, more=more or {})
     write_files(path, contents)
 
 
@@ -99,7 +99,7 @@ def _contents(
     run_dir: RunDir,
     *,
     with_replay: bool,
-    lake: LakeState | None,
+    more: Mapping[FileName, Saved],
 ) -> Iterator[tuple[FileName, Iterable[bytes]]]:
     """Yield one file at a time, so that only one is in memory, and large files in pieces."""
     yield "state.json", (state.model_dump_json(indent=2).encode(),)
@@ -109,8 +109,8 @@ def _contents(
     yield "optimizer.safetensors", dump_tensors(optimizer_tensors(model.policy.optimizer))
     if with_replay and (replay := dump_replay(model)) is not None:
         yield "replay.safetensors", replay
-    if lake is not None:
-        yield "lake.json", (lake.model_dump_json().encode(),)
+    for name, content in more.items():
+        yield name, (content.model_dump_json().encode(),)
 
 
 def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> TrainingState:
@@ -321,3 +321,8 @@ def config_of(checkpoint: Checkpoint) -> RunConfig:
     """Return the config that the checkpoint's run had when it was saved."""
     saved = saved_config(checkpoint.state.config, source=checkpoint.path)
     return RunConfig.model_validate_json(json.dumps(saved))
+
+
+def is_offline(config: RunConfig, checkpoint: Checkpoint | None) -> bool:
+    """Whether a run from this checkpoint, or a new run if it is None, is before timestep 0."""
+    return config.offline is not None if checkpoint is None else checkpoint.is_offline

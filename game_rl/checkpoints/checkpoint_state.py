@@ -1,6 +1,7 @@
 """The models of a checkpoint's JSON files."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, model_validator
@@ -36,6 +37,18 @@ class StopCounters(Saved):
     """Evaluations without a new best mean reward."""
     met: str = ""
     """The condition that has ended the run, in words; empty if none has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedState:
+    """What all checkpoints of a session have in common; see the fields of `CheckpointState`."""
+
+    schedule_timesteps: int
+    rom_sha256: str
+    config: dict[str, JsonValue]
+    game: dict[str, JsonValue]
+    versions: dict[str, str]
+    computing: dict[str, str]
 
 
 class CheckpointState(Saved):

@@ -3,26 +3,23 @@
 import csv
 import io
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
+from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
 from game_rl.checkpoints.evaluation_files import seed_of, was_deterministic, with_ways
 from game_rl.checkpoints.model_state import replay_bytes, unpacked_replay_bytes
 from game_rl.checkpoints.named import kept_path
-from game_rl.config.schema import EnvConfig
 from game_rl.durable_files import remove_directory, replaced_directory
 from game_rl.errors import CheckpointError, NoCheckpointError
-from game_rl.lake.lake_feed import LakeFeed
-from game_rl.lake.lake_pool import LakePool
-from game_rl.lake.mark import LakeState
-from game_rl.lake.pond_refill import save_lake
-from game_rl.lineage import add_sources
+from game_rl.lineage import Source, add_sources
 from game_rl.run_dir import RunDir, check_claim
+from game_rl.saved import Saved
 from game_rl.vec_env.vec_env_state import VecEnvState
 
 
@@ -89,19 +86,47 @@ class SavedCheckpoint:
         return Checkpoint(self.path).name
 
 
+class CheckpointCompanion:
+    """What a feature of a run keeps along with each checkpoint. By default it keeps nothing.
+
+    Checkpoints go by the name of their folder; those from before the first timestep have
+    `offline-` before it.
+    """
+
+    def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
+        """Keep what a new checkpoint needs, and return the files that it gets for it.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        return {}
+
+    def forget(self, name: str) -> None:
+        """Release what was kept for a checkpoint that is gone or could not be written."""
+
+    def sources(self) -> Sequence[Source]:
+        """Return the runs that this run has learned from so far."""
+        return ()
+
+    def held(self) -> set[int]:
+        """Return the timesteps of checkpoints that must not be deleted before the next save."""
+        return set()
+
+    def replay_sizes(self, path: Path) -> tuple[int, int] | None:  # noqa: ARG002
+        """Return the bytes of the replay that a checkpoint refers to: as kept, and as SB3's."""
+        return None
+
+
 class CheckpointStore:
     """Writes a run's checkpoints and deletes old ones.
 
     It keeps the best, the newest `keep_last` others, and the first after each multiple of
-    `keep_every_timesteps`. A checkpoint is deleted only after a new one was read back. The rows of
-    Lakes that a checkpoint needs, of the run's own Lake and of those from which it learns, stay
-    there as long as the checkpoint.
+    `keep_every_timesteps`. A checkpoint is deleted only after a new one was read back. What the
+    companions keep for a checkpoint stays as long as the checkpoint.
 
     Args:
         is_offline: whether this is the store of the phase before the first timestep; see
             `RunDir.offline`.
-        held: returns the timesteps of checkpoints that are being uploaded. They are not deleted
-            before the next save.
     """
 
     def __init__(
@@ -111,18 +136,15 @@ class CheckpointStore:
         keep_last: int,
         keep_every_timesteps: int | None,
         with_replay: bool = False,
-        feed: LakeFeed | None = None,
-        pool: LakePool | None = None,
+        companions: Sequence[CheckpointCompanion] = (),
         is_offline: bool = False,
-        held: Callable[[], set[int]] = set,
     ) -> None:
-        self._held = held
+        self._companions = companions
         self._run_dir = run_dir.offline if is_offline else run_dir
-        self._pool, self._is_offline = pool, is_offline
+        self._is_offline = is_offline
         self._keep_last = keep_last
         self._keep_every = keep_every_timesteps
         self._with_replay = with_replay
-        self._feed = feed
 
     def save(
         self, model: BaseAlgorithm, state: CheckpointState, envs: VecEnvState | None
@@ -143,8 +165,11 @@ class CheckpointStore:
         check_claim(self._run_dir)
         try:
             path.parent.mkdir(exist_ok=True)
-            lake = self._kept_lakes(model, path.name)
-            self._note_sources(state)
+            more: dict[FileName, Saved] = {}
+            for companion in self._companions:
+                more |= companion.keep(model, self._name(path))
+            if sources := [found for each in self._companions for found in each.sources()]:
+                add_sources(self._run_dir, *sources)
             with replaced_directory(path):
                 save_checkpoint(
                     path,
@@ -153,33 +178,28 @@ class CheckpointStore:
                     envs,
                     self._run_dir,
                     with_replay=self._with_replay,
-                    lake=lake,
+                    more=more,
                 )
         except OSError as error:
-            self._forget_lake(path.name)
+            self._forget(path)
             raise CheckpointError(self._unsaved(state, error)) from error
         checkpoint = Checkpoint(path)
         checkpoint.verify()
         self._prune(None if state.best is None else best_checkpoint(self._run_dir, state.best))
         return SavedCheckpoint(
-            path, checkpoint.nbytes, checkpoint.contents, self._compression(model, checkpoint, lake)
+            path, checkpoint.nbytes, checkpoint.contents, self._compression(model, checkpoint)
         )
 
     def replay_bytes(self, model: BaseAlgorithm) -> int:
         """Return the approximate bytes of the replay in a checkpoint."""
         return replay_bytes(model) if self._with_replay else 0
 
-    def _compression(
-        self, model: BaseAlgorithm, checkpoint: Checkpoint, lake: LakeState | None
-    ) -> float | None:
+    def _compression(self, model: BaseAlgorithm, checkpoint: Checkpoint) -> float | None:
         """Return the share of whole stacks' bytes that packing and compression saved."""
-        if lake is not None and self._feed is not None:
-            mark = lake.parsed_mark(checkpoint.path)
-            stored = sum(segment.n_bytes for segment in mark.segments)
-            whole = mark.n_transitions * self._feed.lake.schema.raw_bytes
-        else:
-            stored = checkpoint.nbytes_of("replay.safetensors")
-            whole = unpacked_replay_bytes(model) if stored else 0
+        found = (companion.replay_sizes(checkpoint.path) for companion in self._companions)
+        stored, whole = next(filter(None, found), (checkpoint.nbytes_of("replay.safetensors"), 0))
+        if stored and not whole:
+            whole = unpacked_replay_bytes(model)
         return max(0.0, round(1 - stored / whole, 4)) if whole else None
 
     def _prune(self, best: Path | None) -> None:
@@ -191,32 +211,21 @@ class CheckpointStore:
             keep_last=self._keep_last,
             keep_every=self._keep_every,
         )
-        for timesteps in set(existing) - kept - self._held():
+        held = {t for each in self._companions for t in each.held() if not self._is_offline}
+        for timesteps in set(existing) - kept - held:
             self.delete(self._run_dir.checkpoint(timesteps))
 
     def delete(self, path: Path) -> None:
-        """Delete a checkpoint, and release the rows that Lakes keep for it."""
+        """Delete a checkpoint, and release what is kept for it."""
         remove_directory(path)
-        self._forget_lake(path.name)
+        self._forget(path)
 
-    def _kept_lakes(self, model: BaseAlgorithm, name: str) -> LakeState | None:
-        if self._pool is not None:
-            self._pool.renew(self._pin(name))
-        return None if self._feed is None else save_lake(model, self._feed, name)
+    def _forget(self, path: Path) -> None:
+        for companion in self._companions:
+            companion.forget(self._name(path))
 
-    def _note_sources(self, state: CheckpointState) -> None:
-        if self._pool is not None:
-            env = EnvConfig.model_validate(state.config["env"])
-            add_sources(self._run_dir, *self._pool.sources(frame_skip=env.frame_skip))
-
-    def _forget_lake(self, name: str) -> None:
-        if self._feed is not None:
-            self._feed.unpin(name)
-        if self._pool is not None:
-            self._pool.unpin(self._pin(name))
-
-    def _pin(self, name: str) -> str:
-        return f"offline-{name}" if self._is_offline else name
+    def _name(self, path: Path) -> str:
+        return f"offline-{path.name}" if self._is_offline else path.name
 
     def _unsaved(self, state: CheckpointState, error: OSError) -> str:
         saved = self._run_dir.checkpoints_newest_first()

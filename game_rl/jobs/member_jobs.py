@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted
-from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
 from game_rl.checkpoints.checkpoint_files import read_manifest
 from game_rl.checkpoints.checkpoint_store import best_of, find_checkpoint
 from game_rl.checkpoints.evaluation_files import read_episodes
@@ -45,7 +45,6 @@ from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
-from game_rl.training.offline_phase import is_offline
 from game_rl.training.train import TrainCommand, resume
 
 

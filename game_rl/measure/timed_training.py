@@ -120,7 +120,7 @@ class TimedTraining:
                     short, game, RunDir(Path(folder)), memory=memory, cores_trials_s=trials_s
                 )
             )
-            stack.callback(self.session.release_lakes)
+            stack.callback(self.session.release)
             self._closing = stack.pop_all()
         model = self.session.model
         self._callback = self.session.callbacks.all

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from game_rl.algorithms.automatic import resolve_auto
-from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, StopCounters
 from game_rl.checkpoints.checkpoint_store import (
     best_checkpoint,
@@ -52,7 +52,6 @@ from game_rl.training.fork_parts import (
     told_anew,
     write_forked_checkpoint,
 )
-from game_rl.training.offline_phase import is_offline
 
 
 @dataclass(frozen=True)

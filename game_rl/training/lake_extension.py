@@ -1,63 +1,114 @@
 """The Lake that a run writes: opened, refilled, watched while it grows."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
 
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.ppo import LeanPPO
 from game_rl.algorithms.pqn import PQN
 from game_rl.callbacks.boundary import BoundaryCallback
+from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.config.schema import RunConfig
-from game_rl.envs.observation import ObservationFormat
+from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.event_log import EventLog
 from game_rl.events import DiskForecast
-from game_rl.games.definition import Game
 from game_rl.lake.lake_feed import LakeFeed, make_lake_feed
-from game_rl.lake.mark import Mark
+from game_rl.lake.mark import LakeState, Mark
 from game_rl.lake.origin import origin_of, write_origin
-from game_rl.lake.pond_refill import refill_replay
+from game_rl.lake.pond_refill import refill_replay, save_lake
 from game_rl.run_dir import RunDir
-from game_rl.system.machine import disk_free_bytes
+from game_rl.saved import Saved
+from game_rl.system.machine import disk_free_bytes, is_same_disk
 from game_rl.system.units import GIB, MIB, format_bytes, format_duration
+from game_rl.training.extensions import Extension, RunParts
 
 
-def open_feed(
-    config: RunConfig,
-    run_dir: RunDir,
-    model: BaseAlgorithm,
-    observation_format: ObservationFormat,
-    *,
-    game: Game,
-    checkpoint: Checkpoint | None,
-    tell: Callable[[str], None],
-) -> LakeFeed | None:
-    """Open the run's Lake and let `model` write to it; None if the run writes no Lake.
+class LakeExtension(Extension):
+    """The Lake that gets every timestep of the run, and restores a DQN's replay."""
 
-    Raises:
-        LakeError: the Lake cannot be used as it is.
-    """
-    feed = make_lake_feed(
-        config,
-        run_dir,
-        observation_format=observation_format,
-        n_actions=int(model.action_space.n),  # type: ignore[attr-defined]  # buttons are discrete
-        goes_on=checkpoint is not None,
-        saved=None if checkpoint is None else checkpoint.lake(),
-        set_aside=_set_aside_marks(run_dir),
-        tell=tell,
-    )
-    if feed is not None:
+    def __init__(self, feed: LakeFeed, model: BaseAlgorithm) -> None:
+        self._feed, self._model = feed, model
+        self._kept: LakeState | None = None  # in the newest checkpoint
+
+    @classmethod
+    def of(cls, parts: RunParts) -> Self | None:
+        """Open the run's Lake and let the algorithm write to it; None if the run writes no Lake.
+
+        Raises:
+            LakeError: the Lake cannot be used as it is.
+        """
+        if parts.is_offline:
+            return None
+        model, checkpoint = parts.model, parts.checkpoint
+        feed = make_lake_feed(
+            parts.config,
+            parts.run_dir,
+            observation_format=parts.observation_format,
+            n_actions=len(parts.game.action_names),
+            goes_on=checkpoint is not None,
+            saved=None if checkpoint is None else checkpoint.lake(),
+            set_aside=_set_aside_marks(parts.run_dir),
+            tell=parts.events.warn,
+        )
+        if feed is None:
+            return None
         with suppress(OSError):  # the feed reports a failing disk
-            write_origin(feed.lake.path, feed.stream, origin_of(config, game))
+            write_origin(feed.lake.path, feed.stream, origin_of(parts.config, parts.game))
         assert isinstance(model, LeanPPO | PQN | LeanDQN)
         model.feeds = (feed,)
-    return feed
+        return cls(feed, model)
+
+    def callbacks(self, parts: RunParts, checkpoints: CheckpointCallback) -> Sequence[BaseCallback]:
+        lake = self._feed.lake
+
+        def reserved_bytes() -> int:
+            is_same = is_same_disk(lake.path, parts.run_dir.root)
+            return checkpoints.expected_bytes if is_same else 0
+
+        return [
+            LakeGrowthCallback(
+                self._feed,
+                total_timesteps=parts.config.total_timesteps,
+                most_transitions=lake.capacity.transitions,
+                most_bytes=lake.capacity.n_bytes,
+                reserved_bytes=reserved_bytes,
+                events=parts.events,
+                every_timesteps=parts.rhythm,
+            )
+        ]
+
+    def restore(self, checkpoint: Checkpoint) -> int:
+        state = checkpoint.lake()
+        return 0 if state is None else refill_replay(self._model, self._feed, state)
+
+    def restored(self, *, plays_on: bool) -> None:
+        if not plays_on:
+            self._feed.leave_gap()
+
+    def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:
+        self._kept = save_lake(model, self._feed, name)
+        return {} if self._kept is None else {"lake.json": self._kept}
+
+    def forget(self, name: str) -> None:
+        self._feed.unpin(name)
+
+    def replay_sizes(self, path: Path) -> tuple[int, int] | None:
+        if self._kept is None:
+            return None
+        mark = self._kept.parsed_mark(path)
+        stored = sum(segment.n_bytes for segment in mark.segments)
+        return stored, mark.n_transitions * self._feed.lake.schema.raw_bytes
+
+    def close(self) -> None:
+        self._feed.close()
 
 
 def _set_aside_marks(run_dir: RunDir) -> dict[str, Mark]:
@@ -68,12 +119,6 @@ def _set_aside_marks(run_dir: RunDir) -> dict[str, Mark]:
             if (state := Checkpoint(path).lake()) is not None:
                 marks[path.name] = state.parsed_mark(path)
     return marks
-
-
-def refill(model: BaseAlgorithm, feed: LakeFeed, checkpoint: Checkpoint) -> int:
-    """Restore the replay of the checkpoint; return the number of timesteps that are missing."""
-    state = checkpoint.lake()
-    return 0 if state is None else refill_replay(model, feed, state)
 
 
 _MARGIN_BYTES = 256 * MIB  # above the margin at which ResourceMonitorCallback stops the run

@@ -1,7 +1,11 @@
 """Learning from others' Lakes: opened, drawn from, reported."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Self
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.mixed_replay import (
@@ -11,57 +15,102 @@ from game_rl.algorithms.mixed_replay import (
     make_mixed_replay,
 )
 from game_rl.callbacks.boundary import BoundaryCallback
+from game_rl.callbacks.checkpoint_callback import CheckpointCallback
+from game_rl.callbacks.evaluation import Values
+from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import LearnFromConfig
-from game_rl.config.schema import RunConfig
-from game_rl.envs.observation import ObservationFormat
 from game_rl.event_log import EventLog
-from game_rl.events import LakesFollowed, RowsDrawn
-from game_rl.games.definition import Game
+from game_rl.events import LakesFollowed
 from game_rl.lake.lake_pool import Following, LakePool
 from game_rl.lake.lake_reader import LakeReader
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import check_agreement
+from game_rl.lineage import Source
 from game_rl.run_dir import RunDir
+from game_rl.saved import Saved
 from game_rl.seeds import seed_for
+from game_rl.training.extensions import Extension, FirstPhase, RunParts
+from game_rl.training.offline_phase import make_offline_phase
 
 _MB = 10**6
 
 
-def open_lakes(
-    config: RunConfig,
-    game: Game,
-    run_dir: RunDir,
-    model: object,
-    observation_format: ObservationFormat,
-    tell: Callable[[str], None],
-) -> LakePool | None:
-    """Open the Lakes that the run learns from, if any, and give `model` a replay with their rows.
+class LearningExtension(Extension):
+    """The Lakes of others from which a DQN draws a part of each batch."""
 
-    Raises:
-        LakeError: a Lake is missing, or its rows are of another game or another observation.
-    """
-    algorithm = config.algorithm
-    if not isinstance(algorithm, DQNConfig) or algorithm.learn_from is None:
-        return None
-    assert isinstance(model, LeanDQN)
-    settings = algorithm.learn_from
-    schema = LakeSchema.of(observation_format, n_actions=len(game.action_names))
-    check = partial(check_agreement, settings, schema, config, game, tell)
-    check()
-    following = None
-    if settings.follow_every_s is not None:
-        following = Following(settings.follow_every_s, check=check)
-    pool = _pool(algorithm, settings, run_dir, following, tell)
-    model.mixed_replay = make_mixed_replay(
-        settings,
-        pool,
-        n_step=algorithm.n_step,
-        gamma=algorithm.gamma,
-        seed=seed_for(config.seed, "learn_from"),
-        tell=tell,
-    )
-    return pool
+    def __init__(self, parts: RunParts, model: LeanDQN, pool: LakePool, mixed: MixedReplay) -> None:
+        self._run_dir, self._frame_skip = parts.run_dir, parts.config.env.frame_skip
+        self._model, self._pool, self._mixed_replay = model, pool, mixed
+        # Q-values become too high where a run learns from others' play
+        self.values = Values(model.values, model.gamma)
+
+    @classmethod
+    def of(cls, parts: RunParts) -> Self | None:
+        """Open the Lakes that the run learns from, if any, and give its model a replay with them.
+
+        Raises:
+            LakeError: a Lake is missing, or its rows are of another game or another observation.
+        """
+        config, game, model, tell = parts.config, parts.game, parts.model, parts.events.warn
+        algorithm, settings = config.algorithm, config.algorithm.learn_from
+        if settings is None:
+            return None
+        assert isinstance(algorithm, DQNConfig)
+        assert isinstance(model, LeanDQN)
+        schema = LakeSchema.of(parts.observation_format, n_actions=len(game.action_names))
+        check = partial(check_agreement, settings, schema, config, game, tell)
+        check()
+        following = None
+        if settings.follow_every_s is not None:
+            following = Following(settings.follow_every_s, check=check)
+        pool = _pool(algorithm, settings, parts.run_dir, following, tell)
+        model.mixed_replay = make_mixed_replay(
+            settings,
+            pool,
+            n_step=algorithm.n_step,
+            gamma=algorithm.gamma,
+            seed=seed_for(config.seed, "learn_from"),
+            tell=tell,
+        )
+        return cls(parts, model, pool, model.mixed_replay)
+
+    def callbacks(
+        self,
+        parts: RunParts,
+        checkpoints: CheckpointCallback,  # noqa: ARG002
+    ) -> Sequence[BaseCallback]:
+        mixed, following = self._mixed_replay, self._pool.following
+        events, rhythm = parts.events, parts.rhythm
+        drawn = RowsDrawnCallback(mixed, events, every_timesteps=rhythm)
+        if following is None:
+            return [drawn]
+        return [LakesFollowedCallback(mixed, following, events, every_timesteps=rhythm), drawn]
+
+    def phase(self, parts: RunParts, extensions: Sequence[Extension]) -> FirstPhase | None:
+        return make_offline_phase(parts, self._model, extensions)
+
+    def begin(self) -> None:
+        """Draw from now on, with the pins of existing checkpoints; other pins are removed."""
+        offline = self._run_dir.offline.checkpoints_newest_first()
+        names = [path.name for path in self._run_dir.checkpoints_newest_first()]
+        self._pool.begin([*names, *(f"offline-{path.name}" for path in offline)])
+
+    def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
+        self._pool.renew(name)
+        return {}
+
+    def forget(self, name: str) -> None:
+        self._pool.unpin(name)
+
+    def sources(self) -> Sequence[Source]:
+        return self._pool.sources(frame_skip=self._frame_skip)
+
+    def release(self) -> None:
+        self._pool.release()
+
+    def close(self) -> None:
+        self._pool.close()
 
 
 def _pool(
@@ -83,26 +132,6 @@ def _pool(
     )
     readers = [reader(path) for path in settings.lakes]
     return LakePool(readers, agents=settings.agents, following=following)
-
-
-def begin_to_draw(pool: LakePool, run_dir: RunDir) -> None:
-    """Let the pool begin, with the pins of existing checkpoints; other pins are removed.
-
-    If the model is restored from a checkpoint, that must come first.
-    """
-    offline = run_dir.offline.checkpoints_newest_first()
-    names = [path.name for path in run_dir.checkpoints_newest_first()]
-    pool.begin([*names, *(f"offline-{path.name}" for path in offline)])
-
-
-def rows_drawn(mixed_replay: MixedReplay, timesteps: int) -> RowsDrawn:
-    """Return an event with the present numbers."""
-    return RowsDrawn(
-        timesteps=timesteps,
-        own=mixed_replay.n_own_drawn,
-        streams=dict(mixed_replay.n_of_streams),
-        offline_streams=dict(mixed_replay.n_offline),
-    )
 
 
 class RowsDrawnCallback(BoundaryCallback):
@@ -127,7 +156,7 @@ class RowsDrawnCallback(BoundaryCallback):
             self.logger.record("learn_from/drawn_own", self._mixed_replay.n_own_drawn / drawn)
         for stream, count in streams.items() if len(streams) <= MOST_CURVES else ():
             self.logger.record(f"learn_from/drawn_{stream[:SHOWN_CHARACTERS]}", count / drawn)
-        self._events.emit(rows_drawn(self._mixed_replay, self.boundary_timesteps))
+        self._events.emit(self._mixed_replay.rows_drawn(self.boundary_timesteps))
 
 
 class LakesFollowedCallback(BoundaryCallback):

@@ -4,9 +4,7 @@ import shutil
 import time
 from collections.abc import Sequence
 
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import KVWriter
-from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.callbacks.checkpoint_callback import check_finite
@@ -19,8 +17,7 @@ from game_rl.callbacks.evaluation import (
 )
 from game_rl.callbacks.evaluation_callback import evaluation_row
 from game_rl.callbacks.training_time import TrainingTime
-from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
 from game_rl.checkpoints.checkpoint_store import CheckpointStore, SavedCheckpoint, best_checkpoint
 from game_rl.checkpoints.evaluation_files import EpisodeLists, append_row, seed_of, write_episodes
 from game_rl.config.algorithms import DQNConfig
@@ -30,21 +27,11 @@ from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved, Evaluating, OfflineProgress
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.learning_extension import rows_drawn
-from game_rl.training.make_callbacks import RunParts, make_games
+from game_rl.training.extensions import Extension, RunParts
 
 _AT_A_TIME = 50  # gradient steps between two looks at what is due and whether to stop
 _CURVES_EVERY = 500  # gradient steps
 _PROGRESS_EVERY_S = 0.2
-
-
-def is_offline(config: RunConfig, checkpoint: Checkpoint | None) -> bool:
-    """Whether a run from this checkpoint, or a new run if it is None, is in the offline phase."""
-    if checkpoint is not None:
-        return checkpoint.is_offline
-    algorithm = config.algorithm
-    learn_from = algorithm.learn_from if isinstance(algorithm, DQNConfig) else None
-    return learn_from is not None and learn_from.offline is not None
 
 
 class OfflinePhase:
@@ -59,7 +46,7 @@ class OfflinePhase:
         games: games of evaluations.
         run_dir: directory of the run.
         stores: stores of checkpoints within the phase, and of the one that ends it.
-        fixed: state that all checkpoints of the run have in common; its counters are ignored.
+        fixed: what all checkpoints of the run have in common.
         events: receives the phase's events.
         sync_every: gradient steps between two updates of the target network.
 
@@ -76,7 +63,7 @@ class OfflinePhase:
         *,
         run_dir: RunDir,
         stores: tuple[CheckpointStore, CheckpointStore],
-        fixed: CheckpointState,
+        fixed: FixedState,
         events: EventLog,
         sync_every: int,
     ) -> None:
@@ -147,7 +134,7 @@ class OfflinePhase:
         if is_end or now % _CURVES_EVERY == 0:
             self._write_curves()
             assert self._model.mixed_replay is not None
-            self._events.emit(rows_drawn(self._model.mixed_replay, 0))
+            self._events.emit(self._model.mixed_replay.rows_drawn(0))
         if is_end or now % config.evaluate_every_gradient_steps == 0:
             self._evaluate()
         if not is_end and now % config.save_every_gradient_steps == 0:
@@ -247,16 +234,15 @@ class OfflinePhase:
         )
 
     def _state(self) -> CheckpointState:
-        return self._fixed.model_copy(
-            update={
-                "num_timesteps": 0,
-                "n_updates": self._model._n_updates,
-                "offline_gradient_steps": self.gradient_steps,
-                "best": self.best,
-                "evaluation_due": self._evaluation_due,
-                "training_s": round(self._training_time.seconds(), 3),
-                "events_bytes": self._events.n_bytes(),
-            }
+        return CheckpointState(
+            num_timesteps=0,
+            n_updates=self._model._n_updates,
+            offline_gradient_steps=self.gradient_steps,
+            best=self.best,
+            evaluation_due=self._evaluation_due,
+            training_s=round(self._training_time.seconds(), 3),
+            events_bytes=self._events.n_bytes(),
+            **vars(self._fixed),
         )
 
     def _tell_progress(self, per_s: float) -> None:
@@ -279,32 +265,29 @@ def _episodes(evaluation: Evaluation) -> EpisodeLists:
 
 
 def make_offline_phase(
-    parts: RunParts, model: BaseAlgorithm, evaluation_env: VecEnv, fixed: CheckpointState
-) -> OfflinePhase:
-    """Build the offline phase of a run; for `fixed` see `OfflinePhase`."""
+    parts: RunParts, model: LeanDQN, extensions: Sequence[Extension]
+) -> OfflinePhase | None:
+    """Build the offline phase of a run; None if the run has none, or is beyond it."""
     config = parts.config
-    assert isinstance(model, LeanDQN)
-    assert isinstance(config.algorithm, DQNConfig)
-    settings = config.algorithm.learn_from
-    assert settings is not None
-    assert settings.offline is not None
+    if config.offline is None or not parts.is_offline:
+        return None
     within, last = (
         CheckpointStore(
             parts.run_dir,
             keep_last=config.checkpoints.keep_last,
             keep_every_timesteps=None,
-            pool=parts.pool,
+            companions=extensions,
             is_offline=is_within,
         )
         for is_within in (True, False)
     )
     return OfflinePhase(
-        settings.offline,
+        config.offline,
         model,
-        make_games(parts, evaluation_env),
+        parts.games(next((e.values for e in extensions if e.values is not None), None)),
         run_dir=parts.run_dir,
         stores=(within, last),
-        fixed=fixed,
+        fixed=parts.fixed,
         events=parts.events,
         sync_every=_sync_every(config),
     )

@@ -10,14 +10,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.automatic import resolve_auto
-from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.callbacks.boundary import StopTraining
 from game_rl.callbacks.checkpoint_callback import check_finite
-from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, Values, better_of
+from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.resources import TRIALS_S
-from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.checkpoint_state import CheckpointState
+from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
+from game_rl.checkpoints.checkpoint_state import FixedState
 from game_rl.checkpoints.computing import computing
 from game_rl.checkpoints.tensorboard_log import closing_log, quiet_log_thread
 from game_rl.config.schema import RunConfig
@@ -25,22 +24,17 @@ from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import Interrupted, TrainingError
 from game_rl.event_log import EventLog
 from game_rl.games.definition import Game
-from game_rl.lake.lake_feed import LakeFeed
-from game_rl.lake.lake_pool import LakePool
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
-from game_rl.storage.background import BackgroundUpload
 from game_rl.system.machine import effective_cpus
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 from game_rl.system.versions import installed_versions
-from game_rl.training.lake_extension import open_feed, refill
-from game_rl.training.learning_extension import begin_to_draw, open_lakes
-from game_rl.training.make_callbacks import Callbacks, RunParts, make_callbacks
-from game_rl.training.offline_phase import OfflinePhase, is_offline, make_offline_phase
+from game_rl.training.extensions import Extension, FirstPhase, RunParts
+from game_rl.training.make_callbacks import Callbacks, make_callbacks
+from game_rl.training.make_extensions import make_extensions
 from game_rl.training.resuming import disk_fault, usable_best, what_is_saved
-from game_rl.training.teacher_extension import TeacherEvaluation, make_teacher
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 
@@ -61,7 +55,7 @@ class TrainingSession:
         events: receives the run's events.
         stop: ends a stretch at its next boundary once a stop is requested.
         memory: samples the run's memory.
-        upload: uploads the run's checkpoints.
+        extensions: extensions beside those that the config names.
         more: additional SB3 callbacks, which are called before the run's own.
         cores_trials_s: seconds in which the workers' cores are found; see CoresCallback.
 
@@ -88,29 +82,32 @@ class TrainingSession:
         events: EventLog | None = None,
         stop: StopRequest | None = None,
         memory: PssSampler | None = None,
-        upload: BackgroundUpload | None = None,
+        extensions: Sequence[Extension] = (),
         more: Sequence[BaseCallback] = (),
         cores_trials_s: float = TRIALS_S,
     ) -> None:
         self._config, self._game, self._run_dir = resolve_auto(config, game), game, run_dir
-        self._upload, self._events, self._stop = upload, events or EventLog(), stop or StopRequest()
+        self._events, self._stop = events or EventLog(), stop or StopRequest()
         self._stop.deadline_s = config.checkpoints.deadline_s
-        self._memory, self._more = memory or PssSampler(), more
+        self._memory, self._more, self._given = memory or PssSampler(), more, extensions
         self._cores_trials_s = cores_trials_s
         self.missing_replay = 0
         self._open(checkpoint)
 
     def _open(self, checkpoint: Checkpoint | None) -> None:
-        self._pool: LakePool | None = None
-        self._offline: OfflinePhase | None = None
         with ExitStack() as stack:
-            feed = self._build(stack, checkpoint, is_offline=is_offline(self._config, checkpoint))
-            self._callbacks = self._make_callbacks(checkpoint, feed)
+            parts = self._build(stack, checkpoint)
+            self._extensions = make_extensions(parts, self._given)
+            for extension in self._extensions:
+                stack.enter_context(closing(extension))
+            self._callbacks = make_callbacks(parts, self._extensions, self._more)
+            phases = (extension.phase(parts, self._extensions) for extension in self._extensions)
+            self._phase = next(filter(None, phases), None)
+            self._callbacks.all.init_callback(self.model)
             if checkpoint is not None:
-                self._restore(checkpoint, feed)
-            if self._pool is not None:
-                stack.enter_context(closing(self._pool))
-                begin_to_draw(self._pool, self._run_dir)
+                self._restore(checkpoint)
+            for extension in self._extensions:
+                extension.begin()
             self._closing = stack.pop_all()
 
     @property
@@ -138,7 +135,7 @@ class TrainingSession:
             GameRLError: the run was stopped for another reason, which is the error.
         """
         total = self._config.total_timesteps
-        if self._offline is not None and not self._learn_offline(self._offline, timesteps):
+        if self._phase is not None and not self._learn_before(self._phase, timesteps):
             return
         is_there = self.num_timesteps >= min(timesteps, total) or bool(self.ended_by)
         if is_there and not self._callbacks.checkpoints.evaluation_due:
@@ -171,12 +168,12 @@ class TrainingSession:
 
     def save(self) -> None:
         """Write a checkpoint of this moment, unless it exists or nothing was learned yet."""
-        (self._offline or self._callbacks.checkpoints).save()
+        (self._phase or self._callbacks.checkpoints).save()
 
-    def release_lakes(self) -> None:
-        """Remove the pins by which Lakes keep rows for this run; use it for a throw-away run."""
-        if self._pool is not None:
-            self._pool.release()
+    def release(self) -> None:
+        """Give up what others keep for this run; use it for a throw-away run."""
+        for extension in self._extensions:
+            extension.release()
 
     def close(self) -> None:
         """End the workers and close all files; may be called twice."""
@@ -195,39 +192,37 @@ class TrainingSession:
 
     # ------------------------------------------------------------------ building
 
-    def _build(
-        self, stack: ExitStack, checkpoint: Checkpoint | None, *, is_offline: bool
-    ) -> LakeFeed | None:
-        """Build envs, algorithm and Lakes, each closed with the stack; return the Lake's feed."""
+    def _build(self, stack: ExitStack, checkpoint: Checkpoint | None) -> RunParts:
+        """Build envs and algorithm, each closed with the stack."""
         config, game = self._config, self._game
-        vec_env = self._build_envs(stack, is_offline=is_offline)
+        before_timesteps = is_offline(config, checkpoint)
+        vec_env = self._build_envs(stack, is_offline=before_timesteps)
         observation_format = make_observation_format(config.env, game)
+        total = _schedule_timesteps(config, checkpoint)
         self.model = make_algorithm(
             config,
             vec_env,
             self._run_dir,
             observation_format=observation_format,
             stream=_stream(checkpoint),
-            schedule_timesteps=_schedule_timesteps(config, checkpoint),
+            schedule_timesteps=total,
         )
         stack.enter_context(closing_log(self.model.logger))
-        tell = self._events.warn
-        self._pool = open_lakes(config, game, self._run_dir, self.model, observation_format, tell)
-        self._make_teacher(checkpoint)
-        if is_offline:
-            return None
-        feed = open_feed(
-            config,
-            self._run_dir,
-            self.model,
-            observation_format,
+        return RunParts(
+            config=config,
             game=game,
+            run_dir=self._run_dir,
+            observation_format=observation_format,
+            model=self.model,
+            evaluation_env=self.evaluation_env,
             checkpoint=checkpoint,
-            tell=tell,
+            is_offline=before_timesteps,
+            stop=self._stop,
+            events=self._events,
+            memory=self._memory,
+            fixed=_fixed_state(config, game, total, device=str(self.model.device)),
+            cores_trials_s=self._cores_trials_s,
         )
-        if feed is not None:
-            stack.enter_context(closing(feed))
-        return feed
 
     def _build_envs(self, stack: ExitStack, *, is_offline: bool) -> VecEnv:
         """Build the envs of evaluations and of the training; return the latter.
@@ -247,87 +242,21 @@ class TrainingSession:
         )
         return training_env or SpacesVecEnv(config.env, game, n_envs=config.env.n_envs)
 
-    def _make_teacher(self, checkpoint: Checkpoint | None) -> None:
-        config = self._config
-        evaluation_envs = TeacherEvaluation(
-            root=self._run_dir.root,
-            vec_env=self.evaluation_env,
-            episodes=config.evaluation.episodes,
-            seed=config.seed,
-            stop=self._stop,
-        )
-        if isinstance(self.model, LeanDQN):
-            self.model.teacher = make_teacher(
-                config,
-                self._game,
-                self._run_dir,
-                self.model,
-                evaluation_envs,
-                events=self._events,
-                timesteps=0 if checkpoint is None else checkpoint.state.num_timesteps,
-            )
-
-    def _make_callbacks(self, checkpoint: Checkpoint | None, feed: LakeFeed | None) -> Callbacks:
-        config = self._config
-        parts = RunParts(
-            config=config,
-            run_dir=self._run_dir,
-            memory=self._memory,
-            stop=self._stop,
-            events=self._events,
-            feed=feed,
-            upload=self._upload,
-            pool=self._pool,
-            mixed_replay=self.model.mixed_replay if isinstance(self.model, LeanDQN) else None,
-            values=self._values(),
-            teacher=self.model.teacher if isinstance(self.model, LeanDQN) else None,
-            cores_trials_s=self._cores_trials_s,
-        )
-        fixed = CheckpointState(
-            num_timesteps=0,
-            n_updates=0,
-            offline_gradient_steps=(
-                0 if checkpoint is None else checkpoint.state.offline_gradient_steps
-            ),
-            schedule_timesteps=_schedule_timesteps(config, checkpoint),
-            best=None,
-            rom_sha256=self._game.rom.sha256,
-            config=config.model_dump(mode="json"),
-            game=self._game.definition.model_dump(mode="json", by_alias=True),
-            versions=installed_versions(),
-            computing=computing(str(self.model.device)),
-        )
-        callbacks = make_callbacks(
-            parts, evaluation_env=self.evaluation_env, fixed=fixed, more=self._more
-        )
-        if is_offline(self._config, checkpoint):
-            self._offline = make_offline_phase(parts, self.model, self.evaluation_env, fixed)
-        callbacks.all.init_callback(self.model)
-        return callbacks
-
-    def _values(self) -> Values | None:
-        """Return what evaluations need to compare Q-values with returns; None if they do not.
-
-        That is only done for runs that learn from others' Lakes, where Q-values become too high.
-        """
-        if self._pool is None or not isinstance(self.model, LeanDQN):
-            return None
-        return Values(self.model.values, self.model.gamma)
-
-    def _restore(self, checkpoint: Checkpoint, feed: LakeFeed | None) -> None:
+    def _restore(self, checkpoint: Checkpoint) -> None:
         model, state = self.model, checkpoint.state
-        if feed is not None:
-            self.missing_replay = refill(model, feed, checkpoint)
-        if not checkpoint.restore(model):
-            if feed is not None:
-                feed.leave_gap()
+        for extension in self._extensions:
+            self.missing_replay += extension.restore(checkpoint)
+        plays_on = checkpoint.restore(model)
+        for extension in self._extensions:
+            extension.restored(plays_on=plays_on)
+        if not plays_on:
             assert model.env is not None
             # a seed of its own, so that the run's first episodes are not repeated
             stream = f"training_env/{state.num_timesteps}"
             model.env.seed(seed_for(self._config.seed, stream))
         best = usable_best(self._run_dir, state, self._events.warn)
-        if self._offline is not None:
-            self._offline.continue_from(state, best)
+        if self._phase is not None:
+            self._phase.continue_from(state, best)
             return
         self._callbacks.checkpoints.continue_from(state, best)
         self._callbacks.evaluation.continue_from_files()
@@ -335,8 +264,8 @@ class TrainingSession:
 
     # ------------------------------------------------------------------ learning
 
-    def _learn_offline(self, phase: OfflinePhase, timesteps: int) -> bool:
-        """Learn in the offline phase; return whether it has ended and there are timesteps to play.
+    def _learn_before(self, phase: FirstPhase, timesteps: int) -> bool:
+        """Learn in a phase before timestep 0; return whether it is over and there is play to come.
 
         If so, the session is built anew from the checkpoint of timestep 0.
         """
@@ -376,6 +305,17 @@ class TrainingSession:
             raise
         except OSError as error:
             raise TrainingError(disk_fault(error, self._run_dir)) from error
+
+
+def _fixed_state(config: RunConfig, game: Game, total: int, *, device: str) -> FixedState:
+    return FixedState(
+        schedule_timesteps=total,
+        rom_sha256=game.rom.sha256,
+        config=config.model_dump(mode="json"),
+        game=game.definition.model_dump(mode="json", by_alias=True),
+        versions=installed_versions(),
+        computing=computing(device),
+    )
 
 
 def _schedule_timesteps(config: RunConfig, checkpoint: Checkpoint | None) -> int:

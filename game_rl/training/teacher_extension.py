@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -23,7 +23,7 @@ from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.checkpoint_store import best_of, newest_valid_checkpoint
 from game_rl.checkpoints.named import find_run
 from game_rl.checkpoints.random_numbers import drawing_from
-from game_rl.config.algorithms import DQNConfig, PPOConfig, TeacherConfig
+from game_rl.config.algorithms import PPOConfig, TeacherConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
 from game_rl.errors import UsageError
@@ -53,6 +53,7 @@ from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 from game_rl.system.units import format_bytes, with_frames
+from game_rl.training.extensions import Extension, RunParts
 
 _OBSERVATIONS = 512  # from which the temperature is computed
 _RANDOM_ACTIONS = 0.1  # share in the play that gives these observations, so that it varies
@@ -120,45 +121,55 @@ class TeacherEvaluation:
         return np.concatenate(found)
 
 
-def make_teacher(
-    config: RunConfig,
-    game: Game,
-    run_dir: RunDir,
-    model: BaseAlgorithm,
-    evaluation_envs: TeacherEvaluation,
-    *,
-    events: EventLog,
-    timesteps: int,
-) -> Teacher | None:
-    """Return the teacher that the config names, or None if it names none.
+class TeacherExtension(Extension):
+    """The policy that a DQN is drawn towards, less as the student's success rate approaches it."""
 
-    It is read from the run's folder. The first time it is found, measured and copied there.
+    def __init__(self, teacher: Teacher) -> None:
+        self._teacher = teacher
 
-    Args:
-        model: the student.
-        evaluation_envs: the envs in which a new teacher is measured.
-        events: receives the event TeacherReady and warnings.
+    @classmethod
+    def of(cls, parts: RunParts) -> Self | None:
+        """Give the run's model the teacher that the config names; None if it names none.
 
-    Raises:
-        GameRLError: it cannot teach this run, or the copy in the folder is damaged.
-    """
-    settings = teacher_config(config)
-    if settings is None or not isinstance(model, LeanDQN):
-        return None
-    with drawing_from(seed_for(config.seed, "teacher")):  # the run's generators stay as they are
-        if not has_teacher_copy(run_dir):
-            run = find_teacher(settings, config, game)
-            policy = _policy(run.checkpoint, config, model)
-            _keep(run_dir, run, _measured(run, policy, settings, evaluation_envs))
-        record, checkpoint = read_teacher(run_dir)
-        policy = _policy(checkpoint, config, model)
-    _tell(record, settings, events, timesteps)
-    return Teacher(
-        policy,
-        temperature=record.temperature,
-        weight=settings.weight,
-        until=settings.until,
-        success_rate=record.success_rate,
+        It is read from the run's folder. The first time it is found, measured and copied there.
+
+        Raises:
+            GameRLError: it cannot teach this run, or the copy in the folder is damaged.
+        """
+        config, run_dir, model = parts.config, parts.run_dir, parts.model
+        settings = config.algorithm.teacher
+        if settings is None:
+            return None
+        assert isinstance(model, LeanDQN)
+        with drawing_from(seed_for(config.seed, "teacher")):  # the run's generators stay
+            if not has_teacher_copy(run_dir):
+                run = find_teacher(settings, config, parts.game)
+                policy = _policy(run.checkpoint, config, model)
+                _keep(run_dir, run, _measured(run, policy, settings, _envs_of(parts)))
+            record, checkpoint = read_teacher(run_dir)
+            policy = _policy(checkpoint, config, model)
+        timesteps = 0 if parts.checkpoint is None else parts.checkpoint.state.num_timesteps
+        _tell(record, settings, parts.events, timesteps)
+        model.teacher = Teacher(
+            policy,
+            temperature=record.temperature,
+            weight=settings.weight,
+            until=settings.until,
+            success_rate=record.success_rate,
+        )
+        return cls(model.teacher)
+
+    def on_evaluated(self, success_rate: float | None) -> None:
+        self._teacher.note_evaluation(success_rate)
+
+
+def _envs_of(parts: RunParts) -> TeacherEvaluation:
+    return TeacherEvaluation(
+        root=parts.run_dir.root,
+        vec_env=parts.evaluation_env,
+        episodes=parts.config.evaluation.episodes,
+        seed=parts.config.seed,
+        stop=parts.stop,
     )
 
 
@@ -248,17 +259,13 @@ def _measured(
     )
 
 
-def teacher_config(config: RunConfig) -> TeacherConfig | None:
-    return config.algorithm.teacher if isinstance(config.algorithm, DQNConfig) else None
-
-
 def check_teacher(config: RunConfig, game: Game) -> TrainedRun | None:
     """Return the run that the config names as teacher, or None if it names none.
 
     Raises:
         GameRLError: it cannot teach this run.
     """
-    teacher = teacher_config(config)
+    teacher = config.algorithm.teacher
     return None if teacher is None else find_teacher(teacher, config, game)
 
 
@@ -269,7 +276,7 @@ def describe_teacher(config: RunConfig, game: Game) -> str | None:
         GameRLError: it cannot teach this run, or the copy is damaged.
     """
     run_dir = RunDir(config.run_dir)
-    if teacher_config(config) is not None and has_teacher_copy(run_dir):
+    if config.algorithm.teacher is not None and has_teacher_copy(run_dir):
         record, _ = read_teacher(run_dir)
         when = with_frames(record.timesteps, record.frame_skip)
         return f"{run_dir.teacher}, the run's copy of {record.path}, timestep {when}"

@@ -42,7 +42,7 @@ from game_rl.training.reached import Asked, already_reached
 from game_rl.training.resuming import begin_again, begun, disk_fault, go_back_to, resumed
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.teacher_extension import check_teacher, validate_teacher
-from game_rl.training.upload_extension import uploading_run
+from game_rl.training.upload_extension import UploadExtension, uploading_run
 
 
 @dataclass(frozen=True)
@@ -325,7 +325,7 @@ class _Run:
                 events=events,
                 stop=self.command.stop,
                 memory=memory,
-                upload=upload,
+                extensions=[] if upload is None else [UploadExtension(upload)],
             ) as session:
                 if session.missing_replay:
                     events.warn(

@@ -3,12 +3,16 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from stable_baselines3.common.callbacks import BaseCallback
+
 from game_rl.callbacks.boundary import BoundaryCallback
+from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.upload_settings import UploadSettings
 from game_rl.system.stop_request import StopRequest
+from game_rl.training.extensions import Extension, RunParts
 
 
 @contextmanager
@@ -33,6 +37,23 @@ def uploading_run(
     finally:
         was_asked = stop.is_asked
         upload.finish(wait_s, is_given_up=lambda: stop.is_asked and not was_asked)
+
+
+class UploadExtension(Extension):
+    """Checkpoints that are being uploaded are not deleted, and a curve shows what waits."""
+
+    def __init__(self, upload: BackgroundUpload) -> None:
+        self._upload = upload
+
+    def callbacks(
+        self,
+        parts: RunParts,
+        checkpoints: CheckpointCallback,  # noqa: ARG002
+    ) -> Sequence[BaseCallback]:
+        return [UploadCallback(self._upload, parts.rhythm)]
+
+    def held(self) -> set[int]:
+        return self._upload.held()
 
 
 _MB = 10**6

@@ -9,7 +9,7 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
-from game_rl.checkpoints.checkpoint_state import CheckpointState
+from game_rl.checkpoints.checkpoint_state import CheckpointState, FixedState
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.event_log import EventLog
 from game_rl.run_dir import RunDir
@@ -17,17 +17,10 @@ from game_rl.system.stop_request import StopRequest
 from tests.tiny_env import TinyEnv
 
 N_STEPS = 4
-FIXED_STATE = CheckpointState(
-    num_timesteps=0,
-    n_updates=0,
-    schedule_timesteps=64,
-    best=None,
-    rom_sha256="00",
-    config={},
-    game={},
-    versions={},
-    computing={},
+FIXED = FixedState(
+    schedule_timesteps=64, rom_sha256="00", config={}, game={}, versions={}, computing={}
 )
+FIXED_STATE = CheckpointState(num_timesteps=0, n_updates=0, best=None, **vars(FIXED))
 
 
 def make_checkpoints(
@@ -35,7 +28,7 @@ def make_checkpoints(
 ) -> CheckpointCallback:
     store = CheckpointStore(run_dir, keep_last=keep_last, keep_every_timesteps=None)
     return CheckpointCallback(
-        store, stop or make_stop(), EventLog(), every_timesteps=every, fixed=FIXED_STATE
+        store, stop or make_stop(), EventLog(), every_timesteps=every, fixed=FIXED
     )
 
 

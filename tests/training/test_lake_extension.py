@@ -23,7 +23,7 @@ from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.run_dir import RunDir
 from game_rl.system.units import GIB, MIB
-from game_rl.training import lake_extension, make_callbacks
+from game_rl.training import extensions, lake_extension
 from game_rl.training.lake_extension import Growth, LakeGrowthCallback, project
 from game_rl.training.train import resume, train
 from tests.callbacks.conftest import make_model as make_model  # fixtures
@@ -308,7 +308,7 @@ def test_a_lake_that_had_no_space_is_told_and_a_resumed_run_says_what_its_replay
     output = console()
     with monkeypatch.context() as patched:
         patched.setattr(lake_extension, "_MARGIN_BYTES", 2**60)
-        patched.setattr(make_callbacks, "FREQUENT_BOUNDARIES_TIMESTEPS", 32)
+        patched.setattr(extensions, "FREQUENT_BOUNDARIES_TIMESTEPS", 32)
         train(config, command(output))
     assert "stops growing" in told(output)
     run_dir = RunDir(config.run_dir)

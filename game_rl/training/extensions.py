@@ -1,0 +1,142 @@
+"""What a feature of a run is to its session: an extension, which knows the run, not the reverse.
+
+A session builds a run and trains it. Whatever else a run does stands in a file of its own: the Lake
+that it writes, the Lakes that it learns from, its teacher, its upload. `make_extensions` is the one
+place that lists them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv
+
+from game_rl.callbacks.checkpoint_callback import CheckpointCallback
+from game_rl.callbacks.evaluation import EvaluationGames, Values
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
+from game_rl.checkpoints.checkpoint_store import CheckpointCompanion
+from game_rl.config.schema import RunConfig
+from game_rl.envs.observation import ObservationFormat
+from game_rl.event_log import EventLog
+from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
+from game_rl.games.definition import Game
+from game_rl.run_dir import RunDir
+from game_rl.seeds import seed_for
+from game_rl.system.process_memory import PssSampler
+from game_rl.system.stop_request import StopRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunParts:
+    """What a session has built, for its extensions and callbacks.
+
+    Attributes:
+        model: the algorithm; not restored yet.
+        evaluation_env: envs of evaluations.
+        checkpoint: checkpoint from which the run goes on; None: a new run.
+        is_offline: whether the phase before the first timestep comes next, which plays nothing.
+        stop: request to end the run.
+        events: event log of the run.
+        memory: samples the memory of this process and its workers.
+        fixed: what all checkpoints of the run have in common.
+        cores_trials_s: see CoresCallback.
+    """
+
+    config: RunConfig
+    game: Game
+    run_dir: RunDir
+    observation_format: ObservationFormat
+    model: BaseAlgorithm
+    evaluation_env: VecEnv
+    checkpoint: Checkpoint | None
+    is_offline: bool
+    stop: StopRequest
+    events: EventLog
+    memory: PssSampler
+    fixed: FixedState
+    cores_trials_s: float
+
+    @property
+    def rhythm(self) -> tuple[int, ...]:
+        """`every_timesteps` of callbacks that are too slow for each boundary of DQN.
+
+        It is empty for the other algorithms, whose callbacks act at each boundary.
+        """
+        has_many = self.config.algorithm.replay is not None
+        return (FREQUENT_BOUNDARIES_TIMESTEPS,) if has_many else ()
+
+    def games(self, values: Values | None) -> EvaluationGames:
+        """Return the games that every evaluation of the run plays."""
+        config = self.config
+        return EvaluationGames(
+            vec_env=self.evaluation_env,
+            episodes=config.evaluation.episodes,
+            ways=config.evaluation_ways,
+            seed=evaluation_seed(config),
+            stop=self.stop,
+            values=values,
+        )
+
+
+class FirstPhase(Protocol):
+    """Learning before the first timestep."""
+
+    def learn(self, stop: StopRequest) -> bool:
+        """Learn until the phase ends or a stop is requested; return whether it has ended."""
+
+    def save(self) -> None:
+        """Write a checkpoint of this moment, unless it exists or nothing was learned yet."""
+
+    def continue_from(self, state: CheckpointState, best: Best | None) -> None:
+        """Take over the counters of the checkpoint from which the model was restored."""
+
+
+class Extension(CheckpointCompanion):
+    """A feature of one run. What it does not override does nothing.
+
+    It is built after the algorithm and before anything is restored. A session calls `restore`,
+    then restores the checkpoint, then calls `restored`, and at last `begin`.
+    """
+
+    values: Values | None = None
+    """Returns that the policy expects, if evaluations compare them with the actual ones."""
+
+    def callbacks(
+        self,
+        parts: RunParts,  # noqa: ARG002
+        checkpoints: CheckpointCallback,  # noqa: ARG002
+    ) -> Sequence[BaseCallback]:
+        """Return its callbacks, which act before the one that watches memory and disk."""
+        return ()
+
+    def phase(self, parts: RunParts, extensions: "Sequence[Extension]") -> FirstPhase | None:  # noqa: ARG002
+        """Return the phase before the first timestep, if it is this extension's."""
+        return None
+
+    def on_evaluated(self, success_rate: float | None) -> None:
+        """Hear of an evaluation, before anything is saved."""
+
+    def restore(self, checkpoint: Checkpoint) -> int:  # noqa: ARG002
+        """Restore what the checkpoint only refers to; return how many timesteps are missing."""
+        return 0
+
+    def restored(self, *, plays_on: bool) -> None:
+        """Hear that all is restored, and whether running episodes continue."""
+
+    def begin(self) -> None:
+        """Begin; all is restored, or the run is new."""
+
+    def release(self) -> None:
+        """Give up what others keep for this run, which is thrown away."""
+
+    def close(self) -> None:
+        """Close files and threads."""
+
+
+def evaluation_seed(config: RunConfig) -> int:
+    """Return the seed of the games that evaluations during training play."""
+    chosen = config.evaluation.seed
+    return seed_for(config.seed, "evaluation") if chosen is None else chosen
