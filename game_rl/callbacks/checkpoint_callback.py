@@ -8,7 +8,6 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
-from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.checkpoint_files import checkpoint_bytes
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState, StopCounters
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
@@ -17,7 +16,7 @@ from game_rl.errors import NonFiniteError
 from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved
 from game_rl.system.stop_request import StopRequest
-from game_rl.vec_env.vec_env_state import VecEnvState, save_vec_env
+from game_rl.vec_env.make_vec_env import VecEnvState, save_vec_env
 
 
 class CheckpointCallback(BoundaryCallback):
@@ -195,3 +194,26 @@ def check_finite(policy: torch.nn.Module, timesteps: int) -> None:
                 "algorithm.max_grad_norm, or look for an exploding reward in TensorBoard's game/…, "
                 "then resume from the last checkpoint"
             )
+
+
+class TrainingTime:
+    """A stopwatch that adds up the seconds of training over all sessions of a run.
+
+    Args:
+        seconds: of earlier sessions.
+    """
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._seconds = seconds
+        self._counted_s: float | None = None
+
+    def start(self) -> None:
+        """Count from now on, and not what went by since the last reading."""
+        self._counted_s = time.monotonic()
+
+    def seconds(self) -> float:
+        """Return the seconds so far."""
+        if self._counted_s is not None:
+            before, self._counted_s = self._counted_s, time.monotonic()
+            self._seconds += self._counted_s - before
+        return self._seconds

@@ -7,7 +7,7 @@ from stable_baselines3.common.type_aliases import PolicyPredictor
 
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames
 from game_rl.checkpoints.checkpoint_state import StopCounters
-from game_rl.config.stop_when import StopWhenConfig
+from game_rl.config.schema import StopWhenConfig
 from game_rl.event_log import EventLog
 from game_rl.events import ConfirmationPlayed, Evaluating
 from game_rl.seeds import seed_for

@@ -47,7 +47,7 @@ from game_rl.games.definition import Game
 from game_rl.lake.mark import LakeState
 from game_rl.run_dir import RunDir
 from game_rl.saved import Saved
-from game_rl.vec_env.vec_env_state import VecEnvState, restore_vec_env
+from game_rl.vec_env.make_vec_env import VecEnvState, restore_vec_env
 
 _Kind = TypeVar("_Kind", bound=Saved)
 

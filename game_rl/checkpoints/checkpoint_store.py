@@ -20,7 +20,7 @@ from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.lineage import Source, add_sources
 from game_rl.run_dir import RunDir, check_claim
 from game_rl.saved import Saved
-from game_rl.vec_env.vec_env_state import VecEnvState
+from game_rl.vec_env.make_vec_env import VecEnvState
 
 
 def newest_valid_checkpoint(run_dir: RunDir) -> tuple[Checkpoint, list[CheckpointError]]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.measure.settings import EnvSetting
     from game_rl.measure.tune import Trial, Tuning
-    from game_rl.preflight.speed import SpeedForecast
+    from game_rl.preflight.workload import SpeedForecast
 
 
 _SECONDS = 90

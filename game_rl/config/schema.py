@@ -10,14 +10,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from game_rl.config.algorithms import (
-    LEAST_VALIDATION_EPISODES,
-    AlgorithmConfig,
-    PPOConfig,
-)
+from game_rl.config.algorithms import LEAST_VALIDATION_EPISODES, AlgorithmConfig, PPOConfig
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.learn_from import OfflineConfig
-from game_rl.config.stop_when import StopWhenConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, Positive, Processes, RunAt, Timesteps, named_folder
@@ -164,6 +159,61 @@ class LakeConfig(StrictModel):
     seal_every_timesteps: Annotated[Timesteps, Field(ge=1_000)] | None = None
     """Number of timesteps after which new ones are sealed, so that other processes can read them.
     null: they are sealed only at checkpoints and when a file is full."""
+
+
+class StopWhenConfig(StrictModel):
+    """Conditions under which the run ends before total_timesteps. Any of them is enough."""
+
+    success_rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Success rate that ends the run. It must be reached in the usual evaluations and then in
+    confirm_episodes new episodes; 0.95 is 95 %."""
+    mean_reward: float | None = None
+    """Mean reward that ends the run, reached in the same way."""
+    evaluations: Count = 2
+    """Number of evaluations in a row that must reach success_rate or mean_reward before new
+    episodes are played. All evaluations of a run play the same episodes."""
+    confirm_episodes: Count = 100
+    """Number of new episodes that must reach it as well. They are new each time, and played in the
+    way that counted in the evaluation: with the likeliest actions or with drawn ones."""
+    no_improvement_evaluations: Count | None = None
+    """Number of evaluations in a row without a new best mean reward that the run goes on after; one
+    more ends it, as with StopTrainingOnNoModelImprovement of Stable-Baselines3."""
+    hours: Annotated[Positive, Field(le=100_000)] | None = None
+    """Hours of training after which the run ends, added up over all resumes."""
+
+    @property
+    def has_goal(self) -> bool:
+        """Whether a success rate or a mean reward ends the run, once new episodes confirm it."""
+        return self.success_rate is not None or self.mean_reward is not None
+
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """Return a description of each condition."""
+        return tuple(
+            text.format(value)
+            for value, text in (
+                (self.success_rate, f"a success rate of {{:g}} {self._proof}"),
+                (self.mean_reward, f"a mean reward of {{:g}} {self._proof}"),
+                (self.no_improvement_evaluations, _NO_IMPROVEMENT),
+                (self.hours, "{:g} h of training"),
+            )
+            if value is not None
+        )
+
+    @property
+    def _proof(self) -> str:
+        times = "an evaluation"
+        if self.evaluations > 1:
+            times = f"{self.evaluations:,} evaluations in a row"
+        return f"in {times} and in {self.confirm_episodes:,} new episodes"
+
+    def problems(self) -> Iterator[Problem]:
+        if not self.in_words:
+            yield Problem(
+                (),
+                "has no condition, so it would never end the run; write success_rate, mean_reward, "
+                "no_improvement_evaluations or hours, or stop_when: null",
+            )
 
 
 class RunConfig(StrictModel):
@@ -382,3 +432,6 @@ def image_fault(height: int, width: int, *, channels: int) -> str | None:
             "would mistake a side of it for the channels; lower env.frame_stack"
         )
     return None
+
+
+_NO_IMPROVEMENT = "more than {:,} evaluations in a row without a better mean reward"

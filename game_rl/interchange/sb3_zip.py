@@ -22,7 +22,6 @@ from game_rl.algorithms.automatic import resolve_auto
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.checkpoints.checkpoint import save_checkpoint
 from game_rl.checkpoints.checkpoint_state import CheckpointState
-from game_rl.checkpoints.computing import computing
 from game_rl.checkpoints.model_state import (
     Tensors,
     load_module_tensors,
@@ -42,6 +41,7 @@ from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.run_dir import RunDir
 from game_rl.system.versions import installed_versions
+from game_rl.training.resuming import computing
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 
 _OVERHEAD_BYTES = 16 * 2**20  # allowance for names, system info and SB3's data

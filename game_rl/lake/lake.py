@@ -7,6 +7,7 @@ locks. A checkpoint keeps a `Mark` of the Lake, which takes a few kilobytes, and
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 
 from filelock import FileLock
@@ -15,7 +16,6 @@ from game_rl.durable_files import link_file, sync_directory, write_atomic
 from game_rl.errors import LakeError, NoLakeError
 from game_rl.lake.horizon import NO_LIMIT, Capacity, Firsts, Horizon, is_of, raised
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.lake.lock import shared_lock
 from game_rl.lake.mark import NOTHING, Mark, MarkedSegment
 from game_rl.lake.segment import (
     COPY,
@@ -31,6 +31,7 @@ from game_rl.lake.segment import (
     superseded,
 )
 from game_rl.lake.view import LakeView, ends_of
+from game_rl.run_dir import file_lock
 
 _MOST_LISTINGS = 20
 
@@ -425,3 +426,33 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def shared_lock(lake: Path) -> FileIO:
+    """Take the lock with which streams are written or changed beside others, until it is closed.
+
+    Raises:
+        LakeError: another process holds the Lake alone.
+    """
+    busy = f"{lake} is being compacted; wait until that has finished, then start again"
+    return _locked(lake, busy, shared=True)
+
+
+def exclusive_lock(lake: Path) -> FileIO:
+    """Take the lock under which no other process can write the Lake, until it is closed.
+
+    Raises:
+        LakeError: another process holds a lock, shared or alone.
+    """
+    busy = (
+        f"{lake} is being written or compacted by another process; wait until that has ended, "
+        "then start again"
+    )
+    return _locked(lake, busy, shared=False)
+
+
+def _locked(lake: Path, busy: str, *, shared: bool) -> FileIO:
+    try:
+        return file_lock(lake / "lake.json", shared=shared)
+    except BlockingIOError:
+        raise LakeError(busy) from None

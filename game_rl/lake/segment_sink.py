@@ -9,8 +9,7 @@ from typing import Literal
 
 from game_rl.errors import LakeError
 from game_rl.lake.block import Block, BlockEncoder
-from game_rl.lake.lake import Lake
-from game_rl.lake.lock import shared_lock
+from game_rl.lake.lake import Lake, shared_lock
 from game_rl.lake.segment import SEALED, SegmentName, SegmentWriter, check_stream, recovered
 
 OnFull = Literal["pause", "evict"]

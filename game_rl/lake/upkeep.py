@@ -11,8 +11,7 @@ import numpy as np
 from game_rl.errors import LakeError
 from game_rl.lake.array_lake import missing_rows
 from game_rl.lake.horizon import Horizon
-from game_rl.lake.lake import Lake
-from game_rl.lake.lock import exclusive_lock
+from game_rl.lake.lake import Lake, exclusive_lock
 from game_rl.lake.mark import Mark
 from game_rl.lake.segment import (
     COPY,

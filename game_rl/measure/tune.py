@@ -22,10 +22,14 @@ from game_rl.measure.timed_training import (
     measure_speed,
     median_of,
 )
-from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.footprint import Verdict
 from game_rl.preflight.preflight import preflight
-from game_rl.preflight.speed import MeasuredSpeed, SpeedForecast, forecast_speed
+from game_rl.preflight.workload import (
+    MeasuredSpeed,
+    SpeedForecast,
+    forecast_speed,
+    training_arithmetic,
+)
 from game_rl.system.machine import Machine
 
 _CORES_S = 1.0  # to find the workers' cores in a measurement; a run spends more time on it

@@ -12,13 +12,13 @@ from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.lake.horizon import Capacity
+from game_rl.lake.lake_reader import TABLE_BYTES
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.lake.stored_view import TABLE_BYTES
 from game_rl.preflight import calibration
-from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
 from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
+from game_rl.preflight.workload import TrainingArithmetic
 
 _COUNTED_CHECKPOINTS = 64  # checkpoints whose sizes are computed one by one
 _EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves every 4 episodes

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from game_rl.config.schema import RunConfig
-from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.disk import disk_footprint
 from game_rl.preflight.facts import EpisodeLengths, RunFacts
 from game_rl.preflight.footprint import Footprint
 from game_rl.preflight.memory import ram_footprint, replay_vram_footprint, vram_footprint
+from game_rl.preflight.workload import training_arithmetic
 from game_rl.system.machine import Machine, is_same_disk, nearest_folder
 
 

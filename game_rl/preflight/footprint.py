@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from game_rl.preflight import calibration
-from game_rl.preflight.arithmetic import TrainingArithmetic
+from game_rl.preflight.workload import TrainingArithmetic
 from game_rl.system.machine import Machine
 
 

@@ -11,10 +11,10 @@ from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.preflight import calibration
-from game_rl.preflight.arithmetic import training_arithmetic
 from game_rl.preflight.calibration import VIEW_BYTES
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import GpuFootprint, MemoryFootprint, Part, Phase
+from game_rl.preflight.workload import training_arithmetic
 from game_rl.vec_env.worker_protocol import shared_bytes
 from game_rl.vec_env.workers import evaluation_workers, training_workers
 

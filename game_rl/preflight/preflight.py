@@ -8,7 +8,7 @@ from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, RunFacts, run_
 from game_rl.preflight.findings import check
 from game_rl.preflight.footprint import verdict
 from game_rl.preflight.preflight_report import PreflightReport
-from game_rl.preflight.speed import MeasuredSpeed, forecast_speed
+from game_rl.preflight.workload import MeasuredSpeed, forecast_speed
 from game_rl.system.machine import Machine
 
 

@@ -9,11 +9,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.preflight.arithmetic import TrainingArithmetic
 from game_rl.preflight.disk import GrowthRow
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, GpuFootprint, MemoryFootprint, Part, Verdict
-from game_rl.preflight.speed import SpeedForecast
+from game_rl.preflight.workload import SpeedForecast, TrainingArithmetic
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes, format_duration
 

@@ -10,12 +10,12 @@ from game_rl.callbacks.boundary import StopCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback, NonFiniteCallback
 from game_rl.callbacks.curves import (
     ExplorationRestartsCallback,
+    GameCheckCallback,
     GameMetricsCallback,
     ProgressCallback,
     WorkerRestartsCallback,
 )
 from game_rl.callbacks.evaluation_callback import EvaluationCallback
-from game_rl.callbacks.game_warnings import GameCheckCallback
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.callbacks.stop_conditions import StopWhen
 from game_rl.checkpoints.checkpoint_store import CheckpointStore

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from stable_baselines3.common.logger import KVWriter
 
 from game_rl.algorithms.dqn import LeanDQN
-from game_rl.callbacks.checkpoint_callback import check_finite
+from game_rl.callbacks.checkpoint_callback import TrainingTime, check_finite
 from game_rl.callbacks.evaluation import (
     Evaluation,
     EvaluationGames,
@@ -16,7 +16,6 @@ from game_rl.callbacks.evaluation import (
     evaluated_event,
 )
 from game_rl.callbacks.evaluation_callback import evaluation_row
-from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
 from game_rl.checkpoints.checkpoint_store import CheckpointStore, SavedCheckpoint, best_checkpoint
 from game_rl.checkpoints.evaluation_files import EpisodeLists, append_row, seed_of, write_episodes

@@ -1,20 +1,24 @@
-"""Resuming: what began anew, what is restored, and how a user continues a run that ended early."""
+"""Resuming: whether there is anything to do, what changed, what begins anew, how to continue."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+import torch
 
 from game_rl.algorithms.automatic import placement_of
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
 from game_rl.checkpoints.checkpoint_store import best_checkpoint, set_aside_newer
-from game_rl.checkpoints.computing import computing
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, system_fault
-from game_rl.events import Begun, Resumed
+from game_rl.event_log import final_evaluation, read_events
+from game_rl.events import Begun, Ended, Resumed
 from game_rl.run_dir import RunDir, RunIdentity
+from game_rl.system.units import with_frames
 from game_rl.system.versions import installed_versions, version_differences
 
 
@@ -136,3 +140,92 @@ def what_is_saved(run_dir: RunDir) -> str:
     if not checkpoints:
         return f"nothing was saved yet; begin again with {run_dir.way_on}"
     return f"saved up to timestep {int(checkpoints[0].name):,}; continue with {run_dir.way_on}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a command asks of a run.
+
+    Attributes:
+        until: timestep to bring it to; None: its end.
+        evaluates_at_end: whether to play the final evaluation at its end.
+        is_changed: whether the config is changed, so that the final evaluation is played again.
+    """
+
+    until: int | None
+    evaluates_at_end: bool
+    is_changed: bool
+
+
+def already_reached(
+    run_dir: RunDir,
+    config: RunConfig,
+    checkpoint: Checkpoint | None,
+    asked: Asked,
+) -> Ended | None:
+    """Return how the run has ended, or None if there is something to do for the command.
+
+    Args:
+        checkpoint: the one that the command continues from, if there is one.
+    """
+    if checkpoint is None:
+        return None
+    state, total = checkpoint.state, config.total_timesteps
+    met = state.counters_with(config.model_dump(mode="json")).met
+    is_newest = run_dir.checkpoints_newest_first()[:1] == [checkpoint.path]
+    end = total if asked.until is None else min(asked.until, total)
+    if not is_newest or state.evaluation_due or not (met or state.num_timesteps >= end):
+        return None
+    final = final_evaluation(read_events(run_dir))
+    is_complete = final is not None and final.timesteps == state.num_timesteps
+    final_is_due = asked.evaluates_at_end and (asked.is_changed or not is_complete)
+    if final_is_due and (met or end == total):
+        return None
+    return Ended(
+        timesteps=state.num_timesteps,
+        reason="completed" if is_complete else "until",
+        exit_code=0,
+        text=(
+            _won(run_dir, config, state.num_timesteps, met)
+            if met
+            else _words(run_dir, config, state.num_timesteps, end, is_complete=is_complete)
+        ),
+    )
+
+
+def _won(run_dir: RunDir, config: RunConfig, timesteps: int, met: str) -> str:
+    return (
+        f"{run_dir.root} has ended at timestep {with_frames(timesteps, config.env.frame_skip)}: "
+        f"{met}; nothing was trained and nothing was changed; train it on to its total with "
+        f"{run_dir.way_on} --set stop_when=null"
+    )
+
+
+def _words(
+    run_dir: RunDir, config: RunConfig, timesteps: int, end: int, *, is_complete: bool
+) -> str:
+    """Say that nothing was done, and what can be done instead."""
+    total, root = config.total_timesteps, run_dir.root
+    asked = f", and --until asks for {end:,}" if end < total else ", its end"
+    way_on = (
+        f"train it on with {run_dir.way_on} --set total_timesteps={2 * total}"
+        if is_complete
+        else f"continue with {run_dir.way_on}"
+    )
+    back = "; --at T goes back to an earlier checkpoint" if end < timesteps else ""
+    return (
+        f"{root} is already at timestep {with_frames(timesteps, config.env.frame_skip)}{asked}: "
+        f"nothing was trained and nothing was changed; {way_on}{back}"
+    )
+
+
+def computing(device: str) -> dict[str, str]:
+    """Return where and how the network is computed; any difference changes the rounding.
+
+    Versions of packages are not included (see `system.versions`).
+    """
+    return {
+        "device": device,
+        "processor": torch.backends.cpu.get_cpu_capability(),
+        "torch threads": str(torch.get_num_threads()),
+    }

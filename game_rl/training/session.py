@@ -17,7 +17,6 @@ from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.resources import TRIALS_S
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
 from game_rl.checkpoints.checkpoint_state import FixedState
-from game_rl.checkpoints.computing import computing
 from game_rl.checkpoints.tensorboard_log import closing_log, quiet_log_thread
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_observation_format
@@ -34,7 +33,7 @@ from game_rl.system.versions import installed_versions
 from game_rl.training.extensions import Extension, FirstPhase, RunParts
 from game_rl.training.make_callbacks import Callbacks, make_callbacks
 from game_rl.training.make_extensions import make_extensions
-from game_rl.training.resuming import disk_fault, usable_best, what_is_saved
+from game_rl.training.resuming import computing, disk_fault, usable_best, what_is_saved
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 

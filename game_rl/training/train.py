@@ -38,8 +38,15 @@ from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.admission import changes, check_fit, refuse_existing_run
 from game_rl.training.forking import make_fork, plan_fork
-from game_rl.training.reached import Asked, already_reached
-from game_rl.training.resuming import begin_again, begun, disk_fault, go_back_to, resumed
+from game_rl.training.resuming import (
+    Asked,
+    already_reached,
+    begin_again,
+    begun,
+    disk_fault,
+    go_back_to,
+    resumed,
+)
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.teacher_extension import check_teacher, validate_teacher
 from game_rl.training.upload_extension import UploadExtension, uploading_run

@@ -1,10 +1,15 @@
-"""Assembly of the vec envs for training and for evaluation; no other module does it."""
+"""The vec envs of training and evaluation: made from the config, saved, restored."""
 
 import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from game_rl.config.schema import EnvConfig
+from game_rl.envs.game_boy_env import EnvState
 from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.games.definition import Game
 from game_rl.system.machine import effective_cpus
@@ -62,3 +67,78 @@ def _part(
         timeout_s=config.worker_timeout_s,
         lost_info={} if game.definition.success is None else {"is_success": False},
     )
+
+
+@dataclass(frozen=True)
+class VecEnvState:
+    """The state of a vec env of `make_training_env`, independent of its number of workers.
+
+    Attributes:
+        envs: the state of each env.
+        seeds: the last seed of each env.
+        observations: what the learner saw last, uint8 [n_envs, frame_stack * C, H, W].
+        episode_returns: returns so far of the running episodes, float32 [n_envs].
+        episode_lengths: lengths so far of the running episodes in timesteps, int32 [n_envs].
+    """
+
+    envs: Sequence[EnvState]
+    seeds: Sequence[int | None]
+    observations: NDArray[np.uint8]
+    episode_returns: NDArray[np.float32]
+    episode_lengths: NDArray[np.int32]
+
+
+def save_vec_env(vec_env: VecEnv, observations: NDArray[np.uint8]) -> VecEnvState | None:
+    """Return the state after the vec step that gave `observations`.
+
+    Returns:
+        The state, or None if a worker has just died or `vec_env` is not one of
+        `make_training_env`.
+    """
+    if not isinstance(vec_env.unwrapped, SharedMemoryVecEnv | HalvedVecEnv):
+        return None
+    monitors = _monitors(vec_env)
+    parts = [_state_of_part(monitor) for monitor in monitors]
+    for part in parts:
+        part.save_states_async()
+    found = [part.save_states_wait() for part in parts]
+    states = [state for part_states in found for state in part_states or ()]
+    if len(states) < vec_env.num_envs:
+        return None
+    return VecEnvState(
+        envs=states,
+        seeds=[seed for part in parts for seed in part.last_seeds],
+        observations=observations.copy(),
+        episode_returns=np.concatenate([monitor.episode_returns for monitor in monitors]),
+        episode_lengths=np.concatenate([monitor.episode_lengths for monitor in monitors]),
+    )
+
+
+def restore_vec_env(vec_env: VecEnv, state: VecEnvState) -> None:
+    """Continue from `state`, which was saved with as many envs of the same game and settings.
+
+    Raises:
+        EmulatorError: an emulator's state is damaged, or of another game or version.
+    """
+    first = 0
+    for monitor in _monitors(vec_env):
+        envs = slice(first, first + monitor.num_envs)
+        _state_of_part(monitor).load_states(
+            state.envs[envs], state.observations[envs], state.seeds[envs]
+        )
+        monitor.episode_returns = state.episode_returns[envs].copy()
+        monitor.episode_lengths = state.episode_lengths[envs].copy()
+        first = envs.stop
+
+
+def _monitors(vec_env: VecEnv) -> Sequence[VecMonitor]:
+    """Return the VecMonitor of each half, or the only one of a vec env without halves."""
+    if isinstance(vec_env, HalvedVecEnv):
+        return vec_env.halves
+    assert isinstance(vec_env, VecMonitor)
+    return (vec_env,)
+
+
+def _state_of_part(monitor: VecMonitor) -> SharedMemoryVecEnv:
+    assert isinstance(monitor.venv, SharedMemoryVecEnv)
+    return monitor.venv

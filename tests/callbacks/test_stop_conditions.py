@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stable_baselines3.common.callbacks import EvalCallback, StopTrainingOnNoModelImprovement
 
+from game_rl.callbacks.checkpoint_callback import TrainingTime
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames
 from game_rl.callbacks.stop_conditions import StopDecision, StopWhen
-from game_rl.callbacks.training_time import TrainingTime
 from game_rl.checkpoints.checkpoint_state import StopCounters
-from game_rl.config.stop_when import StopWhenConfig
+from game_rl.config.schema import StopWhenConfig
 from game_rl.event_log import EventLog
 from game_rl.seeds import seed_for
 from tests.callbacks.conftest import FIXED_STATE

@@ -195,7 +195,7 @@ def test_while_a_process_compacts_nobody_begins_to_write(tmp_path: Path) -> None
         Play(SCHEMA, np.random.default_rng(0)).steps(writer, 9)
     mark = lake.pin("before")
     compacting = started(
-        "import sys; from pathlib import Path; from game_rl.lake.lock import exclusive_lock\n"
+        "import sys; from pathlib import Path; from game_rl.lake.lake import exclusive_lock\n"
         "with exclusive_lock(Path(sys.argv[1])): print('alone', flush=True); sys.stdin.readline()",
         tmp_path,
     )

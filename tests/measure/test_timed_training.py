@@ -29,7 +29,7 @@ from game_rl.measure.timed_training import (
     shortened,
 )
 from game_rl.preflight.facts import run_facts
-from game_rl.preflight.speed import MeasuredSpeed
+from game_rl.preflight.workload import MeasuredSpeed
 from game_rl.system.machine import detect_machine, effective_cpus
 from tests.preflight.conftest import make_config as config_of
 from tests.tiny_run import MakeConfig

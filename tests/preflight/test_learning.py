@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from game_rl.lake.lake_reader import TABLE_BYTES
 from game_rl.lake.origin import LakeRows
-from game_rl.lake.stored_view import TABLE_BYTES
 from game_rl.preflight.estimate import estimate
 from tests.preflight.conftest import FACTS, make_config
 

@@ -20,7 +20,7 @@ from game_rl.preflight.preflight_report import (
     footprint_line,
     render_report,
 )
-from game_rl.preflight.speed import MeasuredSpeed
+from game_rl.preflight.workload import MeasuredSpeed
 from game_rl.system.machine import Machine
 from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB

@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from game_rl.algorithms.policies import PQNPolicy
 from game_rl.preflight.estimate import estimate
-from game_rl.preflight.speed import MeasuredSpeed, forecast_speed
+from game_rl.preflight.workload import MeasuredSpeed, forecast_speed
 from tests.preflight.conftest import FACTS, make_config
 
 DQN: dict[str, Any] = {"name": "dqn", "layer_norm": "channels"}

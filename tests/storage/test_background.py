@@ -274,7 +274,7 @@ def test_the_process_of_a_training_that_was_killed_finishes_or_leaves_in_time(
 def test_a_training_and_its_forkserver_never_load_obstore() -> None:
     code = (
         "import sys, game_rl.training.train, game_rl.cli.main, game_rl.vec_env.worker\n"
-        "from game_rl.vec_env.worker_process import _PRELOAD\n"
+        "from game_rl.vec_env.worker_pool import _PRELOAD\n"
         "for name in _PRELOAD: __import__(name)\n"
         "print('obstore' in sys.modules)"
     )

@@ -21,9 +21,8 @@ from game_rl.errors import WorkerError
 from game_rl.games.definition import load_game
 from game_rl.vec_env.frame_stacks import FrameStacks, stacked_space
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
-from game_rl.vec_env.make_vec_env import make_training_env
+from game_rl.vec_env.make_vec_env import make_training_env, restore_vec_env, save_vec_env
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from game_rl.vec_env.vec_env_state import restore_vec_env, save_vec_env
 from tests import tiny_env
 from tests.tiny_env import TinyEnv
 from tests.vec_env.envs import SHAPE, FourShades, RandomEpisodes, Spotted

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.errors import WorkerError, system_fault
-from game_rl.vec_env.worker_process import check_host
+from game_rl.vec_env.worker_pool import check_host
 
 ROOT = Path(__file__).parents[2]
 UNGUARDED = """

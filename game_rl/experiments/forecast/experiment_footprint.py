@@ -13,7 +13,7 @@ from game_rl.preflight.disk import lake_bytes
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import comfortable_ram_bytes
 from game_rl.preflight.preflight_report import PreflightReport
-from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed, playing_s
+from game_rl.preflight.workload import ExperimentSpeed, MeasuredSpeed, playing_s
 from game_rl.system.machine import Machine
 
 _FILES_A_STRETCH_BYTES = 4_000  # result, output, and lines of the record and of events.jsonl

@@ -37,7 +37,7 @@ from game_rl.preflight.fixes import Fix
 from game_rl.preflight.footprint import Verdict, disk_bytes_verdict, ram_bytes_verdict, worst
 from game_rl.preflight.preflight import report_of
 from game_rl.preflight.preflight_report import PreflightReport
-from game_rl.preflight.speed import ExperimentSpeed
+from game_rl.preflight.workload import ExperimentSpeed
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
 

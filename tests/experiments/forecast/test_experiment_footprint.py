@@ -11,7 +11,7 @@ from game_rl.experiments.forecast.experiment_forecast import (
 )
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import EpisodeLengths
-from game_rl.preflight.speed import ExperimentSpeed, MeasuredSpeed
+from game_rl.preflight.workload import ExperimentSpeed, MeasuredSpeed
 from game_rl.system.machine import Machine
 from game_rl.system.units import GIB
 from tests.experiments.conftest import MakeMixture, MakePopulation

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from game_rl.lake.lake import Lake
+from game_rl.lake.lake_reader import TABLE_BYTES, StoredView
 from game_rl.lake.sampler import Sampler
 from game_rl.lake.segment import SEALED, SegmentName, write_segment
-from game_rl.lake.stored_view import TABLE_BYTES, StoredView
 from game_rl.lake.view import EvictedError, LakeView
 from game_rl.lake.writer import LakeWriter
 from tests.examples import examples

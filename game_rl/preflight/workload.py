@@ -1,0 +1,262 @@
+"""How much a run does, counted as SB3 counts, and how long that takes at a measured speed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from game_rl.config.algorithms import DQNConfig
+from game_rl.config.learn_from import OfflineConfig
+from game_rl.config.schema import EvaluationConfig, RunConfig, StopWhenConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingArithmetic:
+    """Counts of a run, new or a fork, that is not cut short.
+
+    SB3 collects whole rollouts until `total_timesteps` is reached, so the last one may overshoot.
+    Between an update and the next rollout, at timestep n, something that is due every k timesteps
+    happens if n // k has grown since the last such moment.
+
+    Attributes:
+        timesteps_per_update: timesteps of one rollout, of all envs together; for DQN those that
+            train_freq asks for.
+        updates: number of rollouts, each followed by an update of the network.
+        final_timesteps: timestep at which the run ends, at least the config's total_timesteps.
+        began_at: timestep at which the run starts.
+        frames: emulator frames that the run plays.
+        minibatches_per_epoch: None for DQN, which draws its batches.
+        gradient_steps_per_update: upper bound; `target_kl` may end an update sooner.
+        gradient_steps: upper bound for the whole run; DQN has none before learning_starts.
+        checkpoints: periodic checkpoints, and the final one if it is not periodic.
+        evaluations: counted likewise, without the final evaluation of the best policy.
+        samples_per_timestep: DQN's replay ratio: samples learned from, drawn from the run's own
+            play and from Lakes, for each timestep played. None for PPO and PQN.
+        offline_gradient_steps: gradient steps before the first timestep.
+        offline_evaluations: evaluations before the first timestep.
+        offline_checkpoints: checkpoints before the first timestep.
+        may_end_early: whether a condition may end the run before its total, so that all counts are
+            upper bounds.
+        confirmations: upper bound of how often new episodes confirm an evaluation.
+    """
+
+    timesteps_per_update: int
+    updates: int
+    final_timesteps: int
+    began_at: int
+    frames: int
+    minibatches_per_epoch: int | None
+    gradient_steps_per_update: int
+    gradient_steps: int
+    checkpoints: int
+    evaluations: int
+    samples_per_timestep: float | None = None
+    offline_gradient_steps: int = 0
+    offline_evaluations: int = 0
+    offline_checkpoints: int = 0
+    may_end_early: bool = False
+    confirmations: int = 0
+
+    @property
+    def played_timesteps(self) -> int:
+        """Timesteps that this run plays, without those of a fork's parent."""
+        return self.final_timesteps - self.began_at
+
+
+def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArithmetic:
+    """Count what a run will do from timestep `began_at` on, which is not 0 for a fork."""
+    rollout = config.rollout_timesteps
+    updates = max(1, _divide_up(config.total_timesteps - began_at, rollout))
+    final = began_at + updates * rollout
+    algorithm, offline = config.algorithm, config.offline
+    if isinstance(algorithm, DQNConfig):
+        minibatches, per_update = None, algorithm.gradient_steps
+        samples: float | None = per_update * algorithm.batch_size / rollout
+        waiting = max(0, algorithm.learning_starts - began_at) // rollout
+        learning = max(updates - waiting, 0)
+    else:
+        samples = None
+        minibatches, learning = _divide_up(rollout, algorithm.batch_size), updates
+        per_update = algorithm.n_epochs * minibatches
+
+    def times_due(every: int) -> int:
+        periodic = min(updates, final // every - began_at // every)  # once after each update
+        final_is_periodic = final // every > (final - rollout) // every
+        return periodic + (not final_is_periodic)
+
+    evaluations, stop_when = times_due(config.evaluation.every_timesteps), config.stop_when
+    return TrainingArithmetic(
+        timesteps_per_update=rollout,
+        updates=updates,
+        final_timesteps=final,
+        began_at=began_at,
+        frames=updates * rollout * config.env.frame_skip,
+        minibatches_per_epoch=minibatches,
+        gradient_steps_per_update=per_update,
+        gradient_steps=learning * per_update,
+        checkpoints=times_due(config.checkpoints.every_timesteps),
+        evaluations=evaluations,
+        samples_per_timestep=samples,
+        offline_gradient_steps=0 if offline is None else offline.gradient_steps,
+        offline_evaluations=0 if offline is None else _times(offline, "evaluate"),
+        offline_checkpoints=0 if offline is None else _times(offline, "save"),
+        may_end_early=stop_when is not None,
+        confirmations=0 if stop_when is None else _confirmations(stop_when, evaluations),
+    )
+
+
+def _confirmations(stop_when: StopWhenConfig, evaluations: int) -> int:
+    """How many evaluations new episodes may confirm: the last one ends the run in any case."""
+    return max(0, evaluations - stop_when.evaluations) if stop_when.has_goal else 0
+
+
+def _times(offline: OfflineConfig, what: Literal["evaluate", "save"]) -> int:
+    """How often the offline phase evaluates or saves: periodically, and at its end."""
+    every = (
+        offline.evaluate_every_gradient_steps
+        if what == "evaluate"
+        else offline.save_every_gradient_steps
+    )
+    return _divide_up(offline.gradient_steps, every)
+
+
+def _divide_up(whole: int, part: int) -> int:
+    return -(-whole // part)
+
+
+Part = Literal["inference", "emulation", "update", "evaluation", "checkpoints", "start"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredSpeed:
+    """Seconds that one machine takes for each step of a run.
+
+    Attributes:
+        inference_s: time in the network, in one vec step of the training.
+        emulation_s: the rest of that vec step: waiting for emulators that do not play while the
+            network computes, and storing what they returned.
+        gradient_step_s: time of a gradient step at the config's batch_size.
+        evaluation_vec_step_s: time of one vec step of the evaluation's envs, the network included.
+        checkpoint_s: time to write a checkpoint.
+        start_s: time to build the network and start the workers of training and evaluation.
+    """
+
+    inference_s: float
+    emulation_s: float
+    gradient_step_s: float
+    evaluation_vec_step_s: float
+    checkpoint_s: float
+    start_s: float
+
+
+@dataclass(frozen=True)
+class ExperimentSpeed:
+    """Speed of one machine at the runs of an experiment.
+
+    Attributes:
+        member: speed of a member while as many others train as in the experiment.
+        learner: speed of the learner: alone, or with the members if it trains at the same time.
+            None if there is no learner.
+    """
+
+    member: MeasuredSpeed
+    learner: MeasuredSpeed | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedForecast:
+    """How long a run takes from its start to its last evaluation.
+
+    Attributes:
+        timesteps: timesteps that the run plays in training.
+        seconds: time of each part of the run; their sum is `wall_s`.
+        limit_s: training time after which the run ends in any case; None: no limit.
+    """
+
+    timesteps: int
+    seconds: Mapping[Part, float]
+    limit_s: float | None = None
+
+    @property
+    def wall_s(self) -> float:
+        return sum(self.seconds.values())
+
+    @property
+    def timesteps_per_s(self) -> float:
+        """Training timesteps per second of the whole run, evaluations included."""
+        return self.timesteps / self.wall_s
+
+    def share(self, *parts: Part) -> float:
+        """Return the share of these parts in the run's time, 0..1."""
+        return sum(self.seconds[part] for part in parts) / self.wall_s
+
+
+def forecast_speed(
+    config: RunConfig,
+    training: TrainingArithmetic,
+    measured: MeasuredSpeed,
+    *,
+    episode_timesteps: float,
+) -> SpeedForecast:
+    """Forecast the duration of a run from a measured speed.
+
+    An evaluation may be played in two ways (deterministic or drawn actions), which are assumed to
+    take the same time. The final evaluation is played in one way. Every evaluation counts as the
+    best so far, which writes a checkpoint. `target_kl` is assumed never to end an update early, and
+    `stop_when` never to end the run; its new episodes are played as often as they can be.
+
+    Args:
+        episode_timesteps: mean length of an evaluation's episode.
+    """
+    vec_steps = training.played_timesteps // config.env.n_envs
+    evaluation = config.evaluation
+    times = (training.evaluations + training.offline_evaluations) * len(config.evaluation_ways)
+    played = times * _longest_share(evaluation, evaluation.episodes)
+    played += _longest_share(evaluation, evaluation.final_episodes)
+    played += training.confirmations * _confirmation_share(config)
+    saved = training.checkpoints + training.offline_checkpoints
+    saved += training.evaluations + training.offline_evaluations
+    if config.validation_episodes:  # student and teacher play as many each
+        played += 2 * _longest_share(evaluation, config.validation_episodes)
+    return SpeedForecast(
+        timesteps=training.played_timesteps,
+        seconds={
+            "inference": vec_steps * measured.inference_s,
+            "emulation": vec_steps * measured.emulation_s,
+            "update": (training.gradient_steps + training.offline_gradient_steps)
+            * measured.gradient_step_s,
+            "evaluation": played * episode_timesteps * measured.evaluation_vec_step_s,
+            "checkpoints": saved * measured.checkpoint_s,
+            "start": measured.start_s,
+        },
+        limit_s=_limit_s(config),
+    )
+
+
+def _limit_s(config: RunConfig) -> float | None:
+    hours = None if config.stop_when is None else config.stop_when.hours
+    return None if hours is None else hours * 3_600
+
+
+def _confirmation_share(config: RunConfig) -> int:
+    """As `_longest_share`, of the new episodes that the usual evaluation's envs play."""
+    if config.stop_when is None:
+        return 0
+    n_envs = config.evaluation.envs_for(config.evaluation.episodes)
+    return -(-config.stop_when.confirm_episodes // n_envs)
+
+
+def playing_s(
+    evaluation: EvaluationConfig,
+    episodes: int,
+    measured: MeasuredSpeed,
+    *,
+    episode_timesteps: float,
+) -> float:
+    """Return the seconds that an evaluation of `episodes` episodes takes, played in one way."""
+    vec_steps = _longest_share(evaluation, episodes) * episode_timesteps
+    return vec_steps * measured.evaluation_vec_step_s
+
+
+def _longest_share(evaluation: EvaluationConfig, episodes: int) -> int:
+    """Return the number of episodes of the busiest env, for which an evaluation waits."""
+    return -(-episodes // evaluation.envs_for(episodes))
