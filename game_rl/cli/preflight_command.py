@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments
+from game_rl.config.experiments.experiment import load_experiment
+from game_rl.config.experiments.study_config import load_study
+from game_rl.config.loader import config_kind, load_config
+from game_rl.run_dir import RunDir
+from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -45,14 +51,11 @@ def add_preflight(commands: "Commands") -> None:
 
 
 def _preflight(arguments: argparse.Namespace) -> int:
-    from game_rl.config.loader import config_kind
-
     kind = config_kind(arguments.config, arguments.set)
     if kind == "study":
         return _preflight_study(arguments)
     if kind is not None:
         return _preflight_experiment(arguments)
-    from game_rl.config.loader import load_config
     from game_rl.games.definition import load_game
     from game_rl.preflight.preflight import preflight
 
@@ -116,7 +119,6 @@ def _lake_note(config: "RunConfig", lake: "MeasuredLake | None") -> str | None:
 
 def _teacher_note(config: "RunConfig", game: "Game") -> str | None:
     """Return a note on the run's teacher, or None without one; raise if the teacher is unusable."""
-    from game_rl.run_dir import RunDir
     from game_rl.training.admission import check_teacher_named
 
     if config.algorithm.teacher is None:
@@ -150,7 +152,6 @@ def _busy(doing: str) -> AbstractContextManager[object]:
 
 
 def _preflight_experiment(arguments: argparse.Namespace) -> int:
-    from game_rl.config.experiments.experiment import load_experiment
     from game_rl.experiments.experiment_tables import forecast_table
     from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
     from game_rl.games.definition import load_game
@@ -176,7 +177,6 @@ def _preflight_experiment(arguments: argparse.Namespace) -> int:
 
 
 def _preflight_study(arguments: argparse.Namespace) -> int:
-    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.study_forecast import study_preflight
 
     study = load_study(arguments.config, arguments.set)
@@ -205,10 +205,7 @@ def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
 
 
 def show_study_forecast(report: "StudyReport", console: "Console") -> None:
-    from rich.text import Text
-
     from game_rl.preflight.preflight_report import VERDICTS
-    from game_rl.system.units import format_bytes
 
     words, style = VERDICTS[report.verdict]
     machine = report.machine

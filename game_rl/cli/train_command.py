@@ -13,18 +13,26 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+
 from game_rl.cli.arguments import add_command, add_config_arguments, not_negative, positive
 from game_rl.cli.play_commands import evaluation_table
 from game_rl.cli.preflight_command import show_study_forecast
+from game_rl.cli.remote_command import missing_rom
+from game_rl.cli.run_console import RunConsole, print_json
+from game_rl.config.experiments.experiment import load_experiment
+from game_rl.config.experiments.study_config import load_study
+from game_rl.config.loader import config_kind, load_config
+from game_rl.config.upload import checked_address
+from game_rl.config.values import run_at
 from game_rl.errors import NotStoredError, UsageError
-from game_rl.experiments.experiment_dir import refuse_run_of_experiment
-from game_rl.system.stop_request import stopping_on_signals
+from game_rl.experiments.experiment_dir import ExperimentDir, refuse_run_of_experiment, run_of
+from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopRequest, stopping_on_signals
+from game_rl.system.units import format_duration, with_frames
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from game_rl.cli.arguments import Commands
-    from game_rl.cli.run_console import RunConsole
     from game_rl.config.schema import RunConfig
     from game_rl.experiments.study.study_results import PairResult
     from game_rl.experiments.tasks import Death
@@ -117,9 +125,6 @@ def _train(arguments: argparse.Namespace) -> int:
         raise UsageError("--generation goes back in an experiment: name it with --resume")
     if arguments.resume is not None:
         refuse_run_of_experiment(Path(arguments.resume))
-    from rich.console import Console
-
-    from game_rl.cli.run_console import RunConsole
 
     console = Console(quiet=arguments.log == "json")
     with closing(RunConsole(console)) as run_console:
@@ -135,11 +140,6 @@ def _fetch(arguments: argparse.Namespace) -> int:
 
     It is fetched by another process, as a process that has used obstore must not fork.
     """
-    from game_rl.cli.remote_command import missing_rom
-    from game_rl.config.upload import checked_address
-    from game_rl.experiments.experiment_dir import ExperimentDir
-    from game_rl.run_dir import RunDir
-
     try:
         checked_address(arguments.resume)  # others can see arguments: no secret may be in it
     except ValueError as error:
@@ -173,7 +173,6 @@ def _fetch(arguments: argparse.Namespace) -> int:
 def _trained(
     arguments: argparse.Namespace, console: "Console", run_console: "RunConsole"
 ) -> "TrainingResult":
-    from game_rl.cli.run_console import print_json
     from game_rl.preflight.preflight_report import render_report
     from game_rl.training.admission import check_new_fork, check_new_run, check_resumable
 
@@ -190,7 +189,6 @@ def _trained(
             check_new_fork(config)
         else:
             report = check_new_run(config, force=arguments.force, show=show)
-    from game_rl.system.stop_request import StopRequest, stopping_on_signals
     from game_rl.training.train import TrainCommand, resume, train
 
     stop = StopRequest()
@@ -210,8 +208,6 @@ def _trained(
 
 def _config(arguments: argparse.Namespace) -> "RunConfig":
     """Return the config of a new run or of a fork."""
-    from game_rl.config.loader import load_config
-
     if arguments.fork is not None:
         return _fork_config(arguments)
     return load_config(arguments.config, arguments.set)
@@ -238,11 +234,6 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 
 def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
     """Return the config of `--config`, or else the parent's, with a section `fork`."""
-    from game_rl.config.loader import load_config
-    from game_rl.config.values import run_at
-    from game_rl.experiments.experiment_dir import run_of
-    from game_rl.run_dir import RunDir
-
     place, at = run_at(arguments.fork)
     parent = RunDir(run_of(place))
     run = str(parent.root) if at is None else f"{parent.root}@{at}"
@@ -261,7 +252,6 @@ def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
 
 def _print_result(result: "TrainingResult", console: "Console") -> None:
     from game_rl.preflight.preflight_report import footprint_line
-    from game_rl.system.units import with_frames
 
     def line(name: str, text: object) -> None:
         console.print(f"{name:<12} {text}", soft_wrap=True, markup=False, highlight=False)
@@ -291,9 +281,6 @@ def _print_result(result: "TrainingResult", console: "Console") -> None:
 
 def is_experiment(arguments: argparse.Namespace) -> bool:
     """Whether `--config` describes an experiment, or `--resume` names one."""
-    from game_rl.config.loader import config_kind
-    from game_rl.experiments.experiment_dir import ExperimentDir
-
     if arguments.fork is not None:
         return False
     if arguments.config is not None:
@@ -303,8 +290,6 @@ def is_experiment(arguments: argparse.Namespace) -> bool:
 
 def train_experiment(arguments: argparse.Namespace) -> int:
     """Begin the experiment or study of `--config`, or resume the experiment of `--resume`."""
-    from game_rl.config.loader import config_kind
-
     _check_experiment_arguments(arguments)
     if arguments.config is not None and config_kind(arguments.config, arguments.set) == "study":
         return train_study(arguments)
@@ -321,17 +306,12 @@ def _check_experiment_arguments(arguments: argparse.Namespace) -> None:
 
 
 def _train_members(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from game_rl.cli.experiment_console import ExperimentConsole
-    from game_rl.cli.run_console import print_json
-    from game_rl.config.experiments.experiment import load_experiment
     from game_rl.experiments.train_experiment import (
         ExperimentCommand,
         begin_experiment,
         resume_experiment,
     )
-    from game_rl.system.stop_request import StopRequest
 
     is_json = arguments.log == "json"
     console = Console(quiet=is_json)
@@ -392,11 +372,7 @@ def _found(program: str) -> str:
 
 def train_study(arguments: argparse.Namespace) -> int:
     """Make the missing results of a study."""
-    from rich.console import Console
-
-    from game_rl.config.experiments.study_config import load_study
     from game_rl.experiments.study.study_run import StudyCommand, run_study
-    from game_rl.system.stop_request import StopRequest, stopping_on_signals
 
     console = Console(quiet=arguments.log == "json")
     stop = StopRequest(math.inf)
@@ -417,7 +393,6 @@ def train_study(arguments: argparse.Namespace) -> int:
 
 def _show(console: "Console", result: "PairResult", done: int, count: int) -> None:
     from game_rl.experiments.study.study_report import result_words
-    from game_rl.system.units import format_duration
 
     took = format_duration(result.seconds)
     text = f"[{done}/{count}] {result.arm}, seed {result.seed}: {result_words(result)}, {took}"
