@@ -1,6 +1,5 @@
 """The complete state of a training between an update and the next rollout."""
 
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -166,6 +165,11 @@ class Checkpoint:
         return 0 if entry is None else entry.bytes
 
     @property
+    def config(self) -> RunConfig:
+        """The config that the checkpoint's run had when it was saved."""
+        return saved_config(self.state.config, source=self.path)
+
+    @property
     def is_offline(self) -> bool:
         """Whether the checkpoint is of the phase before the first timestep."""
         return self.path.parent.name == "offline"
@@ -315,12 +319,6 @@ def _restore_episodes(model: BaseAlgorithm, play: TrainingState) -> None:
     )
     model.ep_info_buffer = deque(infos, maxlen=model._stats_window_size)
     model.ep_success_buffer = deque(play.successes, maxlen=model._stats_window_size)
-
-
-def config_of(checkpoint: Checkpoint) -> RunConfig:
-    """Return the config that the checkpoint's run had when it was saved."""
-    saved = saved_config(checkpoint.state.config, source=checkpoint.path)
-    return RunConfig.model_validate_json(json.dumps(saved))
 
 
 def is_offline(config: RunConfig, checkpoint: Checkpoint | None) -> bool:

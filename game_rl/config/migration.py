@@ -50,8 +50,8 @@ def _with_what_was_done(root: Node) -> Node:
     return root
 
 
-def saved_config(document: Mapping[str, Any], *, source: object) -> dict[str, Any]:
-    """Return a checkpoint's config as today's version dumps one, with defaults for new keys.
+def saved_config(document: Mapping[str, Any], *, source: object) -> RunConfig:
+    """Return a checkpoint's config, with defaults for keys that are newer than the checkpoint.
 
     Args:
         document: the config as it was saved.
@@ -61,7 +61,7 @@ def saved_config(document: Mapping[str, Any], *, source: object) -> dict[str, An
         ConfigError: the config is of no version that this one knows.
     """
     root = _tree(document)
-    config = parse_saved(
+    return parse_saved(
         RunConfig,
         json.dumps(up_to_date(root).plain()),
         source,
@@ -69,7 +69,6 @@ def saved_config(document: Mapping[str, Any], *, source: object) -> dict[str, An
         fault="has a config that this version does not know",
         way_out="use the version that wrote it",
     )
-    return config.model_dump(mode="json")
 
 
 def _tree(document: Mapping[str, Any], place: Place | None = None) -> Node:

@@ -87,6 +87,23 @@ def flat(section: object, key: str = "") -> dict[str, object]:
     return items
 
 
+def differences(
+    before: Mapping[str, Any], now: Mapping[str, Any], *but: str
+) -> dict[str, tuple[object, object]]:
+    """Return the dotted keys whose values differ, with both; those below `but` are left out."""
+    old, new = flat(before), flat(now)
+    return {
+        key: (old.get(key), new.get(key))
+        for key in {**old, **new}
+        if old.get(key) != new.get(key) and not is_below(key, but)
+    }
+
+
+def is_below(key: str, sections: Iterable[str]) -> bool:
+    """Whether a dotted key is one of the sections or in one of them."""
+    return any(f"{key}.".startswith(f"{section}.") for section in sections)
+
+
 def value_at(tree: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - whatever is there
     """Return the value of a nested mapping at a dotted key; None if there is none."""
     found: Any = tree

@@ -11,6 +11,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -107,6 +108,23 @@ def read_pickle(path: Path) -> object:
             raise LakeError(f"{path}: not a complete pickle ({error})") from None
 
 
+_NEW: dict[str, Callable[[], object]] = {
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "EMPTY_TUPLE": tuple,
+    "EMPTY_LIST": list,
+    "EMPTY_DICT": dict,
+}
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+# layouts (see `struct`) of the number that follows an instruction
+_NUMBERS = {"BININT": "<i", "BININT1": "<B", "BININT2": "<H", "BINFLOAT": ">d"}
+_TEXTS = {"SHORT_BINUNICODE": "<B", "BINUNICODE": "<I"}
+_DATA = {"SHORT_BINBYTES": "<B", "BINBYTES": "<I", "BINBYTES8": "<Q", "BYTEARRAY8": "<Q"}
+_PUTS = {"BINPUT": "<B", "LONG_BINPUT": "<I"}
+_GETS = {"BINGET": "<B", "LONG_BINGET": "<I"}
+
+
 class _Machine:
     """The stack machine that runs a pickle's instructions."""
 
@@ -120,6 +138,16 @@ class _Machine:
         self._steps: dict[str, Callable[[], None]] = {
             name[4:].upper(): getattr(self, name) for name in dir(self) if name.startswith("_op_")
         }
+        for take, layouts in (
+            (self._stack.append, _NUMBERS),
+            (self._text, _TEXTS),
+            (self._data, _DATA),
+            (self._put, _PUTS),
+            (self._get, _GETS),
+        ):
+            self._steps |= {name: partial(self._with, take, n) for name, n in layouts.items()}
+        self._steps |= {name: partial(self._new, make) for name, make in _NEW.items()}
+        self._steps |= {name: partial(self._tuple, n) for name, n in _TUPLES.items()}
 
     def run(self) -> object:
         for _ in range(_MOST_OPCODES):
@@ -172,6 +200,22 @@ class _Machine:
 
     # ------------------------------------------------------------------ instructions
 
+    def _with(self, take: Callable[[Any], None], layout: str) -> None:
+        """Hand the number that follows the instruction to `take`."""
+        take(self._number(layout))
+
+    def _new(self, make: Callable[[], object]) -> None:
+        self._stack.append(make())
+
+    def _put(self, place: int) -> None:
+        self._memo[place] = self._stack[-1]
+
+    def _get(self, place: int) -> None:
+        self._stack.append(self._memo[place])
+
+    def _tuple(self, n: int) -> None:
+        self._stack[-n:] = [tuple(self._stack[-n:])]
+
     def _op_proto(self) -> None:
         version = self._number("<B")
         if not 3 <= version <= 5:
@@ -180,68 +224,14 @@ class _Machine:
     def _op_frame(self) -> None:
         self._bytes(8)
 
-    def _op_none(self) -> None:
-        self._stack.append(None)
-
-    def _op_newtrue(self) -> None:
-        self._stack.append(True)
-
-    def _op_newfalse(self) -> None:
-        self._stack.append(False)
-
-    def _op_binint(self) -> None:
-        self._stack.append(self._number("<i"))
-
-    def _op_binint1(self) -> None:
-        self._stack.append(self._number("<B"))
-
-    def _op_binint2(self) -> None:
-        self._stack.append(self._number("<H"))
-
     def _op_long1(self) -> None:
         self._stack.append(int.from_bytes(self._bytes(self._number("<B")), "little", signed=True))
-
-    def _op_binfloat(self) -> None:
-        self._stack.append(self._number(">d"))
-
-    def _op_short_binunicode(self) -> None:
-        self._text(self._number("<B"))
-
-    def _op_binunicode(self) -> None:
-        self._text(self._number("<I"))
-
-    def _op_short_binbytes(self) -> None:
-        self._data(self._number("<B"))
-
-    def _op_binbytes(self) -> None:
-        self._data(self._number("<I"))
-
-    def _op_binbytes8(self) -> None:
-        self._data(self._number("<Q"))
-
-    def _op_bytearray8(self) -> None:
-        self._data(self._number("<Q"))
 
     def _op_mark(self) -> None:
         self._marks.append(len(self._stack))
 
-    def _op_empty_tuple(self) -> None:
-        self._stack.append(())
-
     def _op_tuple(self) -> None:
         self._stack.append(tuple(self._popped()))
-
-    def _op_tuple1(self) -> None:
-        self._stack[-1:] = [tuple(self._stack[-1:])]
-
-    def _op_tuple2(self) -> None:
-        self._stack[-2:] = [tuple(self._stack[-2:])]
-
-    def _op_tuple3(self) -> None:
-        self._stack[-3:] = [tuple(self._stack[-3:])]
-
-    def _op_empty_list(self) -> None:
-        self._stack.append([])
 
     def _op_append(self) -> None:
         item = self._stack.pop()
@@ -250,9 +240,6 @@ class _Machine:
     def _op_appends(self) -> None:
         items = self._popped()
         self._list().extend(items)
-
-    def _op_empty_dict(self) -> None:
-        self._stack.append({})
 
     def _op_setitem(self) -> None:
         value, key = self._stack.pop(), self._stack.pop()
@@ -264,18 +251,6 @@ class _Machine:
 
     def _op_memoize(self) -> None:
         self._memo[len(self._memo)] = self._stack[-1]
-
-    def _op_binput(self) -> None:
-        self._memo[self._number("<B")] = self._stack[-1]
-
-    def _op_long_binput(self) -> None:
-        self._memo[self._number("<I")] = self._stack[-1]
-
-    def _op_binget(self) -> None:
-        self._stack.append(self._memo[self._number("<B")])
-
-    def _op_long_binget(self) -> None:
-        self._stack.append(self._memo[self._number("<I")])
 
     def _op_global(self) -> None:
         module, name = (self._file.readline(256).decode().rstrip("\n") for _ in range(2))

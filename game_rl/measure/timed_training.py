@@ -10,7 +10,6 @@ from math import lcm
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, median
-from types import TracebackType
 from typing import Any, Self
 
 import torch
@@ -132,13 +131,8 @@ class TimedTraining:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._closing.__exit__(kind, error, traceback)
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
 
     def warm_up(self) -> None:
         """Train until vec steps are as fast as in a run.

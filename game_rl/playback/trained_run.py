@@ -14,7 +14,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 
 from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, make_policy
 from game_rl.callbacks.evaluation import Evaluation, Values, evaluate
-from game_rl.checkpoints.checkpoint import Checkpoint, config_of
+from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
 from game_rl.checkpoints.checkpoint_store import best_checkpoint, best_of, newest_valid_checkpoint
 from game_rl.checkpoints.model_state import load_module_tensors
@@ -100,7 +100,7 @@ def open_teacher(root: Path) -> TrainedRun:
     _, checkpoint = read_teacher(run_dir)
     game = load_game(config.game)
     checkpoint.check_game(game)
-    config = config.model_copy(update={"algorithm": config_of(checkpoint).algorithm})
+    config = config.model_copy(update={"algorithm": checkpoint.config.algorithm})
     return TrainedRun(run_dir, config, game, checkpoint, deterministic=True, is_teacher=True)
 
 

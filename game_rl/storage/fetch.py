@@ -151,7 +151,9 @@ def _pin(run_dir: RunDir, manifest: RunManifest) -> None:
 
 def _config(manifest: RunManifest, root: Path) -> RunConfig:
     """Return the run's config, with the paths of its new place."""
-    document: dict[str, Any] = saved_config(manifest.config, source="the manifest")
+    document: dict[str, Any] = saved_config(manifest.config, source="the manifest").model_dump(
+        mode="json"
+    )
     document["run_dir"] = str(root)
     if manifest.game_file is not None:
         document["game"] = f"./{manifest.game_file}"  # relative to the config

@@ -12,7 +12,7 @@ from game_rl.config.algorithms import DQNConfig
 from game_rl.config.loader import load_config
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import flat
+from game_rl.config.strict_model import differences
 from game_rl.config.values import run_at
 from game_rl.errors import DoesNotFitError, UsageError
 from game_rl.games.definition import Game, load_game
@@ -147,30 +147,23 @@ def changes(state: CheckpointState, config: RunConfig, game: Game) -> list[str]:
     Raises:
         UsageError: a key differs that cannot change in a resumed run.
     """
-    old_config = saved_config(state.config, source="the checkpoint")
+    old = saved_config(state.config, source="the checkpoint").model_dump(mode="json")
     new_game = game.definition.model_dump(mode="json", by_alias=True)
     return [
-        *_changes(old_config, config.model_dump(mode="json"), _CONFIG_REASONS, "run_dir"),
-        *_changes(state.game, new_game, _GAME_REASONS, "rom.path"),
+        *_changes(differences(old, config.model_dump(mode="json"), "run_dir"), _CONFIG_REASONS),
+        *_changes(differences(state.game, new_game, "rom.path"), _GAME_REASONS),
     ]
 
 
-def _changes(
-    before: Mapping[str, object],
-    now: Mapping[str, object],
-    reasons: Mapping[str, str],
-    left_out: str,
-) -> list[str]:
-    old, new = flat(dict(before)), flat(dict(now))
-    changed = [k for k in {**old, **new} if old.get(k) != new.get(k) and k != left_out]
+def _changes(changed: Mapping[str, tuple[object, object]], reasons: Mapping[str, str]) -> list[str]:
     refused = [
-        f"{key} (it was {old.get(key)}, now {new.get(key)}): {reason}"
-        for key in changed
+        f"{key} (it was {old}, now {new}): {reason}"
+        for key, (old, new) in changed.items()
         if (reason := _reason(key, reasons))
     ]
     if refused:
         raise UsageError("a resumed run cannot change " + "; ".join(refused))
-    return [f"{key}: {old.get(key)} -> {new.get(key)}" for key in changed]
+    return [f"{key}: {old} -> {new}" for key, (old, new) in changed.items()]
 
 
 def _reason(key: str, reasons: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ from game_rl.checkpoints.model_state import (
 )
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import ForkConfig, RunConfig
-from game_rl.config.strict_model import flat
+from game_rl.config.strict_model import differences, is_below
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 from game_rl.lake.lake import Lake
@@ -60,7 +60,7 @@ class Differences:
 
         A full key counts as a section, too.
         """
-        return [key for key in self.config if _is_in(key, sections) and not _is_in(key, but)]
+        return [key for key in self.config if is_below(key, sections) and not is_below(key, but)]
 
 
 def find_differences(state: CheckpointState, config: RunConfig, game: Game) -> Differences:
@@ -69,13 +69,13 @@ def find_differences(state: CheckpointState, config: RunConfig, game: Game) -> D
     Raises:
         UsageError: the game's actions differ; each output of the network stands for one of them.
     """
-    old = saved_config(state.config, source="the checkpoint")
+    old = saved_config(state.config, source="the checkpoint").model_dump(mode="json")
     definition = game.definition.model_dump(mode="json", by_alias=True)
     found = Differences(
-        _different(old, config.model_dump(mode="json"), (*_FORK_AND_PLACE, "game")),
-        _different(state.game, definition, ("rom.path",)),
+        differences(old, config.model_dump(mode="json"), *_FORK_AND_PLACE, "game"),
+        differences(state.game, definition, "rom.path"),
     )
-    actions = [key for key in found.game if _is_in(key, ("actions",))]
+    actions = [key for key in found.game if is_below(key, ("actions",))]
     if actions:
         raise UsageError(
             f"a fork cannot change {actions[0]}: each output of the network stands for an action; "
@@ -164,21 +164,6 @@ def told_anew(
     for is_new, part, reason in rows:
         if is_new:
             yield f"{part} ({reason})"
-
-
-def _different(
-    before: Mapping[str, object], now: Mapping[str, object], left_out: Collection[str]
-) -> dict[str, tuple[object, object]]:
-    old, new = flat(dict(before)), flat(dict(now))
-    return {
-        key: (old.get(key), new.get(key))
-        for key in {**old, **new}
-        if old.get(key) != new.get(key) and not _is_in(key, left_out)
-    }
-
-
-def _is_in(key: str, sections: Collection[str]) -> bool:
-    return any(f"{key}.".startswith(f"{section}.") for section in sections)
 
 
 _PLAYED: tuple[FileName, ...] = ("state.json", "policy.safetensors", "optimizer.safetensors")

@@ -5,7 +5,6 @@ without the parts that begin anew. The section `fork` stays in its config as a r
 further effect.
 """
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,7 +22,6 @@ from game_rl.checkpoints.checkpoint_store import (
 from game_rl.checkpoints.model_state import Tensors
 from game_rl.checkpoints.named import find_run
 from game_rl.config.loader import dump_config
-from game_rl.config.migration import saved_config
 from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.config.values import run_at
@@ -75,8 +73,7 @@ class ForkSource:
     @property
     def config(self) -> RunConfig:
         """The run's config as it was at the checkpoint."""
-        saved = saved_config(self.checkpoint.state.config, source=self.checkpoint.path)
-        return RunConfig.model_validate_json(json.dumps(saved))
+        return self.checkpoint.config
 
     def fork_section(self, fork: ForkConfig) -> ForkConfig:
         """Return the section with the parent's place and the timestep filled in."""

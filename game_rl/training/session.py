@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from types import TracebackType
 from typing import Self
 
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -181,13 +180,8 @@ class TrainingSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._closing.__exit__(kind, error, traceback)
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
 
     # ------------------------------------------------------------------ building
 

@@ -18,7 +18,7 @@ from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.policies import PQNPolicy, load_q_network
 from game_rl.algorithms.qdagger import Teacher, auto_temperature
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluate
-from game_rl.checkpoints.checkpoint import Checkpoint, config_of
+from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.checkpoint_store import best_of, newest_valid_checkpoint
 from game_rl.checkpoints.named import find_run
@@ -216,7 +216,7 @@ def _tell(record: TeacherRecord, settings: TeacherConfig, events: EventLog, time
 
 def _policy(checkpoint: Checkpoint, config: RunConfig, model: LeanDQN) -> PQNPolicy:
     """Return the checkpoint's Q-network, on the student's device and in its number format."""
-    algorithm, placement = config_of(checkpoint).algorithm, placement_of(config)
+    algorithm, placement = checkpoint.config.algorithm, placement_of(config)
     assert not isinstance(algorithm, PPOConfig)
     policy = PQNPolicy(
         model.observation_space,
@@ -283,7 +283,7 @@ def describe_teacher(config: RunConfig, game: Game) -> str | None:
     teacher = check_teacher(config, game)
     if teacher is None:
         return None
-    name, theirs = config_of(teacher.checkpoint).algorithm.name, teacher.run_dir.root
+    name, theirs = teacher.checkpoint.config.algorithm.name, teacher.run_dir.root
     return f"{theirs}, {teacher.name} ({name}, {format_bytes(teacher.checkpoint.nbytes)})"
 
 
@@ -302,7 +302,7 @@ def find_teacher(settings: TeacherConfig, config: RunConfig, game: Game) -> Trai
         newest, _ = newest_valid_checkpoint(run_dir)
         name = "latest" if best_of(run_dir, newest) is None else "best"
     run = open_trained_run(root, name)
-    theirs = config_of(run.checkpoint)
+    theirs = run.checkpoint.config
     if isinstance(theirs.algorithm, PPOConfig):
         raise UsageError(
             f"the teacher {settings.run} is a run of ppo, which has no values of actions; name a "

@@ -58,7 +58,7 @@ def test_a_run_from_before_a_key_goes_on_without_what_the_key_brings(
         assert saved.algorithm.micro_batch_size is None
     document = json.loads(today.model_dump_json(exclude={"algorithm"}))
     was = PPOConfig(precision="float32", micro_batch_size=None)
-    assert saved_config(document, source="it")["algorithm"] == was.model_dump(mode="json")
+    assert saved_config(document, source="it").algorithm == was
 
 
 @pytest.mark.parametrize("precision", ["auto", "float32", "bf16"])
@@ -97,7 +97,7 @@ def test_a_checkpoint_of_the_last_release_has_defaults_for_keys_that_are_new() -
     document = config.model_dump(mode="json")
     older = {**document, "algorithm": {"name": "dqn", "replay": {"lake": True, "capacity": 9_000}}}
     del older["lake"]
-    found = saved_config(older, source="it")
+    found = saved_config(older, source="it").model_dump(mode="json")
     assert found["lake"] == document["lake"]
     assert found["algorithm"]["replay"] == {"capacity": 9_000, "device": "cpu"}
     assert {**found, "algorithm": document["algorithm"]} == document

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import Any, Literal
 
 from game_rl.config.experiments.study_config import Study
-from game_rl.config.strict_model import flat
+from game_rl.config.strict_model import differences
 from game_rl.durable_files import write_saved
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.records import read_record
@@ -138,10 +138,8 @@ def _files(study: Study) -> Iterator[Path]:
 
 
 def _differences(registration: Registration, study: Study) -> Iterator[str]:
-    then, now = flat(registration.plan), flat(_plan(study))
-    for key in {**then, **now}:
-        if then.get(key) != now.get(key):
-            yield f"{key} was {then.get(key)}, is {now.get(key)}"
+    for key, (then, now) in differences(registration.plan, _plan(study)).items():
+        yield f"{key} was {then}, is {now}"
     yield from _hash_differences(registration.files, _file_hashes(study), "")
     yield from _hash_differences(registration.code, code_hashes(), "game_rl/")
 
