@@ -149,7 +149,8 @@ def every_source(check: Callable[[Source], None]) -> Callable[[], None]:
     return test
 
 
-def _modules_needed(name: str) -> set[str]:
+@functools.cache
+def _modules_needed(name: str) -> frozenset[str]:
     """Return our modules that are loaded with this file, found without running it."""
     by_module = {f"game_rl.{s.name.removesuffix('.py').replace('/', '.')}": s for s in sources()}
     needed: set[str] = set()
@@ -159,7 +160,7 @@ def _modules_needed(name: str) -> set[str]:
         if module in by_module and module not in needed:
             needed.add(module)
             todo += [i.module for i in by_module[module].imports if not i.in_function]
-    return {by_module[module].name for module in needed}
+    return frozenset(by_module[module].name for module in needed)
 
 
 def test_the_layers_name_every_module_and_package() -> None:
@@ -186,6 +187,28 @@ def test_imports_are_at_the_top_of_the_file(source: Source) -> None:
         return  # only some commands need torch, and workers do not need the command line
     for imported in source.imports:
         assert not imported.in_function, f"{source.name}:{imported.line} hides {imported.module}"
+
+
+def test_the_command_line_imports_only_heavy_modules_inside_functions() -> None:
+    """A module is heavy if it loads a package that every command does not load anyway."""
+    always, names = _packages_loaded("cli/main.py"), {source.name for source in sources()}
+    for source in sources():
+        for imported in source.imports if source.layer == "cli" else ():
+            name = f"{imported.module.removeprefix('game_rl.').replace('.', '/')}.py"
+            if imported.in_function and imported.module != "game_rl":
+                loads = _packages_loaded(name) if name in names else {imported.package}
+                is_light = not loads - always and source.name not in _modules_needed(name)
+                assert not is_light, f"{source.name}:{imported.line} {imported.module} is light"
+
+
+@functools.cache
+def _packages_loaded(name: str) -> frozenset[str]:
+    """Return the packages of others that are loaded with this file."""
+    needed = _modules_needed(name)
+    found = {
+        i.package for s in sources() if s.name in needed for i in s.imports if not i.in_function
+    }
+    return frozenset(found - {"game_rl"} - sys.stdlib_module_names)
 
 
 @every_source

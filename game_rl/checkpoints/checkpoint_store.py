@@ -166,7 +166,7 @@ class CheckpointStore:
         try:
             path.parent.mkdir(exist_ok=True)
             more: dict[FileName, Saved] = {}
-            for companion in self._companions:
+            for companion in reversed(self._companions):  # `forget` goes the other way
                 more |= companion.keep(model, self._name(path))
             if sources := [found for each in self._companions for found in each.sources()]:
                 add_sources(self._run_dir, *sources)
