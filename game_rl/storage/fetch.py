@@ -30,7 +30,14 @@ from game_rl.storage.inventory import (
     find_manifest,
     find_stored,
 )
-from game_rl.storage.manifest import RunManifest, StoredFile, parse_videos, place_of, run_folder
+from game_rl.storage.manifest import (
+    RunManifest,
+    StoredFile,
+    StoredVideos,
+    parse_stored,
+    place_of,
+    run_folder,
+)
 from game_rl.storage.object_store import ObjectStore
 
 _AT_ONCE = 4
@@ -119,7 +126,7 @@ def _videos(
     """Return the clips of the run's end, unless the address names a checkpoint."""
     name = f"{run_folder(manifest.run.id)}/videos.json"
     content = None if address.timesteps is not None else store.get(name)
-    return () if content is None else parse_videos(content, name).files
+    return () if content is None else parse_stored(StoredVideos, content, name).files
 
 
 def _restore_reports(run_dir: RunDir, manifest: RunManifest) -> None:

@@ -22,7 +22,6 @@ from game_rl.storage.manifest import (
     RunManifest,
     generation_name,
     manifest_name,
-    parse_manifest,
     parse_stored,
     place_of,
     run_folder,
@@ -110,7 +109,7 @@ def read_manifest_of(store: ObjectStore, run: str, timesteps: int) -> RunManifes
     content = store.get(name)
     if content is None:
         raise StorageError(f"{store.address}/{name} is gone; another checkpoint may be there")
-    return parse_manifest(content, f"{store.address}/{name}")
+    return parse_stored(RunManifest, content, f"{store.address}/{name}")
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,6 @@ class UploadState:
         seen: `written_ns` of all checkpoints that were seen, by timesteps.
         waiting: bytes of the checkpoints that are neither committed nor dropped, by timesteps.
         dropped: the reason, by timesteps.
-        uploaded: bytes of the blobs, by sha256.
         segments: sha256 and bytes of whole files of the Lake, by name.
         videos: sha256 of the list of videos that was stored last.
     """
@@ -96,8 +95,6 @@ class UploadState:
     waiting: dict[int, int] = field(default_factory=dict)
     committed: set[int] = field(default_factory=set)
     dropped: dict[int, str] = field(default_factory=dict)
-    uploaded: dict[str, int] = field(default_factory=dict)
-    verified: set[str] = field(default_factory=set)
     segments: dict[str, tuple[str, int]] = field(default_factory=dict)
     videos: str | None = None
 
@@ -112,12 +109,8 @@ class UploadState:
                 self.waiting[timesteps] = n_bytes
                 self.committed.discard(timesteps)
                 self.dropped.pop(timesteps, None)
-            case BlobUploaded(sha256=sha256, n_bytes=n_bytes, segment=segment):
-                self.uploaded[sha256] = n_bytes
-                if segment is not None:
-                    self.segments[segment] = (sha256, n_bytes)
-            case BlobVerified(sha256=sha256):
-                self.verified.add(sha256)
+            case BlobUploaded(sha256=sha256, n_bytes=n_bytes, segment=str(segment)):
+                self.segments[segment] = (sha256, n_bytes)
             case Committed(timesteps=timesteps):
                 self.waiting.pop(timesteps, None)
                 self.committed.add(timesteps)

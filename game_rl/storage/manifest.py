@@ -118,16 +118,6 @@ def timesteps_of(name: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def parse_manifest(content: bytes, source: str) -> RunManifest:
-    """Parse a manifest; see `parse_stored`."""
-    return parse_stored(RunManifest, content, source)
-
-
-def parse_videos(content: bytes, source: str) -> StoredVideos:
-    """Parse the list of videos; see `parse_stored`."""
-    return parse_stored(StoredVideos, content, source)
-
-
 def parse_stored(model: type[_Stored], content: bytes, source: str) -> _Stored:
     """Parse a stored model.
 

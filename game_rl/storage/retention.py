@@ -19,11 +19,11 @@ from game_rl.storage.manifest import (
     GENERATIONS,
     SUPERSEDED,
     GenerationManifest,
+    RunManifest,
+    StoredVideos,
     generation_name,
     manifest_name,
-    parse_manifest,
     parse_stored,
-    parse_videos,
     run_folder,
     timesteps_of,
 )
@@ -142,9 +142,9 @@ def _used_by_generations(store: ObjectStore) -> set[str]:
         if content is None:
             continue
         if name == "videos.json":
-            files = parse_videos(content, stored.name).files
+            files = parse_stored(StoredVideos, content, stored.name).files
         elif folder.endswith(("/checkpoints", "/superseded")):
-            files = parse_manifest(content, stored.name).files
+            files = parse_stored(RunManifest, content, stored.name).files
         else:
             raise StorageError(
                 f"{store.address}/{stored.name} is not a file of game_rl, so nothing is deleted; "

@@ -46,7 +46,7 @@ from game_rl.storage.manifest import (
     blob_name,
     generation_name,
     manifest_name,
-    parse_manifest,
+    parse_stored,
     run_folder,
     superseded_name,
     timesteps_of,
@@ -242,7 +242,7 @@ class Uploader:
                 kept.append(stored.name)
         content = store.get(max(kept)) if kept else None
         if content is not None:
-            self._sending.confirmed = set(parse_manifest(content, max(kept)).blobs())
+            self._sending.confirmed = set(parse_stored(RunManifest, content, max(kept)).blobs())
         self._clock = self._claim.written(store), time.monotonic()
         self._is_open = True
 
@@ -317,7 +317,7 @@ class Uploader:
             store.put(name, as_json(manifest), is_new=True)
         except FileExistsError:
             content = store.get(name)
-            stored = None if content is None else parse_manifest(content, name)
+            stored = None if content is None else parse_stored(RunManifest, content, name)
             if stored is None:
                 raise StoreFault("busy", self._settings.upload.to) from None
             if not manifest.is_same_checkpoint(stored):

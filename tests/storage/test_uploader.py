@@ -11,7 +11,7 @@ from game_rl.storage.faults import SecondWriterError, StoreFault
 from game_rl.storage.fetch import fetch_run
 from game_rl.storage.inventory import RemoteAddress, stored_runs, verify_stored
 from game_rl.storage.journal import Journal, read_upload_state
-from game_rl.storage.manifest import blob_name, manifest_name, parse_manifest
+from game_rl.storage.manifest import RunManifest, blob_name, manifest_name, parse_stored
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.upload_process import push
 from game_rl.storage.upload_settings import UploadSettings
@@ -187,7 +187,7 @@ def test_a_future_that_is_trained_again_is_set_aside(tmp_path: Path, address: st
     send(settings_of(again, address, begins_at=100))
     stored = store.get(manifest_name(run, 200))
     assert stored is not None
-    files = {f.path: f.n_bytes for f in parse_manifest(stored, "").files}
+    files = {f.path: f.n_bytes for f in parse_stored(RunManifest, stored, "").files}
     assert files["checkpoints/000000000200/policy.safetensors"] == 30_000
     assert [s.name for s in store.list(f"runs/{run}/superseded")] == [
         f"runs/{run}/superseded/000000000200.1.json"
@@ -217,7 +217,7 @@ def test_a_checkpoint_that_was_damaged_here_and_trained_again_replaces_the_store
     told = send(settings_of(run_dir, address, begins_at=100))
     assert [event.timesteps for event in told if isinstance(event, Uploaded)] == [200]
     stored = ObjectStore(address).get(manifest_name(run_dir.identity().id, 200))
-    files = {f.path: f.n_bytes for f in parse_manifest(stored or b"", "").files}
+    files = {f.path: f.n_bytes for f in parse_stored(RunManifest, stored or b"", "").files}
     assert files["checkpoints/000000000200/policy.safetensors"] == 30_000
 
 
