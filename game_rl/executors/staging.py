@@ -31,7 +31,7 @@ from game_rl.run_dir import RunDir, standing_claim
 from game_rl.saved import Saved, parse_saved
 from game_rl.storage.blobs import read_tree, restore_tree, send_blobs
 from game_rl.storage.faults import Patience
-from game_rl.storage.manifest import FolderTree, as_json, blob_name, parse_stored
+from game_rl.storage.manifest import FolderTree, as_json, blob_name, blobs_of, parse_stored
 from game_rl.storage.object_store import ObjectStore
 from game_rl.system.processes import own_niceness
 
@@ -235,7 +235,7 @@ class StorageStaging:
             self._patiently(lambda store: restore_tree(store, tree, self._root, parts))
             for part in parts:
                 self._settle(part)
-            self._stored |= set(tree.blobs())
+            self._stored |= set(blobs_of(tree.files))
             self._remember(parts, tree)
         self._note_file(note).unlink(missing_ok=True)
         self._patiently(lambda store: _forget(store, note.claim, is_void=end.code is None))
@@ -264,7 +264,7 @@ class StorageStaging:
     def _sweep(self, store: ObjectStore) -> None:
         """Delete blobs that no run needs any more; only while no attempt is under way."""
         self._trees = {p: t for p, t in self._trees.items() if (self._root / p).is_dir()}
-        used = {sha256 for tree in self._trees.values() for sha256 in tree.blobs()}
+        used = {sha256 for tree in self._trees.values() for sha256 in blobs_of(tree.files)}
         for sha256 in self._stored - used:
             store.delete(blob_name(sha256))
         self._stored &= used
@@ -359,7 +359,7 @@ class NodeStaging:
         self._folder = folder
         self._saved = self._newest()
         self._count = 0
-        self._stored: set[str] = set(staged.tree.blobs())
+        self._stored: set[str] = set(blobs_of(staged.tree.files))
 
     def fetch(self) -> None:
         tree = self._staged.tree

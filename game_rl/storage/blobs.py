@@ -15,11 +15,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from game_rl.checkpoints.checkpoint_files import MANIFEST, read_manifest
+from game_rl.checkpoints.checkpoint_files import MANIFEST, FileEntry, read_manifest
 from game_rl.durable_files import (
     new_directory,
     remove_directory,
@@ -28,9 +28,10 @@ from game_rl.durable_files import (
 )
 from game_rl.errors import CheckpointError, StorageError
 from game_rl.lake.segment import SEALED, SHELVED
+from game_rl.saved import file_sha256
 from game_rl.storage.faults import LostFileError
-from game_rl.storage.manifest import _OF_CHECKPOINTS, FolderTree, Piece, TreeFile, blob_name
-from game_rl.storage.object_store import PART_BYTES, ObjectStore
+from game_rl.storage.manifest import _OF_CHECKPOINTS, FolderTree, Piece, StoredFile, blob_name
+from game_rl.storage.object_store import PART_BYTES, ObjectStore, Stored
 
 _LEFT_OUT = {"claim", "lock", "upload.jsonl", "upload.lock"}
 _SEALED = (SEALED, SHELVED)  # files of a Lake
@@ -96,7 +97,7 @@ def read_tree(base: Path, parts: Iterable[str]) -> tuple[FolderTree, dict[str, B
             pieces = list(_pieces_of(path))
             sources |= {source.piece.sha256: source for source in pieces}
             name = path.relative_to(base).as_posix()
-            files.append(TreeFile(path=name, pieces=tuple(source.piece for source in pieces)))
+            files.append(StoredFile(path=name, pieces=tuple(source.piece for source in pieces)))
     except OSError as error:
         raise LostFileError(f"{error.filename}: {error.strerror}") from None
     return FolderTree(files=tuple(files)), sources
@@ -112,29 +113,17 @@ def _files_of(path: Path) -> Iterator[Path]:
 
 
 def _pieces_of(path: Path) -> Iterator[BlobSource]:
-    known = {}
+    known: dict[str, FileEntry] = {}
     if path.name != MANIFEST and (path.parent / MANIFEST).exists():
-        try:
-            known = dict(read_manifest(path.parent).files)
-        except CheckpointError:
-            known = {}
-    entry = next((entry for name, entry in known.items() if name == path.name), None)
-    if entry is None and path.suffix in _SEALED:
-        yield _whole(path)
-    elif entry is None:
-        yield from growing_pieces(path, path.stat().st_size)
-    else:
+        with suppress(CheckpointError):
+            known |= {str(name): entry for name, entry in read_manifest(path.parent).files.items()}
+    if (entry := known.get(path.name)) is not None:
         yield BlobSource(path, 0, Piece(sha256=entry.sha256, n_bytes=entry.bytes))
-
-
-def _whole(path: Path) -> BlobSource:
-    """Return a file that never changes as one blob, however large it is."""
-    digest, n_bytes = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while chunk := file.read(PIECE_BYTES):
-            digest.update(chunk)
-            n_bytes += len(chunk)
-    return BlobSource(path, 0, Piece(sha256=digest.hexdigest(), n_bytes=n_bytes))
+    elif path.suffix in _SEALED:  # never changes, so it is one blob, however large it is
+        sha256 = file_sha256(path)
+        yield BlobSource(path, 0, Piece(sha256=sha256, n_bytes=path.stat().st_size))
+    else:
+        yield from growing_pieces(path, path.stat().st_size)
 
 
 class RateLimit:
@@ -166,6 +155,35 @@ class RateLimit:
             time.sleep(pause_s)
 
 
+def find_blob(store: ObjectStore, piece: Piece) -> Stored | None:
+    """Return the stored blob, if it has the right length."""
+    found = store.find(blob_name(piece.sha256))
+    return found if found is not None and found.n_bytes == piece.n_bytes else None
+
+
+def send_blob(
+    store: ObjectStore,
+    source: BlobSource,
+    limit: RateLimit,
+    *,
+    renew: Callable[[Stored], bool] = lambda _: False,
+) -> bool:
+    """Send a blob unless it is in storage; return whether it was sent.
+
+    Args:
+        renew: whether to send a blob again although it is there.
+    """
+    piece, name = source.piece, blob_name(source.piece.sha256)
+    found = find_blob(store, piece)
+    if found is not None and not renew(found):
+        return False
+    if piece.n_bytes <= PART_BYTES:
+        store.put(name, b"".join(limit.slowed(source.chunks())))
+    else:
+        store.put_pieces(name, lambda: limit.slowed(source.chunks()))
+    return True
+
+
 def send_blobs(
     store: ObjectStore,
     sources: dict[str, BlobSource],
@@ -186,15 +204,9 @@ def send_blobs(
     limit = limit or RateLimit(None)
 
     def send(source: BlobSource) -> int:
-        piece, name = source.piece, blob_name(source.piece.sha256)
-        found = store.find(name)
-        is_there = found is not None and found.n_bytes == piece.n_bytes
-        if not is_there and piece.n_bytes <= PART_BYTES:
-            store.put(name, b"".join(limit.slowed(source.chunks())))
-        elif not is_there:
-            store.put_pieces(name, lambda: limit.slowed(source.chunks()))
-        stored.add(piece.sha256)
-        return 0 if is_there else piece.n_bytes
+        was_sent = send_blob(store, source, limit)
+        stored.add(source.piece.sha256)
+        return source.piece.n_bytes * was_sent
 
     missing = [source for sha256, source in sources.items() if sha256 not in stored]
     with ThreadPoolExecutor(_SENT_AT_ONCE) as pool:
@@ -222,18 +234,18 @@ def restore_tree(store: ObjectStore, tree: FolderTree, base: Path, parts: Iterab
             _remove_others(target, below, base)
         elif below.files and below.files[0].path != part:
             with new_directory(target) as folder:
-                _fetch(store, [(f, _moved(f, part), folder) for f in below.files])
+                _fetch(store, [_moved(file, part) for file in below.files], folder)
         else:
-            _fetch(store, [(file, file, base) for file in below.files])
+            _fetch(store, below.files, base)
 
 
-def _moved(file: TreeFile, part: str) -> TreeFile:
+def _moved(file: StoredFile, part: str) -> StoredFile:
     """Return the file with its path relative to the part."""
     return file.model_copy(update={"path": file.path.removeprefix(f"{part}/")})
 
 
 def _update(store: ObjectStore, tree: FolderTree, base: Path) -> None:
-    units: dict[str, list[TreeFile]] = {}
+    units: dict[str, list[StoredFile]] = {}
     for file in tree.files:
         if file.unit is not None:
             units.setdefault(file.unit, []).append(file)
@@ -241,11 +253,11 @@ def _update(store: ObjectStore, tree: FolderTree, base: Path) -> None:
         if not _is_same_checkpoint(base / unit, files):
             (base / unit).parent.mkdir(parents=True, exist_ok=True)
             with replaced_directory(base / unit), new_directory(base / unit) as folder:
-                _fetch(store, [(file, _moved(file, unit), folder) for file in files])
-    _fetch(store, [(file, file, base) for file in tree.files if file.unit is None])
+                _fetch(store, [_moved(file, unit) for file in files], folder)
+    _fetch(store, [file for file in tree.files if file.unit is None], base)
 
 
-def _is_same_checkpoint(path: Path, files: list[TreeFile]) -> bool:
+def _is_same_checkpoint(path: Path, files: list[StoredFile]) -> bool:
     """Whether the checkpoint here has the tree's manifest, which hashes all other files."""
     names = {file.path.rpartition("/")[2] for file in files}
     manifest = next((file for file in files if file.path.endswith(f"/{MANIFEST}")), None)
@@ -254,10 +266,9 @@ def _is_same_checkpoint(path: Path, files: list[TreeFile]) -> bool:
     return is_whole(path / MANIFEST, manifest)
 
 
-def _fetch(store: ObjectStore, wanted: list[tuple[TreeFile, TreeFile, Path]]) -> None:
-    """Fetch files; of each triple, the second file has the path below the folder."""
+def _fetch(store: ObjectStore, files: Iterable[StoredFile], folder: Path) -> None:
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
-        list(pool.map(lambda item: fetch_file(store, item[1], item[2], lambda _: None), wanted))
+        list(pool.map(lambda file: fetch_file(store, file, folder, lambda _: None), files))
 
 
 def _remove_others(target: Path, tree: FolderTree, base: Path) -> None:
@@ -294,18 +305,7 @@ Tell = Callable[[int], None]
 """Called with the number of bytes that arrived since the last call."""
 
 
-class BlobFile(Protocol):
-    """A file that consists of blobs."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def pieces(self) -> tuple[Piece, ...]: ...
-    @property
-    def n_bytes(self) -> int: ...
-
-
-def fetch_file(store: ObjectStore, file: BlobFile, root: Path, tell: Tell) -> int:
+def fetch_file(store: ObjectStore, file: StoredFile, root: Path, tell: Tell) -> int:
     """Fetch a file unless it is here with the right content; return the number of fetched bytes."""
     path = root / file.path
     if path.is_file() and path.stat().st_size == file.n_bytes and is_whole(path, file):
@@ -324,7 +324,7 @@ def fetch_file(store: ObjectStore, file: BlobFile, root: Path, tell: Tell) -> in
     return file.n_bytes
 
 
-def verified_chunks(store: ObjectStore, file: BlobFile) -> Iterator[bytes]:
+def verified_chunks(store: ObjectStore, file: StoredFile) -> Iterator[bytes]:
     """Yield the content of a stored file.
 
     Raises:
@@ -349,7 +349,7 @@ def verified_chunks(store: ObjectStore, file: BlobFile) -> Iterator[bytes]:
             )
 
 
-def is_whole(path: Path, file: BlobFile) -> bool:
+def is_whole(path: Path, file: StoredFile) -> bool:
     """Whether an existing file has the right content."""
     with path.open("rb") as opened:
         for piece in file.pieces:

@@ -31,8 +31,8 @@ from game_rl.storage.inventory import (
     find_stored,
 )
 from game_rl.storage.manifest import (
+    RunFile,
     RunManifest,
-    StoredFile,
     StoredVideos,
     parse_stored,
     place_of,
@@ -122,7 +122,7 @@ def _remove_other_checkpoints(run_dir: RunDir, manifest: RunManifest) -> None:
 
 def _videos(
     store: ObjectStore, manifest: RunManifest, address: RemoteAddress
-) -> tuple[StoredFile, ...]:
+) -> tuple[RunFile, ...]:
     """Return the clips of the run's end, unless the address names a checkpoint."""
     name = f"{run_folder(manifest.run.id)}/videos.json"
     content = None if address.timesteps is not None else store.get(name)

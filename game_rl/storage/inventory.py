@@ -20,6 +20,7 @@ from game_rl.storage.manifest import (
     RUN_ID,
     GenerationManifest,
     RunManifest,
+    blobs_of,
     generation_name,
     manifest_name,
     parse_stored,
@@ -325,7 +326,7 @@ def verify_stored(
         for timesteps in found:
             if address.run in (None, run) and address.timesteps in (None, timesteps):
                 manifest = read_manifest_of(store, run, timesteps)
-                wanted[run, timesteps] = manifest.blobs()
+                wanted[run, timesteps] = blobs_of(manifest.files)
     blobs = {sha256: n for named in wanted.values() for sha256, n in named.items()}
     wrong: dict[str, str] = {}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -350,7 +351,7 @@ def needed_blobs(store: ObjectStore, stored: StoredExperiment, *only: int) -> di
     below = store.inside(place_of(stored.experiment))
     needed: dict[str, int] = {}
     for number in only or stored.generations:
-        needed |= read_generation(below, number).blobs()
+        needed |= blobs_of(read_generation(below, number).files)
     return needed
 
 

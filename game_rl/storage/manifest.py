@@ -11,6 +11,7 @@ directory. The name of a blob is its `sha256sum`.
 """
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -21,20 +22,32 @@ from game_rl.run_dir import RunIdentity
 from game_rl.saved import Natural, Saved, Sha256, parse_saved
 
 _Stored = TypeVar("_Stored", bound=Saved)
-_FOLDERS = ("checkpoints", "offline", "lake", "tensorboard", "game", "videos")
+_OF_CHECKPOINTS = ("checkpoints", "offline")
+_FOLDERS = (*_OF_CHECKPOINTS, "lake", "tensorboard", "game", "videos")
 _FILES = ("run.json", "events.jsonl", "preflight.json", "footprint.json")
 _CHECKPOINT = re.compile(r"runs/[0-9a-f]{32}/checkpoints/(\d{12})\.json")
 RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
-def _path(text: str) -> str:
-    """Check that a run directory can have this path, so that no fetched file lands elsewhere."""
-    parts = text.split("/")
+def _is_below(path: str) -> bool:
+    """Whether the path stays below its folder, so that no fetched file lands elsewhere."""
+    parts = path.split("/")
     is_plain = all(part and not part.startswith(".") and part.isprintable() for part in parts)
-    is_known = text in _FILES or (len(parts) > 1 and parts[0] in _FOLDERS)
-    if not is_plain or not is_known or "\\" in text:
+    return is_plain and "\\" not in path
+
+
+def _inside(path: str) -> str:
+    if not _is_below(path):
+        raise ValueError("is not a path below the folder")
+    return path
+
+
+def _of_a_run(path: str) -> str:
+    folder, slash, _ = path.partition("/")
+    is_known = path in _FILES or (slash and folder in _FOLDERS)
+    if not _is_below(path) or not is_known:
         raise ValueError("names no file of a run")
-    return text
+    return path
 
 
 class Piece(Saved):
@@ -45,14 +58,33 @@ class Piece(Saved):
 
 
 class StoredFile(Saved):
-    """A file of the run: the concatenation of its blobs."""
+    """A file: the concatenation of its blobs."""
 
-    path: Annotated[str, AfterValidator(_path)]
+    path: Annotated[str, AfterValidator(_inside)]
     pieces: tuple[Piece, ...]
 
     @property
     def n_bytes(self) -> int:
         return sum(piece.n_bytes for piece in self.pieces)
+
+    @property
+    def unit(self) -> str | None:
+        """Folder of the file's checkpoint, which appears in one rename; None for other files."""
+        folder, _, _ = self.path.rpartition("/")
+        parts = folder.split("/")
+        is_checkpoint = len(parts) > 1 and parts[-2] in _OF_CHECKPOINTS and parts[-1].isdecimal()
+        return folder if is_checkpoint else None
+
+
+class RunFile(StoredFile):
+    """A file of a run, at a path that a run directory can have."""
+
+    path: Annotated[str, AfterValidator(_of_a_run)]
+
+
+def blobs_of(files: Iterable[StoredFile]) -> dict[str, int]:
+    """Return the size in bytes of each blob, by sha256."""
+    return {piece.sha256: piece.n_bytes for file in files for piece in file.pieces}
 
 
 class RunManifest(Saved):
@@ -71,21 +103,17 @@ class RunManifest(Saved):
     """Path of game.yaml among the files, or None for a bundled game."""
     has_lake: bool
     """Whether the files include the part of the Lake that the checkpoint needs."""
-    files: tuple[StoredFile, ...]
+    files: tuple[RunFile, ...]
 
     @property
     def n_bytes(self) -> int:
         return sum(file.n_bytes for file in self.files)
 
-    def blobs(self) -> dict[str, int]:
-        """Return the size in bytes of each blob, by sha256."""
-        return {piece.sha256: piece.n_bytes for file in self.files for piece in file.pieces}
-
     def is_same_checkpoint(self, other: "RunManifest") -> bool:
         """Whether the checkpoint's files are the same in both; files that grow may differ."""
         return (self.run.id, self._checkpoint_files()) == (other.run.id, other._checkpoint_files())
 
-    def _checkpoint_files(self) -> set[StoredFile]:
+    def _checkpoint_files(self) -> set[RunFile]:
         return {file for file in self.files if file.path.startswith("checkpoints/")}
 
 
@@ -93,7 +121,7 @@ class StoredVideos(Saved):
     """Files from after the last checkpoint."""
 
     format: Literal[1] = 1
-    files: tuple[StoredFile, ...]
+    files: tuple[RunFile, ...]
 
 
 def blob_name(sha256: str) -> str:
@@ -142,45 +170,11 @@ def as_json(manifest: Any) -> bytes:  # noqa: ANN401 - any of our models
     return str(manifest.model_dump_json(indent=1)).encode()
 
 
-_OF_CHECKPOINTS = ("checkpoints", "offline")
-
-
-def _inside(text: str) -> str:
-    """Check that the path stays below the folder, so that no fetched file lands elsewhere."""
-    parts = text.split("/")
-    if not all(p and not p.startswith(".") and p.isprintable() for p in parts) or "\\" in text:
-        raise ValueError("is not a path below the folder")
-    return text
-
-
-class TreeFile(Saved):
-    """A file: the concatenation of its blobs."""
-
-    path: Annotated[str, AfterValidator(_inside)]
-    pieces: tuple[Piece, ...]
-
-    @property
-    def n_bytes(self) -> int:
-        return sum(piece.n_bytes for piece in self.pieces)
-
-    @property
-    def unit(self) -> str | None:
-        """Folder of the file's checkpoint, which appears in one rename; None for other files."""
-        folder, _, _ = self.path.rpartition("/")
-        parts = folder.split("/")
-        is_checkpoint = len(parts) > 1 and parts[-2] in _OF_CHECKPOINTS and parts[-1].isdecimal()
-        return folder if is_checkpoint else None
-
-
 class FolderTree(Saved):
     """Files, with their paths below one folder."""
 
     format: Literal[1] = 1
-    files: tuple[TreeFile, ...]
-
-    def blobs(self) -> dict[str, int]:
-        """Return the size in bytes of each blob, by sha256."""
-        return {piece.sha256: piece.n_bytes for file in self.files for piece in file.pieces}
+    files: tuple[StoredFile, ...]
 
     def part(self, name: str) -> "FolderTree":
         """Return the tree of the files at this path or below it."""

@@ -21,6 +21,7 @@ from game_rl.storage.manifest import (
     GenerationManifest,
     RunManifest,
     StoredVideos,
+    blobs_of,
     generation_name,
     manifest_name,
     parse_stored,
@@ -88,7 +89,7 @@ def _used(store: ObjectStore) -> set[str]:
         content = store.get(stored.name)
         if content is not None:
             source = f"{store.address}/{stored.name}"
-            used |= parse_stored(GenerationManifest, content, source).blobs().keys()
+            used |= blobs_of(parse_stored(GenerationManifest, content, source).files).keys()
     return used
 
 
@@ -150,5 +151,5 @@ def _used_by_generations(store: ObjectStore) -> set[str]:
                 f"{store.address}/{stored.name} is not a file of game_rl, so nothing is deleted; "
                 "move it elsewhere"
             )
-        used |= {piece.sha256 for file in files for piece in file.pieces}
+        used |= blobs_of(files).keys()
     return used

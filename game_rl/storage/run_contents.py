@@ -14,7 +14,7 @@ from game_rl.run_dir import RunDir, RunIdentity
 from game_rl.saved import file_sha256
 from game_rl.storage.blobs import _CHUNK_BYTES, BlobSource, growing_pieces
 from game_rl.storage.faults import LostFileError
-from game_rl.storage.manifest import Piece, RunManifest, StoredFile
+from game_rl.storage.manifest import Piece, RunFile, RunManifest
 from game_rl.storage.upload_settings import UploadSettings
 
 _SHELVED = ".shelved"
@@ -29,12 +29,12 @@ class Contents:
         sources: where each piece lies, by sha256.
     """
 
-    files: list[StoredFile] = field(default_factory=list)
+    files: list[RunFile] = field(default_factory=list)
     sources: dict[str, BlobSource] = field(default_factory=dict)
 
     def add(self, path: str, *sources: BlobSource) -> None:
         pieces = tuple(source.piece for source in sources)
-        self.files.append(StoredFile(path=path, pieces=pieces))
+        self.files.append(RunFile(path=path, pieces=pieces))
         self.sources |= {source.piece.sha256: source for source in sources}
 
     def add_whole(self, path: str, file: Path, sha256: str, n_bytes: int) -> None:

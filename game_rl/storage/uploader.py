@@ -18,7 +18,7 @@ from pathlib import Path
 from game_rl.durable_files import folder_bytes
 from game_rl.events import Event, Uploaded, UploadProgress, UploadQueued, Warned
 from game_rl.run_dir import RunDir
-from game_rl.storage.blobs import BlobSource, RateLimit, read_tree, send_blobs
+from game_rl.storage.blobs import BlobSource, RateLimit, find_blob, read_tree, send_blob, send_blobs
 from game_rl.storage.claim import Claim
 from game_rl.storage.faults import (
     NO_PATIENCE,
@@ -43,7 +43,7 @@ from game_rl.storage.manifest import (
     RunManifest,
     StoredVideos,
     as_json,
-    blob_name,
+    blobs_of,
     generation_name,
     manifest_name,
     parse_stored,
@@ -51,7 +51,7 @@ from game_rl.storage.manifest import (
     superseded_name,
     timesteps_of,
 )
-from game_rl.storage.object_store import PART_BYTES, ObjectStore
+from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.retention import delete_old, keep_newest, needs_renewal, set_later_aside
 from game_rl.storage.run_contents import checkpoint_contents, video_contents
 from game_rl.storage.upload_settings import PushSettings, UploadSettings
@@ -242,7 +242,9 @@ class Uploader:
                 kept.append(stored.name)
         content = store.get(max(kept)) if kept else None
         if content is not None:
-            self._sending.confirmed = set(parse_stored(RunManifest, content, max(kept)).blobs())
+            self._sending.confirmed = set(
+                blobs_of(parse_stored(RunManifest, content, max(kept)).files)
+            )
         self._clock = self._claim.written(store), time.monotonic()
         self._is_open = True
 
@@ -280,34 +282,23 @@ class Uploader:
     def _send_blob(self, store: ObjectStore, source: BlobSource) -> None:
         """Send a blob unless it is stored, and check the length that storage reports."""
         piece = source.piece
-        name = blob_name(piece.sha256)
-        found = store.find(name)
-        was_there = found is not None and found.n_bytes == piece.n_bytes
-        if found is None or not was_there or needs_renewal(found, now=self._now()):
-            self._put(store, name, source)
-            self._sending.sent_bytes += piece.n_bytes
-            was_there = False
+        was_sent = send_blob(
+            store, source, self._limit, renew=lambda found: needs_renewal(found, now=self._now())
+        )
+        self._sending.sent_bytes += piece.n_bytes * was_sent
         self._journal.write(
             BlobUploaded(
                 sha256=piece.sha256,
                 n_bytes=piece.n_bytes,
-                was_there=was_there,
+                was_there=not was_sent,
                 segment=source.segment,
             )
         )
-        if not was_there:
-            found = store.find(name)
-            if found is None or found.n_bytes != piece.n_bytes:
-                raise StoreFault("busy", self._settings.upload.to)  # it will be sent again
+        if was_sent and find_blob(store, piece) is None:
+            raise StoreFault("busy", self._settings.upload.to)  # it will be sent again
         self._journal.write(BlobVerified(sha256=piece.sha256))
         self._sending.confirmed.add(piece.sha256)
         self._sending.n_blobs += 1
-
-    def _put(self, store: ObjectStore, name: str, source: BlobSource) -> None:
-        if source.piece.n_bytes <= PART_BYTES:
-            store.put(name, b"".join(self._limit.slowed(source.chunks())))
-        else:
-            store.put_pieces(name, lambda: self._limit.slowed(source.chunks()))
 
     def _commit(self, store: ObjectStore, manifest: RunManifest) -> None:
         """Write the manifest, last, so that all that a visible manifest names can be fetched."""
@@ -327,7 +318,8 @@ class Uploader:
                     "continue with only one of the two, with --take-over"
                 ) from None
         self._journal.write(Committed(timesteps=manifest.timesteps))
-        self._sending.confirmed = set(manifest.blobs())  # blobs that no manifest names may be swept
+        # the others may be swept, since no manifest names them
+        self._sending.confirmed = set(blobs_of(manifest.files))
 
 
 def _sha256(content: bytes) -> str:
@@ -349,7 +341,7 @@ def push_experiment(settings: PushSettings, patience: Patience = NO_PATIENCE) ->
     claim.take(store)
     tree, sources = read_tree(settings.folder, _parts_of(settings.folder))
     there = {stored.name.rpartition("/")[2]: stored.n_bytes for stored in store.list("blobs")}
-    known = {sha256 for sha256, n in tree.blobs().items() if there.get(sha256) == n}
+    known = {sha256 for sha256, n in blobs_of(tree.files).items() if there.get(sha256) == n}
     sent = send_blobs(store, sources, known, limit=RateLimit(settings.limit_mb_s))
     claim.check(store)
     manifest = GenerationManifest(

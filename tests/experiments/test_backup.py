@@ -35,6 +35,7 @@ from game_rl.storage.inventory import (
     needed_blobs,
     stored_experiments,
 )
+from game_rl.storage.manifest import blobs_of
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.uploader import push_experiment
 from tests.experiments.broken_off import Killed, account_of, killed_at
@@ -196,7 +197,7 @@ def test_equal_content_goes_once_and_only_as_many_as_asked_for_are_kept(
     (stored,) = stored_experiments(store)
     assert stored.generations == (3,)
     blobs = [p for p in (tmp_path / "mounted disk").rglob("blobs/*/*") if p.is_file()]
-    assert {p.name for p in blobs} == set(stored.tree.blobs())
+    assert {p.name for p in blobs} == set(blobs_of(stored.tree.files))
     needed = needed_blobs(store, stored)
     assert damaged_blobs(store, stored, needed) == []
     flip_a_bit(max(blobs, key=lambda path: path.stat().st_size))

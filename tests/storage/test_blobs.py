@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from game_rl.errors import StorageError
 from game_rl.storage.blobs import RateLimit, read_tree, restore_tree, send_blobs
 from game_rl.storage.faults import LostFileError
-from game_rl.storage.manifest import FolderTree, TreeFile, blob_name
+from game_rl.storage.manifest import FolderTree, StoredFile, blob_name
 from game_rl.storage.object_store import ObjectStore
 from tests.examples import examples
 from tests.storage.runs import add_checkpoint, flip_a_bit, make_run
@@ -109,7 +109,7 @@ def test_a_file_that_changes_before_it_is_sent_is_not_sent(
 @pytest.mark.parametrize("path", ["../x", "/x", "a//b", "a/.b", "", "a\\b"])
 def test_no_file_lands_outside(path: str) -> None:
     with pytest.raises(ValidationError):
-        TreeFile(path=path, pieces=())
+        StoredFile(path=path, pieces=())
 
 
 CHUNK = 100_000
