@@ -362,7 +362,7 @@ def _verify_experiment(
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("", total=len(blobs))
-        damage = damaged_blobs(store, stored, blobs, lambda: progress.advance(task))
+        damage = damaged_blobs(store, stored, blobs, lambda *_: progress.advance(task))
     if damage:
         raise StorageError(
             f"the {kind} {stored.experiment} at {store.address} cannot be fetched whole: "

@@ -83,7 +83,7 @@ def fetch_run(
     manifest = find_manifest(store, address)
     if not take_over:
         refuse_active(store, manifest.run.id)
-    _check_place(run_dir, manifest)
+    _check_place(run_dir, manifest.run.id)
     begin(manifest)
     root.mkdir(parents=True, exist_ok=True)
     _remove_other_checkpoints(run_dir, manifest)
@@ -98,15 +98,15 @@ def fetch_run(
     return Fetched(run_dir, manifest, fetched)
 
 
-def _check_place(run_dir: RunDir, manifest: RunManifest) -> None:
-    """Raise UsageError unless the directory is new or holds a part of this run."""
+def _check_place(run_dir: RunDir, identity: str) -> None:
+    """Raise UsageError unless the directory is new, or holds a part of what has this id."""
     root = run_dir.root
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root} is a file; name a directory that is new")
     found = [path for path in root.iterdir() if path.suffix != _PART] if root.is_dir() else []
     if not found:
         return
-    if run_dir.identity_file.exists() and run_dir.identity().id == manifest.run.id:
+    if run_dir.identity_file.exists() and run_dir.identity().id == identity:
         return
     raise UsageError(f"{root} is not empty, and holds no part of it; name a directory that is new")
 
@@ -209,7 +209,9 @@ def fetch_experiment(
             False, or storage fails.
     """
     found = find_stored(address, patience)
-    _check_experiment_place(root, address.experiment)
+    if (root / LAST_FILE).exists():
+        raise UsageError(f"{root} holds an experiment already; name a directory that is new")
+    _check_place(RunDir(root), address.experiment)
     store = ObjectStore(f"{address.to}/{place_of(address.experiment)}", patience=patience)
     if not take_over:
         refuse_active(store, address.experiment)
@@ -220,14 +222,3 @@ def fetch_experiment(
         (root / folder).mkdir(exist_ok=True)  # so that what has arrived stays after a kill
     restore_tree(store, found.tree, root, parts)
     return found
-
-
-def _check_experiment_place(root: Path, experiment: str) -> None:
-    if (root / LAST_FILE).exists():
-        raise UsageError(f"{root} holds an experiment already; name a directory that is new")
-    run_dir = RunDir(root)
-    if not root.exists() or not any(root.iterdir()):
-        return
-    if run_dir.identity_file.exists() and run_dir.identity().id == experiment:
-        return
-    raise UsageError(f"{root} is not empty, and holds no part of it; name a directory that is new")

@@ -7,28 +7,26 @@ experiments/ID/runs/ID/writer.json      the machine that writes to the experimen
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from typing import Generic, TypeVar
 
 from game_rl.errors import StorageError, UsageError
+from game_rl.saved import Saved
 from game_rl.storage.blobs import blob_fault
 from game_rl.storage.claim import read_claim
 from game_rl.storage.faults import NO_PATIENCE, Patience
 from game_rl.storage.manifest import (
-    GENERATIONS,
     RUN_ID,
     GenerationManifest,
     RunManifest,
     blobs_of,
-    generation_name,
-    manifest_name,
     parse_stored,
     place_of,
     run_folder,
-    timesteps_of,
 )
-from game_rl.storage.object_store import ObjectStore
+from game_rl.storage.object_store import ObjectStore, Stored
 
 _RUN = re.compile(rf"(?P<to>.+?)/runs/(?P<run>{RUN_ID.pattern})")
 _TIMESTEPS = re.compile(r"@([\d_,]+)$")
@@ -68,13 +66,79 @@ class RemoteAddress:
         return cls(match["to"], match["run"], timesteps)
 
 
+_Numbered = TypeVar("_Numbered", bound=Saved)
+
+
+@dataclass(frozen=True)
+class ManifestSeries(Generic[_Numbered]):
+    """The numbered manifests of one run, or of one experiment.
+
+    Attributes:
+        place: folder of the run or experiment in the store, with a slash at its end if it is one
+            below the store's.
+        kind: folder of the manifests in it.
+        digits: number of digits in a manifest's name.
+        otherwise: what to do about a manifest that is gone.
+    """
+
+    store: ObjectStore
+    place: str
+    kind: str
+    digits: int
+    model: type[_Numbered]
+    otherwise: str
+
+    def name(self, number: int) -> str:
+        return f"{self.place}{self.kind}/{number:0{self.digits}}.json"
+
+    def number_of(self, name: str) -> int | None:
+        """Return the number in the name of one of these manifests; None for any other name."""
+        digits = name.rpartition("/")[2].removesuffix(".json")
+        is_one = digits.isdecimal() and name == self.name(int(digits))
+        return int(digits) if is_one else None
+
+    def found(self) -> dict[int, Stored]:
+        """Return the manifests by their numbers, which are ascending."""
+        listed = self.store.list(f"{self.place}{self.kind}")
+        numbered = {self.number_of(stored.name): stored for stored in listed}
+        return {n: numbered[n] for n in sorted(n for n in numbered if n is not None)}
+
+    def read(self, number: int) -> _Numbered:
+        """Return a manifest; raise StorageError if it is gone or damaged."""
+        source = f"{self.store.address}/{self.name(number)}"
+        content = self.store.get(self.name(number))
+        if content is None:
+            raise StorageError(f"{source} is gone; {self.otherwise}")
+        return parse_stored(self.model, content, source)
+
+    def set_aside(self, numbers: Iterable[int], epoch: int) -> None:
+        """Move manifests out of the way of those that will be trained again."""
+        for number in numbers:
+            content = self.store.get(self.name(number))
+            if content is not None:
+                aside = f"{self.place}superseded/{number:0{self.digits}}.{epoch}.json"
+                self.store.put(aside, content)
+                self.store.delete(self.name(number))
+
+
+def stored_checkpoints(store: ObjectStore, run: str) -> ManifestSeries[RunManifest]:
+    place, otherwise = f"{run_folder(run)}/", "another checkpoint may be there"
+    return ManifestSeries(store, place, "checkpoints", 12, RunManifest, otherwise)
+
+
+def stored_generations(store: ObjectStore) -> ManifestSeries[GenerationManifest]:
+    """Return the generations of the experiment whose folder the store is."""
+    return ManifestSeries(store, "", "generations", 6, GenerationManifest, "try again")
+
+
 def stored_runs(store: ObjectStore) -> dict[str, list[int]]:
     """Return the timesteps of the checkpoints of each run, ascending."""
     runs: dict[str, list[int]] = {}
     for stored in store.list("runs"):
-        timesteps = timesteps_of(stored.name)
-        if timesteps is not None:
-            runs.setdefault(stored.name.split("/")[1], []).append(timesteps)
+        run = stored.name.split("/")[1]
+        timesteps = stored_checkpoints(store, run).number_of(stored.name)
+        if timesteps is not None and RUN_ID.fullmatch(run):
+            runs.setdefault(run, []).append(timesteps)
     return {run: sorted(found) for run, found in sorted(runs.items())}
 
 
@@ -90,27 +154,25 @@ def find_manifest(store: ObjectStore, address: RemoteAddress) -> RunManifest:
             f"{address.to} has {len(runs)} runs; name one: "
             + ", ".join(f"{address.to}/{run_folder(run)}" for run in list(runs)[:8])
         )
-    run = address.run or next(iter(runs), None)
-    found = runs.get(run or "", [])
-    if run is None or not found:
+    run = address.run or next(iter(runs), "a run")
+    wanted = _wanted(
+        address.timesteps, runs.get(run, []), "checkpoint", of=run, to=address.to, form=","
+    )
+    return stored_checkpoints(store, run).read(wanted)
+
+
+def _wanted(
+    number: int | None, found: Sequence[int], kind: str, *, of: str, to: str, form: str = ""
+) -> int:
+    """Return this number, or the newest of those found; raise UsageError if it is not there."""
+    if not found:
         raise UsageError(
-            f"there is no checkpoint of {'a run' if run is None else run} at {address.to}; "
-            f"`game-rl remote list {address.to}` shows what there is"
+            f"there is no {kind} of {of} at {to}; `game-rl remote list {to}` shows what there is"
         )
-    timesteps = found[-1] if address.timesteps is None else address.timesteps
-    if timesteps not in found:
-        shown = ", ".join(f"{there:,}" for there in found)
-        raise UsageError(f"{run} has no checkpoint {timesteps:,} there; it has {shown}")
-    return read_manifest_of(store, run, timesteps)
-
-
-def read_manifest_of(store: ObjectStore, run: str, timesteps: int) -> RunManifest:
-    """Return the manifest of a checkpoint; raise StorageError if it is gone or damaged."""
-    name = manifest_name(run, timesteps)
-    content = store.get(name)
-    if content is None:
-        raise StorageError(f"{store.address}/{name} is gone; another checkpoint may be there")
-    return parse_stored(RunManifest, content, f"{store.address}/{name}")
+    if number is not None and number not in found:
+        shown = ", ".join(format(there, form) for there in found)
+        raise UsageError(f"{of} has no {kind} {number:{form}} there; it has {shown}")
+    return found[-1] if number is None else number
 
 
 @dataclass(frozen=True)
@@ -144,7 +206,8 @@ def list_runs(store: ObjectStore) -> list[StoredRun]:
 
 
 def _stored_run(store: ObjectStore, run: str, found: list[int]) -> StoredRun:
-    manifest, claim = read_manifest_of(store, run, found[-1]), read_claim(store, run)
+    manifest = stored_checkpoints(store, run).read(found[-1])
+    claim = read_claim(store, run)
     return StoredRun(
         run=run,
         game=str(manifest.config.get("game")),
@@ -157,7 +220,6 @@ def _stored_run(store: ObjectStore, run: str, found: list[int]) -> StoredRun:
 
 
 _ADDRESS = re.compile(rf"(?P<to>.+?)/experiments/(?P<id>{RUN_ID.pattern})/?(@(?P<number>\d+))?")
-_NAME = re.compile(rf"{GENERATIONS}/(\d{{6}})\.json")
 
 
 @dataclass(frozen=True)
@@ -226,28 +288,6 @@ class StoredExperiment:
         }
 
 
-def generations_in(store: ObjectStore) -> list[int]:
-    """Return the generations in the folder of one experiment, ascending."""
-    names = (_NAME.fullmatch(stored.name) for stored in store.list(GENERATIONS))
-    return sorted(int(name[1]) for name in names if name is not None)
-
-
-def read_generation(store: ObjectStore, generation: int) -> GenerationManifest:
-    """Return the manifest of a generation.
-
-    Args:
-        store: the experiment's folder.
-
-    Raises:
-        StorageError: the manifest is gone or damaged.
-    """
-    name = generation_name(generation)
-    content = store.get(name)
-    if content is None:
-        raise StorageError(f"{store.address}/{name} is gone; try again")
-    return parse_stored(GenerationManifest, content, f"{store.address}/{name}")
-
-
 def stored_experiments(store: ObjectStore) -> list[StoredExperiment]:
     """Return all experiments at an address, ordered by id."""
     return list(_all_in(store))
@@ -256,7 +296,7 @@ def stored_experiments(store: ObjectStore) -> list[StoredExperiment]:
 def _all_in(store: ObjectStore) -> Iterator[StoredExperiment]:
     for name in store.folders("experiments"):
         below = store.inside(place_of(name))
-        found = generations_in(below) if RUN_ID.fullmatch(name) else []
+        found = list(stored_generations(below).found()) if RUN_ID.fullmatch(name) else []
         if found:
             yield _stored(below, name, found, found[-1])
 
@@ -269,17 +309,10 @@ def find_stored(address: ExperimentAddress, patience: Patience = NO_PATIENCE) ->
     """
     store = ObjectStore(address.to, patience=patience)
     is_there = address.experiment in store.folders("experiments")
-    below = store.inside(place_of(address.experiment)) if is_there else None
-    found, wanted = ([] if below is None else generations_in(below)), address.generation
-    if below is None or not found:
-        raise UsageError(
-            f"there is no generation of {address.experiment} at {address.to}; `game-rl remote list "
-            f"{address.to}` shows what there is"
-        )
-    if wanted is not None and wanted not in found:
-        shown = ", ".join(map(str, found))
-        raise UsageError(f"{address.experiment} has no generation {wanted} there; it has {shown}")
-    return _stored(below, address.experiment, found, found[-1] if wanted is None else wanted)
+    below = store.inside(place_of(address.experiment)) if is_there else store
+    found = list(stored_generations(below).found()) if is_there else []
+    wanted = _wanted(address.generation, found, "generation", of=address.experiment, to=address.to)
+    return _stored(below, address.experiment, found, wanted)
 
 
 def _stored(
@@ -290,13 +323,15 @@ def _stored(
         experiment,
         tuple(generations),
         wanted,
-        read_generation(below, wanted),
+        stored_generations(below).read(wanted),
         None if claim is None else claim.host,
         claim is not None and claim.is_active,
     )
 
 
 _AT_ONCE = 4
+
+_Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -314,7 +349,7 @@ class Verification:
 
 
 def verify_stored(
-    store: ObjectStore, address: RemoteAddress, tell: Callable[[int, int], None] = lambda *_: None
+    store: ObjectStore, address: RemoteAddress, tell: _Tell = lambda *_: None
 ) -> Verification:
     """Read every blob of every manifest that the address matches, once.
 
@@ -325,16 +360,10 @@ def verify_stored(
     for run, found in stored_runs(store).items():
         for timesteps in found:
             if address.run in (None, run) and address.timesteps in (None, timesteps):
-                manifest = read_manifest_of(store, run, timesteps)
+                manifest = stored_checkpoints(store, run).read(timesteps)
                 wanted[run, timesteps] = blobs_of(manifest.files)
     blobs = {sha256: n for named in wanted.values() for sha256, n in named.items()}
-    wrong: dict[str, str] = {}
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        faults = pool.map(lambda item: blob_fault(store, *item), blobs.items())
-        for number, (sha256, fault) in enumerate(zip(blobs, faults, strict=True), start=1):
-            tell(number, len(blobs))
-            if fault is not None:
-                wrong[sha256] = fault
+    wrong = _damage(store, blobs, tell)
     damage = {
         key: "; ".join(wrong[sha256] for sha256 in named if sha256 in wrong)
         for key, named in wanted.items()
@@ -343,15 +372,12 @@ def verify_stored(
     return Verification(len(wanted), len(blobs), sum(blobs.values()), damage)
 
 
-_READ_AT_ONCE = 4
-
-
 def needed_blobs(store: ObjectStore, stored: StoredExperiment, *only: int) -> dict[str, int]:
     """Return the size in bytes, by sha256, of the blobs that these generations need, or all."""
     below = store.inside(place_of(stored.experiment))
     needed: dict[str, int] = {}
     for number in only or stored.generations:
-        needed |= blobs_of(read_generation(below, number).files)
+        needed |= blobs_of(stored_generations(below).read(number).files)
     return needed
 
 
@@ -359,19 +385,24 @@ def damaged_blobs(
     store: ObjectStore,
     stored: StoredExperiment,
     blobs: dict[str, int],
-    tell: Callable[[], None] = lambda: None,
+    tell: _Tell = lambda *_: None,
 ) -> list[str]:
     """Read blobs of an experiment, and return a description of each missing or damaged one.
 
     Args:
         blobs: size in bytes of the blobs to read, by sha256.
-        tell: called after each blob.
+        tell: called after each blob with the numbers of blobs read and of blobs in all.
     """
-    below = store.inside(place_of(stored.experiment))
-    found = []
-    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        for fault in pool.map(lambda item: blob_fault(below, *item), blobs.items()):
-            tell()
+    return list(_damage(store.inside(place_of(stored.experiment)), blobs, tell).values())
+
+
+def _damage(store: ObjectStore, blobs: dict[str, int], tell: _Tell) -> dict[str, str]:
+    """Read all blobs, and return what is wrong with those that are missing or damaged."""
+    damage = {}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        faults = pool.map(lambda item: blob_fault(store, *item), blobs.items())
+        for number, (sha256, fault) in enumerate(zip(blobs, faults, strict=True), start=1):
+            tell(number, len(blobs))
             if fault is not None:
-                found.append(fault)
-    return found
+                damage[sha256] = fault
+    return damage

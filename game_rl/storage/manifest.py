@@ -25,7 +25,6 @@ _Stored = TypeVar("_Stored", bound=Saved)
 _OF_CHECKPOINTS = ("checkpoints", "offline")
 _FOLDERS = (*_OF_CHECKPOINTS, "lake", "tensorboard", "game", "videos")
 _FILES = ("run.json", "events.jsonl", "preflight.json", "footprint.json")
-_CHECKPOINT = re.compile(r"runs/[0-9a-f]{32}/checkpoints/(\d{12})\.json")
 RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -132,20 +131,6 @@ def run_folder(run: str) -> str:
     return f"runs/{run}"
 
 
-def manifest_name(run: str, timesteps: int) -> str:
-    return f"runs/{run}/checkpoints/{timesteps:012d}.json"
-
-
-def superseded_name(run: str, timesteps: int, epoch: int) -> str:
-    return f"runs/{run}/superseded/{timesteps:012d}.{epoch}.json"
-
-
-def timesteps_of(name: str) -> int | None:
-    """Return the timesteps in the name of a checkpoint's manifest; None for any other name."""
-    match = _CHECKPOINT.fullmatch(name)
-    return None if match is None else int(match[1])
-
-
 def parse_stored(model: type[_Stored], content: bytes, source: str) -> _Stored:
     """Parse a stored model.
 
@@ -182,9 +167,6 @@ class FolderTree(Saved):
         return FolderTree(files=tuple(found))
 
 
-GENERATIONS, SUPERSEDED = "generations", "superseded"
-
-
 class GenerationManifest(FolderTree):
     """All of an experiment's folder, as it was after a generation.
 
@@ -202,8 +184,3 @@ class GenerationManifest(FolderTree):
 def place_of(experiment: str) -> str:
     """Return the folder of an experiment, below the address."""
     return f"experiments/{experiment}"
-
-
-def generation_name(generation: int) -> str:
-    """Return the name of a generation's manifest, below the experiment's folder."""
-    return f"{GENERATIONS}/{generation:06d}.json"

@@ -10,28 +10,24 @@ that finds a blob older than half a day sends it again, which renews it. Ages ar
 storage's own clock.
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from game_rl.errors import StorageError
 from game_rl.storage.claim import Claim
-from game_rl.storage.inventory import generations_in
+from game_rl.storage.inventory import stored_checkpoints, stored_generations
 from game_rl.storage.manifest import (
-    GENERATIONS,
-    SUPERSEDED,
     GenerationManifest,
     RunManifest,
     StoredVideos,
     blobs_of,
-    generation_name,
-    manifest_name,
     parse_stored,
-    run_folder,
-    timesteps_of,
 )
 from game_rl.storage.object_store import ObjectStore, Stored
 from game_rl.storage.upload_settings import RemoteKeeping
 
 _BLOBS_A_CHECK = 20
+_Kind = type[RunManifest | StoredVideos | GenerationManifest]
 
 
 def doomed(found: list[int], keep: RemoteKeeping) -> list[int]:
@@ -44,15 +40,6 @@ def doomed(found: list[int], keep: RemoteKeeping) -> list[int]:
         return []
     old, every = found[: -keep.last], keep.every
     return [number for number in old if every is None or number % every]
-
-
-def set_later_aside(store: ObjectStore, claim: Claim, *, newest: int) -> None:
-    """Move the manifests of later generations, which will be trained again, to `superseded/`."""
-    for number in generations_in(store):
-        content = store.get(generation_name(number)) if number > newest else None
-        if content is not None:
-            store.put(f"{SUPERSEDED}/{number:06d}.{claim.epoch}.json", content)
-            store.delete(generation_name(number))
 
 
 def delete_old(store: ObjectStore, claim: Claim, keep: RemoteKeeping) -> int:
@@ -70,10 +57,11 @@ def delete_old(store: ObjectStore, claim: Claim, keep: RemoteKeeping) -> int:
     if keep.last is None:
         return 0
     claim.check(store)
-    old = [generation_name(number) for number in doomed(generations_in(store), keep)]
-    for name in [*old, *(stored.name for stored in list(store.list(SUPERSEDED)))]:
+    series = stored_generations(store)
+    old = [series.name(number) for number in doomed(list(series.found()), keep)]
+    for name in [*old, *(stored.name for stored in list(store.list("superseded")))]:
         store.delete(name)
-    used = _used(store)
+    used = _used(store, series.kind, lambda _: GenerationManifest, place=f"{store.address}/")
     unused = [b.name for b in store.list("blobs") if b.name.rpartition("/")[2] not in used]
     for number, name in enumerate(unused):
         if number % _BLOBS_A_CHECK == 0:
@@ -82,14 +70,21 @@ def delete_old(store: ObjectStore, claim: Claim, keep: RemoteKeeping) -> int:
     return len(unused)
 
 
-def _used(store: ObjectStore) -> set[str]:
-    """Return the sha256 of all blobs that a manifest names."""
+def _used(
+    store: ObjectStore, folder: str, kind_of: Callable[[str], _Kind | None], *, place: str = ""
+) -> set[str]:
+    """Return the sha256 of all blobs that the manifests below a folder name.
+
+    Args:
+        kind_of: returns the kind of the manifest with this name; None if it is no manifest.
+        place: what a message puts before the name, such as the address and a slash.
+    """
     used: set[str] = set()
-    for stored in store.list(GENERATIONS):
-        content = store.get(stored.name)
-        if content is not None:
-            source = f"{store.address}/{stored.name}"
-            used |= blobs_of(parse_stored(GenerationManifest, content, source).files).keys()
+    for stored in store.list(folder):
+        kind = kind_of(stored.name)
+        content = None if kind is None else store.get(stored.name)
+        if kind is not None and content is not None:
+            used |= blobs_of(parse_stored(kind, content, place + stored.name).files).keys()
     return used
 
 
@@ -99,12 +94,12 @@ _RENEWED_AFTER = timedelta(hours=12)
 
 def keep_newest(store: ObjectStore, run: str, count: int) -> int:
     """Keep this run's newest `count` manifests, then sweep; return the number of deleted blobs."""
-    stored = list(store.list(f"{run_folder(run)}/checkpoints"))
-    found = sorted(t for s in stored if (t := timesteps_of(s.name)) is not None)
-    old = found[:-count]
+    series = stored_checkpoints(store, run)
+    found = series.found()
+    old = doomed(list(found), RemoteKeeping(last=count))
     for timesteps in old:
-        store.delete(manifest_name(run, timesteps))
-    return sweep(store, now=max(s.modified for s in stored)) if old else 0
+        store.delete(series.name(timesteps))
+    return sweep(store, now=max(stored.modified for stored in found.values())) if old else 0
 
 
 def sweep(store: ObjectStore, *, now: datetime) -> int:
@@ -116,7 +111,7 @@ def sweep(store: ObjectStore, *, now: datetime) -> int:
     Raises:
         StorageError: a manifest cannot be read, and nothing has been deleted.
     """
-    used = _used_by_generations(store)
+    used = _used(store, "runs", lambda name: _kind_below_runs(store, name))
     unused = [
         blob
         for blob in store.list("blobs")
@@ -132,24 +127,14 @@ def needs_renewal(blob: Stored, *, now: datetime) -> bool:
     return now - blob.modified > _RENEWED_AFTER
 
 
-def _used_by_generations(store: ObjectStore) -> set[str]:
-    """Return the sha256 of all blobs that any manifest names."""
-    used: set[str] = set()
-    for stored in store.list("runs"):
-        folder, _, name = stored.name.rpartition("/")
-        if name == "writer.json":
-            continue
-        content = store.get(stored.name)
-        if content is None:
-            continue
-        if name == "videos.json":
-            files = parse_stored(StoredVideos, content, stored.name).files
-        elif folder.endswith(("/checkpoints", "/superseded")):
-            files = parse_stored(RunManifest, content, stored.name).files
-        else:
-            raise StorageError(
-                f"{store.address}/{stored.name} is not a file of game_rl, so nothing is deleted; "
-                "move it elsewhere"
-            )
-        used |= blobs_of(files).keys()
-    return used
+def _kind_below_runs(store: ObjectStore, name: str) -> _Kind | None:
+    folder, _, name_in_folder = name.rpartition("/")
+    if name_in_folder == "writer.json":
+        return None
+    if name_in_folder == "videos.json":
+        return StoredVideos
+    if folder.endswith(("/checkpoints", "/superseded")):
+        return RunManifest
+    raise StorageError(
+        f"{store.address}/{name} is not a file of game_rl, so nothing is deleted; move it elsewhere"
+    )

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from game_rl.config.upload import UploadConfig
 from game_rl.saved import Saved
-from game_rl.storage.manifest import run_folder
+from game_rl.storage.manifest import place_of, run_folder
 
 
 class GameFiles(Saved):
@@ -86,4 +86,4 @@ class PushSettings(Saved):
     @property
     def place(self) -> str:
         """Folder of the experiment, below `to`."""
-        return f"experiments/{self.experiment}"
+        return place_of(self.experiment)

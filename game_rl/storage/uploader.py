@@ -27,6 +27,7 @@ from game_rl.storage.faults import (
     SecondWriterError,
     StoreFault,
 )
+from game_rl.storage.inventory import stored_checkpoints, stored_generations
 from game_rl.storage.journal import (
     BlobUploaded,
     BlobVerified,
@@ -44,15 +45,11 @@ from game_rl.storage.manifest import (
     StoredVideos,
     as_json,
     blobs_of,
-    generation_name,
-    manifest_name,
     parse_stored,
     run_folder,
-    superseded_name,
-    timesteps_of,
 )
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.retention import delete_old, keep_newest, needs_renewal, set_later_aside
+from game_rl.storage.retention import delete_old, keep_newest, needs_renewal
 from game_rl.storage.run_contents import checkpoint_contents, video_contents
 from game_rl.storage.upload_settings import PushSettings, UploadSettings
 
@@ -231,20 +228,15 @@ class Uploader:
             self._claim.check(store)
             return
         self._claim.take(store)
-        kept = []
-        for stored in list(store.list(f"{run_folder(self._settings.run)}/checkpoints")):
-            timesteps = timesteps_of(stored.name)
-            if timesteps is None:
-                continue
-            if timesteps > self._settings.begins_at and not self._is_ours(timesteps):
-                self._supersede(store, timesteps)
-            else:
-                kept.append(stored.name)
-        content = store.get(max(kept)) if kept else None
+        series = stored_checkpoints(store, self._settings.run)
+        found, begins_at = list(series.found()), self._settings.begins_at
+        later = [t for t in found if t > begins_at and not self._is_ours(t)]
+        series.set_aside(later, self._claim.epoch)
+        kept = [series.name(timesteps) for timesteps in found if timesteps not in later]
+        content = store.get(kept[-1]) if kept else None
         if content is not None:
-            self._sending.confirmed = set(
-                blobs_of(parse_stored(RunManifest, content, max(kept)).files)
-            )
+            stored = parse_stored(RunManifest, content, kept[-1])
+            self._sending.confirmed = set(blobs_of(stored.files))
         self._clock = self._claim.written(store), time.monotonic()
         self._is_open = True
 
@@ -253,14 +245,6 @@ class Uploader:
         path, seen = self._run_dir.checkpoint(timesteps), self.state.seen.get(timesteps)
         is_here = path.exists() and path.stat().st_mtime_ns == seen
         return is_here and timesteps in self.state.committed
-
-    def _supersede(self, store: ObjectStore, timesteps: int) -> None:
-        """Move a manifest out of the way of the checkpoint that will be trained again."""
-        run = self._settings.run
-        content = store.get(manifest_name(run, timesteps))
-        if content is not None:
-            store.put(superseded_name(run, timesteps, self._claim.epoch), content)
-            store.delete(manifest_name(run, timesteps))
 
     def _now(self) -> datetime:
         """Return the time by the storage's clock, since this machine's may be wrong."""
@@ -303,7 +287,7 @@ class Uploader:
     def _commit(self, store: ObjectStore, manifest: RunManifest) -> None:
         """Write the manifest, last, so that all that a visible manifest names can be fetched."""
         self._claim.check(store)
-        name = manifest_name(self._settings.run, manifest.timesteps)
+        name = stored_checkpoints(store, self._settings.run).name(manifest.timesteps)
         try:
             store.put(name, as_json(manifest), is_new=True)
         except FileExistsError:
@@ -350,8 +334,9 @@ def push_experiment(settings: PushSettings, patience: Patience = NO_PATIENCE) ->
         game=settings.game,
         saved=datetime.now(UTC).replace(microsecond=0),
     )
-    store.put(generation_name(settings.generation), as_json(manifest))
-    set_later_aside(store, claim, newest=settings.generation)
+    series, newest = stored_generations(store), settings.generation
+    store.put(series.name(newest), as_json(manifest))
+    series.set_aside([number for number in series.found() if number > newest], claim.epoch)
     delete_old(store, claim, settings.keep)
     if settings.is_last:
         claim.release(store)

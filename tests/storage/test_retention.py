@@ -17,7 +17,7 @@ from game_rl.errors import StorageError
 from game_rl.storage.claim import Claim
 from game_rl.storage.faults import SecondWriterError
 from game_rl.storage.fetch import fetch_experiment
-from game_rl.storage.inventory import ExperimentAddress, generations_in
+from game_rl.storage.inventory import ExperimentAddress, stored_generations
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.retention import delete_old, doomed
 from game_rl.storage.upload_settings import RemoteKeeping
@@ -75,7 +75,7 @@ def test_after_each_push_exactly_the_kept_generations_can_be_fetched(
 def stored(address: str) -> dict[int, Files]:
     """What each generation there has, fetched."""
     found = {}
-    for number in generations_in(ObjectStore(f"{address}/experiments/{ID}")):
+    for number in stored_generations(ObjectStore(f"{address}/experiments/{ID}")).found():
         place = Path(tempfile.mkdtemp(prefix="game_rl_fetched_"))
         fetch_experiment(ExperimentAddress(address, ID, number), place / "x")
         found[number] = read_files(place / "x")
@@ -164,9 +164,9 @@ def test_who_lost_the_claim_deletes_nothing(tmp_path: Path, address: str) -> Non
     before = blobs_at(address)
     with pytest.raises(SecondWriterError):
         delete_old(store, ours, RemoteKeeping(last=1))
-    assert (generations_in(store), blobs_at(address)) == ([1, 2, 3], before)
+    assert (list(stored_generations(store).found()), blobs_at(address)) == ([1, 2, 3], before)
     assert delete_old(store, theirs, RemoteKeeping(last=1)) == 2
-    assert generations_in(store) == [3]
+    assert list(stored_generations(store).found()) == [3]
 
 
 def test_beside_a_manifest_that_cannot_be_read_no_blob_is_deleted(

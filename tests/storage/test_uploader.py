@@ -9,9 +9,9 @@ from game_rl.durable_files import remove_directory
 from game_rl.events import Event, Uploaded, UploadQueued, Warned
 from game_rl.storage.faults import SecondWriterError, StoreFault
 from game_rl.storage.fetch import fetch_run
-from game_rl.storage.inventory import RemoteAddress, stored_runs, verify_stored
+from game_rl.storage.inventory import RemoteAddress, stored_checkpoints, stored_runs, verify_stored
 from game_rl.storage.journal import Journal, read_upload_state
-from game_rl.storage.manifest import RunManifest, blob_name, manifest_name, parse_stored
+from game_rl.storage.manifest import RunManifest, blob_name, parse_stored
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.upload_process import push
 from game_rl.storage.upload_settings import UploadSettings
@@ -185,7 +185,7 @@ def test_a_future_that_is_trained_again_is_set_aside(tmp_path: Path, address: st
     again = fetch_run(store, remote, tmp_path / "again").run_dir
     add_checkpoint(again, 200, weights_bytes=30_000)
     send(settings_of(again, address, begins_at=100))
-    stored = store.get(manifest_name(run, 200))
+    stored = store.get(stored_checkpoints(store, run).name(200))
     assert stored is not None
     files = {f.path: f.n_bytes for f in parse_stored(RunManifest, stored, "").files}
     assert files["checkpoints/000000000200/policy.safetensors"] == 30_000
@@ -216,7 +216,8 @@ def test_a_checkpoint_that_was_damaged_here_and_trained_again_replaces_the_store
     add_checkpoint(run_dir, 200, weights_bytes=30_000)
     told = send(settings_of(run_dir, address, begins_at=100))
     assert [event.timesteps for event in told if isinstance(event, Uploaded)] == [200]
-    stored = ObjectStore(address).get(manifest_name(run_dir.identity().id, 200))
+    store = ObjectStore(address)
+    stored = store.get(stored_checkpoints(store, run_dir.identity().id).name(200))
     files = {f.path: f.n_bytes for f in parse_stored(RunManifest, stored or b"", "").files}
     assert files["checkpoints/000000000200/policy.safetensors"] == 30_000
 
