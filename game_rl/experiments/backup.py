@@ -8,8 +8,6 @@ no run trains.
 
 import secrets
 import shutil
-import subprocess
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -27,7 +25,7 @@ from game_rl.events import ExperimentBegun, ExperimentEvent, ExperimentWarned, G
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.jobs.requests import REQUEST_SUFFIX
 from game_rl.saved import Saved, read_saved
-from game_rl.storage.background import started
+from game_rl.storage.background import BackgroundProcess
 from game_rl.storage.upload_settings import PushSettings, RemoteKeeping
 
 _STATE = "upload.json"
@@ -131,7 +129,7 @@ class Backup:
         self._folder, self._experiment, self._warn = folder, experiment, warn
         self._take_over = take_over
         self._state = own_state(folder, self._upload)
-        self._process: subprocess.Popen[str] | None = None
+        self._process: BackgroundProcess | None = None
         self._said: SimpleQueue[str] = SimpleQueue()
         self._is_wanted = self._is_over_backlog = False
         self._generation = self._sending = 0
@@ -183,7 +181,7 @@ class Backup:
         """Return whether no upload is under way; record the one that has ended, if any."""
         while not self._said.empty():
             self._warn(self._said.get())
-        code = None if self._process is None else self._process.poll()
+        code = None if self._process is None else self._process.code
         if self._process is not None and code is None:
             return False
         if code == 0:
@@ -211,13 +209,8 @@ class Backup:
 
     def _end(self) -> None:
         """End the process, even if it has more to upload."""
-        if self._process is None:
-            return
-        self._process.kill()  # the next process repeats what was not complete
-        with suppress(OSError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-        self._process.wait()
+        if self._process is not None:
+            self._process.end()  # the next process repeats what was not complete
         self._process = None
 
     def _begin(self, *, is_last: bool) -> None:
@@ -227,18 +220,9 @@ class Backup:
         ).model_copy(update={"take_over": self._take_over, "is_last": is_last})
         take_snapshot(self._folder, self._upload.what)
         write_state(self._folder, self._state)
-        self._process = started("game_rl.storage.experiment_process")
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.write(settings.model_dump_json() + "\n")
-            self._process.stdin.flush()  # it stays open: its end tells the process that we are gone
-        threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
-
-    def _listen(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        with process.stdout as output:
-            for line in output:
-                self._said.put(line.strip())
+        self._process = BackgroundProcess(
+            "experiment", settings, lambda line: self._said.put(line.strip())
+        )
 
 
 @contextmanager

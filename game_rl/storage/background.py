@@ -17,18 +17,69 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
+from typing import Literal
 
 from game_rl.durable_files import folder_bytes
 from game_rl.event_log import EventLog, parse_event
 from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
 from game_rl.run_dir import RunDir
+from game_rl.saved import Saved
 from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.upload_settings import UploadSettings
 
 _GB = 10**9
 _LEAVES_WITHIN_S = 5.0
 _LOOK_EVERY_S = 0.1
-_PROCESS = "game_rl.storage.process"
+_PROCESS = "game_rl.storage.upload_process"
+
+
+class BackgroundProcess:
+    """A process of `upload_process`, which is told and heard line by line.
+
+    Args:
+        what: what it uploads.
+        settings: its first line.
+        hear: called with each line of its output, in a thread.
+    """
+
+    def __init__(
+        self, what: Literal["run", "experiment"], settings: Saved, hear: Callable[[str], None]
+    ) -> None:
+        self._process = started(_PROCESS, what)
+        self._reader = threading.Thread(target=self._read, args=(hear,), daemon=True)
+        self._reader.start()
+        self.tell(settings.model_dump_json())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        return self._process.poll()
+
+    def tell(self, line: str) -> None:
+        with suppress(OSError, ValueError):  # it has ended, and has given the reason
+            assert self._process.stdin is not None
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()  # it stays open: its end says that this process is gone
+
+    def end(self) -> None:
+        """End the process, even if it has more to send; may be called twice."""
+        with suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        if self.code is None:
+            self._process.kill()
+        self._process.wait()
+        self._reader.join(_LEAVES_WITHIN_S)
+
+    def _read(self, hear: Callable[[str], None]) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            for line in output:
+                hear(line)
 
 
 class BackgroundUpload:
@@ -44,7 +95,7 @@ class BackgroundUpload:
         self._events = events
         self._progress = UploadProgress(waiting_checkpoints=0, waiting_bytes=0)
         self._is_over_backlog = False
-        self._process, self._reader = self._started()
+        self._process = self._started()
 
     @property
     def waiting_bytes(self) -> int:
@@ -73,7 +124,7 @@ class BackgroundUpload:
         """Have the uploader look at each new checkpoint; a Listener of the training's events."""
         if isinstance(event, CheckpointSaved):
             self._revive()
-            self._tell("look")
+            self._process.tell("look")
 
     def held(self) -> set[int]:
         """Return the timesteps of checkpoints that are being sent and must not be deleted.
@@ -82,7 +133,7 @@ class BackgroundUpload:
         A checkpoint whose upload begins just after this call may be deleted; the uploader drops
         it.
         """
-        sending = set(self._progress.sending) if self._process.poll() is None else set()
+        sending = set(self._progress.sending) if self._process.code is None else set()
         limit = self._settings.upload.backlog_gb * _GB
         if sending and self._held_bytes(sending) > limit:
             if not self._is_over_backlog:
@@ -103,9 +154,9 @@ class BackgroundUpload:
         """
         deadline_s = time.monotonic() + wait_s
         self._revive()
-        self._tell(f"finish {wait_s}")
+        self._process.tell(f"finish {wait_s}")
         try:
-            while self._process.poll() is None and time.monotonic() < deadline_s:
+            while self._process.code is None and time.monotonic() < deadline_s:
                 if is_given_up():
                     break
                 self._events.emit(self._progress.model_copy(update={"is_ending": True}))
@@ -117,7 +168,7 @@ class BackgroundUpload:
         if count:
             checkpoints = f"{count} checkpoint{'s' if count > 1 else ''}"
             text = f"{checkpoints} of this run could not be uploaded to {to} yet"
-        elif self._process.returncode != 0:
+        elif self._process.code != 0:
             text = f"the upload could not report whether all checkpoints of this run are at {to}"
         else:
             return
@@ -126,40 +177,21 @@ class BackgroundUpload:
 
     def close(self) -> None:
         """End the process, even if it has more to send; may be called twice."""
-        with suppress(OSError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-        if self._process.poll() is None:
-            self._process.kill()  # its journal is whole at any moment
-        self._process.wait()
-        self._reader.join(_LEAVES_WITHIN_S)
+        self._process.end()  # its journal is whole at any moment
 
-    def _started(self) -> tuple[subprocess.Popen[str], threading.Thread]:
-        process = started(_PROCESS)
-        reader = threading.Thread(target=self._read, args=(process,), daemon=True)
-        reader.start()
-        _write(process, self._settings.model_dump_json())
-        return process, reader
+    def _started(self) -> BackgroundProcess:
+        return BackgroundProcess("run", self._settings, lambda line: self._hear(parse_event(line)))
 
     def _revive(self) -> None:
         """Replace a process that was killed, for example by the kernel's out-of-memory killer."""
-        if (self._process.poll() or 0) < 0:
+        if (self._process.code or 0) < 0:
             self._events.warn("the upload's process was killed; a new one continues")
             self.close()
             newest = RunDir(self._settings.run_dir).checkpoints_newest_first()
             if newest:  # checkpoints that are stored up to here are from this training
                 begins_at = int(newest[0].name)
                 self._settings = self._settings.model_copy(update={"begins_at": begins_at})
-            self._process, self._reader = self._started()
-
-    def _tell(self, line: str) -> None:
-        _write(self._process, line)
-
-    def _read(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        with process.stdout as output:
-            for line in output:
-                self._hear(parse_event(line))
+            self._process = self._started()
 
     def _hear(self, event: Event | None) -> None:
         match event:
@@ -178,13 +210,6 @@ class BackgroundUpload:
         return folders + sum(_size(path) for path in shelved)
 
 
-def _write(process: subprocess.Popen[str], line: str) -> None:
-    with suppress(OSError, ValueError):  # it has ended, and has given the reason
-        assert process.stdin is not None
-        process.stdin.write(line + "\n")
-        process.stdin.flush()
-
-
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
@@ -199,16 +224,16 @@ import importlib, sys, types
 package = types.ModuleType("game_rl")
 package.__path__ = [sys.argv[1]]
 sys.modules["game_rl"] = package
-sys.exit(importlib.import_module(sys.argv[2]).main())
+sys.exit(importlib.import_module(sys.argv[2]).main(*sys.argv[3:]))
 """
 
 
-def started(module: str) -> subprocess.Popen[str]:
+def started(module: str, *arguments: str) -> subprocess.Popen[str]:
     """Start a process that runs `main` of one of our modules, with pipes for input and output."""
     package = Path(__file__).parents[1]
     idle = ["ionice", "-c", "3"] if shutil.which("ionice") else []
     return subprocess.Popen(
-        [*idle, sys.executable, "-c", _START, str(package), module],
+        [*idle, sys.executable, "-c", _START, str(package), module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # libraries may print secrets there

@@ -1,22 +1,32 @@
-"""The loop that sends until nothing is left, in a process of its own or in the foreground.
+"""Sends until nothing is left, in the foreground or in a process of its own.
 
 The pauses between retries grow, and one warning is given for each outage. Nothing here ends a
 training or makes it wait.
+
+The process of its own is `BackgroundProcess`'s; it takes the lowest priority, and ignores signals
+that are meant for the training. When its input ends, the training has died; it then continues for
+at most `upload.wait_s`, which is how long a training waits at its end.
 """
 
+import os
 import random
+import sys
 import threading
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from shlex import quote
 
-from game_rl.errors import StorageError, UsageError
+from game_rl.errors import GameRLError, StorageError, UsageError
 from game_rl.events import Event, Warned
 from game_rl.run_dir import RunDir, upload_lock
-from game_rl.storage.faults import PASSING_FAULTS, SecondWriterError, StoreFault
+from game_rl.storage.faults import PASSING_FAULTS, Patience, SecondWriterError, StoreFault
 from game_rl.storage.journal import Journal
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.upload_settings import UploadSettings
-from game_rl.storage.uploader import Uploader
+from game_rl.storage.upload_settings import PushSettings, UploadSettings
+from game_rl.storage.uploader import Uploader, push_experiment
+from game_rl.system.processes import ignore_signals, yield_to_others
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 300.0
 _LONGEST_PAUSE_AT_THE_END_S = 5.0
@@ -186,3 +196,113 @@ def push(
             Uploading(uploader, settings, emit, advice=advice, most_failures=most_failures).run(
                 bell
             )
+
+
+# ---------------------------------------------------------------------- a process of its own
+
+_PREDECESSOR_LEAVES_WITHIN_S = 3600.0  # it does within upload.wait_s
+_PATIENCE_S = 7 * 86_400.0
+_TIME_RAN_OUT = 3
+
+
+def main(what: str) -> int:
+    """Upload a run or a generation of an experiment, whose settings are in the input, as JSON.
+
+    Of a run, the input then has `look` for each new checkpoint, and `finish SECONDS`; the output
+    has one event a line, as JSON; and the exit code is 0 whatever storage does, or 3 if the time
+    was over. Of an experiment, the output has one message to the user a line, and the exit code is
+    0 if the whole generation is stored.
+    """
+    signals = ("SIGINT", "SIGTERM", *(("SIGUSR1", "SIGHUP") if what == "run" else ()))
+    ignore_signals(*signals)
+    yield_to_others()
+    settings = sys.stdin.readline()
+    if what == "run":
+        return _upload_run(UploadSettings.model_validate_json(settings))
+    return _upload_generation(PushSettings.model_validate_json(settings))
+
+
+def _upload_run(settings: UploadSettings) -> int:
+    bell = Bell()
+    threading.Thread(target=_listen, args=(bell, settings), daemon=True).start()
+    with upload_lock(settings.run_dir, wait_s=_PREDECESSOR_LEAVES_WITHIN_S) as is_alone:
+        if is_alone:
+            _send(settings, bell)
+    return 0
+
+
+def _send(settings: UploadSettings, bell: Bell) -> None:
+    push = f"game-rl remote push {quote(str(settings.run_dir))}"
+    try:
+        with Journal(RunDir(settings.run_dir).upload_journal) as journal:
+            uploader = Uploader(settings, journal, _emit)
+            advice = (
+                "The training continues, and the upload is retried; "
+                f"`{push}` sends what is left at the end"
+            )
+            Uploading(uploader, settings, _emit, advice=advice).run(bell)
+    except GameRLError as error:
+        _emit(Warned(text=f"{error}. The upload stops, and the training continues"))
+    except OSError as error:
+        _emit(Warned(text=f"the upload stops: {error.filename or 'a disk'}: {error.strerror}"))
+    except Exception as error:  # noqa: BLE001 - only its place is told
+        _emit(Warned(text=f"{_failure(error)}; `{push}` sends what is left"))
+
+
+def _listen(bell: Bell, settings: UploadSettings) -> None:
+    """Ring the bell for each line, until the training sets a deadline or dies; exit after it."""
+    seconds = settings.upload.wait_s
+    for line in sys.stdin:
+        word, _, rest = line.strip().partition(" ")
+        if word == "finish":
+            seconds = float(rest)
+            break
+        bell.ring()
+    bell.ring(is_ending=True)
+    threading.Timer(seconds, os._exit, [_TIME_RAN_OUT]).start()  # the journal is always whole
+
+
+def _upload_generation(settings: PushSettings) -> int:
+    threading.Thread(target=_end_in_time, args=(settings.wait_s,), daemon=True).start()
+    try:
+        root = settings.folder.parent
+        with upload_lock(root, wait_s=_PREDECESSOR_LEAVES_WITHIN_S) as is_alone:
+            if is_alone:
+                patience = Patience(_PATIENCE_S, tell=_say_that_it_waits)
+                patience.ask(lambda: push_experiment(settings))
+            return 0 if is_alone else 1
+    except GameRLError as error:
+        _say(f"{error}. The experiment continues, but this generation is not uploaded")
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - only its place is told
+        _say(f"{_failure(error)}; the experiment continues")
+        return 1
+
+
+def _end_in_time(wait_s: float) -> None:
+    """Wait until the input ends, because nothing trains any more, and exit `wait_s` later."""
+    with suppress(OSError):
+        while os.read(0, 1 << 10):  # sys.stdin has a lock, which a thread must not hold at exit
+            pass
+    threading.Timer(wait_s, os._exit, [1]).start()
+
+
+def _say_that_it_waits(fault: StoreFault) -> None:
+    _say(f"{fault}. The experiment continues, and the upload is retried")
+
+
+def _failure(error: Exception) -> str:
+    """Say where the upload failed, without the error's text, which might repeat a secret."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = os.path.basename(place.filename)  # noqa: PTH119 - text
+    return f"the upload failed with {type(error).__name__} in {where}:{place.lineno}"
+
+
+def _emit(event: Event) -> None:
+    _say(event.model_dump_json(exclude_none=True))
+
+
+def _say(text: str) -> None:
+    with suppress(OSError, ValueError):  # the reader has ended
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()

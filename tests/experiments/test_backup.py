@@ -248,7 +248,7 @@ def test_storage_that_is_out_of_reach_is_named_and_tried_again(
     take_snapshot(folder, upload.what)
     state = own_state(folder, upload)
     settings = push_settings(folder, with_upload(population, upload), state, generation=1)
-    process = started("game_rl.storage.experiment_process")
+    process = started("game_rl.storage.upload_process", "experiment")
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(settings.model_dump_json() + "\n")
@@ -318,7 +318,7 @@ def test_the_process_of_an_experiment_that_was_killed_finishes_or_leaves_in_time
     take_snapshot(folder, upload.what)
     state = own_state(folder, upload)
     settings = push_settings(folder, with_upload(population, upload), state, generation=1)
-    process = started("game_rl.storage.experiment_process")
+    process = started("game_rl.storage.upload_process", "experiment")
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(settings.model_dump_json() + "\n")

@@ -99,7 +99,7 @@ def test_the_process_loads_neither_torch_nor_gymnasium() -> None:
     start = _START.partition("sys.exit")[0]  # all but the call of `main`
     code = f"{start}importlib.import_module(sys.argv[2])\nprint(*sys.modules)"
     package = str(Path(background_module.__file__).parents[1])
-    command = [sys.executable, "-c", code, package, "game_rl.storage.process"]
+    command = [sys.executable, "-c", code, package, "game_rl.storage.upload_process"]
     loaded = subprocess.run(
         command, capture_output=True, check=True, encoding="utf-8"
     ).stdout.split()
