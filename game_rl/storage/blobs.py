@@ -10,7 +10,6 @@ next fetch keeps these files. The config is written last, and makes the director
 """
 
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -25,13 +24,14 @@ from game_rl.durable_files import (
     remove_directory,
     replaced_directory,
     sync_directory,
+    synced_file,
 )
 from game_rl.errors import CheckpointError, StorageError
 from game_rl.lake.segment import SEALED, SHELVED
 from game_rl.saved import file_sha256
 from game_rl.storage.faults import LostFileError
 from game_rl.storage.manifest import _OF_CHECKPOINTS, FolderTree, Piece, StoredFile, blob_name
-from game_rl.storage.object_store import PART_BYTES, ObjectStore, Stored
+from game_rl.storage.object_store import CHUNK_BYTES, PART_BYTES, ObjectStore, Stored
 
 _LEFT_OUT = {"claim", "lock", "upload.jsonl", "upload.lock"}
 _SEALED = (SEALED, SHELVED)  # files of a Lake
@@ -65,7 +65,7 @@ class BlobSource:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
                 while left:
-                    chunk = file.read(min(left, _CHUNK_BYTES))
+                    chunk = file.read(min(left, CHUNK_BYTES))
                     left -= len(chunk)
                     if not self.was_read:
                         digest.update(chunk)
@@ -287,7 +287,6 @@ _BURST_S = 0.25
 
 PIECE_BYTES = 1 << 20
 """Size of a growing file's pieces. Full pieces never change, so only the last one is resent."""
-_CHUNK_BYTES = 1 << 20
 
 
 def growing_pieces(file: Path, n_bytes: int) -> Iterator[BlobSource]:
@@ -313,12 +312,10 @@ def fetch_file(store: ObjectStore, file: StoredFile, root: Path, tell: Tell) -> 
         return 0
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + _PART)
-    with part.open("wb") as output:
+    with synced_file(part) as output:
         for chunk in verified_chunks(store, file):
             output.write(chunk)
             tell(len(chunk))
-        output.flush()
-        os.fsync(output.fileno())
     part.replace(path)
     sync_directory(path.parent)
     return file.n_bytes
@@ -354,7 +351,7 @@ def is_whole(path: Path, file: StoredFile) -> bool:
     with path.open("rb") as opened:
         for piece in file.pieces:
             digest, left = hashlib.sha256(), piece.n_bytes
-            while left and (chunk := opened.read(min(left, _CHUNK_BYTES))):
+            while left and (chunk := opened.read(min(left, CHUNK_BYTES))):
                 digest.update(chunk)
                 left -= len(chunk)
             if digest.hexdigest() != piece.sha256:

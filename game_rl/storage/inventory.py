@@ -7,7 +7,7 @@ experiments/ID/runs/ID/writer.json      the machine that writes to the experimen
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Generic, TypeVar
@@ -290,15 +290,13 @@ class StoredExperiment:
 
 def stored_experiments(store: ObjectStore) -> list[StoredExperiment]:
     """Return all experiments at an address, ordered by id."""
-    return list(_all_in(store))
-
-
-def _all_in(store: ObjectStore) -> Iterator[StoredExperiment]:
+    experiments = []
     for name in store.folders("experiments"):
         below = store.inside(place_of(name))
         found = list(stored_generations(below).found()) if RUN_ID.fullmatch(name) else []
         if found:
-            yield _stored(below, name, found, found[-1])
+            experiments.append(_stored(below, name, found, found[-1]))
+    return experiments
 
 
 def find_stored(address: ExperimentAddress, patience: Patience = NO_PATIENCE) -> StoredExperiment:

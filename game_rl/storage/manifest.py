@@ -13,7 +13,7 @@ directory. The name of a blob is its `sha256sum`.
 import re
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, JsonValue
 
@@ -150,9 +150,9 @@ def parse_stored(model: type[_Stored], content: bytes, source: str) -> _Stored:
     )
 
 
-def as_json(manifest: Any) -> bytes:  # noqa: ANN401 - any of our models
+def as_json(manifest: Saved) -> bytes:
     """Serialise a model; equal models give equal bytes."""
-    return str(manifest.model_dump_json(indent=1)).encode()
+    return manifest.model_dump_json(indent=1).encode()
 
 
 class FolderTree(Saved):

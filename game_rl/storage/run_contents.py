@@ -10,14 +10,15 @@ from typing import Any
 from game_rl.checkpoints.checkpoint_files import MANIFEST, Manifest, read_manifest, read_verified
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.lake.mark import Mark, MarkedSegment
+from game_rl.lake.segment import SHELVED
 from game_rl.run_dir import RunDir, RunIdentity
 from game_rl.saved import file_sha256
-from game_rl.storage.blobs import _CHUNK_BYTES, BlobSource, growing_pieces
+from game_rl.storage.blobs import BlobSource, growing_pieces
 from game_rl.storage.faults import LostFileError
 from game_rl.storage.manifest import Piece, RunFile, RunManifest
+from game_rl.storage.object_store import CHUNK_BYTES
 from game_rl.storage.upload_settings import UploadSettings
 
-_SHELVED = ".shelved"
 _TRAILER_BYTES = 40  # end of a segment: the sha256 of everything before it, and a magic word
 
 
@@ -131,7 +132,7 @@ def _add_lake(contents: Contents, lake: Path, mark: Mark, hashes: SegmentHashes)
     for marked in mark.segments:
         path = lake / marked.name
         if not path.exists():
-            path = path.with_suffix(_SHELVED)
+            path = path.with_suffix(SHELVED)
         is_new = marked.name not in hashes
         if is_new:
             hashes[marked.name] = _hashed_segment(path, marked)
@@ -146,7 +147,7 @@ def _hashed_segment(path: Path, marked: MarkedSegment) -> tuple[str, int]:
     """Return sha256 and size of a whole segment; the mark has the sha256 of all but its trailer."""
     digest, left = hashlib.sha256(), marked.n_bytes - _TRAILER_BYTES
     with path.open("rb") as file:
-        while left > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
+        while left > 0 and (chunk := file.read(min(left, CHUNK_BYTES))):
             digest.update(chunk)
             left -= len(chunk)
         own = digest.hexdigest()

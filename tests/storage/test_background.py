@@ -104,7 +104,8 @@ def test_the_process_loads_neither_torch_nor_gymnasium() -> None:
         command, capture_output=True, check=True, encoding="utf-8"
     ).stdout.split()
     assert "game_rl.lake.lake_schema" in loaded
-    assert not {"torch", "gymnasium", "stable_baselines3"} & set(loaded)
+    heavy = {"torch", "gymnasium", "stable_baselines3", "yaml", "game_rl.config.schema"}
+    assert not heavy & set(loaded)
 
 
 def test_signals_for_the_training_do_not_end_it(tmp_path: Path, disk_address: str) -> None:
