@@ -68,6 +68,7 @@ def test_a_fetch_that_was_killed_goes_on_with_what_is_missing(
     (root / "config.yaml").unlink(missing_ok=True)
     torn = root / "checkpoints" / "000000000100" / "policy.safetensors.part"
     torn.parent.mkdir(parents=True, exist_ok=True)
+    torn.with_suffix("").unlink(missing_ok=True)  # it may have arrived before the kill
     torn.write_bytes(b"half")
     fetch_run(ObjectStore(disk_address), RemoteAddress.parse(disk_address), root)
     assert content_of(root) == content_of(run_dir.root)
