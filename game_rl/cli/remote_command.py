@@ -12,18 +12,39 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+)
 from rich.table import Table
 
+from game_rl.checkpoints.checkpoint_files import read_manifest, read_verified
 from game_rl.cli.arguments import add_command
-from game_rl.errors import Interrupted, StorageError, UsageError
+from game_rl.config.experiments.experiment import load_experiment
+from game_rl.config.loader import load_config, load_yaml_model
+from game_rl.config.upload import UploadConfig
+from game_rl.errors import GameFileError, Interrupted, StorageError, UsageError
+from game_rl.experiments.backup import (
+    own_state,
+    push_settings,
+    remove_snapshot,
+    take_snapshot,
+    uploaded_to,
+    write_state,
+)
+from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
+from game_rl.run_dir import upload_lock
 from game_rl.storage.faults import PASSING_FAULTS, Patience, StoreFault
-from game_rl.system.units import format_bytes
+from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.config.upload import UploadConfig
     from game_rl.events import Event
     from game_rl.run_dir import RunDir
     from game_rl.storage.inventory import (
@@ -156,7 +177,6 @@ def waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
 def _fetch(arguments: argparse.Namespace) -> int:
     from game_rl.storage.fetch import fetch_run
     from game_rl.storage.inventory import ExperimentAddress
-    from game_rl.system.units import format_bytes
 
     console, is_taken_over = Console(stderr=True), not arguments.refuse_active
     if (found := ExperimentAddress.parse(arguments.url)) is not None:
@@ -189,9 +209,6 @@ def _fetch(arguments: argparse.Namespace) -> int:
 
 def missing_rom(run_dir: "RunDir") -> str | None:
     """Return what to do about the missing ROM of a fetched run, or None; no ROM is ever stored."""
-    from game_rl.checkpoints.checkpoint_files import read_manifest, read_verified
-    from game_rl.config.loader import load_config, load_yaml_model
-    from game_rl.errors import GameFileError
     from game_rl.games.definition import GameDefinition
 
     game = Path(load_config(run_dir.config, is_saved=True).game)
@@ -209,7 +226,6 @@ def missing_rom(run_dir: "RunDir") -> str | None:
 @waiting_for_storage("the same command reads everything again")
 def _verify(arguments: argparse.Namespace) -> int:
     from game_rl.storage.inventory import ExperimentAddress, stored_runs, verify_stored
-    from game_rl.system.units import format_bytes
 
     console = Console(stderr=True)
     n_experiments = verify_experiments(arguments.url, patience(console))
@@ -241,7 +257,6 @@ def _verify(arguments: argparse.Namespace) -> int:
 @waiting_for_storage(_GOES_ON)
 def _push(arguments: argparse.Namespace) -> int:
     from game_rl.checkpoints.named import open_run
-    from game_rl.experiments.experiment_dir import ExperimentDir
     from game_rl.storage.game_files import upload_settings
     from game_rl.storage.upload_process import push
 
@@ -277,9 +292,6 @@ def _push(arguments: argparse.Namespace) -> int:
 
 
 def _upload(url: str) -> "UploadConfig":
-    from pydantic import ValidationError
-
-    from game_rl.config.upload import UploadConfig
 
     try:
         return UploadConfig(to=url)
@@ -288,10 +300,7 @@ def _upload(url: str) -> "UploadConfig":
 
 
 def _show_push(event: "Event", progress: Progress, task: int) -> None:
-    from rich.progress import TaskID
-
     from game_rl import events
-    from game_rl.system.units import format_duration
 
     match event:
         case events.UploadProgress():
@@ -380,19 +389,8 @@ def push_experiment_folder(
     root: Path, to: "UploadConfig | None", patience: "Patience", *, take_over: bool
 ) -> int:
     """Upload an experiment that is not training now."""
-    from game_rl.config.experiments.experiment import load_experiment
-    from game_rl.experiments.backup import (
-        own_state,
-        push_settings,
-        remove_snapshot,
-        take_snapshot,
-        uploaded_to,
-        write_state,
-    )
     from game_rl.experiments.controller import experiment_state
-    from game_rl.experiments.experiment_dir import find_experiment
     from game_rl.experiments.plans.plan import Plan
-    from game_rl.run_dir import upload_lock
     from game_rl.storage.uploader import push_experiment
 
     folder = find_experiment(root)
@@ -453,8 +451,6 @@ def _found(url: str) -> "tuple[list[StoredRun], list[StoredExperiment]]":
 
 
 def _table(runs: "list[StoredRun]", experiments: "list[StoredExperiment]") -> Table:
-    from game_rl.system.units import format_bytes
-
     table = Table(box=None, pad_edge=False)
     for name in _COLUMNS:
         table.add_column(name, justify="left" if name in _TEXTS else "right", no_wrap=True)
