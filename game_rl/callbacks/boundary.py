@@ -26,6 +26,12 @@ class Interval:
         return due
 
 
+def any_due(rhythm: Sequence[Interval], timesteps: int) -> bool:
+    """Return whether one of the intervals was crossed, or there is none."""
+    due = [interval.crossed(timesteps) for interval in rhythm]
+    return any(due) or not due
+
+
 class BoundaryCallback(BaseCallback):
     """Acts between updates, when the policy, its optimiser and the counters agree.
 
@@ -58,8 +64,7 @@ class BoundaryCallback(BaseCallback):
     def _on_rollout_start(self) -> None:
         if self.num_timesteps > self._started_at:
             self.boundary_timesteps = self.num_timesteps
-            due = [interval.crossed(self.num_timesteps) for interval in self._rhythm]
-            if any(due) or not due:
+            if any_due(self._rhythm, self.num_timesteps):
                 self.on_boundary(is_last=False)
 
     def _on_rollout_end(self) -> None:

@@ -14,7 +14,6 @@ from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.checkpoints.evaluation_files import seed_of
 from game_rl.errors import NonFiniteError
 from game_rl.event_log import EventLog
-from game_rl.events import CheckpointSaved
 from game_rl.system.stop_request import StopRequest
 from game_rl.vec_env.make_vec_env import VecEnvState, save_vec_env
 
@@ -124,20 +123,10 @@ class CheckpointCallback(BoundaryCallback):
             return
         # NonFiniteCallback does not check every boundary of DQN
         check_finite(self.model.policy, self.boundary_timesteps)
-        started = time.monotonic()
         saved = self._store.save(self._algorithm, self._state(), self._envs())
         self._saved_at, self._saved_as_due = self.boundary_timesteps, self.evaluation_due
-        self._events.emit(
-            CheckpointSaved(
-                timesteps=self.boundary_timesteps,
-                checkpoint=saved.path.name,
-                n_bytes=saved.n_bytes,
-                seconds=round(time.monotonic() - started, 3),
-                contents=saved.contents,
-                compression_saved=saved.compression_saved,
-                is_best=self.best is not None and self.best.timesteps == self.boundary_timesteps,
-            )
-        )
+        is_best = self.best is not None and self.best.timesteps == self.boundary_timesteps
+        self._events.emit(saved.event(is_best=is_best))
 
     def _state(self) -> CheckpointState:
         return CheckpointState(

@@ -7,7 +7,7 @@ from statistics import fmean
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.callbacks.boundary import BoundaryCallback, Interval
+from game_rl.callbacks.boundary import BoundaryCallback, Interval, any_due
 from game_rl.event_log import EventLog, read_events
 from game_rl.events import ExplorationRestarted, Progress, RolloutEnded, WorkerRestarted
 from game_rl.run_dir import RunDir
@@ -70,8 +70,7 @@ class ProgressCallback(BaseCallback):
         return True
 
     def _on_rollout_end(self) -> None:
-        due = [interval.crossed(self.num_timesteps) for interval in self._rhythm]
-        if any(due) or not due:
+        if any_due(self._rhythm, self.num_timesteps):
             self._events.emit(
                 RolloutEnded(
                     timesteps=self.num_timesteps,

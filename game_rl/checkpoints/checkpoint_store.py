@@ -3,6 +3,7 @@
 import csv
 import io
 import itertools
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from game_rl.checkpoints.model_state import replay_bytes, unpacked_replay_bytes
 from game_rl.checkpoints.named import kept_path
 from game_rl.durable_files import remove_directory, replaced_directory
 from game_rl.errors import CheckpointError, NoCheckpointError
+from game_rl.events import CheckpointSaved
 from game_rl.lineage import Source, add_sources
 from game_rl.run_dir import RunDir, check_claim
 from game_rl.saved import Saved
@@ -68,22 +70,23 @@ def set_aside_newer(run_dir: RunDir, timesteps: int, place: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class SavedCheckpoint:
-    """A checkpoint that was written and read back.
+    """A checkpoint that was written, in so many seconds, and read back."""
 
-    Attributes:
-        contents: contents of the checkpoint, in words.
-        compression_saved: see `events.CheckpointSaved`.
-    """
-
-    path: Path
-    n_bytes: int
-    contents: tuple[str, ...]
+    checkpoint: Checkpoint
+    seconds: float
     compression_saved: float | None
 
-    @property
-    def name(self) -> str:
-        """See `Checkpoint.name`."""
-        return Checkpoint(self.path).name
+    def event(self, *, is_best: bool, offline_gradient_steps: int | None = None) -> CheckpointSaved:
+        return CheckpointSaved(
+            timesteps=self.checkpoint.state.num_timesteps,
+            checkpoint=self.checkpoint.name,
+            n_bytes=self.checkpoint.nbytes,
+            seconds=round(self.seconds, 3),
+            contents=self.checkpoint.contents,
+            compression_saved=self.compression_saved,
+            is_best=is_best,
+            offline_gradient_steps=offline_gradient_steps,
+        )
 
 
 class CheckpointCompanion:
@@ -155,6 +158,7 @@ class CheckpointStore:
             CheckpointError: it could not be written. Nothing of it is left then.
             ExperimentError: a newer process has taken the claim to the run.
         """
+        started = time.monotonic()
         path = self._run_dir.checkpoint(
             state.offline_gradient_steps if self._is_offline else state.num_timesteps
         )
@@ -186,9 +190,8 @@ class CheckpointStore:
         checkpoint = Checkpoint(path)
         checkpoint.verify()
         self._prune(None if state.best is None else best_checkpoint(self._run_dir, state.best))
-        return SavedCheckpoint(
-            path, checkpoint.nbytes, checkpoint.contents, self._compression(model, checkpoint)
-        )
+        saved = self._compression(model, checkpoint)
+        return SavedCheckpoint(checkpoint, time.monotonic() - started, saved)
 
     def replay_bytes(self, model: BaseAlgorithm) -> int:
         """Return the approximate bytes of the replay in a checkpoint."""

@@ -68,7 +68,7 @@ class RunParts:
         has_many = self.config.algorithm.replay is not None
         return (FREQUENT_BOUNDARIES_TIMESTEPS,) if has_many else ()
 
-    def games(self, values: Values | None) -> EvaluationGames:
+    def games(self, extensions: "Sequence[Extension]") -> EvaluationGames:
         """Return the games that every evaluation of the run plays."""
         config = self.config
         return EvaluationGames(
@@ -77,7 +77,7 @@ class RunParts:
             ways=config.evaluation_ways,
             seed=evaluation_seed(config),
             stop=self.stop,
-            values=values,
+            values=next((e.values for e in extensions if e.values is not None), None),
         )
 
 

@@ -88,8 +88,7 @@ def _checkpoints(parts: RunParts, extensions: Sequence[Extension]) -> Checkpoint
 def _evaluation(
     parts: RunParts, extensions: Sequence[Extension], checkpoints: CheckpointCallback
 ) -> EvaluationCallback:
-    values = next((each.values for each in extensions if each.values is not None), None)
-    games, conditions = parts.games(values), parts.config.stop_when
+    games, conditions = parts.games(extensions), parts.config.stop_when
     stop_when = None
     if conditions is not None:
         stop_when = StopWhen(conditions, games, seed=parts.config.seed, events=parts.events)

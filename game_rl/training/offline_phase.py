@@ -17,13 +17,13 @@ from game_rl.callbacks.evaluation import (
 )
 from game_rl.callbacks.evaluation_callback import evaluation_row
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
-from game_rl.checkpoints.checkpoint_store import CheckpointStore, SavedCheckpoint, best_checkpoint
+from game_rl.checkpoints.checkpoint_store import CheckpointStore, best_checkpoint
 from game_rl.checkpoints.evaluation_files import EpisodeLists, append_row, seed_of, write_episodes
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import RunConfig
 from game_rl.event_log import EventLog
-from game_rl.events import CheckpointSaved, Evaluating, OfflineProgress
+from game_rl.events import Evaluating, OfflineProgress
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.extensions import Extension, RunParts
@@ -216,21 +216,11 @@ class OfflinePhase:
 
     def _save(self, store: CheckpointStore) -> None:
         check_finite(self._model.policy, 0)
-        started, state = time.monotonic(), self._state()
-        saved = store.save(self._model, state, None)
+        saved = store.save(self._model, self._state(), None)
         self._saved_at = self.gradient_steps
-        self._events.emit(self._saved_event(saved, time.monotonic() - started))
-
-    def _saved_event(self, saved: SavedCheckpoint, seconds: float) -> CheckpointSaved:
         best = None if self.best is None else best_checkpoint(self._run_dir, self.best)
-        return CheckpointSaved(
-            checkpoint=saved.name,
-            n_bytes=saved.n_bytes,
-            seconds=round(seconds, 3),
-            contents=saved.contents,
-            is_best=saved.path == best,
-            offline_gradient_steps=self.gradient_steps,
-        )
+        is_best = saved.checkpoint.path == best
+        self._events.emit(saved.event(is_best=is_best, offline_gradient_steps=self.gradient_steps))
 
     def _state(self) -> CheckpointState:
         return CheckpointState(
@@ -283,7 +273,7 @@ def make_offline_phase(
     return OfflinePhase(
         config.offline,
         model,
-        parts.games(next((e.values for e in extensions if e.values is not None), None)),
+        parts.games(extensions),
         run_dir=parts.run_dir,
         stores=(within, last),
         fixed=parts.fixed,
