@@ -43,6 +43,8 @@ from tests.experiments.conftest import MakeMixture, MakePopulation
 from tests.experiments.plans.test_population_plan import carry_out
 from tests.storage.conftest import address as address  # fixtures
 from tests.storage.conftest import disk_address as disk_address
+from tests.storage.conftest import s3_address as s3_address
+from tests.storage.conftest import s3_endpoint as s3_endpoint
 from tests.storage.runs import flip_a_bit
 
 _FILES = (

@@ -219,8 +219,8 @@ def test_an_exported_buffer_is_imported_again(tmp_path: Path) -> None:
 _CHILD = """
 import json, re, sys
 from pathlib import Path
-from game_rl.interchange.replay_export import export_sb3
-from game_rl.interchange.replay_import import import_sb3
+from game_rl.interchange.replay_export import export_replay
+from game_rl.interchange.replay_import import import_replay
 from game_rl.lake.lake import Lake
 
 def resident(name):
@@ -234,8 +234,8 @@ def extra(act):
 
 folder = Path(sys.argv[1])
 print(json.dumps([
-    extra(lambda: import_sb3(folder / "in.pkl", folder / "lake")),
-    extra(lambda: export_sb3(Lake.open(folder / "lake"), folder / "out.pkl")),
+    extra(lambda: import_replay(folder / "in.pkl", folder / "lake")),
+    extra(lambda: export_replay(Lake.open(folder / "lake"), folder / "out.pkl")),
 ]))
 """
 
