@@ -12,7 +12,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.checkpoints.random_numbers import drawing_from
+from game_rl.checkpoints.model_state import drawing_from
 from game_rl.events import Evaluated
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads

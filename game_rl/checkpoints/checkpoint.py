@@ -32,12 +32,13 @@ from game_rl.checkpoints.model_state import (
     optimizer_tensors,
     parse_tensors,
     restore_own_state,
+    restore_random_numbers,
     restore_replay,
     save_own_state,
+    save_random_numbers,
     with_present_names,
 )
 from game_rl.checkpoints.named import check_rom, read_checkpoint_state, read_model
-from game_rl.checkpoints.random_numbers import restore_random_numbers, save_random_numbers
 from game_rl.checkpoints.tensorboard_log import cut_log, restore_log, save_log
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
-from game_rl.envs.episode_starts import EpisodeStarts
+from game_rl.envs.episode_starts import EpisodeStarts, StartVariety
 from game_rl.envs.observation import FrameFormat
-from game_rl.envs.start_variety import StartVariety
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game
 from game_rl.games.rewards import EpisodeReward, RewardState

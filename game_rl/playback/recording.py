@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 
-from game_rl.checkpoints.random_numbers import drawing_from
+from game_rl.checkpoints.model_state import drawing_from
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, RecordingEmulator, picture_frames
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_env, make_observation_format

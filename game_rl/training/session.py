@@ -30,8 +30,7 @@ from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 from game_rl.system.versions import installed_versions
 from game_rl.training.extensions import Extension, FirstPhase, RunParts
-from game_rl.training.make_callbacks import Callbacks, make_callbacks
-from game_rl.training.make_extensions import make_extensions
+from game_rl.training.make_callbacks import Callbacks, make_callbacks, make_extensions
 from game_rl.training.resuming import computing, disk_fault, usable_best, what_is_saved
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv

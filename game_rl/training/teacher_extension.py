@@ -21,8 +21,8 @@ from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, eval
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.checkpoint_store import best_of, newest_valid_checkpoint
+from game_rl.checkpoints.model_state import drawing_from
 from game_rl.checkpoints.named import find_run
-from game_rl.checkpoints.random_numbers import drawing_from
 from game_rl.config.algorithms import PPOConfig, TeacherConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at

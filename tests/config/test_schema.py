@@ -1,4 +1,5 @@
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from stable_baselines3 import PPO
 from torch import nn, zeros
 
 from game_rl.config.algorithms import PPOConfig
-from game_rl.config.schema import EnvConfig, RunConfig, check_image_size
+from game_rl.config.schema import KEY_HINTS, EnvConfig, RunConfig, check_image_size
+from game_rl.config.schema_guide import schema_guide
 from game_rl.config.values import nearest_divisors
 from game_rl.errors import ConfigError
 
@@ -122,3 +124,23 @@ def test_a_picture_with_more_channels_than_rows_is_refused() -> None:
     check_image_size(36, 80, channels=35)
     with pytest.raises(ConfigError, match=r"36 channels.*lower env\.frame_stack"):
         check_image_size(36, 80, channels=36)
+
+
+GUIDE = schema_guide(RunConfig)
+
+
+@pytest.mark.parametrize("name", KEY_HINTS)
+def test_no_hint_hides_a_key_that_exists(name: str) -> None:
+    assert name == name.lower()
+    assert GUIDE.places_of(name) == []
+
+
+@pytest.mark.parametrize("hint", dict.fromkeys(KEY_HINTS.values()))
+def test_every_key_that_a_hint_names_exists(hint: str) -> None:
+    named = re.findall(r"(?:env|algorithm|evaluation|checkpoints)(?:\.[a-z_]+)+", hint)
+    missing = [key for key in named if key.rsplit(".", 1)[-1] not in GUIDE.keys(section_of(key))]
+    assert missing == []
+
+
+def section_of(key: str) -> tuple[str, ...]:
+    return tuple(key.split("."))[:-1]
