@@ -112,6 +112,10 @@ class CheckpointCallback(BoundaryCallback):
         )
         self.save()
 
+    def has_won(self) -> bool:
+        """Whether a condition has ended the run before its total."""
+        return bool(self.stop_counters.met)
+
     def save(self) -> None:
         """Write a checkpoint of the last boundary, unless it exists.
 

@@ -62,9 +62,7 @@ def make_callbacks(
     checkpoints = _checkpoints(parts, extensions)
     cores = CoresCallback(effective_cpus(), trials_s=parts.cores_trials_s)
     evaluation = _evaluation(parts, extensions, checkpoints)
-    stop = StopCallback(
-        parts.stop, parts.events, has_won=lambda: bool(checkpoints.stop_counters.met)
-    )
+    stop = StopCallback(parts.stop, parts.events, has_won=checkpoints.has_won)
     in_order: list[BaseCallback] = [
         *more,
         GameCheckCallback(parts.evaluation_env, parts.events),
