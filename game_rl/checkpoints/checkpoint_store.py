@@ -107,9 +107,9 @@ class CheckpointCompanion:
     def forget(self, name: str) -> None:
         """Release what was kept for a checkpoint that is gone or could not be written."""
 
-    def sources(self) -> Sequence[Source]:
-        """Return the runs that this run has learned from so far."""
-        return ()
+    def sources(self) -> Sequence[Source] | None:
+        """Return the runs that this run has learned from so far; None if it learns from none."""
+        return None
 
     def held(self) -> set[int]:
         """Return the timesteps of checkpoints that must not be deleted before the next save."""
@@ -172,8 +172,9 @@ class CheckpointStore:
             more: dict[FileName, Saved] = {}
             for companion in reversed(self._companions):  # `forget` goes the other way
                 more |= companion.keep(model, self._name(path))
-            if sources := [found for each in self._companions for found in each.sources()]:
-                add_sources(self._run_dir, *sources)
+            for companion in self._companions:
+                if (sources := companion.sources()) is not None:
+                    add_sources(self._run_dir, *sources)
             with replaced_directory(path):
                 save_checkpoint(
                     path,
