@@ -11,6 +11,7 @@ one begins on a line of its own. Readers skip lines that are unfinished or that 
 import json
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -44,7 +45,7 @@ _ANY_OF_EXPERIMENT: TypeAdapter[ExperimentEvent] = TypeAdapter(
 _AnyEvent = TypeVar("_AnyEvent", bound=TimedEvent)
 
 
-class _Log(Generic[_AnyEvent]):
+class _Log(ABC, Generic[_AnyEvent]):
     """Hands events to listeners and, where it has a file, appends them to it.
 
     Events may come from any thread; listeners are called one at a time.
@@ -90,8 +91,9 @@ class _Log(Generic[_AnyEvent]):
         with suppress(OSError):  # a failing disk may be what has ended it
             self.emit(self._end(reason, exit_code, text))
 
+    @abstractmethod
     def _end(self, reason: Literal["stopped", "failed"], exit_code: int, text: str) -> _AnyEvent:
-        raise NotImplementedError
+        """Return the event that says how it ended."""
 
 
 class EventLog(_Log[Event]):

@@ -291,6 +291,8 @@ def is_locked(file: Path) -> bool:
             return False
     except Timeout:
         return True
+    except OSError:  # a folder that this user may only read
+        return False
 
 
 def file_lock(file: Path, *, shared: bool) -> FileIO:

@@ -224,3 +224,8 @@ def test_a_member_whose_claim_is_taken_writes_no_further_checkpoint_and_no_resul
         )
     assert [path.name for path in run_dir.checkpoints_newest_first()] == ["000000000064"]
     assert not result.exists()
+
+
+def test_a_lock_that_this_user_cannot_open_is_not_held(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()  # fails as a file of another user does, for root too
+    assert not RunDir(tmp_path).is_locked

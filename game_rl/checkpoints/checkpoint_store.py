@@ -169,12 +169,7 @@ class CheckpointStore:
         check_claim(self._run_dir)
         try:
             path.parent.mkdir(exist_ok=True)
-            more: dict[FileName, Saved] = {}
-            for companion in reversed(self._companions):  # `forget` goes the other way
-                more |= companion.keep(model, self._name(path))
-            for companion in self._companions:
-                if (sources := companion.sources()) is not None:
-                    add_sources(self._run_dir, *sources)
+            more = self._keep(model, path)
             with replaced_directory(path):
                 save_checkpoint(
                     path,
@@ -223,6 +218,16 @@ class CheckpointStore:
         """Delete a checkpoint, and release what is kept for it."""
         remove_directory(path)
         self._forget(path)
+
+    def _keep(self, model: BaseAlgorithm, path: Path) -> dict[FileName, Saved]:
+        """Have the companions keep what the checkpoint needs; return the files that it gets."""
+        more: dict[FileName, Saved] = {}
+        for companion in reversed(self._companions):  # `_forget` goes the other way
+            more |= companion.keep(model, self._name(path))
+        for companion in self._companions:
+            if (sources := companion.sources()) is not None:
+                add_sources(self._run_dir, *sources)
+        return more
 
     def _forget(self, path: Path) -> None:
         for companion in self._companions:

@@ -4,6 +4,7 @@ import platform
 import shutil
 import tempfile
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ _MARK, _ANSWER = ".controller-", ".node-"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Needs:
+class Needs(ABC):
     """The requirements for every node, made by the controller.
 
     Attributes:
@@ -48,13 +49,13 @@ class Needs:
             return f"{', '.join(differences)}; install the controller's versions on all nodes"
         return None
 
+    @abstractmethod
     def answer(self, name: str) -> str | None:
         """Leave an answer for the controller; return what is wrong, or None."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lost_answer(self, name: str) -> str | None:
         """On the controller's side, return the end of a sentence if no answer arrived, or None."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)

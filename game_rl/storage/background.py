@@ -34,7 +34,7 @@ _PROCESS = "game_rl.storage.upload_process"
 
 
 class BackgroundProcess:
-    """A process of `upload_process`, which is told and heard line by line.
+    """A process of `upload_process`; both sides write lines of text.
 
     Args:
         what: what it uploads.

@@ -245,7 +245,7 @@ def _send(settings: UploadSettings, bell: Bell) -> None:
         _emit(Warned(text=f"{error}. The upload stops, and the training continues"))
     except OSError as error:
         _emit(Warned(text=f"the upload stops: {error.filename or 'a disk'}: {error.strerror}"))
-    except Exception as error:  # noqa: BLE001 - only its place is told
+    except Exception as error:  # noqa: BLE001 - its text might repeat a secret
         _emit(Warned(text=f"{_failure(error)}; `{push}` sends what is left"))
 
 
@@ -274,7 +274,7 @@ def _upload_generation(settings: PushSettings) -> int:
     except GameRLError as error:
         _say(f"{error}. The experiment continues, but this generation is not uploaded")
         return error.exit_code
-    except Exception as error:  # noqa: BLE001 - only its place is told
+    except Exception as error:  # noqa: BLE001 - its text might repeat a secret
         _say(f"{_failure(error)}; the experiment continues")
         return 1
 
