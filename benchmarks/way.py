@@ -145,7 +145,8 @@ def _python(*arguments: str, environment: dict[str, str], cwd: Path) -> str:
 
 
 @contextmanager
-def _code_of(commit: str) -> Iterator[Path]:
+def code_of(commit: str) -> Iterator[Path]:
+    """Yield a folder with the code of a commit, which is gone after the block."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "code")
         git = ["git", "-C", str(ROOT), "worktree"]
@@ -173,7 +174,7 @@ def main() -> None:
     way = way_of(ROOT, arguments.algorithm)
     _show(way)
     if arguments.commit:
-        with _code_of(arguments.commit) as code:
+        with code_of(arguments.commit) as code:
             before = way_of(code, arguments.algorithm)
         print(f"\nat {arguments.commit}:")
         _show(before)
