@@ -5,8 +5,8 @@
 Each training is a process of its own: a bundled config, shortened, with one evaluation at its end;
 DQN also writes a Lake. In each pair both commits train the same, and the order changes from pair to
 pair. CPU time is that of the training and of all its children, from the operating system. Memory is
-the sum of the proportional set sizes of the whole tree, sampled four times a second. The table has the
-median ratio of this code to the commit's, with the smallest and the largest.
+the sum of the proportional set sizes of the whole tree, sampled four times a second. The table has
+the median ratio of this code to the commit's, with the smallest and the largest.
 """
 
 import argparse
