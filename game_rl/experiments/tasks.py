@@ -146,7 +146,8 @@ class TaskRunner:
         self._deaths = {task.job.name: _Deaths() for task in tasks}
         try:
             while pending or running:
-                self._raise_if_stopped()
+                if self._stop.reason is not None:
+                    raise self._stop.reason
                 self._start(pending, running)
                 # pop all that have ended first: _drain counts `running` if the loop below raises
                 ends = [(e, running.pop(e.job.name)) for e in self._executor.wait(_LOOK_EVERY_S)]
@@ -195,10 +196,6 @@ class TaskRunner:
                 "--resume"
             )
         return False
-
-    def _raise_if_stopped(self) -> None:
-        if self._stop.reason is not None:
-            raise self._stop.reason
 
     def _bury(self, ended: CompletedJob, task: Task) -> None:
         if not ended.was_stopped:
@@ -252,23 +249,6 @@ def _asked(task: Task) -> Job:
 
 
 @dataclass(frozen=True)
-class CopyOrigin:
-    """The checkpoint that a copy begins from, and the parts that it takes over.
-
-    Attributes:
-        folder: folder of the parent's run.
-        timesteps: timestep of the parent's checkpoint.
-        fork: keys of the copy's section `fork` in addition to `run`, or None.
-        run_id: id of the copy, or None to draw one at random.
-    """
-
-    folder: str
-    timesteps: int
-    fork: Mapping[str, object] | None = None
-    run_id: str | None = None
-
-
-@dataclass(frozen=True)
 class MemberTasks:
     """Makes tasks for the runs in an experiment's folder.
 
@@ -300,26 +280,37 @@ class MemberTasks:
         return replace(task, run_dir=run)
 
     def copy(
-        self, folder: str, origin: CopyOrigin, values: Mapping[str, object], output: Path
+        self,
+        folder: str,
+        parent_folder: str,
+        at: int,
+        values: Mapping[str, object],
+        output: Path,
+        *,
+        fork: Mapping[str, object] | None = None,
+        run_id: str | None = None,
     ) -> Task:
         """Return the task that forks a checkpoint into a new run directory.
 
         Args:
-            values: values of the fork's config, by dotted key.
+            at: timestep of the parent's checkpoint.
+            values: values of the copy's config, by dotted key.
+            fork: keys of the copy's section `fork` in addition to `run`.
+            run_id: id of the copy, or None to draw one at random.
         """
-        run, parent = self.folder.member(folder), self.folder.member(origin.folder).root
+        run, parent = self.folder.member(folder), self.folder.member(parent_folder).root
         request = CopyRequest(
             root=self.folder.root,
             run=parent,
-            at=origin.timesteps,
+            at=at,
             to=run.root,
             values=values,
-            fork=origin.fork or {},
-            run_id=origin.run_id,
+            fork=fork or {},
+            run_id=run_id,
             known_as=str(parent.absolute()),
         )
         return self._task(
-            f"copy {folder} of {origin.folder}",
+            f"copy {folder} of {parent_folder}",
             request,
             run.config,
             reads=(parent,),

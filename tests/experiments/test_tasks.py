@@ -13,7 +13,7 @@ from game_rl.errors import ExperimentError
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.experiments import tasks
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.tasks import CopyOrigin, Death, MemberTasks, Task, TaskRunner
+from game_rl.experiments.tasks import Death, MemberTasks, Task, TaskRunner
 from game_rl.jobs.requests import StretchRequest, read_request, request_file
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
@@ -143,7 +143,7 @@ def test_each_job_of_a_member_has_a_request_of_its_own_beside_its_result(tmp_pat
     output = member.folder.generation(7).output(3)
     made = (
         member.stretch(3, "03", 7, until=64, seed=1),
-        member.copy("03.g0007", CopyOrigin("01", 64), {}, output),
+        member.copy("03.g0007", "01", 64, {}, output),
         member.play(3, "03", "64", what="final", episodes=1, seed=1),
     )
     assert [task.job.request for task in made] == [

@@ -1,7 +1,6 @@
 """The members of a generation once they have trained: results, ranking, timesteps."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from game_rl.experiments.plans.evolution import Scored, ranked
 from game_rl.experiments.records import (
@@ -23,25 +22,17 @@ def fitness_seed(seed: int, generation: int) -> int:
     return seed_for(seed, f"fitness/{generation}")
 
 
-@dataclass(frozen=True)
-class Trained:
-    """The members that have trained in a generation.
-
-    Attributes:
-        before: the record of the generation before, or None for the first generation.
-    """
-
-    before: GenerationRecord | None
-    members: tuple[TrainedMember, ...]
-
-
-def trained(
+def trained_members(
     metric: str,
     members: Sequence[Member],
     results: Mapping[int, StretchResult],
     before: GenerationRecord | None,
-) -> Trained:
-    """Combine members with the results of their stretches, as a record states them."""
+) -> tuple[TrainedMember, ...]:
+    """Combine members with the results of their stretches, as a record states them.
+
+    Args:
+        before: the record of the generation before, or None for the first generation.
+    """
     began_at = timesteps_before(before)
     found = []
     for member in members:
@@ -61,7 +52,7 @@ def trained(
                 played_timesteps=result.timesteps - began_at.get(member.folder, 0),
             )
         )
-    return Trained(before, tuple(found))
+    return tuple(found)
 
 
 def timesteps_before(before: GenerationRecord | None) -> dict[str, int]:
@@ -77,21 +68,17 @@ def timesteps_before(before: GenerationRecord | None) -> dict[str, int]:
     return began_at
 
 
-def timesteps_of_all(found: Trained) -> int | None:
+def timesteps_of_all(
+    before: GenerationRecord | None, members: Sequence[TrainedMember]
+) -> int | None:
     """Return the timesteps that all runs, the learner's included, have played so far.
 
     None if the record of the generation before does not count them.
     """
-    before = 0 if found.before is None else found.before.timesteps_of_all
-    if before is None:
+    counted = 0 if before is None else before.timesteps_of_all
+    if counted is None:
         return None
-    return before + sum(member.played_timesteps or 0 for member in found.members)
-
-
-def best_trained(members: Sequence[TrainedMember]) -> TrainedMember | None:
-    """Return the best member, or None if no member has finite weights."""
-    first = ranking_of(members)[0]
-    return next((m for m in members if m.number == first and m.fitness is not None), None)
+    return counted + sum(member.played_timesteps or 0 for member in members)
 
 
 def ranking_of(members: Sequence[TrainedMember]) -> tuple[int, ...]:
@@ -105,25 +92,3 @@ def scored_member(member: TrainedMember) -> Scored:
     if fitness is None:
         return Scored(member.number, None, 0.0)
     return Scored(member.number, fitness.value, fitness.mean_reward)
-
-
-def trained_on_folder(generation: int) -> str:
-    """Return the name of its run directory; `generation` is the last one."""
-    return f"trained_on.g{generation:04d}"
-
-
-def counted_from(best: TrainedMember, found: Trained, folder: str) -> Trained:
-    """Count of the run in this folder only what it has played since it was forked.
-
-    Args:
-        best: the member that it was forked from.
-    """
-    assert best.checkpoint is not None
-    began_at = int(best.checkpoint)
-    members = tuple(
-        member.model_copy(update={"played_timesteps": member.timesteps - began_at})
-        if member.folder == folder
-        else member
-        for member in found.members
-    )
-    return replace(found, members=members)

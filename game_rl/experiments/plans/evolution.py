@@ -118,15 +118,11 @@ def clones(members: Sequence[Scored], learner: Scored, config: CloneConfig) -> l
     if learner.fitness is not None:
         finite = [member for member in order if member.fitness is not None]
         reached = finite if config.to == "all" else order[-1:]
-        beaten = [m for m in reached if not config.only_if_better or _is_better(learner, m)]
+        # better in fitness and mean reward, whatever the numbers
+        ours, is_asked = learner.order[:3], config.only_if_better
+        beaten = [m for m in reached if not is_asked or ours < m.order[:3]]
     numbers = {member.number for member in (*broken, *beaten)}
     return [Copy(number, parent.number) for number in sorted(numbers)]
-
-
-def _is_better(one: Scored, other: Scored) -> bool:
-    if one.fitness is None or other.fitness is None:
-        return other.fitness is None
-    return (one.fitness, one.mean_reward) > (other.fitness, other.mean_reward)
 
 
 def values_of(run: Mapping[str, Any], mutation: Mapping[str, MutationConfig]) -> dict[str, Value]:

@@ -19,7 +19,7 @@ from game_rl.experiments.records import (
     TrainedMember,
     read_record,
 )
-from game_rl.experiments.tasks import CopyOrigin, MemberTasks, Task
+from game_rl.experiments.tasks import MemberTasks, Task
 from game_rl.schedules import Ramp
 from game_rl.seeds import seed_for
 
@@ -192,12 +192,14 @@ class Learner:
     ) -> ExtraRun:
         member = self.member(generation)
         assert parent.checkpoint is not None
-        name = run_id(self.folder.identity().id, member)
         made_by = MemberTasks(self.folder, self._config.cpus_per_member).copy(
             member.folder,
-            CopyOrigin(parent.folder, int(parent.checkpoint), fork, name),
+            parent.folder,
+            int(parent.checkpoint),
             values,
             self.folder.generation(generation).output(self.number),
+            fork=fork,
+            run_id=run_id(self.folder.identity().id, member),
         )
         return ExtraRun(member, made_by)
 

@@ -10,14 +10,10 @@ from game_rl.errors import ExperimentError, NobodyLeftError
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.plans import rules
 from game_rl.experiments.plans.decision import (
-    Trained,
-    best_trained,
-    counted_from,
     fitness_seed,
     ranking_of,
     timesteps_of_all,
-    trained,
-    trained_on_folder,
+    trained_members,
 )
 from game_rl.experiments.plans.member_runs import ExtraRun, Learner, member_seed, run_id
 from game_rl.experiments.records import (
@@ -28,7 +24,7 @@ from game_rl.experiments.records import (
     TrainedMember,
     read_record,
 )
-from game_rl.experiments.tasks import CopyOrigin, MemberTasks, Task
+from game_rl.experiments.tasks import MemberTasks, Task
 from game_rl.jobs.results import StretchResult
 
 Results = Mapping[int, StretchResult]
@@ -123,7 +119,7 @@ class Plan:
             return self._learner.member(generation)
         if config.train_on is None or generation < config.generations:
             return None
-        return Member(number=config.members, folder=trained_on_folder(generation), values={})
+        return Member(number=config.members, folder=f"trained_on.g{generation:04d}", values={})
 
     def extra_run(
         self, generation: int, members: Sequence[Member], results: Results
@@ -132,7 +128,7 @@ class Plan:
         found = self.extra_member(generation)
         if found is None:
             return None
-        best = self._best(generation, self._trained(generation, members, results).members)
+        best = self._best(generation, self._trained(generation, members, results))
         if self.experiment.learner is not None:
             return self._learner.extra_run(generation, best)
         return self._trained_on(generation, found, best)
@@ -146,9 +142,9 @@ class Plan:
             NobodyLeftError: no member has finite weights.
         """
         config, found = self.config, self._trained(generation, trained, results)
-        members, origin = found.members[: config.members], None
-        extra = next(iter(found.members[config.members :]), None)
-        best = self._best(generation, found.members if config.rule == "live" else members)
+        members, origin = found[: config.members], None
+        extra = next(iter(found[config.members :]), None)
+        best = self._best(generation, found if config.rule == "live" else members)
         if self.experiment.learner is not None:
             origin = self._learner.record(generation, best)
         elif extra is not None:
@@ -158,7 +154,9 @@ class Plan:
                 parent_checkpoint=best.checkpoint,
                 teacher=None,
             )
-            found = counted_from(best, found, extra.folder)
+            assert best.checkpoint is not None
+            played = extra.timesteps - int(best.checkpoint)  # since it was forked
+            found = (*members, extra.model_copy(update={"played_timesteps": played}))
         copies: tuple[CopyRecord, ...] = ()
         if generation < config.generations:
             copies = rules.copies_after(config, generation, members, extra)
@@ -166,11 +164,11 @@ class Plan:
             generation=generation,
             timesteps=self.timesteps(generation),
             seed=fitness_seed(config.seed, generation),
-            ranking=ranking_of(found.members),
-            members=found.members,
+            ranking=ranking_of(found),
+            members=found,
             copies=copies,
             learner=origin,
-            timesteps_of_all=timesteps_of_all(found),
+            timesteps_of_all=timesteps_of_all(self._before(generation), found),
         )
 
     def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:
@@ -185,11 +183,12 @@ class Plan:
             values = {**values, "lake.path": str(self.folder.lake.absolute())}
         return self._tasks.copy(
             copied.folder,
-            CopyOrigin(
-                copied.parent_folder, int(copied.parent_checkpoint), fork, self.run_id(member)
-            ),
+            copied.parent_folder,
+            int(copied.parent_checkpoint),
             {**values, "seed": copied.seed},
             self.folder.generation(record.generation).output(copied.number),
+            fork=fork,
+            run_id=self.run_id(member),
         )
 
     def _is_extra(self, member: Member) -> bool:
@@ -201,7 +200,8 @@ class Plan:
         assert best.checkpoint is not None
         made_by = self._tasks.copy(
             member.folder,
-            CopyOrigin(best.folder, int(best.checkpoint)),
+            best.folder,
+            int(best.checkpoint),
             {"evaluation.every_timesteps": self.config.total_timesteps},
             self.folder.generation(generation).output(member.number),
         )
@@ -215,14 +215,20 @@ class Plan:
     def _tasks(self) -> MemberTasks:
         return MemberTasks(self.folder, self.config.cpus_per_member)
 
-    def _trained(self, generation: int, members: Sequence[Member], results: Results) -> Trained:
-        before = read_record(self.folder.generation(generation - 1).record, GenerationRecord)
-        return trained(self.config.fitness.metric, members, results, before)
+    def _before(self, generation: int) -> GenerationRecord | None:
+        return read_record(self.folder.generation(generation - 1).record, GenerationRecord)
+
+    def _trained(
+        self, generation: int, members: Sequence[Member], results: Results
+    ) -> tuple[TrainedMember, ...]:
+        metric = self.config.fitness.metric
+        return trained_members(metric, members, results, self._before(generation))
 
     def _best(self, generation: int, members: Sequence[TrainedMember]) -> TrainedMember:
         """Return the best of these, or raise an error if none has finite weights."""
-        best, kind = best_trained(members), self.config.kind
-        if best is not None:
+        first, kind = ranking_of(members)[0], self.config.kind
+        best = next(member for member in members if member.number == first)
+        if best.fitness is not None:
             return best
         if self.config.rule == "live":
             raise ExperimentError(

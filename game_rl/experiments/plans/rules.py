@@ -1,7 +1,6 @@
 """The rules by which members go on as copies: selection, injection of a learner, cloning."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -71,45 +70,41 @@ def copies_after(
     if learner is not None and generation % config.inject_every == 0:
         child = _replaced(config, members)
         if child is not None and learner.checkpoint is not None:
-            copies[child.number] = _Replacement(config, generation, child, learner).record(
-                "injected", old=child.values, new=child.values, counters="new"
+            values = child.values
+            copies[child.number] = _copy_record(
+                config, generation, child, learner, "injected", values, values, counters="new"
             )
     return tuple(copies[number] for number in sorted(copies))
 
 
-@dataclass(frozen=True)
-class _Replacement:
-    """A copy of `parent` that replaces `child` after a generation."""
-
-    config: ExperimentConfig
-    generation: int
-    child: TrainedMember
-    parent: TrainedMember
-
-    def record(
-        self,
-        reason: Literal["worse", "non_finite", "always", "injected"],
-        *,
-        old: Mapping[str, Value],
-        new: Mapping[str, Value],
-        counters: Literal["keep", "new"] = "keep",
-        weight_noise: float = 0.0,
-    ) -> CopyRecord:
-        assert self.parent.checkpoint is not None
-        folder = folder_of(self.child.number, copied_after=self.generation)
-        return CopyRecord(
-            number=self.child.number,
-            folder=folder,
-            parent=self.parent.number,
-            parent_folder=self.parent.folder,
-            parent_checkpoint=self.parent.checkpoint,
-            reason=reason,
-            seed=member_seed(self.config, folder),
-            old_values=dict(old),
-            new_values=dict(new),
-            counters=counters,
-            weight_noise=weight_noise,
-        )
+def _copy_record(
+    config: ExperimentConfig,
+    generation: int,
+    child: TrainedMember,
+    parent: TrainedMember,
+    reason: Literal["worse", "non_finite", "always", "injected"],
+    old: Mapping[str, Value],
+    new: Mapping[str, Value],
+    *,
+    counters: Literal["keep", "new"] = "keep",
+    weight_noise: float = 0.0,
+) -> CopyRecord:
+    """Return the copy of `parent` that replaces `child` after a generation."""
+    assert parent.checkpoint is not None
+    folder = folder_of(child.number, copied_after=generation)
+    return CopyRecord(
+        number=child.number,
+        folder=folder,
+        parent=parent.number,
+        parent_folder=parent.folder,
+        parent_checkpoint=parent.checkpoint,
+        reason=reason,
+        seed=member_seed(config, folder),
+        old_values=dict(old),
+        new_values=dict(new),
+        counters=counters,
+        weight_noise=weight_noise,
+    )
 
 
 def _selected(
@@ -124,10 +119,14 @@ def _selected(
         # a control member that became non-finite keeps its own values, with its parent's weights
         is_control = copy.number < config.control
         new = mutated(parent.values, config.mutation.values, rng)
-        copies[copy.number] = _Replacement(config, generation, child, parent).record(
+        copies[copy.number] = _copy_record(
+            config,
+            generation,
+            child,
+            parent,
             "worse" if child.fitness is not None else "non_finite",
-            old=parent.values,
-            new=child.values if is_control else new,
+            parent.values,
+            child.values if is_control else new,
             weight_noise=0.0 if noise is None or is_control else noise.sigma,
         )
     return copies
@@ -156,31 +155,30 @@ def _cloned(
     for copy in clones(scored, scored_member(learner), config.clone):
         child, parent = members[copy.number], everyone[copy.parent]
         reason = asked if child.fitness is not None else "non_finite"
-        replacement = _Replacement(config, generation, child, parent)
-        copies.append(replacement.record(reason, old={}, new={}, counters="new"))
+        copies.append(
+            _copy_record(config, generation, child, parent, reason, {}, {}, counters="new")
+        )
     return tuple(copies)
 
 
 def members_after(record: GenerationRecord) -> tuple[Member, ...]:
     """Return the members of the next generation, without a learner."""
-    copies = {copy.number: copy for copy in record.copies}
-    members = {member.number: member for member in record.members}
-    return tuple(
-        _copy_of(copies[m.number], members, record.generation)
-        if m.number in copies
-        else Member(number=m.number, folder=m.folder, values=m.values, counts_from=m.counts_from)
+    counts_from = {member.number: member.counts_from for member in record.members}
+    members = {
+        m.number: Member(
+            number=m.number, folder=m.folder, values=m.values, counts_from=m.counts_from
+        )
         for m in record.members_alone
-    )
-
-
-def _copy_of(copied: CopyRecord, members: Mapping[int, TrainedMember], generation: int) -> Member:
-    is_new = copied.counters == "new"
-    return Member(
-        number=copied.number,
-        folder=copied.folder,
-        values=copied.new_values,
-        counts_from=generation if is_new else members[copied.parent].counts_from,
-    )
+    }
+    for copied in record.copies:
+        is_new = copied.counters == "new"
+        members[copied.number] = Member(
+            number=copied.number,
+            folder=copied.folder,
+            values=copied.new_values,
+            counts_from=record.generation if is_new else counts_from[copied.parent],
+        )
+    return tuple(members.values())
 
 
 def fork_of(
