@@ -19,7 +19,7 @@ from game_rl.experiments.records import (
     read_record,
 )
 from game_rl.experiments.tasks import MemberTasks, Task
-from game_rl.jobs.results import read_played
+from game_rl.jobs.results import Played, read_result
 from game_rl.lineage import manifest_sha256
 from game_rl.run_dir import Parent, RunDir
 from game_rl.seeds import seed_for
@@ -114,7 +114,9 @@ def _best_of(candidates: Sequence[Candidate]) -> int:
 
 
 def _played(task: Task, metric: str) -> Fitness:
-    return fitness_of(read_played(task.result), metric)
+    played = read_result(Played, task.result)
+    assert played is not None
+    return fitness_of(played, metric)
 
 
 def _make_run(folder: ExperimentDir, champion: ChampionRecord, record: GenerationRecord) -> None:

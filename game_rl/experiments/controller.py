@@ -43,7 +43,7 @@ from game_rl.experiments.records import (
 )
 from game_rl.experiments.tasks import Death, MemberTasks, Task, TaskRunner
 from game_rl.experiments.tensorboard_curves import write_curves
-from game_rl.jobs.results import StretchResult, read_differences, read_stretch_result
+from game_rl.jobs.results import ActionDifferences, StretchResult, read_result
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
@@ -163,7 +163,8 @@ class ExperimentRun:
         if task is None:
             return record
         self._bring([task])
-        return record.model_copy(update={"differences": read_differences(task.result)})
+        found = read_result(ActionDifferences, task.result)
+        return record.model_copy(update={"differences": found})
 
     def _begin(self, member: Member, config: RunConfig) -> None:
         """Write the config of a run that is not a copy, unless the run exists."""
@@ -182,7 +183,7 @@ class ExperimentRun:
         results: dict[int, StretchResult] = {}
 
         def take(task: Task) -> None:
-            member, result = by_result[task.result], read_stretch_result(task.result)
+            member, result = by_result[task.result], read_result(StretchResult, task.result)
             assert result is not None
             results[member.number] = result
             self._tell_of(number, member, result)
@@ -205,20 +206,10 @@ class ExperimentRun:
         return record
 
     def _forget(self, state: ExperimentState) -> None:
-        forget_generations(
-            self.folder,
-            self.plan.config.keep_generations,
-            newest=state.generation,
-            present=self._present(state),
-        )
-
-    def _present(self, state: ExperimentState) -> set[str]:
-        """Return the folders of the runs that the next generation continues or forks."""
-        members = {member.folder for member in state.members}
-        if state.generation == 0:
-            return members
-        extra = self._record(state.generation).extra_run
-        return members if extra is None else members | {extra.folder}
+        """Delete checkpoints of runs that the next generation neither continues nor forks."""
+        keep, extra = self.plan.config.keep_generations, self._record(state.generation).extra_run
+        present = {run.folder for run in (*state.members, extra) if run is not None}
+        forget_generations(self.folder, keep, newest=state.generation, present=present)
 
     def _tell_of(self, generation: int, member: Member, result: StretchResult) -> None:
         played, metric = result.played, self.plan.config.fitness.metric
@@ -303,7 +294,7 @@ def undo_excess(plan: Plan, members: Sequence[Member], generation: int) -> str:
 
 def _is_beyond(plan: Plan, member: Member, generation: int) -> bool:
     run_dir, until = plan.folder.member(member.folder), plan.until(member, generation)
-    result = read_stretch_result(plan.folder.generation(generation).result(member.number))
+    result = read_result(StretchResult, plan.folder.generation(generation).result(member.number))
     reached = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
     reached += [] if result is None else [result.timesteps]
     if max(reached, default=0) <= until:

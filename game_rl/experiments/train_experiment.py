@@ -1,7 +1,6 @@
 """Beginning, resuming and finishing an experiment."""
 
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,8 +43,9 @@ from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.tasks import MemberTasks, TaskRunner
 from game_rl.games.definition import load_game
-from game_rl.jobs.results import FinishedRun, read_finished, read_played, write_finished
-from game_rl.run_dir import RunDir, check_claim
+from game_rl.jobs.requests import FinishRequest
+from game_rl.jobs.results import FinishedRun, Played, finished_once, read_result
+from game_rl.run_dir import RunDir
 from game_rl.storage.first_request import ask_once
 from game_rl.system.machine import detect_machine, with_room
 from game_rl.system.stop_request import StopRequest
@@ -92,7 +92,7 @@ def begin_experiment(experiment: Experiment, command: ExperimentCommand) -> Cham
     with folder.locked():
         _refuse_existing(folder)  # another process may have begun one meanwhile
         write_atomic(folder.config, dump_experiment(experiment))
-        return _carried_out(folder, experiment, command, report, WentBackFrom(), warnings)
+        return _carried_out(folder, experiment, command, report, warnings)
 
 
 def resume_experiment(
@@ -131,23 +131,8 @@ def resume_experiment(
             follow_lake(folder)
         write_atomic(folder.config, dump_experiment(experiment))
         finish_going_back(folder)
-        went = WentBackFrom()
-        if generation is not None:
-            went = WentBackFrom(generation, str(go_back(folder, generation)))
-        return _carried_out(folder, experiment, command, report, went, warnings)
-
-
-@dataclass(frozen=True)
-class WentBackFrom:
-    """The generation that a population went back to, and the folder with the later ones.
-
-    Attributes:
-        generation: None if the experiment continues where it was.
-        place: empty if the experiment continues where it was.
-    """
-
-    generation: int | None = None
-    place: str = ""
+        went = None if generation is None else (generation, go_back(folder, generation))
+        return _carried_out(folder, experiment, command, report, warnings, went)
 
 
 def _refuse_existing(folder: ExperimentDir) -> None:
@@ -196,9 +181,14 @@ def _carried_out(
     experiment: Experiment,
     command: ExperimentCommand,
     report: ExperimentReport,
-    went: WentBackFrom,
     warnings: Sequence[str],
+    went: tuple[int, Path] | None = None,
 ) -> ChampionRecord:
+    """Carry out the experiment, whose config is written and whose lock is held.
+
+    Args:
+        went: the generation that the population went back to, and the folder with later ones.
+    """
     write_atomic(folder.preflight, json.dumps(report.to_json(), indent=2))
     plan = Plan(folder, experiment)
     with EventFile(folder.events) as file:
@@ -212,8 +202,8 @@ def _carried_out(
             ):
                 for warning in warnings:
                     events.warn(warning)
-                if went.generation is not None:
-                    events.emit(WentBack(generation=went.generation - 1, set_aside=went.place))
+                if went is not None:
+                    events.emit(WentBack(generation=went[0] - 1, set_aside=str(went[1])))
                 events.emit(_begun(plan, experiment, executor.slots))
                 champion = _run(plan, executor, events, command.stop)
             not_stored = "" if copy is None else copy.nothing_stored()
@@ -251,7 +241,7 @@ def _ask_storage(experiment: Experiment) -> list[str]:
 
 
 def _demand(experiment: Experiment, report: ExperimentReport, events: ExperimentEventLog) -> Demand:
-    config = experiment.config
+    config, disk = experiment.config, report.member.footprint.disk
     return Demand(
         slots=report.runs_at_once,
         members=config.members,
@@ -260,16 +250,10 @@ def _demand(experiment: Experiment, report: ExperimentReport, events: Experiment
         gpus=report.gpus_per_member,
         patience_s=experiment.run.checkpoints.deadline_s + _ENDING_S,
         folder=config.run_dir,
-        disk_bytes=_disk_bytes(report),
+        disk_bytes=disk.bytes + disk.momentary_bytes,  # temporary files included
         game=experiment.run.game,
         warn=events.warn,
     )
-
-
-def _disk_bytes(report: ExperimentReport) -> int:
-    """Return the disk space that one member's run needs, temporary files included."""
-    disk = report.member.footprint.disk
-    return disk.bytes + disk.momentary_bytes
 
 
 def _run(
@@ -334,53 +318,30 @@ def _relocated(config: RunConfig, run_dir: RunDir, folder: ExperimentDir) -> Run
     return with_changed(config, changes)
 
 
-def finish_experiment(
-    root: Path, command: ExperimentCommand, *, episodes: int, seed: int, result: Path
-) -> FinishedRun:
-    """Carry out the experiment at `root`, test its champion, and write the result.
+def finish_experiment(request: FinishRequest, command: ExperimentCommand) -> FinishedRun:
+    """Carry out an experiment, test its champion, and write the result.
 
     The champion is chosen by the experiment's own rule, on other episodes. An interrupted call can
     be repeated as often as needed and gives the same result; if there is one already, it is
     returned. If all members' weights become non-finite, that is a result, too.
 
-    Args:
-        episodes: number of the test's episodes.
-        seed: seed of the test's episodes.
-        result: file for the result.
-
     Raises:
         Interrupted: a signal stopped it; what was learned is saved.
         ExperimentError: the experiment cannot continue.
     """
-    found = read_finished(result)
-    if found is not None:
-        return found
-    check_claim(RunDir(root))
-    started = time.monotonic()
-    try:
-        champion = resume_experiment(root, command)
-        end = _tested(ExperimentDir(root), champion, command, episodes=episodes, seed=seed)
-    except NobodyLeftError as error:
-        end = FinishedRun(failure="non_finite", text=str(error))
-    return write_finished(result, end, root=root, seconds=time.monotonic() - started)
+    return finished_once(request, lambda: _finished(request, command), NobodyLeftError)
 
 
-def _tested(
-    folder: ExperimentDir,
-    champion: ChampionRecord,
-    command: ExperimentCommand,
-    *,
-    episodes: int,
-    seed: int,
-) -> FinishedRun:
+def _finished(request: FinishRequest, command: ExperimentCommand) -> FinishedRun:
+    champion, folder = resume_experiment(request.run, command), ExperimentDir(request.run)
     plan = Plan(folder, load_experiment(folder.config, is_saved=True))
     test = MemberTasks(folder, plan.config.cpus_per_member).play(
         champion.number,
         champion.folder,
         champion.checkpoint,
         what="test",
-        episodes=episodes,
-        seed=seed,
+        episodes=request.episodes,
+        seed=request.seed,
     )
     try:
         with folder.locked(), LocalExecutor(slots=1) as executor:
@@ -388,16 +349,13 @@ def _tested(
     except Interrupted as reason:
         text = f"{reason}; the experiment is complete"
         raise Interrupted(text, exit_code=reason.exit_code) from None
-    timesteps = int(champion.checkpoint)
+    last = folder.generation(experiment_state(plan).generation).record
+    record, timesteps = read_record(last, GenerationRecord), int(champion.checkpoint)
+    assert record is not None
+    tested = next(member for member in record.members if member.number == champion.number)
     return FinishedRun(
         timesteps=timesteps,
         policy_timesteps=timesteps,
-        weights_sha256=_weights_sha256(folder, experiment_state(plan).generation, champion),
-        played=read_played(test.result),
+        weights_sha256=tested.weights_sha256,
+        played=read_result(Played, test.result),
     )
-
-
-def _weights_sha256(folder: ExperimentDir, last: int, champion: ChampionRecord) -> str | None:
-    record = read_record(folder.generation(last).record, GenerationRecord)
-    assert record is not None
-    return next(m.weights_sha256 for m in record.members if m.number == champion.number)

@@ -16,37 +16,32 @@ from game_rl.jobs.requests import (
     CompareActionsRequest,
     CopyRequest,
     FinishRequest,
+    JobRequest,
     PlayRequest,
     StretchRequest,
-    named_request,
+    carry_out_named,
 )
-from game_rl.system.output import exit_code_of, write_every_character
-from game_rl.system.processes import end_with_parent
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 
 
 def main() -> int:
-    """Carry out one job, and return the exit code of `game-rl`."""
-    end_with_parent()
-    write_every_character()
-    return exit_code_of(_carry_out, trains=True)
+    return carry_out_named(_carry_out)
 
 
-def _carry_out() -> int:
-    match named_request(sys.argv[1:]):
-        case StretchRequest() as request:
+def _carry_out(request: JobRequest) -> None:
+    match request:
+        case StretchRequest():
             with stopping_on_signals(stop := StopRequest()):
                 run_stretch(request, stop)
-        case FinishRequest() as request:
+        case FinishRequest():
             with stopping_on_signals(stop := StopRequest()):
                 finish_run(request, stop)
-        case PlayRequest() as request:
+        case PlayRequest():
             play_checkpoint(request)
-        case CopyRequest() as request:
+        case CopyRequest():
             copy_run(request)
-        case CompareActionsRequest() as request:
+        case CompareActionsRequest():
             compare_actions(request)
-    return 0
 
 
 if __name__ == "__main__":

@@ -32,9 +32,8 @@ from game_rl.jobs.results import (
     FinishedRun,
     Played,
     StretchResult,
-    read_finished,
-    read_stretch_result,
-    write_finished,
+    finished_once,
+    read_result,
 )
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
@@ -74,7 +73,7 @@ def run_stretch(
         Interrupted: a signal stopped the training; everything learned is saved.
         GameRLError: see `train.resume`.
     """
-    if (found := read_stretch_result(request.result)) is not None:
+    if (found := read_result(StretchResult, request.result)) is not None:
         return found
     run_dir, until = RunDir(request.run), request.until
     check_claim(run_dir)
@@ -107,21 +106,18 @@ def _trained(root: Path, command: TrainCommand, seed: int) -> int:
     the first timestep use other games. So the best policy is always that of a stretch's end, which
     is what an experiment keeps.
     """
-    if _is_before_first_timestep(RunDir(root)):
+    run_dir = RunDir(root)
+    checkpoint, _ = find_checkpoint(run_dir)
+    if is_offline(load_config(run_dir.config, is_saved=True), checkpoint):
         others = seed_for(seed, "before the first timestep")
         _resume(root, replace(command, until=0), others)
     _resume(root, command, seed)
-    return measured_ram_peak_bytes(RunDir(root).footprint)
+    return measured_ram_peak_bytes(run_dir.footprint)
 
 
 def _resume(root: Path, command: TrainCommand, seed: int) -> None:
     command = replace(command, asks_storage=False)  # the experiment has asked
     resume(root, command, overrides=[f"evaluation.seed={seed}"])
-
-
-def _is_before_first_timestep(run_dir: RunDir) -> bool:
-    checkpoint, _ = find_checkpoint(run_dir)
-    return is_offline(load_config(run_dir.config, is_saved=True), checkpoint)
 
 
 def _end_of(run_dir: RunDir, until: int, seed: int) -> StretchResult:
@@ -147,13 +143,9 @@ def _end_of(run_dir: RunDir, until: int, seed: int) -> StretchResult:
             seed=seed,
             deterministic=best.deterministic,
             rewards=tuple(map(float, episodes.results[-1])),
-            successes=_successes(episodes.successes),
+            successes=tuple(map(bool, episodes.successes[-1] if episodes.successes else ())),
         ),
     )
-
-
-def _successes(lists: list[list[bool]]) -> tuple[bool, ...]:
-    return tuple(map(bool, lists[-1])) if lists else ()
 
 
 def play_checkpoint(request: PlayRequest) -> Played:
@@ -183,28 +175,14 @@ def finish_run(request: FinishRequest, stop: StopRequest) -> FinishedRun:
         Interrupted: a signal stopped it; everything learned is saved.
         GameRLError: see `train.resume`.
     """
-    found = read_finished(request.result)
-    if found is not None:
-        return found
-    check_claim(RunDir(request.run))
-    started = time.monotonic()
-    try:
-        _train(request.run, stop)
-        end = _tested(request, stop)
-    except NonFiniteError as error:
-        end = FinishedRun(failure="non_finite", text=str(error))
-    seconds = time.monotonic() - started
-    return write_finished(request.result, end, root=request.run, seconds=seconds)
+    return finished_once(request, lambda: _finished(request, stop), NonFiniteError)
 
 
-def _train(root: Path, stop: StopRequest) -> None:
+def _finished(request: FinishRequest, stop: StopRequest) -> FinishedRun:
     """Train to the end, without the final evaluation unless it chooses student or teacher."""
-    config = load_config(RunDir(root).config, is_saved=True)
+    config = load_config(RunDir(request.run).config, is_saved=True)
     has_teacher = config.validation_episodes > 0
-    resume(root, TrainCommand(force=True, evaluates_at_end=has_teacher, stop=stop))
-
-
-def _tested(request: FinishRequest, stop: StopRequest) -> FinishedRun:
+    resume(request.run, TrainCommand(force=True, evaluates_at_end=has_teacher, stop=stop))
     run = open_trained_run(request.run, "best" if request.selection == "best" else "latest")
     try:
         evaluation = evaluate_run(run, episodes=request.episodes, seed=request.seed, stop=stop)

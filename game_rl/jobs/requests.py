@@ -5,7 +5,8 @@ wherever the experiment is. Programs see whole paths.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +15,8 @@ from pydantic import Field, RootModel
 from game_rl.durable_files import write_saved
 from game_rl.errors import UsageError
 from game_rl.saved import Natural, Saved, read_saved
+from game_rl.system.output import exit_code_of, write_every_character
+from game_rl.system.processes import end_with_parent
 
 REQUEST_SUFFIX = ".request.json"
 _Positive = Annotated[int, Field(ge=1)]
@@ -139,11 +142,18 @@ def read_request(path: Path) -> JobRequest:
     return found.root.model_copy(update=whole | {"root": root})
 
 
-def named_request(words: Sequence[str]) -> JobRequest:
-    """Read the request that a command line names; raise UsageError if it names none."""
-    if len(words) != 1:
-        raise UsageError(f"name one request, a file NAME{REQUEST_SUFFIX} of an experiment")
-    return read_request(Path(words[0]))
+def carry_out_named(carry_out: Callable[[JobRequest], None]) -> int:
+    """Carry out the request that the command line names; return the exit code of `game-rl`."""
+
+    def named() -> int:
+        if len(sys.argv) != 2:
+            raise UsageError(f"name one request, a file NAME{REQUEST_SUFFIX} of an experiment")
+        carry_out(read_request(Path(sys.argv[1])))
+        return 0
+
+    end_with_parent()
+    write_every_character()
+    return exit_code_of(named, trains=True)
 
 
 def _paths(request: JobRequest) -> dict[str, Path]:

@@ -1,32 +1,47 @@
 """The result files that members' jobs leave."""
 
 import platform
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
 from game_rl.durable_files import write_saved
-from game_rl.errors import ExperimentError
+from game_rl.errors import ExperimentError, GameRLError
+from game_rl.jobs.requests import FinishRequest
 from game_rl.run_dir import RunDir, check_claim
-from game_rl.saved import Natural, Saved, parse_saved
+from game_rl.saved import Natural, Saved, read_saved
 from game_rl.system.versions import installed_versions
 
-_Result = TypeVar("_Result", bound=Saved)
+
+class JobResult(Saved):
+    """What a job leaves in its result file."""
+
+    fault: ClassVar[str]
+    """What is wrong with a file that holds no such result."""
 
 
-def _parsed(kind: type[_Result], path: Path, fault: str) -> _Result:
+_Result = TypeVar("_Result", bound=JobResult)
+
+
+def read_result(kind: type[_Result], path: Path) -> _Result | None:
+    """Read the result that a job has left; None if there is no file.
+
+    Raises:
+        ExperimentError: the file does not hold such a result.
+    """
     way_out = "delete it to have it made again"
-    content = path.read_bytes()
-    return parse_saved(kind, content, path, error=ExperimentError, fault=fault, way_out=way_out)
+    return read_saved(kind, path, error=ExperimentError, fault=kind.fault, way_out=way_out)
 
 
-class Played(Saved):
+class Played(JobResult):
     """Results of the episodes that a policy played from one seed."""
 
+    fault: ClassVar = "is not the result of played episodes"
     seed: Natural
     """Seed of the episodes."""
     deterministic: bool
@@ -37,21 +52,13 @@ class Played(Saved):
     """Whether each episode succeeded; empty if the game does not define success."""
 
 
-def read_played(path: Path) -> Played:
-    """Read the episodes that a job has played.
-
-    Raises:
-        ExperimentError: the file does not hold such results.
-    """
-    return _parsed(Played, path, "is not the result of played episodes")
-
-
-class StretchResult(Saved):
+class StretchResult(JobResult):
     """The result of a stretch.
 
     All fields but the last four are the same however often the stretch was interrupted.
     """
 
+    fault: ClassVar = "is not the result of a stretch"
     timesteps: Natural
     """Timestep that the run has reached."""
     checkpoint: str | None = None
@@ -74,21 +81,13 @@ class StretchResult(Saved):
     """Peak of the run's memory so far."""
 
 
-def read_stretch_result(path: Path) -> StretchResult | None:
-    """Read the result; None if there is no file.
-
-    Raises:
-        ExperimentError: the file is not such a result.
-    """
-    return _parsed(StretchResult, path, "is not the result of a stretch") if path.exists() else None
-
-
-class FinishedRun(Saved):
+class FinishedRun(JobResult):
     """The result of a run.
 
     All fields but the last three are the same however often the run was interrupted.
     """
 
+    fault: ClassVar = "is not the result of a finished run"
     timesteps: Natural = 0
     """Timestep that the run has reached, or 0 if it failed."""
     policy_timesteps: Natural = 0
@@ -109,40 +108,45 @@ class FinishedRun(Saved):
     """Versions of Python and packages in that process."""
 
 
-def read_finished(path: Path) -> FinishedRun | None:
-    """Read the result; None if there is no file.
+def finished_once(
+    request: FinishRequest, finish: Callable[[], FinishedRun], broken: type[GameRLError]
+) -> FinishedRun:
+    """Finish a run or an experiment unless there is a result already, and return the result.
 
-    Raises:
-        ExperimentError: the file is not such a result.
-    """
-    return (
-        _parsed(FinishedRun, path, "is not the result of a finished run") if path.exists() else None
-    )
-
-
-def write_finished(path: Path, end: FinishedRun, *, root: Path, seconds: float) -> FinishedRun:
-    """Write the result of the run or experiment at `root`, with host, duration and versions.
+    Args:
+        finish: brings it to its end and tests it.
+        broken: error of non-finite weights, which are a result, too.
 
     Raises:
         ExperimentError: another process has taken over.
     """
+    found = read_result(FinishedRun, request.result)
+    if found is not None:
+        return found
+    check_claim(RunDir(request.run))
+    started = time.monotonic()
+    try:
+        end = finish()
+    except broken as error:
+        end = FinishedRun(failure="non_finite", text=str(error))
     measured = {
         "host": platform.node(),
-        "seconds": round(seconds, 3),
+        "seconds": round(time.monotonic() - started, 3),
         "versions": installed_versions(),
     }
     made = end.model_copy(update=measured)
-    check_claim(RunDir(root))
-    write_saved(path, made)
+    check_claim(RunDir(request.run))
+    write_saved(request.result, made)
     return made
 
 
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class ActionDifferences(Saved):
+class ActionDifferences(JobResult):
     """A comparison of the best actions of some runs on the same observations."""
 
+    fault: ClassVar = "is not a comparison of actions"
     seed: Natural
     """Seed from which the observations were drawn."""
     observations: Natural
@@ -174,12 +178,3 @@ class ActionDifferences(Saved):
 def _mean(shares: Iterator[float]) -> float | None:
     found = list(shares)
     return fmean(found) if found else None
-
-
-def read_differences(path: Path) -> ActionDifferences:
-    """Read a comparison that `compare_actions` wrote.
-
-    Raises:
-        ExperimentError: the file is not such a comparison.
-    """
-    return _parsed(ActionDifferences, path, "is not a comparison of actions")

@@ -18,6 +18,7 @@ from game_rl.experiments.train_experiment import (
     follow_lake,
     resume_experiment,
 )
+from game_rl.jobs.requests import FinishRequest
 from game_rl.jobs.results import FinishedRun, Played, StretchResult
 from game_rl.system.stop_request import StopRequest
 from tests.experiments.conftest import MakeMixture, MakePopulation
@@ -28,7 +29,9 @@ TEST = Played(seed=77, deterministic=True, rewards=(1.0, 2.0), successes=())
 
 def finish(folder: ExperimentDir, result: Path, stop: StopRequest | None = None) -> FinishedRun:
     command = ExperimentCommand(stop=stop or StopRequest(math.inf), force=True)
-    return finish_experiment(folder.root, command, episodes=2, seed=77, result=result)
+    root = folder.root
+    request = FinishRequest(root=root, run=root, episodes=2, seed=77, result=result)
+    return finish_experiment(request, command)
 
 
 @pytest.fixture

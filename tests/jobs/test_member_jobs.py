@@ -30,7 +30,7 @@ from game_rl.jobs.requests import (
     PlayRequest,
     StretchRequest,
 )
-from game_rl.jobs.results import FinishedRun, StretchResult, read_differences, read_stretch_result
+from game_rl.jobs.results import ActionDifferences, FinishedRun, StretchResult, read_result
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
@@ -84,7 +84,7 @@ def test_shares_are_those_of_policies_that_are_asked_one_by_one(
     asked, results = {"00": 64, "01": 64, "02": 64}, [tmp_path / "a.json", tmp_path / "b.json"]
     for result in results:
         compare_actions(comparison(tmp_path, asked, lake=lake, observations=40, result=result))
-    found = read_differences(results[0])
+    found = read_result(ActionDifferences, results[0])
     assert results[0].read_bytes() == results[1].read_bytes()
 
     view = Lake.open(lake).view()
@@ -108,7 +108,7 @@ def test_means_are_over_pairs_and_a_pair_counts_once(tmp_path: Path) -> None:
         ' "shares": [[0, 0.2, 0.4], [0.2, 0, 0.9], [0.4, 0.9, 0]]}',
         encoding="utf-8",
     )
-    found = read_differences(path)
+    found = read_result(ActionDifferences, path)
     assert list(found.pairs()) == [("a", "b", 0.2), ("a", "c", 0.4), ("b", "c", 0.9)]
     assert found.among({"a", "b"}) == 0.2
     assert found.among({"a", "b", "c"}) == pytest.approx(0.5)
@@ -123,7 +123,7 @@ def test_of_an_empty_lake_nothing_is_asked(tmp_path: Path) -> None:
     asked = {"00": 1, "01": 1}
     found = compare_actions(comparison(tmp_path, asked, lake=tmp_path / "lake", result=result))
     assert (found.observations, found.shares) == (0, ())
-    assert read_differences(result) == found
+    assert read_result(ActionDifferences, result) == found
     assert found.among({"00", "01"}) is None
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_lake_and_no_result_is_said(tmp_path: Path) -> None:
         compare_actions(comparison(tmp_path, {}, lake=tmp_path / "x", result=tmp_path / "r"))
     (tmp_path / "r").write_text("{}", encoding="utf-8")
     with pytest.raises(ExperimentError, match="delete it"):
-        read_differences(tmp_path / "r")
+        read_result(ActionDifferences, tmp_path / "r")
 
 
 def finished(
@@ -292,10 +292,10 @@ def test_weights_that_are_not_finite_are_a_result(make_config: MakeConfig) -> No
 
 def test_a_result_that_was_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "03.json"
-    assert read_stretch_result(path) is None
+    assert read_result(StretchResult, path) is None
     path.write_text('{"timesteps": "many"}', encoding="utf-8")
     with pytest.raises(ExperimentError, match=r"03\.json is not the result of a stretch"):
-        read_stretch_result(path)
+        read_result(StretchResult, path)
 
 
 def test_a_copy_goes_on_from_its_parent_with_its_own_values(make_config: MakeConfig) -> None:

@@ -1,7 +1,7 @@
 """A study's folders, and its pairs of arm and seed."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,8 +52,7 @@ class StudyDir:
         """The SHA-256 of the registration that the runs belong to."""
         return self.runs / "registration.sha256"
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Hold the study's lock, so that no other process carries it out meanwhile.
 
         The kernel releases the lock when the process ends.
@@ -65,8 +64,7 @@ class StudyDir:
             f"another process is carrying out the study in {self.runs}; wait until it has ended, "
             "or stop it"
         )
-        with locked(self.runs / "lock", busy=busy):
-            yield
+        return locked(self.runs / "lock", busy=busy)
 
 
 def study_dir(config: StudyConfig) -> StudyDir:
@@ -95,43 +93,36 @@ def pairs_of(study: Study) -> Iterator[Pair]:
             yield Pair(arm, seed)
 
 
-@dataclass(frozen=True)
-class PairRuns:
-    """Makes the folders and jobs of pairs."""
+def begun_task(study: Study, folder: StudyDir, pair: Pair) -> Task:
+    """Write the config of a pair's run or experiment, unless it exists.
 
-    study: Study
-    folder: StudyDir
-
-    def begin(self, pair: Pair) -> None:
-        """Write the config of a pair's run or experiment, unless it exists."""
-        arm, run_dir = self.study.arms[pair.arm], self.folder.run(pair.arm, pair.seed)
-        if isinstance(arm, ExperimentArm):
-            path = ExperimentDir(run_dir.root).config
-            text = dump_experiment(arm.of(pair.seed, run_dir.root))
-        else:
-            path, text = run_dir.config, dump_config(arm.of(pair.seed, run_dir.root))
-        if not path.exists():
-            run_dir.root.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, text)
-
-    def task(self, pair: Pair) -> Task:
-        """Return the task that trains a pair to its end and plays the test."""
-        config, run_dir = self.study.config, self.folder.run(pair.arm, pair.seed)
-        result = self.folder.finished(pair.arm, pair.seed)
-        request = FinishRequest(
-            root=self.folder.runs,
-            run=run_dir.root,
-            selection=config.selection,
-            episodes=config.test.episodes,
-            seed=config.test.seed,
-            result=result,
-        )
-        is_experiment = isinstance(self.study.arms[pair.arm], ExperimentArm)
-        job = Job(
-            pair.name,
-            request_file(result),
-            self.folder.output(pair.arm, pair.seed),
-            config.cpus_per_run,
-            module="game_rl.experiments" if is_experiment else "game_rl.jobs",
-        )
-        return Task(job, request, result, run_dir)
+    Returns:
+        The task that trains it to its end and plays the test.
+    """
+    config, arm, run_dir = study.config, study.arms[pair.arm], folder.run(pair.arm, pair.seed)
+    is_experiment = isinstance(arm, ExperimentArm)
+    if isinstance(arm, ExperimentArm):
+        path = ExperimentDir(run_dir.root).config
+        text = dump_experiment(arm.of(pair.seed, run_dir.root))
+    else:
+        path, text = run_dir.config, dump_config(arm.of(pair.seed, run_dir.root))
+    if not path.exists():
+        run_dir.root.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text)
+    result = folder.finished(pair.arm, pair.seed)
+    request = FinishRequest(
+        root=folder.runs,
+        run=run_dir.root,
+        selection=config.selection,
+        episodes=config.test.episodes,
+        seed=config.test.seed,
+        result=result,
+    )
+    job = Job(
+        pair.name,
+        request_file(result),
+        folder.output(pair.arm, pair.seed),
+        config.cpus_per_run,
+        module="game_rl.experiments" if is_experiment else "game_rl.jobs",
+    )
+    return Task(job, request, result, run_dir)

@@ -11,11 +11,8 @@ from pydantic import Field
 from game_rl.config.experiments.study_config import ExperimentArm, Study
 from game_rl.durable_files import write_saved
 from game_rl.errors import ExperimentError
-from game_rl.experiments.compare.compared_folders import (
-    read_totals,
-    totals_of_run,
-)
-from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome, Point, Score, Totals
+from game_rl.experiments.compare.compared_folders import read_totals, totals_of_run
+from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome, Point, Score
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord, fitness_of, read_record, read_records
 from game_rl.experiments.study.study_dir import Pair, StudyDir
@@ -83,7 +80,13 @@ def result_of(
     study: Study, folder: StudyDir, pair: Pair, finished: FinishedRun, *, registration: str
 ) -> PairResult:
     """Return the result of a run or experiment that has ended, from its folder."""
-    totals = _totals(study, folder, pair)
+    arm, run_dir = study.arms[pair.arm], folder.run(pair.arm, pair.seed)
+    scores: Iterator[Reached] = iter(())
+    if isinstance(arm, ExperimentArm):
+        place = ExperimentDir(run_dir.root)
+        totals, scores = read_totals(place, arm.experiment), reached(read_records(place))
+    else:
+        totals = totals_of_run(run_dir, arm.run.env.frame_skip)
     return PairResult(
         registration=registration,
         arm=pair.arm,
@@ -95,25 +98,12 @@ def result_of(
         weights_sha256=finished.weights_sha256,
         played=finished.played,
         curve=totals.curve,
-        reached=_reached(study, folder, pair),
+        reached=tuple(scores),
         failure=finished.text if finished.failure is not None else "",
         host=finished.host,
         seconds=finished.seconds,
         versions=finished.versions,
     )
-
-
-def _totals(study: Study, folder: StudyDir, pair: Pair) -> Totals:
-    arm, run_dir = study.arms[pair.arm], folder.run(pair.arm, pair.seed)
-    if isinstance(arm, ExperimentArm):
-        return read_totals(ExperimentDir(run_dir.root), arm.experiment)
-    return totals_of_run(run_dir, arm.run.env.frame_skip)
-
-
-def _reached(study: Study, folder: StudyDir, pair: Pair) -> tuple[Reached, ...]:
-    if not isinstance(study.arms[pair.arm], ExperimentArm):
-        return ()
-    return tuple(reached(read_records(ExperimentDir(folder.run(pair.arm, pair.seed).root))))
 
 
 def write_result(folder: StudyDir, result: PairResult) -> PairResult:

@@ -12,7 +12,7 @@ from game_rl.durable_files import write_atomic
 from game_rl.errors import DoesNotFitError, ExperimentError, Interrupted, UsageError
 from game_rl.executors.executor import Executor
 from game_rl.executors.local import LocalExecutor
-from game_rl.experiments.study.study_dir import Pair, PairRuns, StudyDir, pairs_of, study_dir
+from game_rl.experiments.study.study_dir import Pair, StudyDir, begun_task, pairs_of, study_dir
 from game_rl.experiments.study.study_forecast import StudyReport, study_preflight
 from game_rl.experiments.study.study_registration import registered
 from game_rl.experiments.study.study_results import (
@@ -22,7 +22,7 @@ from game_rl.experiments.study.study_results import (
     write_result,
 )
 from game_rl.experiments.tasks import Death, Task, TaskRunner
-from game_rl.jobs.results import FinishedRun, read_finished
+from game_rl.jobs.results import FinishedRun, read_result
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine
 from game_rl.system.stop_request import StopRequest
@@ -96,19 +96,18 @@ class StudyRun:
 
     def run(self) -> None:
         pairs = list(pairs_of(self.study))
-        missing = [pair for pair in pairs if not self._has_result(pair)]
-        runs, by_result, done = PairRuns(self.study, self.folder), {}, len(pairs) - len(missing)
-        tasks = []
-        for pair in missing:
-            runs.begin(pair)
-            task = runs.task(pair)
-            tasks.append(task)
-            by_result[task.result] = pair
+        missing = [pair for pair in pairs if self._result(pair) is None]
+        tasks = [begun_task(self.study, self.folder, pair) for pair in missing]
+        by_result = {task.result: pair for task, pair in zip(tasks, missing, strict=True)}
+        done = len(pairs) - len(missing)
 
         def take(task: Task) -> None:
             nonlocal done
             done += 1
-            self.command.on_result(self._keep(by_result[task.result]), done, len(pairs))
+            pair, finished = by_result[task.result], read_result(FinishedRun, task.result)
+            assert finished is not None
+            result = _kept(self.study, self.folder, pair, finished, self.registration)
+            self.command.on_result(result, done, len(pairs))
 
         try:
             TaskRunner(self.executor, self.command.stop, self.command.on_death).run(tasks, take)
@@ -120,13 +119,8 @@ class StudyRun:
         except ExperimentError as error:
             raise ExperimentError(f"{error} (the same command continues the study)") from None
 
-    def _has_result(self, pair: Pair) -> bool:
-        return read_study_result(self.folder, pair, registration=self.registration) is not None
-
-    def _keep(self, pair: Pair) -> PairResult:
-        finished = read_finished(self.folder.finished(pair.arm, pair.seed))
-        assert finished is not None
-        return _kept(self.study, self.folder, pair, finished, self.registration)
+    def _result(self, pair: Pair) -> PairResult | None:
+        return read_study_result(self.folder, pair, registration=self.registration)
 
 
 def give_up(study: Study, pair: Pair, reason: str) -> PairResult:
