@@ -237,12 +237,7 @@ def backing_up(
     if upload is None:
         yield None
         return
-    copy = Backup(
-        folder,
-        experiment,
-        take_over=take_over,
-        warn=events.warn,
-    )
+    copy = Backup(folder, experiment, take_over=take_over, warn=events.warn)
     events.add_listener(copy.on_event)
     wait_s = upload.wait_s
     try:

@@ -1,6 +1,6 @@
 """The descent of an experiment's runs over its generations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,43 +30,28 @@ class Branch:
     children: tuple["Branch", ...]
 
 
-@dataclass
-class _Life:
-    """The generations in which a run has trained, and the timesteps that it has played in them."""
-
-    first: int
-    last: int = 0
-    played_timesteps: int = 0
-
-
 def descent(records: Sequence[GenerationRecord]) -> tuple[Branch, ...]:
     """Return a tree for each run that began without a parent."""
     copies = {copy.folder: copy for record in records for copy in record.copies}
     parents = parents_of(records)
-    lives: dict[str, _Life] = {}
+    trained: dict[str, list[tuple[int, int]]] = {}  # generations and timesteps played in them
     for record in records:
         for member in record.members:
-            life = lives.setdefault(member.folder, _Life(record.generation))
-            life.last = record.generation
-            life.played_timesteps += member.played_timesteps or 0
-    roots = [folder for folder in lives if folder not in parents]
-    return tuple(_branch(folder, copies, parents, lives) for folder in roots)
+            part = record.generation, member.played_timesteps or 0
+            trained.setdefault(member.folder, []).append(part)
 
+    def branch(folder: str) -> Branch:
+        children = [child for child, parent in parents.items() if parent == folder]
+        generations, played = zip(*trained[folder], strict=True)
+        return Branch(
+            folder,
+            copies.get(folder),
+            (generations[0], generations[-1]),
+            sum(played),
+            tuple(branch(child) for child in children if child in trained),
+        )
 
-def _branch(
-    folder: str,
-    copies: Mapping[str, CopyRecord],
-    parents: Mapping[str, str],
-    lives: Mapping[str, _Life],
-) -> Branch:
-    children, life = [child for child, parent in parents.items() if parent == folder], lives[folder]
-    return Branch(
-        folder,
-        copies.get(folder),
-        (life.first, life.last),
-        life.played_timesteps,
-        tuple(_branch(child, copies, parents, lives) for child in children if child in lives),
-    )
+    return tuple(branch(folder) for folder in trained if folder not in parents)
 
 
 def descent_tree(name: str, branches: Sequence[Branch], *, kind: str, frame_skip: int) -> Tree:

@@ -2,8 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,8 +103,7 @@ class ExperimentDir:
         """Whether a process controls the experiment."""
         return RunDir(self.root).is_locked
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Hold the experiment's lock, so that no other process controls it meanwhile.
 
         The kernel releases the lock when the process ends.
@@ -117,8 +115,7 @@ class ExperimentDir:
             f"another experiment is running in {self.root}; wait until it has ended, stop it, or "
             "choose another place with --set run_dir=..."
         )
-        with locked(self.root / "lock", busy=busy):
-            yield
+        return locked(self.root / "lock", busy=busy)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from game_rl.experiments.controller import experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.decision import timesteps_before
 from game_rl.experiments.plans.plan import Plan
-from game_rl.experiments.records import ExperimentState, GenerationRecord, Member, read_record
+from game_rl.experiments.records import ExperimentState, GenerationRecord, read_record
 from game_rl.lineage import read_lineage
 from game_rl.run_dir import RunDir
 
@@ -174,27 +174,21 @@ def _timesteps_of_all(
     counted = 0 if record is None else record.timesteps_of_all
     if counted is None or state.generation == plan.config.generations:
         return counted
-    known = timesteps_before(record)
-    began_at = {
-        m.folder: known[m.folder] if m.folder in known else _began_at(plan, m) for m in members
-    }
+    began_at = timesteps_before(record)
+    for name in (m.folder for m in members if m.folder not in began_at):
+        # not 0 for the best member's fork that trains on
+        began_at[name] = read_lineage(plan.folder.member(name)).began_at
     return counted + sum(max(0, m.timesteps - began_at[m.folder]) for m in members)
-
-
-def _began_at(plan: Plan, member: MemberStatus) -> int:
-    """Return the timestep at which a run began that no record names yet.
-
-    It is not 0 for the best member's fork that trains on.
-    """
-    return read_lineage(plan.folder.member(member.folder)).began_at
 
 
 def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[MemberStatus, ...]:
     folder = plan.folder
     record = read_record(folder.generation(state.generation).record, GenerationRecord)
     last = {} if record is None else {m.folder: m.fitness for m in record.members}
-    place, found = folder.generation(generation), []
-    for member in (*state.members, *_extra_member(plan, generation)):
+    place, extra, found = folder.generation(generation), plan.extra_member(generation), []
+    # the one that trains after the others only once its run exists
+    later = () if extra is None or not folder.member(extra.folder).exists() else (extra,)
+    for member in (*state.members, *later):
         tail = read_tail(folder.member(member.folder).events)
         found.append(
             MemberStatus(
@@ -209,13 +203,6 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
             )
         )
     return tuple(found)
-
-
-def _extra_member(plan: Plan, generation: int) -> tuple[Member, ...]:
-    """Return the member that trains after the others, once its run exists."""
-    found = plan.extra_member(generation)
-    is_there = found is not None and plan.folder.member(found.folder).exists()
-    return (found,) if found is not None and is_there else ()
 
 
 def _how_it_is(
@@ -263,7 +250,8 @@ def drawn_status(plan: Plan, generation: int) -> DrawnStatus | None:
         learner = _learner(plan, number)
         found = None if learner is None else read_tail(plan.folder.member(learner).events).drawn
         if learner is not None and found is not None:
-            names = _names_of_streams(plan.folder)
+            files = sorted(plan.folder.members.glob("*/run.json"))
+            names = {RunDir(file.parent).identity().id: file.parent.name for file in files}
             return DrawnStatus(
                 learner=learner,
                 own=found["own"],
@@ -279,12 +267,6 @@ def _learner(plan: Plan, generation: int) -> str | None:
         return plan.first_members()[-1].folder
     found = plan.extra_member(generation)
     return None if found is None else found.folder
-
-
-def _names_of_streams(folder: ExperimentDir) -> dict[str, str]:
-    """Return the name of each run directory, by the id of its run."""
-    files = sorted(folder.members.glob("*/run.json"))
-    return {RunDir(file.parent).identity().id: file.parent.name for file in files}
 
 
 def differences_status(plan: Plan, generation: int) -> DifferencesStatus | None:

@@ -12,12 +12,7 @@ from game_rl.experiments.descent import changes_words
 from game_rl.experiments.experiment_status import ExperimentStatus, FollowedStatus
 from game_rl.experiments.forecast.experiment_footprint import GenerationRow
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport
-from game_rl.experiments.records import (
-    ChampionRecord,
-    CopyRecord,
-    GenerationRecord,
-    TrainedMember,
-)
+from game_rl.experiments.records import ChampionRecord, CopyRecord, GenerationRecord
 from game_rl.preflight.preflight_report import VERDICTS, finding_text
 from game_rl.system.units import format_bytes, format_duration
 
@@ -40,7 +35,7 @@ def generation_table(
         rows.append(
             (
                 member.folder,
-                *_fitness_cells(member),
+                *(("not finite", "") if member.fitness is None else fitness_cells(member.fitness)),
                 _future(copies.get(number), learner),
                 "" if not speed else f"{speed:,.0f}",
                 "" if stretch is None else stretch.host,
@@ -96,12 +91,6 @@ def fitness_cells(fitness: Fitness) -> tuple[str, str]:
         return "not defined", reward
     low, high = fitness.success_interval
     return f"{fitness.success_rate:.1%} ({100 * low:.0f}-{100 * high:.0f})", reward
-
-
-def _fitness_cells(member: TrainedMember) -> tuple[str, str]:
-    if member.fitness is None:
-        return "not finite", ""
-    return fitness_cells(member.fitness)
 
 
 def _future(copy: CopyRecord | None, learner: int | None) -> str:

@@ -1,13 +1,10 @@
 """Generations that are kept: linked, forgotten, gone back to."""
 
 import itertools
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
-from game_rl.durable_files import new_directory, remove_directory, synced_file, write_saved
+from game_rl.durable_files import link_file, new_directory, remove_directory, write_saved
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.records import (
@@ -16,6 +13,7 @@ from game_rl.experiments.records import (
     Member,
     TrainedMember,
     read_record,
+    read_records,
 )
 from game_rl.experiments.tensorboard_curves import remove_curves
 from game_rl.lake.lake import Lake
@@ -32,17 +30,7 @@ def link_checkpoint(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with new_directory(target) as directory:
         for file in sorted(source.iterdir()):
-            _link(file, directory / file.name)
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        with source.open("rb") as file, synced_file(target) as copy:
-            shutil.copyfileobj(file, copy)
+            link_file(file, directory / file.name)
 
 
 def keep_generation(folder: ExperimentDir, record: GenerationRecord) -> None:
@@ -69,8 +57,9 @@ def forget_generations(
     """
     for number in folder.kept_generations():
         if not keep.keeps(number, newest=newest):
-            for path in _checkpoints_of(folder.generation(number).root):
-                remove_directory(path)
+            for path in list(folder.generation(number).root.iterdir()):
+                if path.is_dir() and path.name.isdecimal():
+                    remove_directory(path)
     for path in folder.members.iterdir() if folder.members.is_dir() else ():
         # the copy of a decision that is still being carried out
         is_underway = (copied_after(path.name) or 0) > newest
@@ -117,10 +106,6 @@ def checkpoints_bytes(folder: ExperimentDir) -> int:
     return sum(seen.values())
 
 
-def _checkpoints_of(generation: Path) -> Iterator[Path]:
-    return (path for path in list(generation.iterdir()) if path.is_dir() and path.name.isdecimal())
-
-
 def go_back(folder: ExperimentDir, generation: int) -> Path:
     """Restore the population as it was when the record of `generation` was written.
 
@@ -163,11 +148,8 @@ def _finish(folder: ExperimentDir, state: ExperimentState, record: GenerationRec
 
 
 def _not_kept(folder: ExperimentDir, generation: int) -> str:
-    kept = []
-    for number in folder.kept_generations():
-        record = read_record(folder.generation(number).record, GenerationRecord)
-        if record is not None and has_checkpoints(folder, record):
-            kept.append(str(number))
+    records = (record for record in read_records(folder) if has_checkpoints(folder, record))
+    kept = [str(record.generation) for record in records]
     found = f"it keeps {', '.join(kept)}" if kept else "it keeps none yet"
     return (
         f"{folder.root} does not keep the checkpoints of generation {generation}; {found} "

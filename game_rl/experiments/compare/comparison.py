@@ -105,15 +105,13 @@ def compare_arms(arms: Sequence[Arm], rule: Rule, pairs: Sequence[Pair]) -> Comp
         for arm, against in pairs
     ]
     adjusted = holm([difference.p_value for difference in found])
-    judged = tuple(
-        _judged(replace(difference, adjusted_p_value=p), rule)
-        for difference, p in zip(found, adjusted, strict=True)
-    )
+    pairs_of_p = zip(found, adjusted, strict=True)
+    judged = (replace(difference, adjusted_p_value=p) for difference, p in pairs_of_p)
     return Comparison(
         rule=rule,
         arms=tuple(arms),
         summaries=tuple(_summary(arm, rule, worst) for arm in arms),
-        differences=judged,
+        differences=tuple(replace(each, verdict=_verdict(each, rule)) for each in judged),
     )
 
 
@@ -168,11 +166,7 @@ def _values(
     return paired_values(differences), differences
 
 
-def _judged(difference: Difference, rule: Rule) -> Difference:
-    return replace(difference, verdict=comparison_verdict(difference, rule))
-
-
-def comparison_verdict(difference: Difference, rule: Rule) -> Verdict:
+def _verdict(difference: Difference, rule: Rule) -> Verdict:
     """Apply the rule: first significance and size, then the margin."""
     is_different = difference.adjusted_p_value <= rule.alpha
     if is_different and abs(difference.mean) >= rule.minimum and difference.mean != 0:

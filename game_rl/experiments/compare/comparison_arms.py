@@ -1,8 +1,8 @@
 """What is compared: arms, their seeds' outcomes, how folders become arms."""
 
 import fnmatch
-import itertools
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,7 +106,8 @@ class Arm:
 
     def scores(self, metric: Metric, *, worst: float) -> list[float]:
         """Return one score for each seed; a seed that failed gets `worst`."""
-        return [_value(outcome, metric, worst) for outcome in self.outcomes]
+        found = (None if o.score is None else o.score.value(metric) for o in self.outcomes)
+        return [worst if value is None else value for value in found]
 
 
 def worst_value(arms: Sequence[Arm], metric: Metric) -> float:
@@ -115,11 +116,6 @@ def worst_value(arms: Sequence[Arm], metric: Metric) -> float:
         return 0.0
     scores = [o.score.mean_reward for arm in arms for o in arm.outcomes if o.score is not None]
     return min(scores, default=0.0)
-
-
-def _value(outcome: Outcome, metric: Metric, worst: float) -> float:
-    value = None if outcome.score is None else outcome.score.value(metric)
-    return worst if value is None else value
 
 
 def grouped(
@@ -211,20 +207,13 @@ def _names(groups: Sequence[Sequence[ComparedFolder]], *, taken: set[str]) -> It
     """Yield each group's name: what its folders' names begin with, else the first one's name."""
     for members in groups:
         folders = [each.path.name for each in members]
-        shared = _beginning(folders)
+        shared = os.path.commonprefix(folders)  # noqa: RUF071 - of letters
         name = shared.rstrip("_-.0123456789 ").removesuffix("seed").rstrip("_-. ") or folders[0]
         number = 2
         while name in taken:
             name, number = f"{folders[0]} ({number})", number + 1
         taken.add(name)
         yield name
-
-
-def _beginning(words: Sequence[str]) -> str:
-    """Return the longest text that all words begin with."""
-    first = words[0]
-    alike = (len(set(letters)) == 1 for letters in zip(*words, strict=False))
-    return first[: sum(itertools.takewhile(bool, alike))]
 
 
 NO_DIFFERENCE = ("seed", "run_dir", "recording", "upload", "env.n_workers", "env.worker_timeout_s")

@@ -26,28 +26,19 @@ def comparison_lines(comparison: Comparison, notes: Sequence[str] = ()) -> list[
     Args:
         notes: the caller's notes, which come first.
     """
-    between = [*_differences_table(comparison), ""] if comparison.differences else []
+    verdicts, between = list[str](), list[str]()
+    if comparison.differences:
+        lines, rule = verdict_lines(comparison), rule_words(comparison.rule)
+        verdicts = [*(f"- {x}" for x in lines), "", "Rule:", "", *(f"- {x}" for x in rule), ""]
+        between = [*_differences_table(comparison), ""]
     return [
-        *_verdict_and_rule(comparison),
+        *verdicts,
         *_arms_table(comparison),
         "",
         *between,
         *_seeds_table(comparison),
         "",
         *(f"- {note}" for note in (*notes, *_notes(comparison))),
-    ]
-
-
-def _verdict_and_rule(comparison: Comparison) -> list[str]:
-    if not comparison.differences:
-        return []
-    return [
-        *(f"- {line}" for line in verdict_lines(comparison)),
-        "",
-        "Rule:",
-        "",
-        *(f"- {line}" for line in rule_words(comparison.rule)),
-        "",
     ]
 
 

@@ -7,7 +7,6 @@ from game_rl.config.experiments.executor_config import ExecutorConfig, RayExecut
 from game_rl.config.experiments.experiment import Experiment, ExperimentConfig
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.config.schema import RunConfig
-from game_rl.config.upload import UploadConfig
 from game_rl.preflight import calibration
 from game_rl.preflight.disk import lake_bytes
 from game_rl.preflight.facts import RunFacts
@@ -56,6 +55,7 @@ def generation_rows(
     """
     config, disk = experiment.config, member.footprint.disk
     per_generation, logs = config.timesteps_per_generation, 0.0
+    learned = 0 if learner is None else learner.footprint.training.played_timesteps
     for generation in range(1, config.generations + 1):
         logs += _logs_of_members(config, member, generation) + _logs_of(learner)
         transitions = generation * per_generation * config.members
@@ -63,7 +63,7 @@ def generation_rows(
         each = config.members * disk.checkpoint_bytes
         row = GenerationRow(
             generation=generation,
-            transitions=transitions + generation * _played(learner),
+            transitions=transitions + generation * learned,
             checkpoints=kept * (each + _checkpoint_bytes(learner)),
             lake=_lake_bytes(experiment, facts, generation * per_generation),
             logs=round(logs),
@@ -128,19 +128,12 @@ def momentary_bytes(
     """
     of_members = _momentary_bytes_of_members(config, member, slots)
     sent = config.members * member.footprint.disk.checkpoint_bytes + _checkpoint_bytes(learner)
-    held = upload_held_bytes(config.upload, sent)
+    # files that only an upload under way still needs stay until they are uploaded, up to a limit
+    held = 0 if config.upload is None else min(sent, round(config.upload.backlog_gb * 1e9))
     if learner is None:
         return of_members + held
     disk = learner.footprint.disk
     return max(of_members, disk.bytes + disk.momentary_bytes) + held
-
-
-def upload_held_bytes(upload: UploadConfig | None, sent_bytes: int) -> int:
-    """Return the size of files that only an upload under way still needs.
-
-    They stay until they are uploaded, up to `upload.backlog_gb`.
-    """
-    return 0 if upload is None else min(sent_bytes, round(upload.backlog_gb * 1e9))
 
 
 def _momentary_bytes_of_members(
@@ -178,10 +171,6 @@ def _logs_of(learner: PreflightReport | None) -> float:
 
 def _checkpoint_bytes(learner: PreflightReport | None) -> int:
     return 0 if learner is None else learner.footprint.disk.checkpoint_bytes
-
-
-def _played(learner: PreflightReport | None) -> int:
-    return 0 if learner is None else learner.footprint.training.played_timesteps
 
 
 def _lake_bytes(experiment: Experiment, facts: RunFacts, timesteps: int) -> int | None:

@@ -13,7 +13,6 @@ from game_rl.config.experiments.executor_config import (
 )
 from game_rl.config.experiments.experiment import STAGES, Experiment, ExperimentConfig
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
-from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.experiments.forecast.experiment_footprint import (
     Duration,
@@ -69,10 +68,6 @@ class ExperimentReport:
     learner: PreflightReport | None = None
 
     @property
-    def executor(self) -> ExecutorConfig:
-        return self.config.executor
-
-    @property
     def is_live(self) -> bool:
         """Whether the learner trains at the same time as the members."""
         return self.config.rule == "live"
@@ -85,10 +80,10 @@ class ExperimentReport:
         """
         if self.is_live:
             assert self.learner is not None
-            learner = self.learner.footprint.ram.peak.bytes + task_bytes(self.executor)
+            learner = self.learner.footprint.ram.peak.bytes + task_bytes(self.config.executor)
             return self.members_ram_bytes + learner + VIEW_BYTES  # a second view, on renewal
-        alone = self.largest_run_bytes + task_bytes(self.executor)
-        return max(self.members_ram_bytes, alone + controller_bytes(self.executor))
+        alone = self.largest_run_bytes + task_bytes(self.config.executor)
+        return max(self.members_ram_bytes, alone + controller_bytes(self.config.executor))
 
     @property
     def runs_at_once(self) -> int:
@@ -97,8 +92,8 @@ class ExperimentReport:
 
     @property
     def members_ram_bytes(self) -> int:
-        each = self.member.footprint.ram.peak.bytes + task_bytes(self.executor)
-        return self.slots * each + controller_bytes(self.executor)
+        each = self.member.footprint.ram.peak.bytes + task_bytes(self.config.executor)
+        return self.slots * each + controller_bytes(self.config.executor)
 
     @property
     def largest_run_bytes(self) -> int:
@@ -110,7 +105,7 @@ class ExperimentReport:
     @property
     def is_of_a_node(self) -> bool:
         """Whether `machine` stands for each node of a cluster, as all are assumed to be like it."""
-        return is_on_nodes(self.executor)
+        return is_on_nodes(self.config.executor)
 
     @property
     def lacks_disk(self) -> bool:
@@ -226,7 +221,11 @@ def _learner_report(
     facts = replace(
         run_facts(without, game, machine, probe, None), learned_lakes=_lake_rows(experiment)
     )
-    taught = _taught(experiment, run)
+    assert isinstance(run.algorithm, DQNConfig)
+    taught = run
+    if experiment.config.is_taught:  # it does not matter here by which run
+        teacher = {"run": str(run.run_dir), "keep_if_better": False}
+        taught = with_changed(run, {("algorithm", "teacher"): teacher})
     speed = None if measured is None else measured.learner
     return report_of(taught, facts, machine, probe=probe, measured=speed)
 
@@ -237,15 +236,6 @@ def _lake_rows(experiment: Experiment) -> LakeRows:
     transitions = config.members * config.total_timesteps
     begun = config.members * config.generations * n_envs
     return LakeRows(transitions=transitions, blocks=-(-transitions // _ROWS_OF_A_BLOCK) + begun)
-
-
-def _taught(experiment: Experiment, run: RunConfig) -> RunConfig:
-    """Add a teacher, if the learner gets one; it does not matter here which run it is."""
-    assert isinstance(run.algorithm, DQNConfig)
-    if not experiment.config.is_taught:
-        return run
-    teacher = {"run": str(run.run_dir), "keep_if_better": False}
-    return with_changed(run, {("algorithm", "teacher"): teacher})
 
 
 def _verdict_of(report: ExperimentReport) -> Verdict:
@@ -284,8 +274,7 @@ def _findings_of(report: ExperimentReport) -> Iterator[Finding]:
             "members_do_not_fit",
             "executor.parallel",
             f"{report.slots} members at once need {format_bytes(report.members_ram_bytes)} of "
-            f"memory, and "
-            f"{format_bytes(machine.ram_available_bytes)} are free",
+            f"memory, and {format_bytes(machine.ram_available_bytes)} are free",
             fix,
         )
     yield from _gpu_by_number(report)
@@ -317,7 +306,7 @@ def _of_run(section: str, report: PreflightReport) -> Iterator[Finding]:
 
 def _gpu_by_number(report: ExperimentReport) -> Iterator[Finding]:
     vram = report.member.footprint.vram
-    if isinstance(report.executor, RayExecutorConfig) and vram is not None and vram.gpu:
+    if isinstance(report.config.executor, RayExecutorConfig) and vram is not None and vram.gpu:
         yield Finding(
             "error",
             "ray_chooses_gpu",
