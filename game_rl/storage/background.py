@@ -30,7 +30,7 @@ from game_rl.storage.upload_settings import UploadSettings
 _GB = 10**9
 _LEAVES_WITHIN_S = 5.0
 _LOOK_EVERY_S = 0.1
-_PROCESS = "game_rl.storage.upload_process"
+UPLOAD_PROCESS = "game_rl.storage.upload_process"
 
 
 class BackgroundProcess:
@@ -45,7 +45,7 @@ class BackgroundProcess:
     def __init__(
         self, what: Literal["run", "experiment"], settings: Saved, hear: Callable[[str], None]
     ) -> None:
-        self._process = started(_PROCESS, what)
+        self._process = started(UPLOAD_PROCESS, what)
         self._reader = threading.Thread(target=self._read, args=(hear,), daemon=True)
         self._reader.start()
         self.tell(settings.model_dump_json())
@@ -83,7 +83,7 @@ class BackgroundProcess:
 
 
 class BackgroundUpload:
-    """Sends a run's checkpoints while it trains; close it, or use it as a context manager.
+    """Sends a run's checkpoints while it trains; close it at the end.
 
     Args:
         settings: the run and where it goes.
@@ -206,15 +206,11 @@ class BackgroundUpload:
         """Return an upper bound of the bytes that deleting them would free here."""
         run_dir, lake = RunDir(self._settings.run_dir), self._settings.lake
         folders = sum(folder_bytes(run_dir.checkpoint(t)) for t in sending)
-        shelved = [] if lake is None else list(lake.glob("*.shelved"))
-        return folders + sum(_size(path) for path in shelved)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+        shelved = 0
+        for path in () if lake is None else list(lake.glob("*.shelved")):
+            with suppress(OSError):
+                shelved += path.stat().st_size
+        return folders + shelved
 
 
 # `import game_rl` registers the games with Gymnasium, which takes 17 MB that an uploader does not

@@ -4,9 +4,6 @@
 
 A folder is a list of files, and the list and the blobs suffice to restore it elsewhere. Files that
 concern one machine alone (locks, claims, temporary files) are left out.
-
-A file appears under its name when it is whole and has the sha256 of the manifest. After a kill, the
-next fetch keeps these files. The config is written last, and makes the directory a run.
 """
 
 import hashlib

@@ -56,7 +56,7 @@ class Claim:
                 self._take_over = False
                 return
         claim = _parsed(found[0])
-        if claim is not None and not self._may_write(claim):
+        if claim is not None and claim.is_active and not (self._is_mine(claim) or self._take_over):
             raise SecondWriterError(_refusal(self._run, claim))
         self.epoch = 0 if claim is None else claim.epoch + (not self._is_mine(claim))
         content = self._content(epoch=self.epoch, is_active=True)
@@ -80,9 +80,6 @@ class Claim:
         """Mark the claim as inactive, so that the next writer need not take over."""
         self.check(store)
         store.put(self._name, self._content(epoch=self.epoch, is_active=False))
-
-    def _may_write(self, claim: WriterClaim) -> bool:
-        return self._is_mine(claim) or not claim.is_active or self._take_over
 
     def _is_mine(self, claim: WriterClaim) -> bool:
         return claim.writer == self._writer and claim.host == socket.gethostname()

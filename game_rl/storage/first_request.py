@@ -10,10 +10,9 @@ from pydantic import ValidationError
 
 from game_rl.errors import UsageError
 from game_rl.saved import Saved
-from game_rl.storage.background import started
+from game_rl.storage.background import UPLOAD_PROCESS, started
 from game_rl.storage.faults import PASSING_FAULTS, FaultKind, StoreFault
 
-_PROCESS = "game_rl.storage.first_request_process"
 _LONGEST_S = 60.0
 _ENDS_WITHIN_S = 1.0
 
@@ -49,7 +48,7 @@ def ask_once(
 
 
 def _answer(address: str) -> FirstAnswer:
-    process = started(_PROCESS)
+    process = started(UPLOAD_PROCESS, "first_request")
     try:
         output, _ = process.communicate(f"{address}\n", timeout=_LONGEST_S)
         return FirstAnswer.model_validate_json(output)

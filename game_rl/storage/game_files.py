@@ -46,7 +46,8 @@ def game_files(game: str) -> GameFiles:
     if definition.reward is not None:
         named.append(Path(f"{definition.reward.partition(':')[0]}.py"))
     folder = path.parent
-    inside = [file for file in named if file is not None and _is_inside(file)]
+    # paths that stay within the game's folder, as they must to work on another machine
+    inside = [f for f in named if f is not None and not f.is_absolute() and ".." not in f.parts]
     return GameFiles(
         game_file=f"{_FOLDER}/{path.name}",
         paths={f"{_FOLDER}/{path.name}": path.absolute()}
@@ -56,8 +57,3 @@ def game_files(game: str) -> GameFiles:
             if (folder / file).is_file()
         },
     )
-
-
-def _is_inside(file: Path) -> bool:
-    """Whether the path stays within the game's folder, as it must to work on another machine."""
-    return not file.is_absolute() and ".." not in file.parts

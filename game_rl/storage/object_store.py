@@ -77,11 +77,11 @@ _MOST_PARTS_AT_ONCE = 2  # with one being filled, 16 of the uploader's 56 MB; fo
 _CONNECT_S = 5.0
 _FIRST_BACKOFF_S = 0.2
 _STATUS = re.compile(r"status(?: code)?: (\d{3})")
-_SYSTEM_ERRORS: dict[FaultKind, tuple[int, ...]] = {
-    "full": (errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
-    "denied": (errno.EACCES, errno.EPERM, errno.EROFS),
-    "missing": (errno.ENOENT, errno.ENOTDIR),
-}
+_ERROR_KINDS: dict[int, FaultKind] = {
+    errno.ENOSPC: "full", errno.EDQUOT: "full", errno.EFBIG: "full",
+    errno.EACCES: "denied", errno.EPERM: "denied", errno.EROFS: "denied",
+    errno.ENOENT: "missing", errno.ENOTDIR: "missing",
+}  # fmt: skip
 _STATUS_KINDS: dict[int, FaultKind] = {
     401: "denied", 403: "denied", 404: "missing", 408: "slow", 413: "full", 429: "busy",
     507: "full",
@@ -127,7 +127,8 @@ class ObjectStore:
             self.address = checked_address(address)
         except ValueError as error:
             raise UsageError(str(error)) from None
-        self._folder = _local_folder(self.address)
+        parts = urlsplit(self.address)
+        self._folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
         self._parts_at_once = _MOST_PARTS_AT_ONCE
         self._patience = patience
         with self._told():
@@ -159,22 +160,20 @@ class ObjectStore:
                 raise StoreFault("missing", self.address)  # a disk that is not mounted, perhaps
             return LocalStore(self._folder)
         options: dict[str, Any] = {
-            "timeout": timedelta(seconds=timeout_s),
-            "connect_timeout": timedelta(seconds=_CONNECT_S),
-            "allow_http": aws_endpoint().startswith("http://"),
-        }
-        retrying = {
-            "max_retries": retries,
-            "retry_timeout": timedelta(seconds=min(60.0, timeout_s)),
-            "backoff": {"init_backoff": timedelta(seconds=_FIRST_BACKOFF_S)},
-        }
-        found: dict[str, Any] = {
-            "client_options": options,
-            "retry_config": retrying,
+            "client_options": {
+                "timeout": timedelta(seconds=timeout_s),
+                "connect_timeout": timedelta(seconds=_CONNECT_S),
+                "allow_http": aws_endpoint().startswith("http://"),
+            },
+            "retry_config": {
+                "max_retries": retries,
+                "retry_timeout": timedelta(seconds=min(60.0, timeout_s)),
+                "backoff": {"init_backoff": timedelta(seconds=_FIRST_BACKOFF_S)},
+            },
         }
         if self.address.startswith("s3:"):
-            found["config"] = aws_settings()
-        return from_url(self.address, **found)
+            options["config"] = aws_settings()
+        return from_url(self.address, **options)
 
     def put(self, name: str, content: bytes, *, is_new: bool = False) -> None:
         """Write an object in one piece.
@@ -323,7 +322,8 @@ class ObjectStore:
         except (BaseError, NotImplementedError) as error:
             raise _fault(error, self.address) from None
         except OSError as error:
-            raise StoreFault(_system_kind(error), self.address) from None
+            kind = _ERROR_KINDS.get(error.errno or 0, "unreachable")
+            raise StoreFault(kind, self.address) from None
         except BaseException as error:
             if type(error).__name__ == "PanicException":  # of obstore; not an Exception
                 raise StoreFault("unable", self.address) from None
@@ -381,11 +381,6 @@ def _stored(meta: Any) -> Stored:  # noqa: ANN401 - a TypedDict that exists for 
     return Stored(str(meta["path"]), int(meta["size"]), meta["last_modified"])
 
 
-def _local_folder(address: str) -> Path | None:
-    parts = urlsplit(address)
-    return Path(unquote(parts.path)) if parts.scheme == "file" else None
-
-
 def _fault(error: Exception, address: str) -> StoreFault:
     text = str(error)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
@@ -398,16 +393,11 @@ def _fault(error: Exception, address: str) -> StoreFault:
         return StoreFault(kind, address, status)
     if "169.254.169.254" in text or "credential" in text.lower():
         return StoreFault("denied", address)
-    for number, kind in ((n, k) for k, numbers in _SYSTEM_ERRORS.items() for n in numbers):
+    for number, kind in _ERROR_KINDS.items():
         if f"(os error {number})" in text or f"code: {number}," in text:
             return StoreFault(kind, address)
     is_slow = "timed out" in text or "timeout" in text.lower().replace("retry_timeout", "")
     return StoreFault("slow" if is_slow else "unreachable", address)
-
-
-def _system_kind(error: OSError) -> FaultKind:
-    kinds = (k for k, numbers in _SYSTEM_ERRORS.items() if error.errno in numbers)
-    return next(kinds, "unreachable")
 
 
 def _status(text: str) -> int | None:

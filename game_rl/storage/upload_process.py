@@ -22,6 +22,7 @@ from game_rl.errors import GameRLError, StorageError, UsageError
 from game_rl.events import Event, Warned
 from game_rl.run_dir import RunDir, upload_lock
 from game_rl.storage.faults import PASSING_FAULTS, Patience, SecondWriterError, StoreFault
+from game_rl.storage.first_request import FirstAnswer
 from game_rl.storage.journal import Journal
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.upload_settings import PushSettings, UploadSettings
@@ -203,16 +204,22 @@ def push(
 _PREDECESSOR_LEAVES_WITHIN_S = 3600.0  # it does within upload.wait_s
 _PATIENCE_S = 7 * 86_400.0
 _TIME_RAN_OUT = 3
+_FIRST_TIMEOUT_S = 10.0
 
 
 def main(what: str) -> int:
     """Upload a run or a generation of an experiment, whose settings are in the input, as JSON.
+
+    Or make a `first_request`: ask the address in the input once, and print the `FirstAnswer`.
 
     Of a run, the input then has `look` for each new checkpoint, and `finish SECONDS`; the output
     has one event a line, as JSON; and the exit code is 0 whatever storage does, or 3 if the time
     was over. Of an experiment, the output has one message to the user a line, and the exit code is
     0 if the whole generation is stored.
     """
+    if what == "first_request":
+        _say(_first_answer(sys.stdin.readline().strip()).model_dump_json())
+        return 0
     signals = ("SIGINT", "SIGTERM", *(("SIGUSR1", "SIGHUP") if what == "run" else ()))
     ignore_signals(*signals)
     yield_to_others()
@@ -220,6 +227,16 @@ def main(what: str) -> int:
     if what == "run":
         return _upload_run(UploadSettings.model_validate_json(settings))
     return _upload_generation(PushSettings.model_validate_json(settings))
+
+
+def _first_answer(address: str) -> FirstAnswer:
+    try:
+        ObjectStore(address, timeout_s=_FIRST_TIMEOUT_S).folders("runs")  # one page of a listing
+    except StoreFault as fault:
+        return FirstAnswer(fault=fault.kind, text=str(fault))
+    except StorageError as error:  # no address that can be used
+        return FirstAnswer(fault="refused", text=str(error))
+    return FirstAnswer()
 
 
 def _upload_run(settings: UploadSettings) -> int:

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from game_rl.durable_files import folder_bytes
 from game_rl.events import Event, Uploaded, UploadProgress, UploadQueued, Warned
@@ -186,14 +185,15 @@ class Uploader:
         try:
             contents = video_contents(self._run_dir)
             listed = as_json(StoredVideos(files=tuple(contents.files)))
-            if not contents.files or self.state.videos == _sha256(listed):
+            sha256 = hashlib.sha256(listed).hexdigest()
+            if not contents.files or self.state.videos == sha256:
                 return
             self._open(store)
             self._send_blobs(store, contents.sources)
         except (LostFileError, FileNotFoundError):
             return  # a file is being rewritten
         store.put(f"{run_folder(self._settings.run)}/videos.json", listed)
-        self._journal.write(VideosStored(sha256=_sha256(listed)))
+        self._journal.write(VideosStored(sha256=sha256))
 
     def release(self, store: ObjectStore) -> None:
         """Release the claim, since nothing is left to send and the training is over."""
@@ -306,10 +306,6 @@ class Uploader:
         self._sending.confirmed = set(blobs_of(manifest.files))
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def push_experiment(settings: PushSettings, patience: Patience = NO_PATIENCE) -> int:
     """Send the blobs that storage lacks, then the manifest; return the number of bytes sent.
 
@@ -323,7 +319,8 @@ def push_experiment(settings: PushSettings, patience: Patience = NO_PATIENCE) ->
     store = ObjectStore.below(settings.to, settings.place, patience=patience)
     claim = Claim(settings.experiment, settings.writer, take_over=settings.take_over)
     claim.take(store)
-    tree, sources = read_tree(settings.folder, _parts_of(settings.folder))
+    parts = sorted(p.name for p in settings.folder.iterdir() if not p.name.startswith("."))
+    tree, sources = read_tree(settings.folder, parts)
     there = {stored.name.rpartition("/")[2]: stored.n_bytes for stored in store.list("blobs")}
     known = {sha256 for sha256, n in blobs_of(tree.files).items() if there.get(sha256) == n}
     sent = send_blobs(store, sources, known, limit=RateLimit(settings.limit_mb_s))
@@ -341,7 +338,3 @@ def push_experiment(settings: PushSettings, patience: Patience = NO_PATIENCE) ->
     if settings.is_last:
         claim.release(store)
     return sent
-
-
-def _parts_of(folder: Path) -> list[str]:
-    return sorted(p.name for p in folder.iterdir() if not p.name.startswith("."))
