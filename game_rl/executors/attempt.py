@@ -6,7 +6,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -15,7 +15,7 @@ from game_rl.errors import GameRLError, UsageError
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.executors.local import JobProcess
 from game_rl.executors.staging import GivenUpError, NodeStaging, RemoteJob, StagedJob
-from game_rl.system.processes import Handler, handled_signals, treat_as_own
+from game_rl.system.processes import handled_signals, treat_as_own
 
 _LONG_S = 3600.0
 _LOOK_EVERY_S = 1.0  # for a new checkpoint
@@ -50,7 +50,8 @@ def _on_own_disk(remote_job: RemoteJob, staged: StagedJob) -> CompletedJob:
             staging = NodeStaging(staged, scratch / "files")
             staging.fetch()
             ended = _carried_out(remote_job, staged.job, scratch / "files", staging.save)
-            with _uninterruptible():
+            # saved work is delivered even if the task is cancelled
+            with handled_signals(dict.fromkeys((signal.SIGTERM, signal.SIGINT), signal.SIG_IGN)):
                 staging.deliver(ended.code)
             return ended
     except GivenUpError as error:
@@ -85,27 +86,16 @@ def _environment(remote_job: RemoteJob) -> dict[str, str]:
     return own if remote_job.has_gpu else own | {_GPUS_VARIABLE: ""}
 
 
-@contextmanager
-def _uninterruptible() -> Iterator[None]:
-    """Ignore SIGTERM and SIGINT, so that saved work is delivered even if the task is cancelled."""
-    with handled_signals(dict.fromkeys((signal.SIGTERM, signal.SIGINT), signal.SIG_IGN)):
-        yield
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
+def _interruptible() -> AbstractContextManager[None]:
     """Let SIGTERM and SIGINT raise KeyboardInterrupt, and let children's exit codes be read.
 
     A process that a script started in the background ignores SIGINT, as do all its children, so a
     cluster started that way could not cancel a task.
     """
-    handlers: dict[int, Handler] = {
-        signal.SIGTERM: signal.default_int_handler,
-        signal.SIGINT: signal.default_int_handler,
-        signal.SIGCHLD: signal.SIG_DFL,
-    }
-    with handled_signals(handlers):
-        yield
+    stop = signal.default_int_handler
+    return handled_signals(
+        {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGCHLD: signal.SIG_DFL}
+    )
 
 
 # It will hold sockets, whose paths have at most 107 characters, so TMPDIR may be too long.

@@ -5,8 +5,8 @@ import platform
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Self
 
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE
@@ -97,7 +97,7 @@ class JobProcess:
             return file.read().decode(errors="replace").strip()
 
 
-class LocalExecutor:
+class LocalExecutor(AbstractContextManager["LocalExecutor"]):
     """Runs jobs as processes that, with their workers, end with this one, even if it is killed.
 
     Where possible, a fork server forks them. There is one for each number of CPUs.
@@ -140,9 +140,6 @@ class LocalExecutor:
             if server is not None:
                 server.close()
         self._servers.clear()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -138,10 +138,10 @@ class RayExecutor:
             self._is_cut_off = True
             raise ExperimentError(_CUT_OFF) from None
         except exceptions.RayTaskError as error:
-            code, text = ExperimentError.exit_code, _last_line(error)
+            code, text = ExperimentError.exit_code, _lines(error)[-1]
             return CompletedJob(job, code, "a node of the cluster", text)
         except exceptions.RayError as error:  # its worker or its node is lost
-            cause = _first_line(error)
+            cause = _lines(error)[0]
             return CompletedJob(job, -signal.SIGKILL, "a node of the cluster", cause=cause)
         return ended
 
@@ -178,19 +178,16 @@ def ray_executor(config: RayExecutorConfig, demand: Demand) -> Iterator[RayExecu
     slots = demand.slots
     if config.parallel == "auto" and not config.starts_cluster:
         slots = demand.members
-    with _staging(config, demand) as staging, _cluster(config, demand) as head:
+    files = (
+        shared_files(demand) if config.storage is None else shared_storage(config.storage, demand)
+    )
+    with files as staging, _cluster(config, demand) as head:
         _check_nodes(staging.needs, demand)
         executor = RayExecutor(slots, resources=resources, staging=staging, head=head)
         try:
             yield executor
         finally:
             executor.close()
-
-
-def _staging(config: RayExecutorConfig, demand: Demand) -> AbstractContextManager[Staging]:
-    return (
-        shared_files(demand) if config.storage is None else shared_storage(config.storage, demand)
-    )
 
 
 # ---------------------------------------------------------------------- clusters
@@ -248,7 +245,13 @@ def _joined_cluster(address: str) -> Iterator[None]:
     if address == "auto":
         _refuse_strangers()
     else:
-        _refuse_silence(address)
+        try:
+            connect(address, _CONNECT_TIMEOUT_S)
+        except OSError as error:
+            raise UsageError(
+                f"executor.address: nothing answers at {address} ({error}); name the head of the "
+                "cluster, as `ray start --head` shows it, with --set executor.address=..."
+            ) from None
     _connect(address=address)
     yield
 
@@ -271,16 +274,6 @@ def _refuse_strangers() -> None:
             )
 
 
-def _refuse_silence(address: str) -> None:
-    try:
-        connect(address, _CONNECT_TIMEOUT_S)
-    except OSError as error:
-        raise UsageError(
-            f"executor.address: nothing answers at {address} ({error}); name the head of the "
-            "cluster, as `ray start --head` shows it, with --set executor.address=..."
-        ) from None
-
-
 def _connect(**options: Any) -> None:  # noqa: ANN401 - Ray's own
     """Become the driver of a cluster, and keep the command's signal handlers."""
     # Ray would print news of its nodes to standard output, which `--log json` needs for events
@@ -295,7 +288,7 @@ def _connect(**options: Any) -> None:  # noqa: ANN401 - Ray's own
         ray.shutdown()
         raise UsageError(
             f"executor.address: {options['address']} is not a Ray cluster that has this machine "
-            f"as a node: {_last_line(error)}"
+            f"as a node: {_lines(error)[-1]}"
         ) from None
     finally:
         for number, handler in handlers.items():
@@ -373,7 +366,7 @@ def _introduced(nodes: Sequence[str], needs: Needs) -> list[NodeFacts]:
         ) from None
     except exceptions.RayError as error:
         raise ExperimentError(
-            f"a node of the cluster cannot train members: {_last_line(error)}; install game_rl "
+            f"a node of the cluster cannot train members: {_lines(error)[-1]}; install game_rl "
             "there, in the environment that Ray runs in"
         ) from None
     for node, name in zip(facts, nodes, strict=True):
@@ -383,12 +376,8 @@ def _introduced(nodes: Sequence[str], needs: Needs) -> list[NodeFacts]:
     return facts
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _last_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1]
+def _lines(error: BaseException) -> list[str]:
+    return str(error).strip().splitlines() or [type(error).__name__]
 
 
 _ASKED_EVERY_S = 5.0

@@ -342,10 +342,6 @@ def end_name(claim: str) -> str:
     return f"{claim}/end.json"
 
 
-def saved_name(claim: str, number: int) -> str:
-    return f"{claim}/{number:06d}.json"
-
-
 class NodeStaging:
     """The node's side: fetches the files for one attempt, and sends what it leaves.
 
@@ -374,12 +370,13 @@ class NodeStaging:
             return
         try:
             store = ObjectStore(self._staged.address, timeout_s=_SAVING_TIMEOUT_S)
-            self._check(store)
+            if store.find(end_name(self._staged.claim)) is not None:
+                raise _given_up()
             tree, sources = read_tree(self._folder, (self._staged.run,))
             send_blobs(store, sources, self._stored)
             if self._newest() != newest:
                 return  # replaced meanwhile, so the tree may mix two checkpoints
-            store.put(saved_name(self._staged.claim, self._count + 1), as_json(tree))
+            store.put(f"{self._staged.claim}/{self._count + 1:06d}.json", as_json(tree))
         except GivenUpError:
             raise
         except StorageError:
@@ -403,10 +400,6 @@ class NodeStaging:
                 raise _given_up()
 
         self._patiently(deliver)
-
-    def _check(self, store: ObjectStore) -> None:
-        if store.find(end_name(self._staged.claim)) is not None:
-            raise _given_up()
 
     def _newest(self) -> tuple[str, bytes] | None:
         """Return the name and the manifest of the newest checkpoint here, or None."""

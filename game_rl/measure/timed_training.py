@@ -4,13 +4,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, fields
 from math import lcm
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, Self
+from typing import Any
 
 import torch
 from stable_baselines3 import DQN
@@ -84,7 +84,7 @@ def median_of_means(seconds: Sequence[float], n_averaged: int) -> float:
     return median(fmean(seconds[start : start + n_averaged]) for start in starts)
 
 
-class TimedTraining:
+class TimedTraining(AbstractContextManager["TimedTraining"]):
     """A training session of a config, with its emulators, workers and network but short rollouts.
 
     A rollout has only some minibatches, and a minibatch that would take seconds is reduced to a
@@ -127,9 +127,6 @@ class TimedTraining:
         self._batch_share = short.algorithm.batch_size / config.algorithm.batch_size
         self._network = _NetworkClock(model.q_net if isinstance(model, DQN) else model.policy)
         self.start_s = time.perf_counter() - started
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._closing.close()
