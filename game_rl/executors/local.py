@@ -104,16 +104,12 @@ class LocalExecutor(AbstractContextManager["LocalExecutor"]):
     """
 
     def __init__(self, slots: int) -> None:
-        self._slots = slots
+        self.slots = slots
         self._running: dict[str, tuple[Job, JobProcess]] = {}
         self._servers: dict[int, ForkServer | None] = {}
 
-    @property
-    def slots(self) -> int:
-        return self._slots
-
     def start(self, job: Job) -> None:
-        assert len(self._running) < self._slots
+        assert len(self._running) < self.slots
         assert job.name not in self._running
         self._running[job.name] = (job, self._started(job))
 

@@ -90,7 +90,7 @@ class RayExecutor:
     def __init__(
         self, slots: int, *, resources: dict[str, float], staging: Staging, head: Head
     ) -> None:
-        self._slots = slots
+        self.slots = slots
         self._staging = staging
         self._head = head
         self._is_cut_off = False
@@ -98,12 +98,8 @@ class RayExecutor:
         self._run_attempt = ray.remote(run_attempt)
         self._running: dict[Any, Job] = {}
 
-    @property
-    def slots(self) -> int:
-        return self._slots
-
     def start(self, job: Job) -> None:
-        assert len(self._running) < self._slots
+        assert len(self._running) < self.slots
         remote_job = self._staging.stage_in(job)
         task = self._run_attempt.options(name=job.name, **self._options).remote(remote_job)
         self._running[task] = job

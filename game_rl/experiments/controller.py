@@ -21,7 +21,7 @@ from game_rl.events import (
 )
 from game_rl.executors.executor import Executor
 from game_rl.experiments.champion import find_champion
-from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
+from game_rl.experiments.experiment_dir import copied_after
 from game_rl.experiments.kept_generations import (
     checkpoints_bytes,
     forget_generations,
@@ -74,28 +74,24 @@ class ExperimentRun:
             Interrupted: a signal stopped it; all that was learned is saved.
             ExperimentError: it cannot continue; all that was learned is saved.
         """
-        RunDir(self.folder.root).remove_leftovers()  # members', too: none of them is running
+        RunDir(self.plan.folder.root).remove_leftovers()  # members', too: none of them is running
         state = experiment_state(self.plan)
         if state.generation:
             self._forget(state)  # a killed controller may not have got so far
         while state.generation < self.plan.config.generations:
             state = self._generation(state)
         champion = find_champion(self.plan, self._record(state.generation), self._bring)
-        write_saved(self.folder.state, state.model_copy(update={"complete": True}))
+        write_saved(self.plan.folder.state, state.model_copy(update={"complete": True}))
         self.events.emit(
             ChampionFound(
                 generation=state.generation,
                 number=champion.number,
                 folder=champion.folder,
-                path=str(self.folder.champion),
+                path=str(self.plan.folder.champion),
                 final=champion.final,
             )
         )
         return champion
-
-    @property
-    def folder(self) -> ExperimentDir:
-        return self.plan.folder
 
     def _generation(self, state: ExperimentState) -> ExperimentState:
         number, started = state.generation + 1, time.monotonic()
@@ -103,20 +99,20 @@ class ExperimentRun:
         self.events.emit(GenerationBegun(generation=number, timesteps=until))
         self._undo_excess(state.members, number)
         record = self._trained(state.members, number)
-        keep_generation(self.folder, record)
+        keep_generation(self.plan.folder, record)
         self._copy(record)
         self._warn_of_failures(record)
         after = ExperimentState(generation=number, members=self.plan.members_after(record))
         write_curves(self.plan, record)
-        write_saved(self.folder.state, after)
+        write_saved(self.plan.folder.state, after)
         self._forget(after)
         self.events.emit(
             GenerationEnded(
                 generation=number,
-                record=str(self.folder.generation(number).record),
+                record=str(self.plan.folder.generation(number).record),
                 seconds=round(time.monotonic() - started, 3),
                 copies=len(record.copies),
-                checkpoints_bytes=checkpoints_bytes(self.folder),
+                checkpoints_bytes=checkpoints_bytes(self.plan.folder),
             )
         )
         return after
@@ -130,7 +126,7 @@ class ExperimentRun:
 
     def _trained(self, members: Sequence[Member], number: int) -> GenerationRecord:
         """Return the record of a generation; if it does not exist, train the generation first."""
-        place = self.folder.generation(number)
+        place = self.plan.folder.generation(number)
         found = read_record(place.record, GenerationRecord)
         if found is not None:
             return found
@@ -155,7 +151,7 @@ class ExperimentRun:
         config = self.plan.config
         if config.learner is None:
             return record
-        task = MemberTasks(self.folder, config.cpus_per_member).actions(
+        task = MemberTasks(self.plan.folder, config.cpus_per_member).actions(
             record,
             observations=_ASKED_OBSERVATIONS,
             seed=seed_for(config.seed, f"actions/{record.generation}"),
@@ -168,7 +164,7 @@ class ExperimentRun:
 
     def _begin(self, member: Member, config: RunConfig) -> None:
         """Write the config of a run that is not a copy, unless the run exists."""
-        run_dir, run_id = self.folder.member(member.folder), self.plan.run_id(member)
+        run_dir, run_id = self.plan.folder.member(member.folder), self.plan.run_id(member)
         if run_dir.exists():
             return
         run_dir.root.mkdir(parents=True, exist_ok=True)
@@ -201,7 +197,7 @@ class ExperimentRun:
         self._bring([self.plan.copy(record, copied) for copied in record.copies])
 
     def _record(self, generation: int) -> GenerationRecord:
-        record = read_record(self.folder.generation(generation).record, GenerationRecord)
+        record = read_record(self.plan.folder.generation(generation).record, GenerationRecord)
         assert record is not None
         return record
 
@@ -209,7 +205,7 @@ class ExperimentRun:
         """Delete checkpoints of runs that the next generation neither continues nor forks."""
         keep, extra = self.plan.config.keep_generations, self._record(state.generation).extra_run
         present = {run.folder for run in (*state.members, extra) if run is not None}
-        forget_generations(self.folder, keep, newest=state.generation, present=present)
+        forget_generations(self.plan.folder, keep, newest=state.generation, present=present)
 
     def _tell_of(self, generation: int, member: Member, result: StretchResult) -> None:
         played, metric = result.played, self.plan.config.fitness.metric

@@ -51,10 +51,6 @@ class BackgroundProcess:
         self.tell(settings.model_dump_json())
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
     def code(self) -> int | None:
         """Its exit code, negative for a signal; None while it runs."""
         return self._process.poll()
@@ -115,10 +111,6 @@ class BackgroundUpload:
             f"the training has ended well, but nothing of this run is at {upload.to}; "
             f"`game-rl remote push {root}` uploads it"
         )
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def on_event(self, event: Event) -> None:
         """Have the uploader look at each new checkpoint; a Listener of the training's events."""

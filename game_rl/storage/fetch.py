@@ -186,9 +186,6 @@ LAST_FILE = "experiment.yaml"
 """The file whose presence makes a folder an experiment, so it is fetched last."""
 
 
-# ---------------------------------------------------------------------- fetching
-
-
 def fetch_experiment(
     address: ExperimentAddress,
     root: Path,

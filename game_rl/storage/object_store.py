@@ -76,6 +76,7 @@ PART_BYTES = 5 << 20  # the smallest part that S3 accepts
 _MOST_PARTS_AT_ONCE = 2  # with one being filled, 16 of the uploader's 56 MB; four: 66 MB
 _CONNECT_S = 5.0
 _FIRST_BACKOFF_S = 0.2
+_RETRIES = 2  # within obstore, of reads and of answers such as 503
 _STATUS = re.compile(r"status(?: code)?: (\d{3})")
 _ERROR_KINDS: dict[int, FaultKind] = {
     errno.ENOSPC: "full", errno.EDQUOT: "full", errno.EFBIG: "full",
@@ -108,7 +109,6 @@ class ObjectStore:
     Args:
         address: address of a folder, without credentials, which come from the environment.
         timeout_s: timeout of one request, which carries up to 5 MiB.
-        retries: number of retries within obstore, of reads and of answers such as 503.
         patience: repeats requests while storage fails.
 
     Raises (everywhere):
@@ -120,7 +120,6 @@ class ObjectStore:
         address: str,
         *,
         timeout_s: float = 60.0,
-        retries: int = 2,
         patience: Patience = NO_PATIENCE,
     ) -> None:
         try:
@@ -132,7 +131,7 @@ class ObjectStore:
         self._parts_at_once = _MOST_PARTS_AT_ONCE
         self._patience = patience
         with self._told():
-            self._store = self._open(timeout_s, retries)
+            self._store = self._open(timeout_s)
 
     @classmethod
     def below(cls, address: str, folder: str, *, patience: Patience = NO_PATIENCE) -> "ObjectStore":
@@ -154,7 +153,7 @@ class ObjectStore:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a store holds secrets: open another one in the other process")
 
-    def _open(self, timeout_s: float, retries: int) -> Any:  # noqa: ANN401 - one of five classes
+    def _open(self, timeout_s: float) -> Any:  # noqa: ANN401 - one of five classes
         if self._folder is not None:
             if not self._folder.is_dir():
                 raise StoreFault("missing", self.address)  # a disk that is not mounted, perhaps
@@ -166,7 +165,7 @@ class ObjectStore:
                 "allow_http": aws_endpoint().startswith("http://"),
             },
             "retry_config": {
-                "max_retries": retries,
+                "max_retries": _RETRIES,
                 "retry_timeout": timedelta(seconds=min(60.0, timeout_s)),
                 "backoff": {"init_backoff": timedelta(seconds=_FIRST_BACKOFF_S)},
             },

@@ -60,6 +60,10 @@ def background(settings: UploadSettings) -> Iterator[tuple[BackgroundUpload, Eve
         upload.close()
 
 
+def pid_of(upload: BackgroundUpload) -> int:
+    return upload._process._process.pid
+
+
 def saved(run_dir: RunDir, events: EventLog, timesteps: int) -> None:
     add_checkpoint(run_dir, timesteps)
     name = run_dir.checkpoint(timesteps).name
@@ -82,7 +86,7 @@ def test_each_checkpoint_is_uploaded_while_the_training_goes_on(
         upload.finish(30)
     assert stored_runs(ObjectStore(address)) == {run_dir.identity().id: [100, 200]}
     assert not heard.of(Warned)
-    assert not psutil.pid_exists(upload.pid)
+    assert not psutil.pid_exists(pid_of(upload))
 
 
 def test_the_process_is_the_last_to_get_a_core(tmp_path: Path, disk_address: str) -> None:
@@ -90,7 +94,7 @@ def test_the_process_is_the_last_to_get_a_core(tmp_path: Path, disk_address: str
     with background(settings_of(run_dir, disk_address)) as (upload, events, heard):
         saved(run_dir, events, 100)
         heard.wait_for(Uploaded)
-        process = psutil.Process(upload.pid)
+        process = psutil.Process(pid_of(upload))
         assert process.nice() == 19
         assert not [m.path for m in process.memory_maps() if "torch" in m.path]
 
@@ -113,12 +117,12 @@ def test_signals_for_the_training_do_not_end_it(tmp_path: Path, disk_address: st
     with background(settings_of(run_dir, disk_address)) as (upload, events, heard):
         saved(run_dir, events, 100)
         heard.wait_for(Uploaded)
-        pid = upload.pid
+        pid = pid_of(upload)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
             os.kill(pid, number)
         saved(run_dir, events, 200)
         heard.wait_for(Uploaded, 2)
-        assert upload.pid == pid  # and not another one in its place
+        assert pid_of(upload) == pid  # and not another one in its place
 
 
 def test_an_outage_at_the_end_leaves_after_the_wait_and_says_how_to_go_on(
@@ -130,7 +134,7 @@ def test_an_outage_at_the_end_leaves_after_the_wait_and_says_how_to_go_on(
         with background(settings_of(run_dir, s3_address)) as (upload, events, heard):
             saved(run_dir, events, 100)
             upload.finish(2.0)
-            assert not psutil.pid_exists(upload.pid)
+            assert not psutil.pid_exists(pid_of(upload))
     assert "remote push" in heard.of(Warned)[-1].text  # type: ignore[union-attr]
 
 
@@ -139,7 +143,7 @@ def test_of_a_process_that_had_no_time_to_say_anything_it_is_said(
 ) -> None:
     run_dir = make_run(tmp_path / "run")
     with background(settings_of(run_dir, disk_address)) as (upload, events, heard):
-        os.kill(upload.pid, signal.SIGSTOP)
+        os.kill(pid_of(upload), signal.SIGSTOP)
         saved(run_dir, events, 100)
         upload.finish(0.1)
     (warning,) = heard.of(Warned)
@@ -220,9 +224,9 @@ def test_a_process_that_is_killed_is_replaced_at_the_next_checkpoint(
     with background(settings_of(run_dir, disk_address)) as (upload, events, heard):
         saved(run_dir, events, 100)
         heard.wait_for(Uploaded)
-        os.kill(upload.pid, signal.SIGKILL)
+        os.kill(pid_of(upload), signal.SIGKILL)
         # its first thread may be gone before its others, and is not waited for until then
-        os.waitid(os.P_PID, upload.pid, os.WEXITED | os.WNOWAIT)
+        os.waitid(os.P_PID, pid_of(upload), os.WEXITED | os.WNOWAIT)
         saved(run_dir, events, 200)
         heard.wait_for(Uploaded, 2)
         upload.finish(30)
@@ -237,7 +241,7 @@ from game_rl.storage import background as background_module
 from game_rl.storage.background import _START, BackgroundUpload
 from game_rl.storage.upload_settings import UploadSettings
 upload = BackgroundUpload(UploadSettings.model_validate_json(sys.argv[1]), EventLog())
-print(upload.pid, flush=True)
+print(upload._process._process.pid, flush=True)
 time.sleep(600)
 """
 

@@ -136,7 +136,7 @@ class Learner:
     @property
     def number(self) -> int:
         """Its number, which follows the members' numbers."""
-        return self._config.members
+        return self.experiment.config.members
 
     @property
     def live_member(self) -> Member:
@@ -153,7 +153,7 @@ class Learner:
         """
         member, before = self.member(generation), self._before(generation)
         config = self.config_of(member.folder, best)
-        if self._config.learner_starts == "best_member":
+        if self.experiment.config.learner_starts == "best_member":
             fork = {"optimiser": "new", "counters": "new"}
             return self._fork(generation, best, fork, sections_of(config))
         if before is not None:
@@ -167,18 +167,19 @@ class Learner:
         return ExtraRun(member, config)
 
     def record(self, generation: int, best: TrainedMember) -> LearnerRecord:
-        parent = best if self._config.learner_starts == "best_member" else self._before(generation)
+        config = self.experiment.config
+        parent = best if config.learner_starts == "best_member" else self._before(generation)
         return LearnerRecord(
             number=self.number,
             parent_folder=None if parent is None else parent.folder,
             parent_checkpoint=None if parent is None else parent.checkpoint,
-            teacher=best.folder if self._config.is_taught else None,
+            teacher=best.folder if config.is_taught else None,
         )
 
     def _before(self, generation: int) -> TrainedMember | None:
         """Return the learner of the generation before, if this one continues from its weights."""
         record = read_record(self.folder.generation(generation - 1).record, GenerationRecord)
-        if record is None or self._config.learner_starts != "kept":
+        if record is None or self.experiment.config.learner_starts != "kept":
             return None
         (before,) = (m for m in record.members if m.number == self.number)
         return before if before.checkpoint is not None else None
@@ -192,7 +193,7 @@ class Learner:
     ) -> ExtraRun:
         member = self.member(generation)
         assert parent.checkpoint is not None
-        made_by = MemberTasks(self.folder, self._config.cpus_per_member).copy(
+        made_by = MemberTasks(self.folder, self.experiment.config.cpus_per_member).copy(
             member.folder,
             parent.folder,
             int(parent.checkpoint),
@@ -208,26 +209,22 @@ class Learner:
         assert self.experiment.learner is not None
         changes: dict[Key, Any] = {
             ("run_dir",): self.folder.member(name).root,
-            ("seed",): _run_seed(self._config.seed, name),
+            ("seed",): _run_seed(self.experiment.config.seed, name),
             ("algorithm", "teacher"): self._teacher(best),
             ("algorithm", "learn_from", "agents"): self._agents(best),
         }
         return with_changed(self.experiment.learner, changes)
 
-    @property
-    def _config(self) -> ExperimentConfig:
-        return self.experiment.config
-
     def _agents(self, best: TrainedMember | None) -> dict[str, float] | None:
         number = None if best is None else best.number
-        return agents_of(self._config.member_shares, members=self.number, best=number)
+        return agents_of(self.experiment.config.member_shares, members=self.number, best=number)
 
     def _teacher(self, best: TrainedMember | None) -> dict[str, object] | None:
         """Return the section `teacher` of the learner's run, or None if it is not taught.
 
         The plan decides which member teaches, so the run must not compare the two.
         """
-        if not self._config.is_taught:
+        if not self.experiment.config.is_taught:
             return None
         assert best is not None
         assert best.checkpoint is not None

@@ -39,10 +39,6 @@ class ArmReport:
     def ram_bytes(self) -> int:
         return max(each.footprint.ram.peak.bytes for each in self.at_work) + self.beside_bytes
 
-    @property
-    def verdict(self) -> Verdict:
-        return self.report.verdict
-
     def slots(self, machine: Machine) -> int:
         """Return how many of them fit comfortably in memory at once."""
         return min(
@@ -127,7 +123,7 @@ def study_preflight(
     verdicts = (
         ram_bytes_verdict(report.ram_bytes, machine),
         disk_bytes_verdict(report.disk_bytes, machine),
-        *(arm.verdict for arm in arms.values()),
+        *(arm.report.verdict for arm in arms.values()),
     )
     return replace(report, verdict=worst(verdicts))
 
