@@ -20,7 +20,6 @@ from game_rl.callbacks.curves import GameCheckCallback, WorkerRestartsCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
-from game_rl.emulator import fake_emulator as fake
 from game_rl.errors import GameFileError
 from game_rl.event_log import EventLog, read_events
 from game_rl.events import ExplorationRestarted
@@ -30,6 +29,7 @@ from game_rl.training.train import resume, train
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from tests.callbacks.conftest import N_STEPS
+from tests.emulator import fake_emulator as fake
 from tests.envs.example import fake_env, fake_game, fake_game_seeded_at, with_folder
 from tests.tiny_env import TinyEnv
 from tests.tiny_run import MakeConfig, command

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from game_rl.emulator.emulator import RecordingEmulator, picture_frames
-from game_rl.emulator.fake_emulator import FakeEmulator
+from tests.emulator.fake_emulator import FakeEmulator
 
 
 @pytest.mark.parametrize(

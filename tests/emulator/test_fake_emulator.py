@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from game_rl.emulator import fake_emulator as fake
 from game_rl.emulator.emulator import Button, Emulator
-from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.errors import EmulatorError
+from tests.emulator import fake_emulator as fake
+from tests.emulator.fake_emulator import FakeEmulator
 
 
 def test_it_keeps_the_protocol() -> None:

@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from game_rl.emulator import fake_emulator as fake
-from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.emulator.rom import CartridgeType, Rom
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import FrameFormat
 from game_rl.games.definition import Game, GameDefinition
 from game_rl.games.variables import Location, place_variable
+from tests.emulator import fake_emulator as fake
+from tests.emulator.fake_emulator import FakeEmulator
 
 FAKE_ROM = Rom(
     path=Path("fake.gb"),

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from game_rl.config.schema import EnvConfig
-from game_rl.emulator import fake_emulator as fake
-from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.envs.make_env import make_env
 from game_rl.games.definition import load_game
+from tests.emulator import fake_emulator as fake
+from tests.emulator.fake_emulator import FakeEmulator
 from tests.emulator.roms import make_rom
 from tests.envs.example import FAKE_ROM, fake_env, fake_game, fake_game_seeded_at
 

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.config.schema import EnvConfig
-from game_rl.emulator import fake_emulator as fake
-from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.envs.make_env import make_env
 from game_rl.envs.observation import FrameFormat
 from game_rl.errors import EmulatorError, GameFileError, LockUpError, UsageError
 from game_rl.games.definition import CropSpec, load_game
+from tests.emulator import fake_emulator as fake
+from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game, with_folder
 
 IDLE, LEFT, RIGHT, HURT = range(4)

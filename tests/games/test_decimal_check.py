@@ -1,5 +1,5 @@
-from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.games.variables import DecimalCheck, Variable
+from tests.emulator.fake_emulator import FakeEmulator
 
 ADDRESS = 0xC020
 SCORE = Variable("score", ADDRESS, None, "bcd", 4, big_endian=True)

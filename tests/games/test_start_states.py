@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.errors import GameFileError
 from game_rl.games.start_states import StartStateSpec, make_start_state
+from tests.emulator.fake_emulator import FakeEmulator
 
 
 def begin(folder: Path, name: str = "begin.state") -> bytes:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from game_rl.emulator.fake_emulator import FakeEmulator
 from game_rl.emulator.rom import SUPPORTED_CARTRIDGES
 from game_rl.errors import GameFileError
 from game_rl.games.variables import (
@@ -18,6 +17,7 @@ from game_rl.games.variables import (
     place_variable,
     read_symbols,
 )
+from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import FAKE_ROM
 
 ADDRESS = 0xC800
