@@ -76,7 +76,7 @@ def picture_frames(frame_skip: int) -> int:
 class RecordingEmulator:
     """A wrapper that owns `emulator` and keeps a picture every `picture_frames` frames.
 
-    It divides ticks into parts, which does not change the emulation.
+    It divides ticks into parts, which does not change the emulation. For all else it is `emulator`.
     """
 
     def __init__(self, emulator: Emulator, *, picture_frames: int) -> None:
@@ -89,10 +89,6 @@ class RecordingEmulator:
         pictures, self._pictures = self._pictures, []
         return pictures
 
-    @property
-    def is_colour(self) -> bool:
-        return self._emulator.is_colour
-
     def tick(self, frames: int, *, render: bool) -> None:
         if not render:
             self._emulator.tick(frames, render=False)
@@ -101,23 +97,5 @@ class RecordingEmulator:
             self._emulator.tick(min(self._picture_frames, frames - done), render=True)
             self._pictures.append(self._emulator.screen().copy())
 
-    def hold(self, buttons: Iterable[Button]) -> None:
-        self._emulator.hold(buttons)
-
-    def screen(self) -> NDArray[np.uint8]:
-        return self._emulator.screen()
-
-    def read(self, address: int, *, bank: int | None = None) -> int:
-        return self._emulator.read(address, bank=bank)
-
-    def write(self, address: int, value: int, *, bank: int | None = None) -> None:
-        self._emulator.write(address, value, bank=bank)
-
-    def save_state(self) -> bytes:
-        return self._emulator.save_state()
-
-    def load_state(self, state: bytes) -> None:
-        self._emulator.load_state(state)
-
-    def close(self) -> None:
-        self._emulator.close()
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._emulator, name)

@@ -19,7 +19,7 @@ import warnings
 import weakref
 from collections.abc import Iterable
 from contextlib import closing
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -345,22 +345,6 @@ class LockUp(NamedTuple):
         return f"opcode 0x{self.opcode:02X} at 0x{self.address:04X}, which no Game Boy has"
 
 
-class _Registers(Protocol):
-    PC: int
-
-
-class _Memory(Protocol):
-    def __getitem__(self, address: int) -> int: ...
-    def __setitem__(self, address: int, value: int) -> None: ...
-
-
-class Console(Protocol):
-    """The parts of a PyBoy that a guard needs."""
-
-    register_file: _Registers
-    memory: _Memory
-
-
 class TickGuard:
     """A guard that ends ticks of one PyBoy in which the CPU hangs.
 
@@ -370,7 +354,7 @@ class TickGuard:
             resets this to None once it has loaded a state.
     """
 
-    def __init__(self, pyboy: Console) -> None:
+    def __init__(self, pyboy: PyBoy) -> None:
         self.n_edges = 0
         self.lock_up: LockUp | None = None
         self._pyboy = pyboy
@@ -391,7 +375,7 @@ class TickGuard:
 
     def _standing_at(self) -> int | None:
         """Return the address at which the CPU hangs or waits, or None if it is running."""
-        addresses = {self._pyboy.register_file.PC for _ in range(_READINGS)}
+        addresses: set[int] = {self._pyboy.register_file.PC for _ in range(_READINGS)}
         return addresses.pop() if len(addresses) == 1 else None
 
     def _halt(self) -> None:

@@ -4,13 +4,19 @@ from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.checkpoints.model_state import drawing_from
-from game_rl.emulator.emulator import FRAMES_PER_SECOND, RecordingEmulator, picture_frames
+from game_rl.emulator.emulator import (
+    FRAMES_PER_SECOND,
+    Emulator,
+    RecordingEmulator,
+    picture_frames,
+)
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_env, make_observation_format
 from game_rl.playback.clip import Picture, clip_writer
@@ -33,8 +39,8 @@ def record_run(run: TrainedRun, *, episodes: int, output: Path, max_s: float | N
     temporary = output.with_name(f".{output.name}.tmp")
     try:
         watched = RecordingEmulator(make_emulator(run.game), picture_frames=frames)
-        seed = seed_for(run.config.seed, "recording")
-        with drawing_from(seed), closing(make_env(run.config.env, run.game, watched)) as env:
+        emulator, seed = cast("Emulator", watched), seed_for(run.config.seed, "recording")
+        with drawing_from(seed), closing(make_env(run.config.env, run.game, emulator)) as env:
             pictures = islice(_play(run, env, watched, episodes), _most_pictures(max_s, frames))
             write(pictures, frames / FRAMES_PER_SECOND, temporary)
         temporary.replace(output)
