@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
@@ -31,12 +31,26 @@ def _constant(value: object) -> object:
 
 
 class _OnPolicyConfig(StrictModel):
-    """What an algorithm without a replay does not have, for whoever asks any algorithm for it."""
+    """What PPO and PQN share, and do not have, for whoever asks any algorithm for it."""
 
     collected_in: ClassVar[Literal["n_steps"]] = "n_steps"
     replay: ClassVar[None] = None
     learn_from: ClassVar[None] = None
     teacher: ClassVar[None] = None
+
+    if TYPE_CHECKING:  # each declares them with its own default
+        n_steps: Count
+        n_epochs: int
+
+    @property
+    def vec_steps_per_update(self) -> int:
+        """Vec steps between two updates."""
+        return self.n_steps
+
+    @property
+    def learns(self) -> bool:
+        """Whether the run takes gradient steps; otherwise it only plays."""
+        return self.n_epochs > 0
 
 
 class PPOConfig(_OnPolicyConfig):
@@ -87,16 +101,6 @@ class PPOConfig(_OnPolicyConfig):
     run keeps the precision that it began with."""
     stats_window_size: Count = 100
     """Number of latest episodes in the logged means of reward and length."""
-
-    @property
-    def vec_steps_per_update(self) -> int:
-        """Vec steps between two updates."""
-        return self.n_steps
-
-    @property
-    def learns(self) -> bool:
-        """Whether the run takes gradient steps; otherwise it only plays."""
-        return self.n_epochs > 0
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
         """Yield what does not agree within this section or with the rest of the run."""
@@ -165,14 +169,9 @@ class ExplorationConfig(StrictModel):
     """Restarts, the earliest first: from each on, more actions are random again for a while. The
     share is never lower than without them."""
 
-    def problems_in_run(self, *, total_timesteps: int, key: Key) -> Iterator[Problem]:
-        """Yield restarts that do not agree with one another or with the run.
-
-        Args:
-            total_timesteps: length of the run.
-            key: key of this section.
-        """
-        places = [(*key, "restarts", str(index)) for index in range(len(self.restarts))]
+    def problems_in_run(self, *, total_timesteps: int) -> Iterator[Problem]:
+        """Yield restarts that do not agree with one another or with the run."""
+        places = [_at("exploration", "restarts", str(n)) for n in range(len(self.restarts))]
         for place, restart in zip(places, self.restarts, strict=True):
             if restart.at >= total_timesteps:
                 yield Problem(
@@ -293,9 +292,7 @@ class DQNConfig(StrictModel):
                 f"so nothing would be learned; use at most {total_timesteps:,}",
                 (("total_timesteps",),),
             )
-        yield from self.exploration.problems_in_run(
-            total_timesteps=total_timesteps, key=_at("exploration")
-        )
+        yield from self.exploration.problems_in_run(total_timesteps=total_timesteps)
         yield from _diverging(self, "learning_rate")
 
 
@@ -342,22 +339,10 @@ class PQNConfig(_OnPolicyConfig):
     stats_window_size: Count = 100
     """Number of latest episodes in the logged means of reward and length."""
 
-    @property
-    def vec_steps_per_update(self) -> int:
-        """Vec steps between two updates."""
-        return self.n_steps
-
-    @property
-    def learns(self) -> bool:
-        """Whether the run takes gradient steps; otherwise it only plays."""
-        return self.n_epochs > 0
-
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
         """Yield what does not agree within this section or with the rest of the run."""
         yield from _batch_problems(self.batch_size, n_steps=self.n_steps, n_envs=n_envs)
-        yield from self.exploration.problems_in_run(
-            total_timesteps=total_timesteps, key=_at("exploration")
-        )
+        yield from self.exploration.problems_in_run(total_timesteps=total_timesteps)
         yield from _diverging(self, "learning_rate")
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, JsonValue
 
@@ -14,8 +14,6 @@ from game_rl.config.yaml_tree import Node
 
 BEST_MEMBER = "best_member"
 TEACHERS = (BEST_MEMBER, None)
-OWN_KEYS = ("teacher", "member_shares")
-"""Keys of a learner's section that a run does not have."""
 
 
 class LearnerStretchConfig(StrictModel):
@@ -27,24 +25,41 @@ class LearnerStretchConfig(StrictModel):
     """Number of timesteps that the learner then plays itself, all its emulators together."""
 
 
+class LearnerKeys(StrictModel):
+    """What an experiment's section `learner` says beyond the config of a run."""
+
+    if TYPE_CHECKING:  # each kind declares it, at its place in the file
+        learner: dict[str, JsonValue] | None
+
+    @property
+    def member_shares(self) -> dict[str, float] | None:
+        """Weights of members in what the learner draws, or None if every row is drawn alike.
+
+        They are by a member's number or `best_member`; a member that is not named has 1.
+        """
+        found = (self.learner or {}).get("member_shares")
+        if found is None:
+            return None
+        assert isinstance(found, dict)
+        return {name: float(weight) for name, weight in found.items()}  # type: ignore[arg-type]
+
+    @property
+    def is_taught(self) -> bool:
+        """Whether the best member of a generation or round teaches the learner."""
+        return (self.learner or {}).get("teacher") is not None
+
+    @property
+    def learner_keys(self) -> dict[str, JsonValue]:
+        """The keys of the section `learner` that a run does not have, with their values."""
+        teacher = BEST_MEMBER if self.is_taught else None
+        return {"teacher": teacher, "member_shares": (self.learner or {}).get("member_shares")}
+
+
 def lake_problems(lake: LakeConfig) -> Iterator[Problem]:
     """Check the Lake that all members write."""
     if lake.path is not None:
         message = "the Lake is always the folder lake in run_dir: remove the line"
         yield Problem(("lake", "path"), message)
-
-
-def member_shares_of(learner: Mapping[str, JsonValue]) -> dict[str, float] | None:
-    """Return the weights by a member's number or `best_member`, or None if the key is not there.
-
-    Args:
-        learner: the section of the learner, in which `member_shares_problems` finds nothing.
-    """
-    found = learner.get("member_shares")
-    if found is None:
-        return None
-    assert isinstance(found, dict)
-    return {name: float(weight) for name, weight in found.items()}  # type: ignore[arg-type]
 
 
 def member_shares_problems(learner: Mapping[str, JsonValue], *, members: int) -> Iterator[Problem]:

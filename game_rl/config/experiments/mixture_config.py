@@ -20,10 +20,10 @@ from game_rl.config.experiments.learner_config import (
     FOLLOW,
     OFFLINE,
     Decided,
+    LearnerKeys,
     LearnerStretchConfig,
     disagreements,
     lake_problems,
-    member_shares_of,
     member_shares_problems,
     teacher_problems,
 )
@@ -57,7 +57,7 @@ class CloneConfig(StrictModel):
     the learner's algorithm."""
 
 
-class MixtureConfig(StrictModel):
+class MixtureConfig(LearnerKeys):
     """Members play apart and feed one Lake; a learner learns from it; members go on as its clones.
 
     `member` and `learner` are the sections as they are written; the runs' configs are made of them.
@@ -173,22 +173,8 @@ class MixtureConfig(StrictModel):
         return self.learner_per_round.timesteps * (self.rounds if self.is_live else 1)
 
     @property
-    def member_shares(self) -> dict[str, float] | None:
-        """Weights of members in what the learner draws, or None if every row is drawn alike.
-
-        They are by a member's number or `best_member`; a member that is not named has 1.
-        """
-        return member_shares_of(self.learner)
-
-    @property
-    def learner_keys(self) -> dict[str, JsonValue]:
-        """The keys of the section `learner` that a run does not have, with their values."""
-        teacher = BEST_MEMBER if self.is_taught else None
-        return {"teacher": teacher, "member_shares": self.learner.get("member_shares")}
-
-    @property
     def is_taught(self) -> bool:
-        """Whether the round's best member teaches the learner."""
+        """As in a population, but in rounds that is the default."""
         return not self.is_live and self.learner.get("teacher", BEST_MEMBER) is not None
 
     def problems(self) -> Iterator[Problem]:

@@ -16,11 +16,10 @@ from game_rl.config.experiments.executor_config import (
     one_lake_problems,
 )
 from game_rl.config.experiments.learner_config import (
-    BEST_MEMBER,
+    LearnerKeys,
     LearnerStretchConfig,
     disagreements,
     lake_problems,
-    member_shares_of,
     member_shares_problems,
     teacher_problems,
 )
@@ -150,7 +149,7 @@ class KeepGenerationsConfig(StrictModel):
         return generation > newest - self.last or is_multiple
 
 
-class PopulationConfig(StrictModel):
+class PopulationConfig(LearnerKeys):
     """Members that train side by side; after each generation the worst go on as copies of the best.
 
     `member` and `learner` are the sections as they are written; the runs' configs are made of them.
@@ -256,26 +255,8 @@ class PopulationConfig(StrictModel):
         return every
 
     @property
-    def member_shares(self) -> dict[str, float] | None:
-        """Weights of members in what the learner draws, or None if every row is drawn alike.
-
-        They are by a member's number or `best_member`; a member that is not named has 1.
-        """
-        return member_shares_of(self.learner or {})
-
-    @property
     def learner_keys(self) -> dict[str, JsonValue]:
-        """The keys of the section `learner` that a run does not have, with their values."""
-        return {
-            "teacher": BEST_MEMBER if self.is_taught else None,
-            "member_shares": (self.learner or {}).get("member_shares"),
-            "inject_every": self.inject_every,
-        }
-
-    @property
-    def is_taught(self) -> bool:
-        """Whether the generation's best member teaches the learner."""
-        return (self.learner or {}).get("teacher") is not None
+        return super().learner_keys | {"inject_every": self.inject_every}
 
     def problems(self) -> Iterator[Problem]:
         if self.control > self.members:
