@@ -40,7 +40,7 @@ from game_rl.experiments.backup import (
 )
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.run_dir import upload_lock
-from game_rl.storage.faults import PASSING_FAULTS, Patience, StoreFault
+from game_rl.storage.faults import NO_PATIENCE, PASSING_FAULTS, Patience, StoreFault
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _add_push(remote: "Commands") -> None:
     )
 
 
-def _opened(url: str, patience: "Patience") -> "tuple[ObjectStore, RemoteAddress]":
+def _opened(url: str, patience: Patience = NO_PATIENCE) -> "tuple[ObjectStore, RemoteAddress]":
     from game_rl.storage.inventory import RemoteAddress
     from game_rl.storage.object_store import ObjectStore
 
@@ -338,12 +338,7 @@ def verify_experiments(url: str, patience: "Patience") -> int:
     Raises:
         StorageError: a blob is missing or damaged.
     """
-    from game_rl.storage.inventory import (
-        ExperimentAddress,
-        RemoteAddress,
-        find_stored,
-        stored_experiments,
-    )
+    from game_rl.storage.inventory import ExperimentAddress, find_stored, stored_experiments
     from game_rl.storage.object_store import ObjectStore
 
     one = ExperimentAddress.parse(url)
@@ -351,10 +346,9 @@ def verify_experiments(url: str, patience: "Patience") -> int:
         store = ObjectStore(one.to, patience=patience)
         found = [find_stored(one, patience)]
     else:
-        address = RemoteAddress.parse(url)
+        store, address = _opened(url, patience)
         if address.run is not None or address.timesteps is not None:
             return 0
-        store = ObjectStore(address.to, patience=patience)
         found = stored_experiments(store)
     only = () if one is None or one.generation is None else (one.generation,)
     for stored in found:
@@ -435,17 +429,14 @@ def list_stored(arguments: argparse.Namespace) -> int:
 def _found(url: str) -> "tuple[list[StoredRun], list[StoredExperiment]]":
     from game_rl.storage.inventory import (
         ExperimentAddress,
-        RemoteAddress,
         find_stored,
         list_runs,
         stored_experiments,
     )
-    from game_rl.storage.object_store import ObjectStore
 
     if (one := ExperimentAddress.parse(url)) is not None:
         return [], [find_stored(one)]
-    address = RemoteAddress.parse(url)
-    store = ObjectStore(address.to)
+    store, address = _opened(url)
     runs = [run for run in list_runs(store) if address.run in (None, run.run)]
     return runs, stored_experiments(store) if address.run is None else []
 

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
@@ -28,46 +30,33 @@ def add_replay(commands: "Commands") -> None:
         description="Inspect, verify, compact, import or export a Lake of replay.",
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_info(actions)
-    _add_verify(actions)
-    _add_compact(actions)
+    info = _add_of_lake(
+        actions,
+        "info",
+        _info,
+        "show the transitions, bytes, streams, episodes and damaged files of a Lake",
+    )
+    verify = _add_of_lake(
+        actions,
+        "verify",
+        _verify,
+        "compare every byte of a Lake with its checksums, and unpack every block",
+    )
+    for reporting in (info, verify):
+        reporting.add_argument("--json", action="store_true", help="one JSON object, for scripts")
+    merging = "merge small segments of a Lake that no process is writing to"
+    _add_of_lake(actions, "compact", _compact, merging)
     _add_import(actions)
     _add_export(actions)
 
 
-def _add_info(commands: "Commands") -> None:
-    parser = add_command(
-        commands,
-        "info",
-        _info,
-        summary="show the transitions, bytes, streams, episodes and damaged files of a Lake",
-        example="game-rl replay info runs/duel_dqn/lake",
-    )
+def _add_of_lake(
+    commands: "Commands", name: str, run: Callable[[argparse.Namespace], int], summary: str
+) -> argparse.ArgumentParser:
+    example = f"game-rl replay {name} runs/duel_dqn/lake"
+    parser = add_command(commands, name, run, summary=summary, example=example)
     parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
-    parser.add_argument("--json", action="store_true", help="one JSON object, for scripts")
-
-
-def _add_verify(commands: "Commands") -> None:
-    parser = add_command(
-        commands,
-        "verify",
-        _verify,
-        summary="compare every byte of a Lake with its checksums, and unpack every block",
-        example="game-rl replay verify runs/duel_dqn/lake",
-    )
-    parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
-    parser.add_argument("--json", action="store_true", help="one JSON object, for scripts")
-
-
-def _add_compact(commands: "Commands") -> None:
-    parser = add_command(
-        commands,
-        "compact",
-        _compact,
-        summary="merge small segments of a Lake that no process is writing to",
-        example="game-rl replay compact runs/duel_dqn/lake",
-    )
-    parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
+    return parser
 
 
 def _add_import(commands: "Commands") -> None:
@@ -128,7 +117,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
     if not arguments.file.is_file():
         raise UsageError(f"{arguments.file}: no such file; check the name")
-    with _Bar() as bar:
+    with _bar() as bar:
         found = import_replay(
             arguments.file, arguments.output, frame_stack=arguments.frame_stack, progress=bar
         )
@@ -159,35 +148,27 @@ def _export(arguments: argparse.Namespace) -> int:
             raise UsageError(
                 f"--format minari needs Minari ({error}); pip install 'game_rl[minari]'"
             ) from None
-        with _Bar() as bar:
+        with _bar() as bar:
             episodes, n = export_minari(lake, output, n_actions=n_actions, progress=bar)
         print(f"{output}: {episodes:,} episodes, {n:,} timesteps; load it with")
         print(f"minari.MinariDataset({str(output)!r})")
         return 0
     from game_rl.interchange.replay_export import export_replay
 
-    with _Bar() as bar:
+    with _bar() as bar:
         n = export_replay(lake, output, n_actions=n_actions, progress=bar)
     print(f"{output}: {n:,} transitions; load it with model.load_replay_buffer")
     return 0
 
 
-class _Bar:
-    """A progress bar on stderr that can show several tasks one after the other."""
-
-    def __init__(self) -> None:
-        self._progress = Progress(console=Console(stderr=True), transient=True)
-        self._task = self._progress.add_task("", total=None)
-
-    def __enter__(self) -> "_Bar":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        self._progress.update(self._task, description=what, completed=done, total=total or None)
+@contextmanager
+def _bar() -> Iterator[Callable[[str, int, int], None]]:
+    """Show a progress bar on stderr, for several tasks one after the other."""
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda what, done, total: progress.update(
+            task, description=what, completed=done, total=total or None
+        )
 
 
 def _info(arguments: argparse.Namespace) -> int:
@@ -195,7 +176,7 @@ def _info(arguments: argparse.Namespace) -> int:
     from game_rl.lake.upkeep import lake_statistics, verify_lake
 
     lake, found = Lake.open(arguments.lake), None
-    with _Bar() as bar:
+    with _bar() as bar:
         report = verify_lake(
             lake.path, lambda done, total: bar("reading", done, total), decodes=False
         )
@@ -244,7 +225,7 @@ def _print_statistics(found: "LakeStatistics", console: Console) -> None:
 def _verify(arguments: argparse.Namespace) -> int:
     from game_rl.lake.upkeep import verify_lake
 
-    with _Bar() as bar:
+    with _bar() as bar:
         report = verify_lake(arguments.lake, lambda done, total: bar("verifying", done, total))
     if arguments.json:
         print(json.dumps({"is_whole": not report.damaged, **asdict(report)}, indent=2))

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
 
 
+_EXPERIMENTS: dict[str, type[BaseModel]] = {
+    "population": PopulationConfig,
+    "mixture": MixtureConfig,
+    "study": StudyConfig,
+}
+
+
 def add_schema(commands: "Commands") -> None:
     parser = add_command(
         commands,
@@ -28,22 +35,14 @@ def add_schema(commands: "Commands") -> None:
     which.add_argument(
         "--game", action="store_true", help="print the schema of a game.yaml instead"
     )
-    which.add_argument(
-        "--population", action="store_true", help="print that of a population instead"
-    )
-    which.add_argument("--mixture", action="store_true", help="print that of a mixture instead")
-    which.add_argument("--study", action="store_true", help="print that of a study instead")
+    for name, model in _EXPERIMENTS.items():
+        text = f"print that of a {name} instead"
+        which.add_argument(f"--{name}", action="store_const", dest="model", const=model, help=text)
+    parser.set_defaults(model=RunConfig)
 
 
 def _schema(arguments: argparse.Namespace) -> int:
     from game_rl.games.definition import GameDefinition
 
-    model: type[BaseModel] = GameDefinition if arguments.game else RunConfig
-    if arguments.population:
-        model = PopulationConfig
-    if arguments.mixture:
-        model = MixtureConfig
-    if arguments.study:
-        model = StudyConfig
-    print(json_schema(model), end="")
+    print(json_schema(GameDefinition if arguments.game else arguments.model), end="")
     return 0

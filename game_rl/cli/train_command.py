@@ -206,13 +206,6 @@ def _trained(
         return resume(Path(arguments.resume), command, overrides=arguments.set, at=arguments.at)
 
 
-def _config(arguments: argparse.Namespace) -> "RunConfig":
-    """Return the config of a new run or of a fork."""
-    if arguments.fork is not None:
-        return _fork_config(arguments)
-    return load_config(arguments.config, arguments.set)
-
-
 def _check_combination(arguments: argparse.Namespace) -> None:
     is_new = arguments.config is not None or arguments.fork is not None
     if arguments.resume is None and not is_new:
@@ -232,8 +225,10 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         )
 
 
-def _fork_config(arguments: argparse.Namespace) -> "RunConfig":
-    """Return the config of `--config`, or else the parent's, with a section `fork`."""
+def _config(arguments: argparse.Namespace) -> "RunConfig":
+    """Return the config of `--config`, or else the parent's; of a fork with a section `fork`."""
+    if arguments.fork is None:
+        return load_config(arguments.config, arguments.set)
     place, at = run_at(arguments.fork)
     parent = RunDir(run_of(place))
     run = str(parent.root) if at is None else f"{parent.root}@{at}"

@@ -71,20 +71,19 @@ def load_yaml_model(
     path: Path,
     model: type[M],
     *,
-    overrides: Sequence[str] = (),
     error: type[GameRLError] = ConfigError,
-    more_checks: Callable[[M], Iterable[Problem]] | None = None,
+    more_checks: Callable[[M], Iterable[Problem]] = lambda _: (),
 ) -> M:
     """Return the model that a YAML file describes.
 
     Args:
         path: the file.
         model: a `StrictModel`, so that unknown keys and `problems()` are reported.
-        overrides: `key.of.value=YAML`; later ones win.
         error: type of the error to raise.
         more_checks: checks that need more than the model, such as the files that it names.
     """
-    return Document(path, error).load(model, overrides, more_checks or _no_more_problems)
+    source = Document(path, error)
+    return source.model_of(*source.tree(), model, more_checks)
 
 
 def dump_config(config: BaseModel) -> str:
@@ -120,18 +119,12 @@ class Document:
     error: type[GameRLError]
     is_saved: bool = False
 
-    def load(
-        self,
-        model: type[M],
-        overrides: Sequence[str],
-        more_checks: Callable[[M], Iterable[Problem]],
-    ) -> M:
-        root, problems = self.tree(overrides)
-        return self.model_of(root, problems, model, more_checks)
-
     def tree(self, overrides: Sequence[str] = ()) -> tuple[Node, list[LocatedProblem]]:
         """Return the file's content after the overrides, and the problems of the text alone."""
-        root, problems = self._parse(self._text())
+        try:
+            root, problems = parse_document(self._text())
+        except DocumentError as refused:
+            self.fail([refused.problem])
         root = up_to_date(root) if self.is_saved else root
         for number, override in enumerate(overrides):
             shown = without_secrets(override)
@@ -150,7 +143,7 @@ class Document:
         root: Node,
         problems: list[LocatedProblem],
         model: type[M],
-        more_checks: Callable[[M], Iterable[Problem]],
+        more_checks: Callable[[M], Iterable[Problem]] = lambda _: (),
     ) -> M:
         """Return the model that a tree describes.
 
@@ -170,12 +163,6 @@ class Document:
         It is the folder of the file, but the current one for an override.
         """
         return Path() if node.place.order >= _OVERRIDES_ORDER else self.path.parent
-
-    def _parse(self, text: str) -> tuple[Node, list[LocatedProblem]]:
-        try:
-            return parse_document(text)
-        except DocumentError as refused:
-            self.fail([refused.problem])
 
     def _require_mapping(
         self, root: Node, model: type[BaseModel], problems: list[LocatedProblem]
@@ -279,10 +266,6 @@ def _require_way(root: Node, key: Key, place: Place) -> None:
             raise DocumentError(place, message)
 
 
-def _no_more_problems(model: BaseModel) -> Iterable[Problem]:  # noqa: ARG001 - asks for none
-    return ()
-
-
 def run_dir_problems(config: HasRunDir) -> Iterable[Problem]:
     """Check that run_dir can be a folder: the only check that looks at the disk."""
     for path in (config.run_dir, *config.run_dir.parents):
@@ -362,7 +345,7 @@ def run_based_on(
     """
     base, tree = based_on(source, section)
     tree = with_decided(tree, decided)
-    run = base.model_of(tree, [], RunConfig, lambda _: ())
+    run = base.model_of(tree, [], RunConfig)
     game_file = game_path(run.game, relative_to=base.folder_of(tree.nearest(("game",))))
     return run if game_file is None else run.model_copy(update={"game": str(game_file)})
 

@@ -299,8 +299,9 @@ class _Parts:
             return
         yield from _revision_problems(definition.rom, self.rom)
         yield from _hardware_problems(definition, self.rom)
+        file = definition.symbols
         try:
-            symbols = self._symbols(definition)
+            symbols = {} if file is None else read_symbols(self._folder / file)
         except GameFileError as error:
             yield Problem(("symbols",), str(error))
             return
@@ -322,11 +323,6 @@ class _Parts:
             reward_source(definition.reward, self._folder)
         except GameFileError as error:
             yield Problem(("reward",), str(error))
-
-    def _symbols(self, definition: GameDefinition) -> dict[str, Location]:
-        if definition.symbols is None:
-            return {}
-        return read_symbols(self._folder / definition.symbols)
 
     def _variable_problems(
         self, definition: GameDefinition, rom: Rom, symbols: Mapping[str, Location]

@@ -136,8 +136,7 @@ def half_byte_warning(variable: Variable, rom: Rom) -> str | None:
 _CARTRIDGE_RAM = range(0xA000, 0xC000)
 
 
-@dataclass(frozen=True)
-class _Region:
+class _Region(NamedTuple):
     name: str
     start: int
     end: int  # exclusive

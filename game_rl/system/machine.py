@@ -105,14 +105,13 @@ def parse_machine(text: str, *, here: Machine | None = None) -> Machine:
     base = here if here is not None else detect_machine(Path.cwd())
     vram = given.get("vram", 0)
     described = (Gpu(vram, vram),) if vram else ()
-    return Machine(
+    return replace(
+        base,
         ram_bytes=given.get("ram", base.ram_bytes),
         ram_available_bytes=given.get("ram", base.ram_available_bytes),
         gpus=described if "vram" in given else base.gpus,
         disk_free_bytes=given.get("disk", base.disk_free_bytes),
         cpus=given.get("cpus", base.cpus),
-        cpu_has_bf16=base.cpu_has_bf16,
-        cache_bytes=base.cache_bytes,
     )
 
 

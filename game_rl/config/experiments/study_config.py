@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
 from game_rl.config.experiments.executor_config import LocalExecutorConfig
 from game_rl.config.experiments.experiment import Experiment, experiment_of
-from game_rl.config.experiments.learner_config import STOP_WHEN, WHOLE_BUDGET
+from game_rl.config.experiments.learner_config import STOP_WHEN, WHOLE_BUDGET, Decided
 from game_rl.config.loader import (
     Document,
     based_on,
@@ -351,9 +351,7 @@ def _run_arm(source: Document, config: StudyConfig, name: str, section: Node) ->
     return RunArm(run, () if file is None else (file,))
 
 
-def _decided_of_run(
-    config: StudyConfig, name: str, section: Node
-) -> Iterator[tuple[Key, Any, str]]:
+def _decided_of_run(config: StudyConfig, name: str, section: Node) -> Decided:
     yield ("run_dir",), str(config.run_dir / name), "run_dir"
     yield ("seed",), config.seeds[0], "seeds"
     if not section.has(("total_timesteps",)):
@@ -386,7 +384,7 @@ def _experiment(source: Document, tree: Node, *, seed: int, run_dir: Path) -> Ex
     return experiment_of(source, with_decided(tree, decided), [])
 
 
-def _decided_of_experiment(config: StudyConfig) -> Iterator[tuple[Key, Any, str]]:
+def _decided_of_experiment(config: StudyConfig) -> Decided:
     yield (*_EXECUTOR, "kind"), "local", "study"
     yield (*_EXECUTOR, "parallel"), 1, "study"
     yield ("cpus_per_member",), config.cpus_per_run, "cpus_per_run"
