@@ -189,8 +189,10 @@ def read_events(run_dir: RunDir) -> list[Event]:
     Torn lines and events that this version does not know are left out.
     """
     kept: list[tuple[int, Event]] = []
-    for offset, event in _located_events(run_dir.events):
-        match event:
+    for offset, line in located_lines(run_dir.events):
+        match event := parse_event(line):
+            case None:
+                continue
             case Begun():
                 kept.clear()
             case Resumed(superseded_from_bytes=end):
@@ -209,13 +211,6 @@ def final_evaluation(events: Sequence[Event]) -> Evaluated | None:
 def _is_of(resumed: Resumed, event: Event) -> bool:
     """Whether the event reports the checkpoint resumed from, which is written before the event."""
     return isinstance(event, CheckpointSaved) and event.checkpoint == resumed.checkpoint
-
-
-def _located_events(path: Path) -> Iterator[tuple[int, Event]]:
-    """Yield each event with the byte offset of its line."""
-    for offset, line in located_lines(path):
-        if (event := parse_event(line)) is not None:
-            yield offset, event
 
 
 def parse_event(line: bytes | str) -> Event | None:

@@ -15,12 +15,11 @@ from game_rl.config.loader import load_config
 from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
-from game_rl.lineage import Source, all_sources, lineage_totals
+from game_rl.lineage import LineageTotals, Source, all_sources, lineage_totals
 from game_rl.run_dir import RunDir
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.lineage import LineageTotals
 
 
 _ID_SHOWN = 8
@@ -62,7 +61,7 @@ def _lineage(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print(totals: "LineageTotals") -> None:
+def _print(totals: LineageTotals) -> None:
     table = Table(box=None, pad_edge=False)
     for name in ("", "run", "timesteps", "frames"):
         table.add_column(name, justify="right" if name in ("timesteps", "frames") else "left")
@@ -81,8 +80,7 @@ def _print(totals: "LineageTotals") -> None:
     Console().print(table, soft_wrap=True)
 
 
-def _numbers(source: object) -> tuple[str, str]:
-    assert isinstance(source, Source)
+def _numbers(source: Source) -> tuple[str, str]:
     return f"{source.played_timesteps:,}", f"{source.frames:,}"
 
 

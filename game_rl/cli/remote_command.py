@@ -291,8 +291,7 @@ def _push(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _upload(url: str) -> "UploadConfig":
-
+def _upload(url: str) -> UploadConfig:
     try:
         return UploadConfig(to=url)
     except ValidationError as error:

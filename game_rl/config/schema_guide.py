@@ -166,14 +166,10 @@ def closest(word: str, options: Sequence[str]) -> str | None:
     by_folded = {_folded(option): option for option in options}
     slip = _folded(word)[:_WORD_CHARACTERS]
     matches = difflib.get_close_matches(slip, by_folded, n=1, cutoff=0.65)
-    begins = (one for one in by_folded if slip[:3] == one[:3] and _is_beginning(slip, one))
+    alike = (one for one in by_folded if slip[:3] == one[:3])  # as `environment` and `env`
+    begins = (one for one in alike if slip.startswith(one) or one.startswith(slip))
     found = matches[0] if matches else next(begins, None)
     return by_folded[found] if found else None
-
-
-def _is_beginning(one: str, other: str) -> bool:
-    """Whether one begins with the other, as `environment` with `env`."""
-    return one.startswith(other) or other.startswith(one)
 
 
 def _folded(word: str) -> str:

@@ -160,9 +160,10 @@ def _bank_to_read(location: Location, n_bytes: int, *, rom: Rom, is_colour: bool
     _check_region(region, address, n_bytes, rom)
     allowed = _banks(region, rom=rom, is_colour=is_colour)
     if bank is not None and bank not in allowed:
+        banks = f"{allowed[0]}" if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
         raise ValueError(
             f"0x{address:04X} is in {region.name}, which has "
-            f"bank{'s' if len(allowed) > 1 else ''} {_span(allowed)} here, not {bank}"
+            f"bank{'s' if len(allowed) > 1 else ''} {banks} here, not {bank}"
         )
     if region.name == "cartridge RAM":
         return 0 if len(allowed) == 1 else bank
@@ -192,10 +193,6 @@ def _banks(region: _Region, *, rom: Rom, is_colour: bool) -> range:
     if region.start == 0xD000:
         return range(1, 8) if is_colour else range(2)
     return range(1)
-
-
-def _span(banks: range) -> str:
-    return f"{banks[0]}" if len(banks) == 1 else f"{banks[0]} to {banks[-1]}"
 
 
 _LARGEST_FILE_BYTES = 16 * 2**20

@@ -33,11 +33,12 @@ def disk_footprint(
     logs = _tensorboard_bytes(config, facts, training) + _event_bytes(config, training)
     logs += _evaluation_bytes(config, training, copies=kept)
     saved = _newest_bytes(config, facts, training, kept, at=training.updates)
+    clip = n_pictures(config, facts) * calibration.PICTURE_BYTES[config.recording.format]
     parts = (
         Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", saved),
         Part("TensorBoard, events and tables", logs + calibration.RUN_FILES_BYTES),
         *_teacher(config, facts),
-        Part("clip", _clip_bytes(config, facts)),
+        Part("clip", clip),
         *_parent_parts(facts),
         *_offline_checkpoints(config, facts, training),
     )
@@ -111,14 +112,6 @@ def predicted_checkpoint_bytes(
         observation_bytes=network.observation,
         replay_bytes=saved_replay_bytes(config, facts, timesteps),
     )
-
-
-def predicted_kept_bytes(
-    config: RunConfig, facts: RunFacts, training: TrainingArithmetic, updates: int
-) -> int:
-    """Upper bound for the bytes of all checkpoints that are kept after so many updates."""
-    kept = _retention(config, training).after(updates)
-    return _newest_bytes(config, facts, training, kept, at=updates)
 
 
 def _newest_bytes(
@@ -288,10 +281,6 @@ def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
     )
 
 
-def _clip_bytes(config: RunConfig, facts: RunFacts) -> int:
-    return n_pictures(config, facts) * calibration.PICTURE_BYTES[config.recording.format]
-
-
 def timestep_of_full_disk(
     config: RunConfig, facts: RunFacts, footprint: Footprint, free_bytes: int
 ) -> int | None:
@@ -368,6 +357,7 @@ def _row(
     timesteps = training.began_at + played
     schema = LakeSchema.of(facts.observation_format(config), n_actions=facts.n_actions)
     kept, on_disk = _kept(config, timesteps), lake_bytes(config, facts, played)
+    n_checkpoints = _retention(config, training).after(updates)
     if on_disk and facts.lake_bytes_per_timestep:
         kept = min(kept, round(on_disk / facts.lake_bytes_per_timestep))
     return GrowthRow(
@@ -376,7 +366,7 @@ def _row(
         raw=kept * schema.raw_bytes,
         packed=kept * (schema.packing.nbytes + _SCALARS_BYTES),
         on_disk=on_disk,
-        checkpoints=predicted_kept_bytes(config, facts, training, updates),
+        checkpoints=_newest_bytes(config, facts, training, n_checkpoints, at=updates),
     )
 
 

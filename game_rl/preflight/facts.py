@@ -220,7 +220,8 @@ def fork_facts(config: RunConfig) -> ForkFacts | None:
     saved = parent.checkpoints_newest_first()
     found = [path for path in saved if timesteps in (None, int(path.name))]
     if not found and RunDir(config.run_dir).exists():
-        return _independent(timesteps or 0, counts_anew=counts_anew)
+        began_at = 0 if counts_anew else timesteps or 0
+        return ForkFacts(began_at=began_at, copied_bytes=0, shared_bytes=0, is_linked=True)
     if not found:
         raise UsageError(
             f"{root} keeps no checkpoint to fork"
@@ -243,13 +244,6 @@ def _still_offline(parent: RunDir) -> str:
     return (
         "; it is still learning before its first timestep: bring it to timestep 0 with game-rl "
         f"train --resume {quote(str(parent.root))} --until 0, then fork that"
-    )
-
-
-def _independent(began_at: int, *, counts_anew: bool) -> ForkFacts:
-    """Facts of an existing fork whose files are all its own."""
-    return ForkFacts(
-        began_at=0 if counts_anew else began_at, copied_bytes=0, shared_bytes=0, is_linked=True
     )
 
 

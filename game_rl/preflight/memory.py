@@ -233,8 +233,12 @@ def _lake_reader(config: RunConfig, facts: RunFacts, settings: LearnFromConfig) 
     block, blocks = schema.block_frames * observation_format.row_bytes, facts.learned_lakes.blocks
     cache = min(settings.cache_mb * 10**6 + len(settings.lakes) * block, blocks * block)
     packed = observation_format.stack * observation_format.row_bytes
-    drawn = 2 * most_lake_rows(config) * (packed + 2 * observation_format.nbytes)
-    joined = 2 * config.algorithm.batch_size * observation_format.nbytes
+    batch = config.algorithm.batch_size
+    most = batch  # rows of Lakes in one batch
+    if settings.offline is None:
+        most = min(batch, int(batch * (1 - settings.least_own_share)) + 1)
+    drawn = 2 * most * (packed + 2 * observation_format.nbytes)
+    joined = 2 * batch * observation_format.nbytes
     views = len(settings.lakes) * VIEW_BYTES
     return Part("Lakes that are learned from", views + cache + drawn + joined)
 
@@ -404,13 +408,3 @@ def replay_gpu(config: RunConfig) -> int | None:
 def _gpu_number(device: str) -> int:
     """Return the number in `device`, or 0 if it has none, as torch reads it."""
     return int(device.partition(":")[2] or 0)
-
-
-def most_lake_rows(config: RunConfig) -> int:
-    """Most rows of Lakes in one batch."""
-    settings, batch = config.algorithm.learn_from, config.algorithm.batch_size
-    if settings is None:
-        return 0
-    if settings.offline is not None:
-        return batch
-    return min(batch, int(batch * (1 - settings.least_own_share)) + 1)

@@ -24,9 +24,6 @@ def preflight(
     """Estimate a run, compare it with the machine, and look for settings that could be better.
 
     Args:
-        config: config of the run.
-        game: game that it plays.
-        machine: machine on which it will run.
         probe: measured lengths of episodes; None: not measured.
         lake: measured size of a timestep in a Lake; None: not measured.
         measured: measured speed of `machine` at this run; None: not measured.

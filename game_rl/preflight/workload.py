@@ -217,6 +217,7 @@ def forecast_speed(
     saved += training.evaluations + training.offline_evaluations
     if config.validation_episodes:  # student and teacher play as many each
         played += 2 * _longest_share(evaluation, config.validation_episodes)
+    hours = None if config.stop_when is None else config.stop_when.hours
     return SpeedForecast(
         timesteps=training.played_timesteps,
         seconds={
@@ -228,13 +229,8 @@ def forecast_speed(
             "checkpoints": saved * measured.checkpoint_s,
             "start": measured.start_s,
         },
-        limit_s=_limit_s(config),
+        limit_s=None if hours is None else hours * 3_600,
     )
-
-
-def _limit_s(config: RunConfig) -> float | None:
-    hours = None if config.stop_when is None else config.stop_when.hours
-    return None if hours is None else hours * 3_600
 
 
 def _confirmation_share(config: RunConfig) -> int:

@@ -150,8 +150,7 @@ def experiment_of(
         learner = run_based_on(source, section, tuple(_decided_of_learner(config, section)))
     source.refuse(root, config.run_problems(run, learner))
     source.refuse(root, storage_problems(config.executor, run))
-    has_learner = learner is not None
-    source.refuse(root, upload_problems(config.upload, run, has_learner=has_learner))
+    source.refuse(root, upload_problems(config.upload, run, has_learner=learner is not None))
     return Experiment(config, run, learner)
 
 

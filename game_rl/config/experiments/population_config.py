@@ -366,7 +366,7 @@ def mutation_problems(
                 "such as algorithm.learning_rate",
                 (("member",),),
             )
-        elif _position(key, start) <= 0:
+        elif (1 - start if is_discount(key) else start) <= 0:
             yield Problem(
                 place,
                 f"the run has {start:g} there, and no factor changes that; write another value "
@@ -385,11 +385,6 @@ def mutation_problems(
             yield Problem(
                 (*place, "bounds"), "a discount of 1 cannot be mutated; use less, such as 0.999"
             )
-
-
-def _position(key: str, value: float) -> float:
-    """Return the number that a factor multiplies."""
-    return 1 - value if is_discount(key) else value
 
 
 def _nested(key: str, value: float) -> str:
