@@ -34,7 +34,7 @@ from game_rl.envs.make_env import make_emulator, make_env, make_observation_form
 from game_rl.games.definition import Game, load_game
 from game_rl.games.start_states import make_start_state
 from game_rl.system.machine import effective_cpus
-from game_rl.system.process_memory import process_tree_pss_bytes, resident_bytes
+from game_rl.system.process_memory import process_tree_memory, resident_bytes
 from tests.emulator.roms import make_rom
 
 _CONFIG = EnvConfig()
@@ -338,7 +338,7 @@ def main() -> None:
         contender = CONTENDERS[name](game_called(game_name, folder), int(n_envs))
         stack.callback(contender.close)
         contender.play(0.3)  # warm up
-        memory = [(process_tree_pss_bytes(p), resident_bytes(p)[0]) for p in contender.workers]
+        memory = [(process_tree_memory(p)[0], resident_bytes(p)[0]) for p in contender.workers]
         print(json.dumps(memory), flush=True)
         for line in sys.stdin:
             began_s, began_cpu_s = time.perf_counter(), time.process_time()

@@ -263,11 +263,6 @@ class StopWhenConfig(StrictModel):
     """Hours of training after which the run ends, added up over all resumes."""
 
     @property
-    def has_goal(self) -> bool:
-        """Whether a success rate or a mean reward ends the run, once new episodes confirm it."""
-        return self.success_rate is not None or self.mean_reward is not None
-
-    @property
     def in_words(self) -> tuple[str, ...]:
         """Return a description of each condition."""
         return tuple(

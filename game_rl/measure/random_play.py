@@ -2,7 +2,6 @@
 
 import tempfile
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,48 +26,33 @@ def probe_episodes(
     """Play up to `episodes` episodes in this process; the run's seed makes them repeatable.
 
     All episodes together take at most `most_frames` emulator frames. An episode that this limit
-    cuts short counts only if it is the first one, as truncated.
+    cuts short counts only if it is the first one.
     """
     seed = seed_for(config.seed, "probe")
     rng = np.random.default_rng(seed)
     left = max(most_frames // config.env.frame_skip, 1)
-    played: list[_Episode] = []
+    played: list[int] = []
     with closing(make_env(config.env, game)) as env:
         env.reset(seed=seed)
         while left > 0 and len(played) < episodes:
-            episode = _play(env, game, rng, most_timesteps=left)
-            left -= episode.timesteps
-            if episode.is_over or not played:
-                played.append(episode)
+            timesteps, is_over = _play(env, game, rng, most_timesteps=left)
+            left -= timesteps
+            if is_over or not played:
+                played.append(timesteps)
             env.reset()
-    known = [episode.success for episode in played if episode.success is not None]
-    return EpisodeLengths(
-        tuple(episode.timesteps for episode in played),
-        sum(known) if known else None,
-        sum(not episode.terminated for episode in played),
-    )
-
-
-@dataclass(frozen=True)
-class _Episode:
-    timesteps: int
-    terminated: bool
-    is_over: bool
-    success: bool | None
+    return EpisodeLengths(tuple(played))
 
 
 def _play(
     env: GameBoyEnv, game: Game, rng: np.random.Generator, *, most_timesteps: int
-) -> _Episode:
-    """Play an episode with random buttons in an env that was reset."""
+) -> tuple[int, bool]:
+    """Play with random buttons in an env that was reset; return timesteps, and whether it ended."""
     for timesteps in range(1, most_timesteps + 1):
         action = int(rng.integers(len(game.action_names)))
-        _, _, terminated, truncated, info = env.step(action)
+        _, _, terminated, truncated, _ = env.step(action)
         if terminated or truncated:
-            success = info.get("is_success")
-            known = None if success is None else bool(success)
-            return _Episode(timesteps, terminated, True, known)
-    return _Episode(most_timesteps, False, False, None)
+            return timesteps, True
+    return most_timesteps, False
 
 
 _MOST_LAKE_FRAMES = 24_000  # of the emulator; takes as many seconds as `probe_episodes`

@@ -8,7 +8,7 @@ from game_rl.preflight.facts import EpisodeLengths, RunFacts
 from game_rl.preflight.footprint import Footprint
 from game_rl.preflight.memory import ram_footprint, replay_vram_footprint, vram_footprint
 from game_rl.preflight.workload import training_arithmetic
-from game_rl.system.machine import Machine, is_same_disk, nearest_folder
+from game_rl.system.machine import Machine
 
 
 def estimate(config: RunConfig, facts: RunFacts) -> Footprint:
@@ -32,21 +32,6 @@ class Situation:
     machine: Machine
     footprint: Footprint
     probe: EpisodeLengths | None = None
-
-    @property
-    def lake_is_on_this_disk(self) -> bool:
-        """Whether the Lake is in the run directory, or at a path on the same disk.
-
-        True also for a run without a Lake.
-        """
-        lake = self.config.lake
-        return (
-            lake is None
-            or lake.path is None
-            or is_same_disk(
-                *(nearest_folder(path.absolute()) for path in (lake.path, self.config.run_dir))
-            )
-        )
 
     def footprint_of(self, config: RunConfig) -> Footprint:
         return estimate(config, self.facts)

@@ -95,19 +95,9 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class EpisodeLengths:
-    """Lengths of episodes in random play.
-
-    Attributes:
-        timesteps: length of each episode.
-        successes: number of episodes that the game file counts as a success; None if it defines no
-            success.
-        truncated: number of episodes that max_episode_timesteps, or the end of the probe, cut
-            short.
-    """
+    """Lengths of episodes in random play, in timesteps."""
 
     timesteps: tuple[int, ...]
-    successes: int | None
-    truncated: int
 
     @property
     def median(self) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from game_rl.algorithms.epsilon_greedy import exploration_schedule
@@ -19,7 +20,7 @@ from game_rl.preflight.memory import (
     replay_gpu,
     storage,
 )
-from game_rl.system.machine import Machine
+from game_rl.system.machine import Machine, is_same_disk, nearest_folder
 from game_rl.system.units import format_bytes
 from game_rl.vec_env.workers import training_workers
 
@@ -152,7 +153,7 @@ def lake_outgrows_disk(situation: Situation) -> Finding | None:
     size = lake_bytes(config, situation.facts, total)
     needed = disk.bytes + disk.momentary_bytes + calibration.DISK_MARGIN_BYTES
     left = situation.machine.disk_free_bytes - needed
-    if size is None or size <= left or not situation.lake_is_on_this_disk:
+    if size is None or size <= left or not _is_on_disk_of(config.run_dir, lake.path):
         return None
     per_timestep = situation.facts.lake_bytes_per_timestep
     assert per_timestep is not None
@@ -168,6 +169,12 @@ def lake_outgrows_disk(situation: Situation) -> Finding | None:
         f"{situation.facts.began_at + round(max(0, left) / per_timestep):,} on {then}",
         Fix(key, room_gb) if room_gb else None,
     )
+
+
+def _is_on_disk_of(run_dir: Path, lake: Path | None) -> bool:
+    if lake is None:  # it is in the run directory
+        return True
+    return is_same_disk(*(nearest_folder(path.absolute()) for path in (lake, run_dir)))
 
 
 def _largest(phase: Phase) -> str:

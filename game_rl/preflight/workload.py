@@ -106,7 +106,8 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
 
 def _confirmations(stop_when: StopWhenConfig, evaluations: int) -> int:
     """How many evaluations new episodes may confirm: the last one ends the run in any case."""
-    return max(0, evaluations - stop_when.evaluations) if stop_when.has_goal else 0
+    has_goal = stop_when.success_rate is not None or stop_when.mean_reward is not None
+    return max(0, evaluations - stop_when.evaluations) if has_goal else 0
 
 
 def _times(offline: OfflineConfig, what: Literal["evaluate", "save"]) -> int:

@@ -18,20 +18,15 @@ from game_rl.system.units import KIB, MIB
 _ROOT = Path("/")
 
 
-def process_tree_pss_bytes(pid: int | None = None, *, root: Path = _ROOT) -> int:
-    """Return the summed proportional set size of process `pid` (default: this one) and descendants.
-
-    A page that n processes share counts 1/n in each, so the sum is the memory that the tree
-    really takes. Where the kernel has no smaps_rollup (macOS, Windows, Linux < 4.14) a process
-    counts with its unique set size instead, which leaves shared pages out.
-    """
-    return process_tree_memory(os.getpid() if pid is None else pid, root=root)[0]
-
-
 def process_tree_memory(pid: int, *, root: Path = _ROOT) -> tuple[int, int]:
-    """Return `process_tree_pss_bytes` and the resident memory of process `pid` at the same moment.
+    """Return the memory of process `pid` and its descendants, and its own resident memory.
 
-    The resident memory is 0 where the kernel has no smaps_rollup.
+    The first is their summed proportional set size: a page that n processes share counts 1/n in
+    each, so the sum is the memory that the tree really takes. Where the kernel has no smaps_rollup
+    (macOS, Windows, Linux < 4.14) a process counts with its unique set size instead, which leaves
+    shared pages out.
+
+    Its resident memory is of the same moment, and 0 where the kernel has no smaps_rollup.
     """
     members = [_pss_and_resident(member, root) for member in _process_tree(pid, root)]
     return sum(pss for pss, _ in members), members[0][1]

@@ -29,7 +29,7 @@ FIGHTER = {
     "algorithm": {"n_steps": 8192, "batch_size": 2048, "n_epochs": 10, "micro_batch_size": None},
 }
 AUTO = FIGHTER | {"algorithm": {"n_steps": 8192, "batch_size": 2048, "n_epochs": 10}}
-LONG = EpisodeLengths(timesteps=(150, 180, 400), successes=1, truncated=0)
+LONG = EpisodeLengths(timesteps=(150, 180, 400))
 
 
 def by_code(situation: Situation) -> dict[str, Finding]:

@@ -182,7 +182,7 @@ def test_a_measured_machine_tells_how_long_the_run_takes() -> None:
         checkpoint_s=0.050,
         start_s=1.5,
     )
-    lengths = EpisodeLengths(timesteps=(50, 150, 100), successes=None, truncated=0)
+    lengths = EpisodeLengths(timesteps=(50, 150, 100))
     report = report_of(make_config(), FACTS, MACHINE, probe=lengths, measured=measured)
     speed = report.to_json()["speed"]
     assert set(speed) == {"timesteps_per_s", "wall_s", "seconds"}

@@ -1,5 +1,6 @@
 """Limits from laid-out /proc and cgroup trees; memory use against psutil on live processes."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ from game_rl.system.machine import (
     processor_name,
 )
 from game_rl.system.placement import USUAL_CACHE_BYTES, Gpu, visible_gpus
-from game_rl.system.process_memory import process_tree_pss_bytes
+from game_rl.system.process_memory import process_tree_memory
 from game_rl.system.units import GIB, KIB, MIB, format_bytes, parse_bytes
 
 HERE = Machine(
@@ -265,7 +266,7 @@ def test_pss_of_a_laid_out_tree_is_the_sum_over_descendants_only(tmp_path: Path)
             "proc/14/stat": "14 (zombie) Z 10 10",
         },
     )
-    assert process_tree_pss_bytes(10, root=root) == 123 * 1024
+    assert process_tree_memory(10, root=root)[0] == 123 * 1024
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux >= 4.14")
@@ -278,16 +279,16 @@ def test_pss_of_live_processes_agrees_with_psutil() -> None:
         assert child.stdout is not None
         child.stdout.readline()
         expected = psutil.Process(child.pid).memory_full_info().pss
-        assert process_tree_pss_bytes(child.pid) == pytest.approx(expected, rel=0.02)
+        assert process_tree_memory(child.pid)[0] == pytest.approx(expected, rel=0.02)
         # the child, and what other tests have left running: the forkserver of the workers
         members = [psutil.Process(), *psutil.Process().children(recursive=True)]
         expected = sum(member.memory_full_info().pss for member in members)
-        assert process_tree_pss_bytes() == pytest.approx(expected, rel=0.05)
+        assert process_tree_memory(os.getpid())[0] == pytest.approx(expected, rel=0.05)
         child.stdin.close()
 
 
 def test_an_unused_process_id_has_no_memory() -> None:
-    assert process_tree_pss_bytes(2**22 + 1) == 0
+    assert process_tree_memory(2**22 + 1)[0] == 0
 
 
 @pytest.mark.parametrize(

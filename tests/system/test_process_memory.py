@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from game_rl.system.process_memory import PssSampler, process_tree_pss_bytes
+from game_rl.system.process_memory import PssSampler, process_tree_memory
 from game_rl.system.units import MIB
 
 
@@ -54,7 +54,7 @@ def test_the_sampler_knows_of_a_peak_between_two_samples(holder: Holder) -> None
     size = 400_000_000
     sampler = PssSampler(holder.pid, interval_s=3_600)  # no sample until it is stopped
     sampler.start()
-    before = process_tree_pss_bytes(holder.pid)
+    before = process_tree_memory(holder.pid)[0]
     holder.hold(size)
     holder.hold(1)
     assert size * 0.95 < sampler.stop() - before < size * 1.1

@@ -34,7 +34,7 @@ LEARNER = MeasuredSpeed(
 )
 EPISODE = 50
 SAVED = "member.checkpoints.every_timesteps=128"
-LENGTHS = EpisodeLengths(timesteps=(EPISODE,), successes=None, truncated=0)
+LENGTHS = EpisodeLengths(timesteps=(EPISODE,))
 JOB_S, DECISION_S = 1.3, 1.0
 
 
