@@ -266,17 +266,17 @@ _LOCK_WAIT_S = 1.0  # `is_locked` holds a lock for an instant
 
 
 @contextmanager
-def locked(file: Path, *, busy: str, wait_s: float = _LOCK_WAIT_S) -> Iterator[None]:
+def locked(file: Path, *, busy: str) -> Iterator[None]:
     """Hold a lock, which the kernel releases when the process ends.
 
     Args:
         file: made if necessary; it stays.
 
     Raises:
-        UsageError: another process holds it, even after `wait_s`; the text is `busy`.
+        UsageError: another process holds it, even after a moment; the text is `busy`.
     """
     try:
-        with FileLock(file, timeout=wait_s):
+        with FileLock(file, timeout=_LOCK_WAIT_S):
             yield
     except Timeout:
         raise UsageError(busy) from None

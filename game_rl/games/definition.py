@@ -237,17 +237,15 @@ def bundled_games() -> tuple[str, ...]:
     return tuple(sorted(file.parent.name for file in _BUNDLED.glob("*/game.yaml")))
 
 
-def load_game(name_or_path: str, *, relative_to: Path | None = None) -> Game:
+def load_game(name_or_path: str) -> Game:
     """Load a bundled game by its name, or any game by the path of its game.yaml or folder.
 
-    Args:
-        name_or_path: name or path; it is a path if it contains a slash or ends in .yaml.
-        relative_to: folder that a path is relative to; by default the current folder.
+    `name_or_path` is a path if it contains a slash or ends in .yaml.
 
     Raises:
         GameFileError: lists every problem of the file, its ROM and its symbols.
     """
-    path = game_path(name_or_path, relative_to=relative_to or Path())
+    path = game_path(name_or_path, relative_to=Path())
     if path is None:
         return _load_game_file(_bundled_path(name_or_path), name_or_path)
     if _exists(path, Path.is_dir):

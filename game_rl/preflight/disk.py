@@ -66,10 +66,10 @@ def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
     """Files of a fork's parent that the fork has from its start."""
     if facts.fork is None:
         return ()
-    kind = "linked" if facts.fork.is_linked else "copied"
+    kind, shared = ("linked", 0) if facts.fork.is_linked else ("copied", facts.fork.shared_bytes)
     return (
         Part("the parent's curves and tables", facts.fork.copied_bytes),
-        Part(f"the parent's checkpoint and Lake, {kind}", facts.fork.new_shared_bytes),
+        Part(f"the parent's checkpoint and Lake, {kind}", shared),
     )
 
 

@@ -44,11 +44,6 @@ class ForkFacts:
     shared_bytes: int
     is_linked: bool
 
-    @property
-    def new_shared_bytes(self) -> int:
-        """Additional bytes of the shared files: 0 if they are links."""
-        return 0 if self.is_linked else self.shared_bytes
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
@@ -106,14 +101,6 @@ class EpisodeLengths:
     @property
     def mean(self) -> float:
         return mean(self.timesteps)
-
-    @property
-    def shortest(self) -> int:
-        return min(self.timesteps)
-
-    @property
-    def longest(self) -> int:
-        return max(self.timesteps)
 
 
 @dataclass(frozen=True)

@@ -250,7 +250,8 @@ def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
     n_steps, longest = config.algorithm.n_steps, config.env.max_episode_timesteps
     if probe is not None:
         reference, bound = round(probe.median), round(probe.median) * _EPISODES_IN_A_ROLLOUT
-        what = f"a random episode has {probe.shortest:,} to {probe.longest:,} timesteps, half of "
+        lengths = probe.timesteps
+        what = f"a random episode has {min(lengths):,} to {max(lengths):,} timesteps, half of "
         what += f"them at most {reference:,}"
     elif longest is not None:
         reference, bound = longest, longest - 1

@@ -183,7 +183,6 @@ class ForkedProcess:
         self._end.register(descriptor, select.POLLIN)
 
     def has_ended(self) -> bool:
-        """Whether it has ended; it is not reaped, so its id is not reused."""
         return bool(self._end.poll(0))
 
     def send_signal(self, number: int) -> None:
@@ -191,7 +190,6 @@ class ForkedProcess:
             signal.pidfd_send_signal(self._descriptor, number)
 
     def kill_and_wait(self) -> int:
-        """Kill it and its process group, and return its exit code."""
         self.send_signal(signal.SIGKILL)
         self._end.poll()
         code = self._server.reap(self.pid)

@@ -80,6 +80,10 @@ class PssSampler:
     A peak of the process at the root of the tree between two samples is not missed. If its
     high-water mark rose (VmHWM, Linux only), the sum is computed with that mark, and with the other
     processes as they are at the sample.
+
+    Attributes:
+        peak_bytes: the highest sum so far; 0 before the first sample.
+        last_bytes: the sum of the last sample.
     """
 
     _REST = 50
@@ -89,18 +93,9 @@ class PssSampler:
         self._interval_s = interval_s
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._peak_bytes = 0
-        self._last_bytes = 0
+        self.peak_bytes = 0
+        self.last_bytes = 0
         self._highest_root_bytes = 0
-
-    @property
-    def peak_bytes(self) -> int:
-        """The highest sum so far; 0 before the first sample."""
-        return self._peak_bytes
-
-    @property
-    def last_bytes(self) -> int:
-        return self._last_bytes
 
     def start(self) -> None:
         self._stop.clear()
@@ -115,16 +110,16 @@ class PssSampler:
             self._thread.join()
             self._thread = None
             self._sample()
-        return self._peak_bytes
+        return self.peak_bytes
 
     def _sample(self) -> None:
         # resident memory is of the same moment: read a little later, it may be much less
-        self._last_bytes, resident = process_tree_memory(self._pid)
+        self.last_bytes, resident = process_tree_memory(self._pid)
         _, highest = resident_bytes(self._pid)
         rose = resident and highest > self._highest_root_bytes
         between = max(highest - resident, 0) if rose else 0
         self._highest_root_bytes = highest
-        self._peak_bytes = max(self._peak_bytes, self._last_bytes + between)
+        self.peak_bytes = max(self.peak_bytes, self.last_bytes + between)
 
     def _watch(self) -> None:
         cost_s = 0.0

@@ -81,11 +81,14 @@ def test_a_sha256_is_not_needed_and_may_be_in_capitals(tmp_path: Path) -> None:
         assert game.rom.sha256 == sha256
 
 
-def test_a_folder_is_enough_and_paths_are_relative_to_the_config(tmp_path: Path) -> None:
+def test_a_folder_is_enough_and_paths_are_relative_to_the_current_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "counting").mkdir()
     write_game(tmp_path / "counting")
-    game = load_game("./counting", relative_to=tmp_path)
-    assert game == load_game("counting/game.yaml", relative_to=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    game = load_game("./counting")
+    assert game == load_game("counting/game.yaml")
     assert game.name == "counting"
 
 

@@ -10,7 +10,7 @@ def test_the_probe_plays_whole_episodes_and_repeats_itself() -> None:
     game = load_game("duel")
     first = probe_episodes(CONFIG, game, episodes=3)
     assert len(first.timesteps) == 3
-    assert 1 <= first.shortest <= first.median <= first.longest <= 40
+    assert 1 <= min(first.timesteps) <= first.median <= max(first.timesteps) <= 40
     assert probe_episodes(CONFIG, game, episodes=3) == first
 
 
@@ -34,5 +34,4 @@ def test_a_probe_ends_where_episodes_do_not() -> None:
 
 def test_lengths_have_an_exact_middle_and_mean() -> None:
     lengths = EpisodeLengths(timesteps=(9, 1, 2))
-    assert (lengths.shortest, lengths.median, lengths.longest) == (1, 2, 9)
-    assert lengths.mean == 4
+    assert (lengths.median, lengths.mean) == (2, 4)

@@ -168,11 +168,6 @@ class MixtureConfig(LearnerKeys):
         return None
 
     @property
-    def learner_timesteps(self) -> int:
-        """Timesteps that one run of the learner plays."""
-        return self.learner_per_round.timesteps * (self.rounds if self.is_live else 1)
-
-    @property
     def is_taught(self) -> bool:
         """As in a population, but in rounds that is the default."""
         return not self.is_live and self.learner.get("teacher", BEST_MEMBER) is not None
@@ -278,7 +273,8 @@ def decided_of_live_learner(config: MixtureConfig, learner: Node) -> Decided:
         config: the mixture's config.
         learner: the learner's section, which may set how often it looks for new rows.
     """
-    yield ("total_timesteps",), config.learner_timesteps, "learner_per_round.timesteps"
+    total = config.learner_per_round.timesteps * config.rounds
+    yield ("total_timesteps",), total, "learner_per_round.timesteps"
     yield OFFLINE, None, "mode: live"
     if not learner.has(FOLLOW):
         yield FOLLOW, FOLLOW_EVERY_S, "mode: live"
