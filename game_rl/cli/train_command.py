@@ -119,10 +119,15 @@ def _train(arguments: argparse.Namespace) -> int:
         code = _fetch(arguments)
         if code != 0:
             return code
-    if is_experiment(arguments):
-        return train_experiment(arguments)
-    if arguments.generation is not None:
+    kind = _experiment_kind(arguments)
+    if kind is not None and (arguments.until is not None or arguments.at is not None):
+        raise UsageError(
+            "--until and --at are options for a run; in an experiment, --generation N goes back"
+        )
+    if arguments.generation is not None and (kind is None or arguments.resume is None):
         raise UsageError("--generation goes back in an experiment: name it with --resume")
+    if kind is not None:
+        return train_study(arguments) if kind == "study" else _train_members(arguments)
     if arguments.resume is not None:
         refuse_run_of_experiment(Path(arguments.resume))
 
@@ -274,30 +279,13 @@ def _print_result(result: "TrainingResult", console: "Console") -> None:
         line(f"  {name}", text)
 
 
-def is_experiment(arguments: argparse.Namespace) -> bool:
-    """Whether `--config` describes an experiment, or `--resume` names one."""
+def _experiment_kind(arguments: argparse.Namespace) -> str | None:
+    """Return the kind of what `--config` describes or `--resume` names; None for a run."""
     if arguments.fork is not None:
-        return False
+        return None
     if arguments.config is not None:
-        return config_kind(arguments.config, arguments.set) is not None
-    return ExperimentDir(Path(arguments.resume)).exists()
-
-
-def train_experiment(arguments: argparse.Namespace) -> int:
-    """Begin the experiment or study of `--config`, or resume the experiment of `--resume`."""
-    _check_experiment_arguments(arguments)
-    if arguments.config is not None and config_kind(arguments.config, arguments.set) == "study":
-        return train_study(arguments)
-    return _train_members(arguments)
-
-
-def _check_experiment_arguments(arguments: argparse.Namespace) -> None:
-    if arguments.until is not None or arguments.at is not None:
-        raise UsageError(
-            "--until and --at are options for a run; in an experiment, --generation N goes back"
-        )
-    if arguments.generation is not None and arguments.resume is None:
-        raise UsageError("--generation goes back in an experiment: name it with --resume")
+        return config_kind(arguments.config, arguments.set)
+    return "experiment" if ExperimentDir(Path(arguments.resume)).exists() else None
 
 
 def _train_members(arguments: argparse.Namespace) -> int:

@@ -20,11 +20,9 @@ class Emulator(Protocol):
     @property
     def is_colour(self) -> bool:
         """True for a Game Boy Color screen, False for four shades."""
-        ...
 
     def hold(self, buttons: Iterable[Button]) -> None:
         """Hold exactly these buttons from the next frame on; release all others."""
-        ...
 
     def tick(self, frames: int, *, render: bool) -> None:
         """Run `frames` >= 1 frames; `render` draws the last one only.
@@ -32,7 +30,6 @@ class Emulator(Protocol):
         Raises:
             LockUpError: the game has locked up the CPU; only `load_state` can continue from there.
         """
-        ...
 
     def screen(self) -> NDArray[np.uint8]:
         """Return a view of the last rendered picture, uint8 [144, 160, 3] RGB.
@@ -41,11 +38,9 @@ class Emulator(Protocol):
 
         Four-shade games have R = G = B in {255, 170, 85, 0}.
         """
-        ...
 
     def read(self, address: int, *, bank: int | None = None) -> int:
         """Return one byte of memory, 0..255, or 0..15 where it has four bits (the RAM of MBC2)."""
-        ...
 
     def write(self, address: int, value: int, *, bank: int | None = None) -> None: ...
 
@@ -58,11 +53,9 @@ class Emulator(Protocol):
             EmulatorError: the state is damaged, or was saved with another emulator version, ROM or
                 hardware.
         """
-        ...
 
     def close(self) -> None:
         """Free the emulator; writes nothing to disk. May be called twice."""
-        ...
 
 
 _LONGEST_PICTURE_FRAMES = 4  # 15 pictures a second look smooth, and a GIF of a fight stays small

@@ -48,18 +48,6 @@ class CustomReward(Protocol):
         """Return the reward of a timestep, or a mapping of term to reward."""
 
 
-class GameReward(CustomReward, Protocol):
-    """A custom reward that can be saved; its methods raise nothing but GameFileError."""
-
-    def save_state(self) -> JsonValue: ...
-
-    def load_state(self, state: JsonValue) -> None: ...
-
-    def renewed(self) -> "GameReward":
-        """Return a new object with this one's saved state, as a resumed run makes it."""
-        ...
-
-
 def reward_source(reference: str, folder: Path) -> str:
     """Return the file or installed module that `module:Class` names, without running its code.
 
@@ -77,7 +65,7 @@ def reward_source(reference: str, folder: Path) -> str:
     return f"the module {module_name}"
 
 
-def load_custom_reward(reference: str, folder: Path) -> GameReward:
+def load_custom_reward(reference: str, folder: Path) -> "GameReward":
     """Return a new object of `module:Class`; `module` is a .py in `folder`, or importable.
 
     Raises:
@@ -90,11 +78,14 @@ def load_custom_reward(reference: str, folder: Path) -> GameReward:
     if not isinstance(found, type):
         classes = [n for n, v in vars(module).items() if isinstance(v, type)]
         raise _no_class(class_name, str(module.__file__), classes)
-    return _Checked(found, reference, Path(module.__file__ or folder).parent)
+    return GameReward(found, reference, Path(module.__file__ or folder).parent)
 
 
-class _Checked:
-    """A wrapper that names the class, and the line, where the user's code fails."""
+class GameReward:
+    """A custom reward that can be saved; its methods raise nothing but GameFileError.
+
+    That error names the class, and the line, where the user's code fails.
+    """
 
     def __init__(self, reward_class: type, reference: str, folder: Path) -> None:
         self._class, self._reference, self._folder = reward_class, reference, folder
@@ -149,8 +140,9 @@ class _Checked:
         except (Exception, SystemExit) as error:
             raise self._failure("load_state", error) from error
 
-    def renewed(self) -> "_Checked":
-        reward = _Checked(self._class, self._reference, self._folder)
+    def renewed(self) -> "GameReward":
+        """Return a new object with this one's saved state, as a resumed run makes it."""
+        reward = GameReward(self._class, self._reference, self._folder)
         reward.load_state(self.save_state())
         return reward
 
