@@ -8,14 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    ValidationError,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
 from game_rl.errors import GameRLError, LakeError
 

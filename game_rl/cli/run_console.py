@@ -2,13 +2,7 @@
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-)
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
 from game_rl import events
 from game_rl.events import Event, TimedEvent

@@ -8,11 +8,7 @@ from statistics import mean, median
 
 from game_rl.config.schema import RunConfig, check_image_size
 from game_rl.config.values import run_at
-from game_rl.envs.make_env import (
-    check_env_config,
-    make_observation_format,
-    observation_format,
-)
+from game_rl.envs.make_env import check_env_config, make_observation_format, observation_format
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import UsageError
 from game_rl.games.definition import CropSpec, Game

@@ -23,13 +23,7 @@ from game_rl.config.experiments.mixture_config import (
     keys_of_rounds,
 )
 from game_rl.config.experiments.population_config import PopulationConfig
-from game_rl.config.loader import (
-    Document,
-    dump_config,
-    kind_in,
-    run_based_on,
-    run_dir_problems,
-)
+from game_rl.config.loader import Document, dump_config, kind_in, run_based_on, run_dir_problems
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem, flat
 from game_rl.config.upload import UploadConfig
