@@ -53,7 +53,7 @@ class PreflightReport:
             "disk": {
                 "predicted_total_bytes": disk.bytes,
                 "free_bytes": machine.disk_free_bytes,
-                "parts": _parts_json(disk.parts),
+                "parts": [asdict(part) for part in disk.parts],
             },
             "training": {
                 "timesteps_per_update": training.timesteps_per_update,
@@ -137,12 +137,8 @@ def _memory_json(memory: MemoryFootprint, limit_bytes: int) -> dict[str, Any]:
         "predicted_peak_bytes": peak.bytes,
         "limit_bytes": limit_bytes,
         "peak_phase": peak.name,
-        "parts": _parts_json(peak.parts),
+        "parts": [asdict(part) for part in peak.parts],
     }
-
-
-def _parts_json(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
-    return [asdict(part) for part in parts]
 
 
 def _speed_json(speed: SpeedForecast) -> dict[str, Any]:
@@ -182,29 +178,25 @@ def _resources(footprint: Footprint, machine: Machine) -> Table:
         table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
-    _add_memory(table, "RAM", footprint.ram, machine.ram_available_bytes)
+    _add_rows(table, "RAM", footprint.ram.peak.parts, machine.ram_available_bytes)
     if (vram := footprint.vram) is not None:
-        _add_memory(table, "VRAM", vram, machine.gpu_free_bytes(vram.gpu))
+        _add_rows(table, "VRAM", vram.peak.parts, machine.gpu_free_bytes(vram.gpu))
     if (vram := footprint.replay_vram) is not None:
-        _add_memory(table, f"VRAM of cuda:{vram.gpu}", vram, machine.gpu_free_bytes(vram.gpu))
-    disk = footprint.disk
-    most = _at_most(footprint.training)
-    _add_whole(table, "disk", disk.bytes, machine.disk_free_bytes, most)
-    _add_parts(table, disk.parts, disk.bytes)
+        name, limit = f"VRAM of cuda:{vram.gpu}", machine.gpu_free_bytes(vram.gpu)
+        _add_rows(table, name, vram.peak.parts, limit)
+    disk, most = footprint.disk, _at_most(footprint.training)
+    _add_rows(table, "disk", disk.parts, machine.disk_free_bytes, most)
     table.add_row("", "  while a checkpoint is written", f"+{format_bytes(disk.momentary_bytes)}")
     return table
-
-
-def _add_memory(table: Table, name: str, memory: MemoryFootprint, limit: int) -> None:
-    _add_whole(table, name, memory.peak.bytes, limit)
-    _add_parts(table, memory.peak.parts, memory.peak.bytes)
 
 
 def _at_most(training: TrainingArithmetic) -> str:
     return "at most " if training.may_end_early else ""
 
 
-def _add_whole(table: Table, name: str, size: int, limit: int, most: str = "") -> None:
+def _add_rows(table: Table, name: str, parts: tuple[Part, ...], limit: int, most: str = "") -> None:
+    """Add a row for the sum of the parts, and one for each large part."""
+    size = sum(part.bytes for part in parts)
     share = size / limit if limit else 1.0
     style = "red" if share > 1 else "yellow" if share > 0.9 else "green"
     filled = min(_BAR_WIDTH, round(share * _BAR_WIDTH))
@@ -215,11 +207,8 @@ def _add_whole(table: Table, name: str, size: int, limit: int, most: str = "") -
         Text(f"{most}{format_bytes(size)}", style="bold"),
         f"of {format_bytes(limit)} ({share:.0%})",
     )
-
-
-def _add_parts(table: Table, parts: tuple[Part, ...], whole: int) -> None:
-    large = [part for part in parts if part.bytes >= _SMALL_SHARE * whole]
-    rest = whole - sum(part.bytes for part in large)
+    large = [part for part in parts if part.bytes >= _SMALL_SHARE * size]
+    rest = size - sum(part.bytes for part in large)
     for part in sorted(large, key=lambda part: part.bytes, reverse=True):
         table.add_row("", f"  {part.name}", format_bytes(part.bytes))
     if rest:
@@ -234,8 +223,7 @@ def _training(footprint: Footprint) -> Text:
         note = f"{minibatches:,} minibatches an epoch"
     return Text(
         f"training  {_at_most(t)}{t.updates:,} updates of {t.timesteps_per_update:,} timesteps; "
-        f"{t.gradient_steps_per_update:,} gradient steps in each "
-        f"({note}); "
+        f"{t.gradient_steps_per_update:,} gradient steps in each ({note}); "
         f"{t.checkpoints:,} checkpoints, {t.evaluations:,} evaluations; "
         f"{_at_most(t)}{t.played_timesteps:,} timesteps ({t.frames:,} frames){_replay_ratio(t)}"
     )
