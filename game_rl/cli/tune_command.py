@@ -62,7 +62,7 @@ def _tune(arguments: argparse.Namespace) -> int:
     from game_rl.measure.settings import setting_of
     from game_rl.system.machine import detect_machine
 
-    refuse_experiment(arguments.config, arguments.set, command="game-rl tune")
+    refuse_experiment(arguments.config, arguments.set)
     config = load_config(arguments.config, arguments.set)
     game = load_game(config.game)
     machine = detect_machine(config.run_dir)
@@ -191,11 +191,8 @@ def _cells(tuning: "Tuning", trial: "Trial", best: "Trial") -> list[str]:
     ]
 
 
-def refuse_experiment(path: Path, overrides: Sequence[str], *, command: str) -> None:
+def refuse_experiment(path: Path, overrides: Sequence[str]) -> None:
     """Accept the config of a run, and refuse that of an experiment.
-
-    Args:
-        command: command such as `game-rl tune`, with which the suggested command lines begin.
 
     Raises:
         UsageError: the config is an experiment's. The message suggests commands for its runs.
@@ -206,15 +203,15 @@ def refuse_experiment(path: Path, overrides: Sequence[str], *, command: str) -> 
     if kind is None:
         return
     sections = _sections(root, kind)
-    ways = [_command(source, section, command) for section in sections]
+    ways = [_command(source, section) for section in sections]
     found = list(dict.fromkeys(way for way in ways if way is not None))
     way = (
         f"name the config of a run: {' or '.join(found)}"
         if found
-        else f"write the config of a run into a file of its own, and name that: {command} --config "
-        "FILE"
+        else "write the config of a run into a file of its own, and name that: game-rl tune "
+        "--config FILE"
     )
-    raise UsageError(f"{path} is a {kind}, and {command} is for a single run; {way}")
+    raise UsageError(f"{path} is a {kind}, and game-rl tune is for a single run; {way}")
 
 
 def _sections(root: Node, kind: str) -> Iterator[Node]:
@@ -225,7 +222,7 @@ def _sections(root: Node, kind: str) -> Iterator[Node]:
         yield root.nearest(("member",))
 
 
-def _command(source: Document, section: Node, command: str) -> str | None:
+def _command(source: Document, section: Node) -> str | None:
     """Return the command for the file that a section is based on, with the section's changes.
 
     None if the section is based on no file, or on that of an experiment.
@@ -240,7 +237,7 @@ def _command(source: Document, section: Node, command: str) -> str | None:
         folder = Document(file, ConfigError).folder_of(node)
         own["game"] = str(game_path(game, relative_to=folder) or game)
     words = [f"--set {quote(f'{key}={_text(value)}')}" for key, value in flat(own).items()]
-    return " ".join([f"{command} --config {quote(os.path.normpath(file))}", *words])
+    return " ".join([f"game-rl tune --config {quote(os.path.normpath(file))}", *words])
 
 
 def _text(value: object) -> str:

@@ -58,19 +58,16 @@ def test_what_was_stopped_before_the_finals_is_said_to_be_unsure(
     assert "keep it" not in text
 
 
-COMMAND = "game-rl tune"
-
-
 def said(file: Path, *overrides: str) -> str:
     with pytest.raises(UsageError) as error:
-        refuse_experiment(file, overrides, command=COMMAND)
+        refuse_experiment(file, overrides)
     return str(error.value)
 
 
 def test_a_run_s_config_passes(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text(PQN, encoding="utf-8")
-    refuse_experiment(file, (), command=COMMAND)
+    refuse_experiment(file, ())
 
 
 def test_of_an_experiment_the_command_for_its_members_is_named(

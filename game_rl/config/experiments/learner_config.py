@@ -13,7 +13,6 @@ from game_rl.config.values import Timesteps
 from game_rl.config.yaml_tree import Node
 
 BEST_MEMBER = "best_member"
-TEACHERS = (BEST_MEMBER, None)
 
 
 class LearnerStretchConfig(StrictModel):
@@ -62,8 +61,13 @@ def lake_problems(lake: LakeConfig) -> Iterator[Problem]:
         yield Problem(("lake", "path"), message)
 
 
-def member_shares_problems(learner: Mapping[str, JsonValue], *, members: int) -> Iterator[Problem]:
-    """Check the key `member_shares` in the section of the learner."""
+def learner_key_problems(learner: Mapping[str, JsonValue], *, members: int) -> Iterator[Problem]:
+    """Check the keys `teacher` and `member_shares` in the section of the learner."""
+    if learner.get("teacher") not in (BEST_MEMBER, None):
+        yield Problem(
+            ("learner", "teacher"),
+            f"found {learner['teacher']}; write best_member, or null for no teacher",
+        )
     place, found = ("learner", "member_shares"), learner.get("member_shares")
     if found is None:
         return
@@ -89,15 +93,6 @@ def member_shares_problems(learner: Mapping[str, JsonValue], *, members: int) ->
 def _is_weight(value: JsonValue) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and 0 <= value < math.inf  # type: ignore[operator]
-
-
-def teacher_problems(learner: Mapping[str, JsonValue]) -> Iterator[Problem]:
-    """Check the key `teacher` in the section of the learner."""
-    if learner.get("teacher") not in TEACHERS:
-        yield Problem(
-            ("learner", "teacher"),
-            f"found {learner['teacher']}; write best_member, or null for no teacher",
-        )
 
 
 Decided = Iterator[tuple[Key, Any, str]]

@@ -24,8 +24,7 @@ from game_rl.config.experiments.learner_config import (
     LearnerStretchConfig,
     disagreements,
     lake_problems,
-    member_shares_problems,
-    teacher_problems,
+    learner_key_problems,
 )
 from game_rl.config.experiments.population_config import (
     ChampionConfig,
@@ -174,8 +173,7 @@ class MixtureConfig(LearnerKeys):
 
     def problems(self) -> Iterator[Problem]:
         yield from lake_problems(self.lake)
-        yield from teacher_problems(self.learner)
-        yield from member_shares_problems(self.learner, members=self.members)
+        yield from learner_key_problems(self.learner, members=self.members)
         if self.is_live:
             yield from self._problems_of_executor()
             yield from self._problems_of_upload()

@@ -20,8 +20,7 @@ from game_rl.config.experiments.learner_config import (
     LearnerStretchConfig,
     disagreements,
     lake_problems,
-    member_shares_problems,
-    teacher_problems,
+    learner_key_problems,
 )
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel, value_at
@@ -293,8 +292,7 @@ class PopulationConfig(LearnerKeys):
                 (("learner",),),
             )
         yield from one_lake_problems(self.executor, kind="population with a learner")
-        yield from teacher_problems(self.learner)
-        yield from member_shares_problems(self.learner, members=self.members)
+        yield from learner_key_problems(self.learner, members=self.members)
         if self.lake is not None:
             yield from lake_problems(self.lake)
         every = self.learner.get("inject_every", INJECT_EVERY)
