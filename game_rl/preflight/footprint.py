@@ -95,13 +95,8 @@ def verdict(footprint: Footprint, machine: Machine) -> Verdict:
 
     "tight" means that the run fits but uses part of the margin that should stay free.
     """
-    parts = (
-        ram_verdict(footprint, machine),
-        vram_verdict(footprint, machine),
-        replay_vram_verdict(footprint, machine),
-        disk_verdict(footprint, machine),
-    )
-    return worst(parts)
+    judges = (ram_verdict, vram_verdict, replay_vram_verdict, disk_verdict)
+    return worst(judge(footprint, machine) for judge in judges)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -11,7 +11,6 @@ from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.preflight import calibration
-from game_rl.preflight.calibration import VIEW_BYTES
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import GpuFootprint, MemoryFootprint, Part, Phase
 from game_rl.preflight.workload import training_arithmetic
@@ -239,7 +238,7 @@ def _lake_reader(config: RunConfig, facts: RunFacts, settings: LearnFromConfig) 
         most = min(batch, int(batch * (1 - settings.least_own_share)) + 1)
     drawn = 2 * most * (packed + 2 * observation_format.nbytes)
     joined = 2 * batch * observation_format.nbytes
-    views = len(settings.lakes) * VIEW_BYTES
+    views = len(settings.lakes) * calibration.VIEW_BYTES
     return Part("Lakes that are learned from", views + cache + drawn + joined)
 
 
