@@ -7,7 +7,6 @@ another source calls `add_sources`. `game-rl lineage` sums the timesteps that al
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -116,46 +115,25 @@ def counted_once(runs: Sequence[Source]) -> list[Source]:
     return list(farthest.values())
 
 
-@dataclass(frozen=True)
-class LineageTotals:
-    """The timesteps that a run and all its sources have played.
-
-    Attributes:
-        run: the run itself, as a source.
-    """
-
-    run: Source
-
-    @property
-    def counted(self) -> list[Source]:
-        """Each run once, however many ways lead to it, with the most timesteps that it played."""
-        return counted_once([self.run])
-
-    @property
-    def total_timesteps(self) -> int:
-        return sum(source.played_timesteps for source in self.counted)
-
-    @property
-    def total_frames(self) -> int:
-        return sum(source.frames for source in self.counted)
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "run": _as_json(self.run),
-            "total_timesteps": self.total_timesteps,
-            "total_frames": self.total_frames,
-        }
+def played_in_all(run: Source) -> tuple[int, int]:
+    """Return the timesteps and frames that a run and all its sources have played, each run once."""
+    return _played(counted_once([run]))
 
 
-def lineage_totals(run_dir: RunDir, timesteps: int, *, frame_skip: int) -> LineageTotals:
-    """Return the account of a run at this timestep; the run is only read.
+def lineage_json(run: Source) -> dict[str, object]:
+    timesteps, frames = played_in_all(run)
+    return {"run": _as_json(run), "total_timesteps": timesteps, "total_frames": frames}
+
+
+def run_as_source(run_dir: RunDir, timesteps: int, *, frame_skip: int) -> Source:
+    """Return a run at this timestep, with its sources; the run is only read.
 
     Raises:
         CheckpointError: `lineage.json` is not a valid lineage.
     """
     lineage = read_lineage(run_dir)
     has_identity, checkpoint = run_dir.identity_file.exists(), run_dir.checkpoint(timesteps)
-    run = Source(
+    return Source(
         kind="fork",
         run=run_dir.identity().id if has_identity else str(run_dir.root),
         path=str(run_dir.root),
@@ -165,7 +143,6 @@ def lineage_totals(run_dir: RunDir, timesteps: int, *, frame_skip: int) -> Linea
         sha256=manifest_sha256(checkpoint) if checkpoint.is_dir() else "",
         sources=lineage.sources,
     )
-    return LineageTotals(run)
 
 
 def _as_json(source: Source) -> dict[str, object]:
@@ -182,7 +159,7 @@ def played_by(run_dir: RunDir, frame_skip: int) -> Source:
     """Return a run in its newest state, by its events and checkpoints, with its sources."""
     saved = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
     told = [event.timesteps for event in read_events(run_dir)[-1:]]
-    return lineage_totals(run_dir, max(saved + told, default=0), frame_skip=frame_skip).run
+    return run_as_source(run_dir, max(saved + told, default=0), frame_skip=frame_skip)
 
 
 def at(run: Source, timesteps: int) -> Source:
@@ -197,5 +174,8 @@ def totals(runs: Sequence[Source]) -> tuple[int, int]:
     count by their numbers, of which a fork skips one for each env.
     """
     own = {run.run: run for run in runs}
-    counted = [own.get(source.run, source) for source in counted_once(runs)]
+    return _played([own.get(source.run, source) for source in counted_once(runs)])
+
+
+def _played(counted: Sequence[Source]) -> tuple[int, int]:
     return sum(each.played_timesteps for each in counted), sum(each.frames for each in counted)

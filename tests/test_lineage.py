@@ -12,8 +12,10 @@ from game_rl.lineage import (
     Source,
     add_sources,
     at,
-    lineage_totals,
+    lineage_json,
+    played_in_all,
     read_lineage,
+    run_as_source,
     totals,
     write_lineage,
 )
@@ -33,17 +35,18 @@ def test_what_a_fork_its_parents_and_their_teacher_played_is_added_up(tmp_path: 
     parent = source("p", 300, began_at=200, sources=[grandparent])
     run = RunDir(tmp_path)
     write_lineage(run, Lineage(began_at=300, sources=(parent,)))
-    account = lineage_totals(run, 350, frame_skip=4)
-    assert account.total_timesteps == 50 + 100 + 200 + 1_000
-    assert account.total_frames == 4 * (50 + 100 + 200) + 8 * 1_000
-    assert json.dumps(account.to_json())
+    account = run_as_source(run, 350, frame_skip=4)
+    timesteps, frames = played_in_all(account)
+    assert timesteps == 50 + 100 + 200 + 1_000
+    assert frames == 4 * (50 + 100 + 200) + 8 * 1_000
+    assert json.dumps(lineage_json(account))
 
 
 def test_a_run_that_comes_in_twice_counts_once_as_far_as_it_was_used(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     write_lineage(run, Lineage(began_at=200, sources=(source("p", 200),)))
     add_sources(run, source("p", 500, kind="lake"))
-    assert lineage_totals(run, 300, frame_skip=4).total_timesteps == 100 + 500
+    assert played_in_all(run_as_source(run, 300, frame_skip=4))[0] == 100 + 500
 
 
 def test_a_source_that_is_used_further_replaces_what_was_known_of_it(tmp_path: Path) -> None:
@@ -55,8 +58,7 @@ def test_a_source_that_is_used_further_replaces_what_was_known_of_it(tmp_path: P
 
 
 def test_a_run_of_its_own_has_played_what_it_says(tmp_path: Path) -> None:
-    account = lineage_totals(RunDir(tmp_path), 70, frame_skip=8)
-    assert (account.total_timesteps, account.total_frames) == (70, 560)
+    assert played_in_all(run_as_source(RunDir(tmp_path), 70, frame_skip=8)) == (70, 560)
     assert list(tmp_path.iterdir()) == []
 
 

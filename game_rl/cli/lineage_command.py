@@ -15,7 +15,14 @@ from game_rl.config.loader import load_config
 from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
-from game_rl.lineage import LineageTotals, Source, all_sources, lineage_totals
+from game_rl.lineage import (
+    Source,
+    all_sources,
+    counted_once,
+    lineage_json,
+    played_in_all,
+    run_as_source,
+)
 from game_rl.run_dir import RunDir
 
 if TYPE_CHECKING:
@@ -53,29 +60,28 @@ def _lineage(arguments: argparse.Namespace) -> int:
         saved = run_dir.checkpoints_newest_first()
         timesteps = int(saved[0].name) if saved else 0
     config = load_config(run_dir.config, is_saved=True)
-    totals = lineage_totals(run_dir, timesteps, frame_skip=config.env.frame_skip)
+    run = run_as_source(run_dir, timesteps, frame_skip=config.env.frame_skip)
     if arguments.json:
-        print(json.dumps(totals.to_json(), indent=2))
+        print(json.dumps(lineage_json(run), indent=2))
     else:
-        _print(totals)
+        _print(run)
     return 0
 
 
-def _print(totals: LineageTotals) -> None:
+def _print(own: Source) -> None:
     table = Table(box=None, pad_edge=False)
     for name in ("", "run", "timesteps", "frames"):
         table.add_column(name, justify="right" if name in ("timesteps", "frames") else "left")
     table.add_column("")
-    own = totals.run
     table.add_row(
         Text(f"{own.path} at timestep {own.timesteps:,}"), own.run[:_ID_SHOWN], *_numbers(own)
     )
-    counted = {id(source) for source in totals.counted}
+    counted = {id(source) for source in counted_once([own])}
     for depth, source in all_sources(own.sources):
         note = "" if id(source) in counted else "counted above or below"
         words = f"{'  ' * (depth + 1)}{source.kind} of {source.path} at {source.timesteps:,}"
         table.add_row(Text(words), source.run[:_ID_SHOWN], *_numbers(source), note)
-    total = f"{totals.total_timesteps:,}", f"{totals.total_frames:,}"
+    total = [f"{number:,}" for number in played_in_all(own)]
     table.add_row("all that was played", "", *total, style="bold")
     Console().print(table, soft_wrap=True)
 
