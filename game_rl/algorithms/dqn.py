@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from stable_baselines3 import DQN
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
@@ -287,12 +288,4 @@ class LeanDQN(DQN):
         if self.teacher is not None and "teacher" in state:
             self.teacher.load_state(state["teacher"])
 
-    def predict(
-        self,
-        observation: Any,  # noqa: ANN401
-        state: tuple[NDArray[Any], ...] | None = None,
-        episode_start: NDArray[Any] | None = None,
-        deterministic: bool = True,
-    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
-        """Return the best actions, without exploration."""
-        return self.policy.predict(observation, state, episode_start, deterministic)
+    predict = BaseAlgorithm.predict  # the best actions, without DQN's exploration

@@ -58,7 +58,10 @@ class BuildContext:
         return {"observation_format": self.observation_format}
 
     def schedule(self, value: Schedule) -> schedules.Schedule:
-        return make_schedule(value, self.schedule_share)
+        if isinstance(value, LinearSchedule):
+            line = schedules.linear(value.start, value.end)
+            return schedules.ending_early(line, self.schedule_share)
+        return schedules.constant(value)
 
     def exploration(self, config: ExplorationConfig, *, seed: int) -> EpsilonGreedy:
         n_actions = int(self.vec_env.action_space.n)  # type: ignore[attr-defined]  # buttons are discrete
@@ -70,13 +73,6 @@ class BuildContext:
 def order_channels_last(model: BaseAlgorithm) -> None:
     """Store the weights channels_last, which makes NatureCNN's update faster."""
     model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
-
-
-def make_schedule(value: Schedule, share: float = 1.0) -> schedules.Schedule:
-    """Return the schedule; a line spans this share of the training."""
-    if isinstance(value, LinearSchedule):
-        return schedules.ending_early(schedules.linear(value.start, value.end), share)
-    return schedules.constant(value)
 
 
 def make_algorithm(

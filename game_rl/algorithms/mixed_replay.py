@@ -34,6 +34,11 @@ class MixedReplay:
         own_share: returns s at a timestep, counted over all envs.
         rng: draws the number of own timesteps, and the rows of the Lakes.
         tell: called by `load_state` with a sentence for each Lake that the state does not have.
+
+    Attributes:
+        n_own_drawn: own timesteps in all batches since the run's first timestep.
+        n_of_streams: rows of each stream in all batches since the run's first timestep.
+        n_offline: rows of each stream in all batches before the run's first timestep.
     """
 
     def __init__(
@@ -51,29 +56,14 @@ class MixedReplay:
         self._n_step, self._gamma = n_step, gamma
         self._rng = rng
         self._tell = tell
-        self._n_own = 0
-        self._n_of_streams: dict[str, int] = {}
-        self._n_offline: dict[str, int] = {}
-
-    @property
-    def n_own_drawn(self) -> int:
-        """Own timesteps in all batches since the run's first timestep."""
-        return self._n_own
+        self.n_own_drawn = 0
+        self.n_of_streams: dict[str, int] = {}
+        self.n_offline: dict[str, int] = {}
 
     @property
     def n_drawn(self) -> int:
         """Timesteps in all batches since the run's first timestep."""
-        return self._n_own + sum(self._n_of_streams.values())
-
-    @property
-    def n_of_streams(self) -> Mapping[str, int]:
-        """Rows of each stream in all batches since the run's first timestep."""
-        return dict(self._n_of_streams)
-
-    @property
-    def n_offline(self) -> Mapping[str, int]:
-        """Rows of each stream in all batches before the run's first timestep."""
-        return dict(self._n_offline)
+        return self.n_own_drawn + sum(self.n_of_streams.values())
 
     def is_ready(self) -> bool:
         """Whether the Lakes have rows to draw; looks for new rows first if Lakes are followed."""
@@ -92,7 +82,7 @@ class MixedReplay:
         """Draw a batch; the own timesteps come first."""
         n_own = self.n_own(batch_size, timestep)
         curves.record_mean("learn_from/own_share", n_own / batch_size)
-        self._n_own += n_own
+        self.n_own_drawn += n_own
         parts = []
         if n_own:
             parts.append(replay.sample(n_own))
@@ -100,7 +90,7 @@ class MixedReplay:
         if n_own < batch_size:
             n = batch_size - n_own
             drawn = self._drawn(n, curves, prefix="learn_from")
-            self._count(drawn, self._n_of_streams)
+            self._count(drawn, self.n_of_streams)
             parts.append(self._samples(drawn, replay.device))
         return parts[0] if len(parts) == 1 else _joined(*parts)
 
@@ -109,7 +99,7 @@ class MixedReplay:
     ) -> ReplayBufferSamples:
         """Draw a batch from the Lakes alone."""
         drawn = self._drawn(n, curves, prefix=prefix)
-        self._count(drawn, self._n_offline)
+        self._count(drawn, self.n_offline)
         return self._samples(drawn, device)
 
     def _drawn(self, n: int, curves: Curves, *, prefix: str) -> Drawn:
@@ -157,9 +147,9 @@ class MixedReplay:
         return {
             "rng": json.dumps(self._rng.bit_generator.state),
             "lakes": self.pool.state(),
-            "n_own": self._n_own,
-            "n_of_streams": dict(self._n_of_streams),
-            "n_offline": dict(self._n_offline),
+            "n_own": self.n_own_drawn,
+            "n_of_streams": dict(self.n_of_streams),
+            "n_offline": dict(self.n_offline),
             "followed": {} if following is None else following.state(),
         }
 
@@ -170,9 +160,9 @@ class MixedReplay:
             LakeError: the Lakes lack rows that the state needs.
         """
         self._rng.bit_generator.state = json.loads(state["rng"])
-        self._n_own = int(state.get("n_own", 0))
-        self._n_of_streams = dict(state.get("n_of_streams", {}))
-        self._n_offline = dict(state.get("n_offline", {}))
+        self.n_own_drawn = int(state.get("n_own", 0))
+        self.n_of_streams = dict(state.get("n_of_streams", {}))
+        self.n_offline = dict(state.get("n_offline", {}))
         if self.pool.following is not None:
             self.pool.following.load_state(state.get("followed", {}))
         self.pool.load_state(state["lakes"], self._tell)

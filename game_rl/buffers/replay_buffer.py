@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
@@ -125,3 +126,9 @@ class PackedReplayBuffer(ReplayBuffer):
     def reset(self) -> None:
         """Remove all timesteps."""
         self.pond.clear()
+
+
+def packed_replay(model: BaseAlgorithm) -> PackedReplayBuffer | None:
+    """Return the model's replay; None if it has none, or one that is not packed."""
+    replay = getattr(model, "replay_buffer", None)
+    return replay if isinstance(replay, PackedReplayBuffer) else None

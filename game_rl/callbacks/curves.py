@@ -59,39 +59,25 @@ class ProgressCallback(BaseCallback):
         now = time.monotonic()
         if now - self._told_s > _PROGRESS_EVERY_S:
             self._told_s = now
-            self._events.emit(
-                Progress(
-                    timesteps=self.num_timesteps,
-                    timesteps_per_s=self._rate(now),
-                    mean_reward=self._mean_reward(),
-                    success_rate=self._success_rate(),
-                )
-            )
+            self._emit(Progress, now)
         return True
 
     def _on_rollout_end(self) -> None:
         if any_due(self._rhythm, self.num_timesteps):
-            self._events.emit(
-                RolloutEnded(
-                    timesteps=self.num_timesteps,
-                    timesteps_per_s=self._rate(time.monotonic()),
-                    mean_reward=self._mean_reward(),
-                    success_rate=self._success_rate(),
-                )
-            )
+            self._emit(RolloutEnded, time.monotonic())
 
-    def _rate(self, now: float) -> float:
-        """Return the timesteps per second since this process began to train."""
+    def _emit(self, kind: type[Progress | RolloutEnded], now: float) -> None:
+        """Emit the rate since this process began to train, and the means over recent episodes."""
         elapsed_s = max(now - self._started_s, 1e-9)
-        return round((self.num_timesteps - self._started_at) / elapsed_s, 1)
-
-    def _mean_reward(self) -> float | None:
-        episodes = self.model.ep_info_buffer
-        return round(fmean(float(e["r"]) for e in episodes), 4) if episodes else None
-
-    def _success_rate(self) -> float | None:
-        successes = self.model.ep_success_buffer
-        return round(fmean(map(float, successes)), 4) if successes else None
+        episodes, successes = self.model.ep_info_buffer, self.model.ep_success_buffer
+        self._events.emit(
+            kind(
+                timesteps=self.num_timesteps,
+                timesteps_per_s=round((self.num_timesteps - self._started_at) / elapsed_s, 1),
+                mean_reward=round(fmean(float(e["r"]) for e in episodes), 4) if episodes else None,
+                success_rate=round(fmean(map(float, successes)), 4) if successes else None,
+            )
+        )
 
 
 class WorkerRestartsCallback(BoundaryCallback):

@@ -12,6 +12,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.checkpoints.model_state import drawing_from
 from game_rl.events import Evaluated
 from game_rl.system.stop_request import StopRequest
@@ -71,6 +72,10 @@ class Evaluation:
     @property
     def mean_length(self) -> float:
         return float(np.mean(self.lengths))
+
+    def beats(self, best: Best | None) -> bool:
+        """Whether the mean reward is higher than the best one so far, if there is one."""
+        return best is None or self.mean_reward > best.mean_reward
 
     def to_json(self) -> dict[str, object]:
         return {

@@ -62,7 +62,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         every_timesteps: int,
         callback_on_new_best: BaseCallback | None = None,
         callback_after_eval: BaseCallback | None = None,
-        on_evaluated: Callable[[float | None], None] | None = None,
+        on_evaluated: Callable[[float | None], None] = lambda _: None,
         stop_when: StopWhen | None = None,
     ) -> None:
         super().__init__(
@@ -166,20 +166,15 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
             self.model,
             better,
             counters,
-            is_best=self._is_best(better),
+            is_best=better.beats(self._checkpoints.best),
             timesteps=self.boundary_timesteps,
         )
 
-    def _is_best(self, evaluation: Evaluation) -> bool:
-        best = self._checkpoints.best
-        return best is None or evaluation.mean_reward > best.mean_reward
-
     def _keep(self, played: Sequence[Evaluation], verdict: StopDecision) -> None:
         better = better_of(played)
-        is_best = self._is_best(better) or verdict.is_confirmed
+        is_best = better.beats(self._checkpoints.best) or verdict.is_confirmed
         self._fill_attributes(better)
-        if self._on_evaluated is not None:
-            self._on_evaluated(better.success_rate)
+        self._on_evaluated(better.success_rate)
         self._log(better, played)
         for evaluation in played:
             is_it = is_best and evaluation is better

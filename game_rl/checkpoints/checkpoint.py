@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import safetensors.numpy
@@ -203,11 +203,12 @@ class Checkpoint:
         """Read the state of everything around the network, apart from arrays."""
         return self._model(TrainingState, "play.json")
 
-    def verify(self) -> None:
-        """Compare every file with the manifest."""
+    def verify(self) -> Self:
+        """Compare every file with the manifest, and return the checkpoint."""
         for name in self._manifest.files:
             with opened_verified(self.path, self._manifest, name):
                 pass
+        return self
 
     def check_game(self, game: Game) -> None:
         """Raise CheckpointError if the weights were learned on another ROM."""
@@ -237,7 +238,7 @@ class Checkpoint:
         """
         play, arrays = self.play(), self._arrays()
         draws_anew = play.random is None
-        self._load_policy(model)
+        load_module_tensors(model.policy, self.policy(), str(self.path / "policy.safetensors"))
         file = self.path / "optimizer.safetensors"
         load_optimizer_tensors(model.policy.optimizer, self.optimizer(), str(file))
         model.num_timesteps = self.state.num_timesteps
@@ -263,9 +264,6 @@ class Checkpoint:
         cut_log(run_dir.tensorboard, play.log)
         table = with_ways(play.evaluations, deterministic=was_deterministic(self.state.config))
         restore_evaluations(run_dir, table, play.evaluation_episodes)
-
-    def _load_policy(self, model: BaseAlgorithm) -> None:
-        load_module_tensors(model.policy, self.policy(), str(self.path / "policy.safetensors"))
 
     def _restore_envs(
         self, model: BaseAlgorithm, play: TrainingState, arrays: dict[str, NDArray[Any]]

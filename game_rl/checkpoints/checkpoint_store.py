@@ -38,12 +38,9 @@ def newest_valid_checkpoint(run_dir: RunDir) -> tuple[Checkpoint, list[Checkpoin
     offline = run_dir.offline.checkpoints_newest_first()
     for path in run_dir.checkpoints_newest_first() or offline:
         try:
-            checkpoint = Checkpoint(path)
-            checkpoint.verify()
+            return Checkpoint(path).verify(), damaged
         except CheckpointError as error:
             damaged.append(error)
-        else:
-            return checkpoint, damaged
     found = "".join(f"\n  {error}" for error in damaged)
     raise (CheckpointError if damaged else NoCheckpointError)(
         f"{run_dir.checkpoints} holds no usable checkpoint; start a new run with --config in "
@@ -183,8 +180,7 @@ class CheckpointStore:
         except OSError as error:
             self._forget(path)
             raise CheckpointError(self._unsaved(state, error)) from error
-        checkpoint = Checkpoint(path)
-        checkpoint.verify()
+        checkpoint = Checkpoint(path).verify()
         self._prune(None if state.best is None else best_checkpoint(self._run_dir, state.best))
         saved = self._compression(model, checkpoint)
         return SavedCheckpoint(checkpoint, time.monotonic() - started, saved)
@@ -301,9 +297,7 @@ def kept_checkpoint(run_dir: RunDir, timesteps: int) -> Checkpoint:
     Raises:
         CheckpointError: there is none, or it is damaged.
     """
-    checkpoint = Checkpoint(kept_path(run_dir, timesteps))
-    checkpoint.verify()
-    return checkpoint
+    return Checkpoint(kept_path(run_dir, timesteps)).verify()
 
 
 def find_checkpoint(run_dir: RunDir, at: int | None = None) -> tuple[Checkpoint | None, list[str]]:

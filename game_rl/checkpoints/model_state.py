@@ -16,7 +16,7 @@ from stable_baselines3.common.utils import set_random_seed
 from torch import nn
 
 from game_rl.buffers.array_file import dump_arrays, read_arrays
-from game_rl.buffers.replay_buffer import PackedReplayBuffer
+from game_rl.buffers.replay_buffer import packed_replay
 from game_rl.checkpoints.checkpoint_state import NumpyRandom, PythonRandom, RandomNumbers
 from game_rl.errors import CheckpointError
 
@@ -68,22 +68,19 @@ def _with_generators(state: Mapping[str, Any], present: Mapping[str, Any]) -> di
 
 def dump_replay(model: BaseAlgorithm) -> Iterator[bytes] | None:
     """Yield the replay's file in pieces, without copying the replay; None if there is no replay."""
-    replay = getattr(model, "replay_buffer", None)
-    if not isinstance(replay, PackedReplayBuffer):
-        return None
-    return dump_arrays(replay.pond.state_dict())
+    replay = packed_replay(model)
+    return None if replay is None else dump_arrays(replay.pond.state_dict())
 
 
 def replay_bytes(model: BaseAlgorithm) -> int:
     """Return the approximate size of `dump_replay`'s file for a full replay."""
-    replay = getattr(model, "replay_buffer", None)
-    return replay.pond.nbytes if isinstance(replay, PackedReplayBuffer) else 0
+    replay = packed_replay(model)
+    return 0 if replay is None else replay.pond.nbytes
 
 
 def unpacked_replay_bytes(model: BaseAlgorithm) -> int:
     """Return the bytes that SB3's ReplayBuffer would need for the replay's timesteps."""
-    replay = getattr(model, "replay_buffer", None)
-    if not isinstance(replay, PackedReplayBuffer):
+    if (replay := packed_replay(model)) is None:
         return 0
     two_stacks, action, the_rest = 2 * prod(replay.obs_shape), 8, 3 * 4
     return len(replay.pond) * (two_stacks + action + the_rest)
@@ -98,8 +95,7 @@ def restore_replay(model: BaseAlgorithm, file: BinaryIO, name: str, *, draws_ane
     Raises:
         CheckpointError: the file, called `name`, holds no replay or one of another shape.
     """
-    replay = getattr(model, "replay_buffer", None)
-    if not isinstance(replay, PackedReplayBuffer):
+    if (replay := packed_replay(model)) is None:
         return
     own = {"rng": replay.pond.state_dict()["rng"]} if draws_anew else {}
     try:

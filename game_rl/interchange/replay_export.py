@@ -5,9 +5,10 @@ import pickle
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from math import prod
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -55,7 +56,7 @@ def export_replay(
     export = _export_pictures if lake.schema.arrays is None else export_arrays
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".export-") as folder:
         temporary = Path(folder) / "replay.pkl"
-        with BufferFile(temporary, buffer, layouts) as file:
+        with closing(BufferFile(temporary, buffer, layouts)) as file:
             export(view, file, progress)
         temporary.replace(output)
     return len(view)
@@ -137,10 +138,7 @@ class BufferFile:
             n = os.pwrite(self._file, left, offset)
             left, offset = left[n:], offset + n
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         os.close(self._file)
 
 

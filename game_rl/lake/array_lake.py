@@ -20,9 +20,9 @@ Flags of a row with a timestep:
 
 import errno
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ from game_rl.lake.view import LakeView
 Rows = NDArray[np.void]
 
 
-class RowWriter:
+class RowWriter(AbstractContextManager["RowWriter"]):
     """The writer of a new stream of one env, which works in the caller's thread.
 
     Rows are bytes, V[row bytes]. All rows are in the Lake when the `with` block has ended.
@@ -77,9 +77,6 @@ class RowWriter:
         self._flags[row] = flags | TRANSITION
         self._actions[row] = action
         self._rewards[row] = reward
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,

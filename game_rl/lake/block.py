@@ -147,19 +147,6 @@ class Block:
         columns = self.columns.without(n_first, n_last)
         return replace(self, first=self.first + n_first, columns=columns)
 
-    def stack_rows(
-        self, rows: NDArray[np.int64], frame_stack: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the rows of the stacks that end at `rows`, and which of these are zeros instead.
-
-        Returns:
-            int64 and bool [len(rows), frame_stack], the oldest frame first.
-        """
-        ages = np.arange(frame_stack - 1, -1, -1)
-        sources = rows[:, None] - ages
-        blank = sources < self.columns.starts[rows][:, None]
-        return np.where(blank, 0, sources), blank
-
 
 class BlockEncoder:
     """Encodes blocks to bytes, and finds out whether XOR of frames saves space."""

@@ -76,7 +76,7 @@ def kept_numbers(ends: Mapping[str, int], most_transitions: int) -> int:
 def raised(firsts: Mapping[str, int], ends: Mapping[str, int], most_transitions: int) -> Firsts:
     """Return the horizon for this capacity; rows that were hidden before stay hidden."""
     kept = kept_numbers(ends, most_transitions)
-    return _highest(firsts, {name: end - kept for name, end in ends.items() if end > kept})
+    return highest(firsts, {name: end - kept for name, end in ends.items() if end > kept})
 
 
 class Horizon:
@@ -96,7 +96,7 @@ class Horizon:
 
     def raise_to(self, firsts: Mapping[str, int]) -> None:
         """Hide the rows before these numbers for good."""
-        self._change(lambda known: _highest(known, firsts))
+        self._change(lambda known: highest(known, firsts))
 
     def set_back(self, stream: str | None, firsts: Mapping[str, int]) -> None:
         """Replace the horizon of this stream, or of all streams, by `firsts`."""
@@ -118,5 +118,6 @@ def is_of(stream: str | None, sequence: str) -> bool:
     return stream is None or sequence.rpartition("/")[0] == stream
 
 
-def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> Firsts:
+def highest(one: Mapping[str, int], other: Mapping[str, int]) -> Firsts:
+    """Return the horizon that hides whatever one of the two hides."""
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}

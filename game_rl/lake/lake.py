@@ -6,7 +6,7 @@ locks. A checkpoint keeps a `Mark` of the Lake, which takes a few kilobytes, and
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import FileIO
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from game_rl.durable_files import link_file, sync_directory, write_atomic
 from game_rl.errors import LakeError, NoLakeError
-from game_rl.lake.horizon import NO_LIMIT, Capacity, Firsts, Horizon, is_of, raised
+from game_rl.lake.horizon import NO_LIMIT, Capacity, Firsts, Horizon, highest, is_of, raised
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import NOTHING, Mark, MarkedSegment
 from game_rl.lake.segment import (
@@ -121,8 +121,7 @@ class Lake:
             LakeError: a segment is damaged.
         """
         segments = self._sealed()
-        now, then, limits = self._horizon.firsts(), mark.horizon, mark.sequences
-        horizon = {name: max(now.get(name, 0), then.get(name, 0)) for name in {**now, **then}}
+        horizon, limits = highest(self._horizon.firsts(), mark.horizon), mark.sequences
         return LakeView(self.schema, _seen(segments, horizon), limits, horizon, limits)
 
     def _seen_from(self, segments: Sequence[SealedSegment]) -> Firsts:
@@ -156,7 +155,8 @@ class Lake:
         return known, len(known) == len(wanted)
 
     def _read(self, path: Path) -> SealedSegment:
-        return read_index(path) if self.keeps_indices else read_index(path).without_index()
+        segment = read_index(path)
+        return segment if self.keeps_indices else replace(segment, kept=None)
 
     def _marked(self, marked: MarkedSegment) -> SealedSegment:
         path = self._place_of(marked)
@@ -251,7 +251,7 @@ class Lake:
             place = target / marked.name
             if not place.exists() and not place.with_suffix(SHELVED).exists():
                 link_file(self._place_of(marked), place)
-        lake.hide_before(mark.horizon)
+        lake._horizon.raise_to(mark.horizon)
         lake.keep(pin, mark)
         sync_directory(target)
 
@@ -341,10 +341,6 @@ class Lake:
         while self.capacity.n_bytes is not None and self.n_bytes() > self.capacity.n_bytes:
             if not self.evict_oldest():
                 break
-
-    def hide_before(self, horizon: Mapping[str, int]) -> None:
-        """Hide the rows before these numbers, by "stream/env"."""
-        self._horizon.raise_to(horizon)
 
     def evict_oldest(self) -> bool:
         """Delete the oldest segment that no pinned mark has; False if there is none.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -60,14 +61,21 @@ class LakeFeed:
         self.before = before
         self.on_full = on_full
         self.version = 0
-        self._n_envs = n_envs
-        self._segment_transitions = segment_transitions
-        self._seal_every_timesteps = seal_every_timesteps
         self._tell = tell
+        self._new_writer = partial(
+            LakeWriter,
+            lake,
+            stream,
+            n_envs=n_envs,
+            segment_transitions=segment_transitions,
+            seal_every_transitions=seal_every_timesteps,
+            on_full=on_full,
+            tell=tell,
+        )
         self.is_held = False
         self._is_failing = False  # and the failure has been reported
         try:
-            self._writer: LakeWriter | None = self._new_writer()
+            self._writer: LakeWriter | None = self._new_writer(firsts=before.ends())
         except OSError as error:
             raise LakeError(
                 f"{lake.path}: {error.strerror or error}; free some space or allow writing there, "
@@ -178,22 +186,10 @@ class LakeFeed:
 
     # ------------------------------------------------------------------ the writer
 
-    def _new_writer(self) -> LakeWriter:
-        return LakeWriter(
-            self.lake,
-            self.stream,
-            n_envs=self._n_envs,
-            segment_transitions=self._segment_transitions,
-            seal_every_transitions=self._seal_every_timesteps,
-            on_full=self.on_full,
-            tell=self._tell,
-            firsts=self.before.ends(),
-        )
-
     def _seal(self) -> None:
         try:
             if self._writer is None:
-                self._writer = self._new_writer()
+                self._writer = self._new_writer(firsts=self.before.ends())
                 self.leave_gap()
                 return  # the next timesteps show whether the disk can be written again
             if self._writer.seal() and self._is_failing:
@@ -257,7 +253,16 @@ def make_lake_feed(
         before = mark.of(saved.ancestors)
     elif not goes_on:
         lake.delete_stream(stream)
-    feed = _feed(lake, stream, settings, n_envs=config.env.n_envs, tell=tell, before=before)
+    feed = LakeFeed(
+        lake,
+        stream,
+        n_envs=config.env.n_envs,
+        on_full=settings.on_full,
+        segment_transitions=lake.capacity.file_transitions,
+        seal_every_timesteps=settings.seal_every_timesteps,
+        tell=tell,
+        before=before,
+    )
     if saved is None and any(feed.next_transitions):
         feed.leave_gap()  # the checkpoint does not record how far the stream had come
     feed.keep_pins([*aside, *(path.name for path in run_dir.checkpoints_newest_first())])
@@ -294,24 +299,3 @@ def _go_back(lake: Lake, mark: Mark, stream: str) -> None:
         lake.resume(mark, stream)
     except LakeError as error:
         raise LakeError(f"{error}; to continue without this Lake, add --set lake=null") from None
-
-
-def _feed(
-    lake: Lake,
-    stream: str,
-    settings: LakeConfig,
-    *,
-    n_envs: int,
-    tell: Callable[[str], None],
-    before: Mark,
-) -> LakeFeed:
-    return LakeFeed(
-        lake,
-        stream,
-        n_envs=n_envs,
-        on_full=settings.on_full,
-        segment_transitions=lake.capacity.file_transitions,
-        seal_every_timesteps=settings.seal_every_timesteps,
-        tell=tell,
-        before=before,
-    )

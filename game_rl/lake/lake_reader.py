@@ -53,6 +53,7 @@ class LakeReader:
         tell: is called with a sentence if rows were lost or pins cannot be written.
 
     Attributes:
+        view: the present view.
         sealed_at: when the view's newest rows were sealed, by `time.time`; -inf unless the run
             follows the Lake.
     """
@@ -82,10 +83,6 @@ class LakeReader:
         self.mark = Mark((), {})
         self._set_view(LakeView(self._lake.schema, ()))
 
-    @property
-    def view(self) -> LakeView:
-        return self._view
-
     def take(self, ranks: Indices) -> Batch:
         """Return the transitions with these ranks in the view.
 
@@ -97,7 +94,7 @@ class LakeReader:
             try:
                 return self._sampler.take(ranks)
             except EvictedError:
-                self._find_again(len(self._view))
+                self._find_again(len(self.view))
         raise self._files_go()
 
     def renew(self, name: str) -> None:
@@ -140,7 +137,7 @@ class LakeReader:
 
     def state(self) -> dict[str, Any]:
         """Return the view as JSON-compatible data for a checkpoint."""
-        return {"path": str(self.path), "mark": self.mark.to_json(), "n_rows": len(self._view)}
+        return {"path": str(self.path), "mark": self.mark.to_json(), "n_rows": len(self.view)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restore the view of a checkpoint without rows that are gone, and report the changes.
@@ -216,13 +213,13 @@ class LakeReader:
     def _find_again(self, n_rows: int) -> None:
         """Make the view again after files were renamed, merged or deleted."""
         self._set_view(self._view_of(self.mark))
-        if len(self._view) != n_rows:
+        if len(self.view) != n_rows:
             self._tell_of_lost(n_rows)
             raise RowsLostError(f"{self.path} has lost rows")
 
     def _tell_of_lost(self, n_rows: int) -> None:
-        lost = n_rows - len(self._view)
-        if not len(self._view):
+        lost = n_rows - len(self.view)
+        if not len(self.view):
             raise LakeError(
                 f"{self.path}: all {n_rows:,} rows that this run learned from are gone; copy them "
                 "back, or take the Lake out of algorithm.learn_from.lakes"
@@ -235,7 +232,7 @@ class LakeReader:
             )
 
     def _set_view(self, view: LakeView) -> None:
-        self._view = view
+        self.view = view
         if self._follows:
             self.sealed_at = _sealed_at(view)
         if len(view):

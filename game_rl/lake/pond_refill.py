@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.buffers.pond import GOES_ON, LAST_FRAME, TERMINATED, TRUNCATED, Pond, Slots
-from game_rl.buffers.replay_buffer import PackedReplayBuffer
+from game_rl.buffers.replay_buffer import packed_replay
 from game_rl.lake.block import Block, Columns
 from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.mark import LakeState, ReplayPosition
@@ -126,7 +126,7 @@ def save_lake(model: BaseAlgorithm, feed: LakeFeed, name: str) -> LakeState | No
     Raises:
         OSError: the mark could not be written.
     """
-    replay = _replay(model)
+    replay = packed_replay(model)
     if replay is not None:
         feed.forget_before(2 * replay.pond.n_slots)  # twice, since gaps in the numbers have no rows
     mark = feed.pin(name)
@@ -154,7 +154,7 @@ def refill_replay(model: BaseAlgorithm, feed: LakeFeed, state: LakeState) -> int
         CheckpointError: the saved replay has another shape.
         LakeError: a file is missing or damaged.
     """
-    replay = _replay(model)
+    replay = packed_replay(model)
     if replay is None or state.replay is None:
         return 0
     pond = replay.pond
@@ -167,8 +167,3 @@ def refill_replay(model: BaseAlgorithm, feed: LakeFeed, state: LakeState) -> int
     if not len(pond):
         pond.clear()
     return missing
-
-
-def _replay(model: BaseAlgorithm) -> PackedReplayBuffer | None:
-    replay = getattr(model, "replay_buffer", None)
-    return replay if isinstance(replay, PackedReplayBuffer) else None

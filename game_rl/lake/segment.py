@@ -24,7 +24,7 @@ import secrets
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 
@@ -41,7 +41,7 @@ _STREAM = re.compile(r"[A-Za-z0-9_-]+")
 _NAME = re.compile(r"([A-Za-z0-9_-]+)\.(\d+)-(\d+)-[0-9a-f]+\.\w+")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class SegmentName:
     stream: str
     first: int
@@ -159,10 +159,6 @@ class SealedSegment:
             raise DamagedFileError(self.path, "it was replaced by another file")
         assert found.kept is not None
         return found.kept
-
-    def without_index(self) -> "SealedSegment":
-        """Return the same segment without its index, which takes some hundred bytes."""
-        return replace(self, kept=None)
 
 
 class SegmentWriter:

@@ -96,16 +96,11 @@ def lake_statistics(lake: Lake) -> LakeStatistics:
         n_shelved=len(lake.files(SHELVED)),
         n_open=len(lake.files(OPEN)),
         pins=sorted(pin.stem for pin in (lake.path / "pins").glob("*.json")),
-        streams=_streams(view),
+        streams=[
+            _stream(view, name, np.flatnonzero(view.block_sequences >> 32 == rank))
+            for rank, name in enumerate(view.streams)
+        ],
     )
-
-
-def _streams(view: LakeView) -> list[StreamStatistics]:
-    streams = view.block_sequences >> 32
-    return [
-        _stream(view, name, np.flatnonzero(streams == rank))
-        for rank, name in enumerate(view.streams)
-    ]
 
 
 def _stream(view: LakeView, name: str, numbers: Any) -> StreamStatistics:  # noqa: ANN401
@@ -282,7 +277,7 @@ def _groups(lake: Lake, segment_bytes: int) -> Iterator[list[SealedSegment]]:
     """Yield groups of two or more neighbours that are small enough together."""
     pinned = lake.pinned()
     group: list[SealedSegment] = []
-    for segment in sorted(lake.view().segments, key=_order):
+    for segment in sorted(lake.view().segments, key=lambda each: SegmentName.of(each.path)):
         total = segment.n_bytes + sum(member.n_bytes for member in group)
         is_kept = segment.path.name in pinned
         if group and (is_kept or total > segment_bytes or not _follows(group[-1], segment)):
@@ -293,11 +288,6 @@ def _groups(lake: Lake, segment_bytes: int) -> Iterator[list[SealedSegment]]:
             group.append(segment)
     if len(group) > 1:
         yield group
-
-
-def _order(segment: SealedSegment) -> tuple[str, int]:
-    name = SegmentName.of(segment.path)
-    return name.stream, name.first
 
 
 def _follows(before: SealedSegment, after: SealedSegment) -> bool:

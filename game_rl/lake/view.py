@@ -137,10 +137,7 @@ class LakeView:
 
     def __post_init__(self) -> None:
         if not self.sequences:
-            object.__setattr__(self, "sequences", self._found_sequences())
-
-    def _found_sequences(self) -> dict[str, int]:
-        return ends_of(self.segments)
+            object.__setattr__(self, "sequences", ends_of(self.segments))
 
     @cached_property
     def streams(self) -> list[str]:

@@ -4,7 +4,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Self
+from contextlib import AbstractContextManager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from game_rl.lake.segment_sink import OnFull, SegmentSink
 Frames = NDArray[np.uint8]
 
 
-class LakeWriter:
+class LakeWriter(AbstractContextManager["LakeWriter"]):
     """The writer of one stream: packs frames, and compresses and writes them in a thread.
 
     Readers see sealed data: whole blocks every `segment_bytes` or `segment_transitions`, and
@@ -169,9 +169,6 @@ class LakeWriter:
         if self._thread.is_alive():
             raise self._hangs()
         self._raise_error()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

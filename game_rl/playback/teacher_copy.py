@@ -120,8 +120,7 @@ def read_teacher(run_dir: RunDir) -> tuple[TeacherRecord, Checkpoint]:
     Raises:
         CheckpointError: one of them is missing or damaged.
     """
-    checkpoint = Checkpoint(run_dir.teacher / _CHECKPOINT)
-    checkpoint.verify()
+    checkpoint = Checkpoint(run_dir.teacher / _CHECKPOINT).verify()
     return _read(run_dir.teacher / _RECORD, TeacherRecord), checkpoint
 
 

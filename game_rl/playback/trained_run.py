@@ -16,9 +16,14 @@ from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, make_policy
 from game_rl.callbacks.evaluation import Evaluation, Values, evaluate
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
-from game_rl.checkpoints.checkpoint_store import best_checkpoint, best_of, newest_valid_checkpoint
+from game_rl.checkpoints.checkpoint_store import (
+    best_checkpoint,
+    best_of,
+    kept_checkpoint,
+    newest_valid_checkpoint,
+)
 from game_rl.checkpoints.model_state import load_module_tensors
-from game_rl.checkpoints.named import find_run, kept_path, open_run, timesteps_named
+from game_rl.checkpoints.named import find_run, open_run, timesteps_named
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
@@ -125,7 +130,7 @@ def _find_checkpoint(run_dir: RunDir, name: str) -> tuple[Checkpoint, Best | Non
                 "use --checkpoint latest"
             )
         return _best(run_dir, best), best
-    return _verified(kept_path(run_dir, timesteps)), best
+    return kept_checkpoint(run_dir, timesteps), best
 
 
 def _best(run_dir: RunDir, best: Best) -> Checkpoint:
@@ -135,13 +140,7 @@ def _best(run_dir: RunDir, best: Best) -> Checkpoint:
             f"the best checkpoint of {run_dir.root}, {path.relative_to(run_dir.root)}, is gone; "
             "use --checkpoint latest"
         )
-    return _verified(path)
-
-
-def _verified(path: Path) -> Checkpoint:
-    checkpoint = Checkpoint(path)
-    checkpoint.verify()
-    return checkpoint
+    return Checkpoint(path).verify()
 
 
 def evaluate_run(
@@ -238,9 +237,7 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
     for path in paths:
         timesteps = int(path.name)
         try:
-            checkpoint = Checkpoint(path)
-            checkpoint.verify()
-            opened[timesteps] = checkpoint
+            opened[timesteps] = Checkpoint(path).verify()
         except CheckpointError as error:
             damage[timesteps] = str(error).removeprefix(f"{path}/")
     newest = next(iter(opened.values()), None)

@@ -189,7 +189,20 @@ def write_forked_checkpoint(
         FileExistsError: `path` exists.
         OSError: the disk is full or fails. Nothing is left then.
     """
-    written = dict(_written(source, new, state=state, policy=policy, lake=lake))
+    written: dict[FileName, Iterable[bytes]] = {
+        "state.json": (state.model_dump_json(indent=2).encode(),)
+    }
+    play = source.play()
+    if (changed := _changed_play(play, new)) != play:
+        written["play.json"] = (changed.model_dump_json().encode(),)
+    if new.emulators:
+        written["arrays.safetensors"] = (safetensors.numpy.save({}),)
+    if policy is not None:
+        written["policy.safetensors"] = dump_tensors(policy)
+    if new.optimiser:
+        written["optimizer.safetensors"] = dump_tensors({})
+    if lake is not None:
+        written["lake.json"] = (lake.model_dump_json().encode(),)
     dropped = {"lake.json", *(("replay.safetensors",) if new.replay else ())}
     linked = {n: e for n, e in source.files.items() if n not in written and n not in dropped}
     write_files(path, written.items(), linked=linked, linked_from=source.path)
@@ -199,29 +212,6 @@ def link_for_play(source: Checkpoint, path: Path) -> None:
     """Link the files of a best checkpoint that playing and exporting need, but not resuming."""
     linked = {name: source.files[name] for name in _PLAYED}
     write_files(path, (), linked=linked, linked_from=source.path)
-
-
-def _written(
-    source: Checkpoint,
-    new: NewParts,
-    *,
-    state: CheckpointState,
-    policy: Tensors | None,
-    lake: LakeState | None,
-) -> Iterator[tuple[FileName, Iterable[bytes]]]:
-    yield "state.json", (state.model_dump_json(indent=2).encode(),)
-    play = source.play()
-    changed = _changed_play(play, new)
-    if changed != play:
-        yield "play.json", (changed.model_dump_json().encode(),)
-    if new.emulators:
-        yield "arrays.safetensors", (safetensors.numpy.save({}),)
-    if policy is not None:
-        yield "policy.safetensors", dump_tensors(policy)
-    if new.optimiser:
-        yield "optimizer.safetensors", dump_tensors({})
-    if lake is not None:
-        yield "lake.json", (lake.model_dump_json().encode(),)
 
 
 def _changed_play(play: TrainingState, new: NewParts) -> TrainingState:

@@ -22,7 +22,7 @@ from game_rl.checkpoints.checkpoint_store import (
 from game_rl.checkpoints.model_state import Tensors
 from game_rl.checkpoints.named import find_run
 from game_rl.config.loader import dump_config
-from game_rl.config.schema import ForkConfig, RunConfig
+from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.config.values import run_at
 from game_rl.durable_files import remove_directory, sync_directory, write_atomic, write_synced
@@ -75,10 +75,6 @@ class ForkSource:
         """The run's config as it was at the checkpoint."""
         return self.checkpoint.config
 
-    def fork_section(self, fork: ForkConfig) -> ForkConfig:
-        """Return the section with the parent's place and the timestep filled in."""
-        return fork.model_copy(update={"run": f"{self.place}@{self.timesteps}"})
-
 
 def forked_config(
     source: ForkSource,
@@ -125,14 +121,10 @@ class ForkPlan:
         """Timestep at which the fork begins."""
         return 0 if self.new.counters else self.source.timesteps
 
-    @property
-    def begins_offline(self) -> bool:
-        """Whether the fork begins with the offline phase, as a new run with its config would."""
-        return self.new.counters and is_offline(self.config, None)
-
     def first_checkpoint(self, run_dir: RunDir) -> Path:
-        at = run_dir.offline if self.begins_offline else run_dir
-        return at.checkpoint(self.timesteps)
+        # with new counters, it begins with the offline phase, as a new run with its config would
+        begins_offline = self.new.counters and is_offline(self.config, None)
+        return (run_dir.offline if begins_offline else run_dir).checkpoint(self.timesteps)
 
     def told_anew(self) -> tuple[str, ...]:
         checkpoint = self.source.checkpoint
@@ -173,9 +165,10 @@ def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
             f"{config.total_timesteps:,}, which counts from its parent's beginning; raise "
             "total_timesteps, or begin at 0 with --set fork.counters=new"
         )
+    fork = fork.model_copy(update={"run": f"{source.place}@{source.timesteps}"})
     return ForkPlan(
         source=source,
-        config=config.model_copy(update={"fork": source.fork_section(fork)}),
+        config=config.model_copy(update={"fork": fork}),
         game=game,
         differences=differences,
         new=new,
@@ -289,8 +282,7 @@ def _link_best(run_dir: RunDir, source: ForkSource, best: Best) -> None:
     if ours.exists():
         return
     with suppress(CheckpointError, FileNotFoundError):  # resuming warns that it is lost
-        kept = Checkpoint(theirs)
-        kept.verify()
+        kept = Checkpoint(theirs).verify()
         ours.parent.mkdir(exist_ok=True)
         link_for_play(kept, ours)
 

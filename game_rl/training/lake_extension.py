@@ -20,6 +20,7 @@ from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.event_log import EventLog
 from game_rl.events import DiskForecast
+from game_rl.lake.horizon import NO_LIMIT, Capacity
 from game_rl.lake.lake_feed import LakeFeed, make_lake_feed
 from game_rl.lake.mark import LakeState, Mark
 from game_rl.lake.origin import origin_of, write_origin
@@ -77,8 +78,6 @@ class LakeExtension(Extension):
             LakeGrowthCallback(
                 self._feed,
                 total_timesteps=parts.config.total_timesteps,
-                most_transitions=lake.capacity.transitions,
-                most_bytes=lake.capacity.n_bytes,
                 reserved_bytes=reserved_bytes,
                 events=parts.events,
                 every_timesteps=parts.rhythm,
@@ -149,8 +148,7 @@ def project(
     *,
     spare_bytes: int,
     total_timesteps: int,
-    most_transitions: int | None = None,
-    most_bytes: int | None = None,
+    capacity: Capacity = NO_LIMIT,
 ) -> FullDisk | None:
     """Return when the Lake will have filled `spare_bytes`.
 
@@ -163,10 +161,10 @@ def project(
         return None
     each = grown / timesteps
     left = each * (total_timesteps - now.timesteps)
-    if most_transitions is not None:
-        left = min(left, each * most_transitions - now.n_bytes)
-    if most_bytes is not None:
-        left = min(left, most_bytes - now.n_bytes)
+    if capacity.transitions is not None:
+        left = min(left, each * capacity.transitions - now.n_bytes)
+    if capacity.n_bytes is not None:
+        left = min(left, capacity.n_bytes - now.n_bytes)
     if left <= spare_bytes:
         return None
     share = max(0, spare_bytes) / grown
@@ -184,7 +182,6 @@ class LakeGrowthCallback(BoundaryCallback):
     sets the feed's version of the policy that acts.
 
     Args:
-        most_transitions, most_bytes: limits of the Lake's capacity, or None for no limit.
         reserved_bytes: returns the bytes that the run's next checkpoint needs on the Lake's disk.
         events: gets forecasts of a full disk, and warnings.
         every_timesteps: see BoundaryCallback.
@@ -195,8 +192,6 @@ class LakeGrowthCallback(BoundaryCallback):
         feed: LakeFeed,
         *,
         total_timesteps: int,
-        most_transitions: int | None,
-        most_bytes: int | None,
         reserved_bytes: Callable[[], int],
         events: EventLog,
         every_timesteps: Sequence[int] = (),
@@ -204,7 +199,6 @@ class LakeGrowthCallback(BoundaryCallback):
         super().__init__(every_timesteps=every_timesteps)
         self._feed = feed
         self._total_timesteps = total_timesteps
-        self._most_transitions, self._most_bytes = most_transitions, most_bytes
         self._reserved_bytes = reserved_bytes
         self._events = events
         self._told_timesteps = float("inf")
@@ -237,8 +231,7 @@ class LakeGrowthCallback(BoundaryCallback):
             now,
             spare_bytes=spare,
             total_timesteps=self._total_timesteps,
-            most_transitions=self._most_transitions,
-            most_bytes=self._most_bytes,
+            capacity=self._feed.lake.capacity,
         )
         self._tell_of(full)
 

@@ -80,12 +80,11 @@ class LearningExtension(Extension):
         parts: RunParts,
         checkpoints: CheckpointCallback,  # noqa: ARG002
     ) -> Sequence[BaseCallback]:
-        mixed, following = self._mixed_replay, self._pool.following
-        events, rhythm = parts.events, parts.rhythm
-        drawn = RowsDrawnCallback(mixed, events, every_timesteps=rhythm)
+        mixed, following, rhythm = self._mixed_replay, self._pool.following, parts.rhythm
+        drawn = RowsDrawnCallback(mixed, parts.events, rhythm)
         if following is None:
             return [drawn]
-        return [LakesFollowedCallback(mixed, following, events, every_timesteps=rhythm), drawn]
+        return [LakesFollowedCallback(mixed, following, parts.events, rhythm), drawn]
 
     def phase(self, parts: RunParts, extensions: Sequence[Extension]) -> FirstPhase | None:
         return make_offline_phase(parts, self._model, extensions)
@@ -145,7 +144,7 @@ class RowsDrawnCallback(BoundaryCallback):
     """
 
     def __init__(
-        self, mixed_replay: MixedReplay, events: EventLog, *, every_timesteps: Sequence[int] = ()
+        self, mixed_replay: MixedReplay, events: EventLog, every_timesteps: Sequence[int]
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
         self._mixed_replay, self._events = mixed_replay, events
@@ -171,8 +170,7 @@ class LakesFollowedCallback(BoundaryCallback):
         mixed_replay: MixedReplay,
         following: Following,
         events: EventLog,
-        *,
-        every_timesteps: Sequence[int] = (),
+        every_timesteps: Sequence[int],
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
         self._mixed_replay, self._following, self._events = mixed_replay, following, events

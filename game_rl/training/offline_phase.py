@@ -169,7 +169,7 @@ class OfflinePhase:
 
     def _keep(self, played: Sequence[Evaluation]) -> None:
         better, is_end = better_of(played), self.gradient_steps == self._config.gradient_steps
-        is_best = self.best is None or better.mean_reward > self.best.mean_reward
+        is_best = better.beats(self.best)
         for evaluation in played:
             is_it = is_best and evaluation is better
             event = evaluated_event(evaluation, timesteps=0, policy_timesteps=0, is_best=is_it)
@@ -179,11 +179,9 @@ class OfflinePhase:
                 append_row(self._run_dir, evaluation_row(evaluation, 0, is_best=is_it))
         if is_end:  # earlier evaluations have no timestep of their own
             write_episodes(self._run_dir, _episodes(better))
-        self._log("mean_reward", better.mean_reward)
-        if better.success_rate is not None:
-            self._log("success_rate", better.success_rate)
-        if better.q_minus_return is not None:
-            self._log("q_minus_return", better.q_minus_return)
+        for name in ("mean_reward", "success_rate", "q_minus_return"):
+            if (value := getattr(better, name)) is not None:
+                self._write({f"offline/eval_{name}": value})
         if is_best:
             self.best = Best(
                 timesteps=0,
@@ -194,9 +192,6 @@ class OfflinePhase:
             )
             if not is_end:  # at the end `_end` saves
                 self.save()
-
-    def _log(self, name: str, value: float) -> None:
-        self._write({f"offline/eval_{name}": value})
 
     def _write_curves(self) -> None:
         logger = self._model.logger

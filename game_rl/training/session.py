@@ -1,8 +1,7 @@
 """One process's hold on a run: built, trained by stretches, closed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from typing import Self
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
@@ -36,7 +35,7 @@ from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 
 
-class TrainingSession:
+class TrainingSession(AbstractContextManager["TrainingSession"]):
     """A run that can be trained stretch by stretch; a context manager, which closes it.
 
     One stretch or many give the same run: schedules, evaluations and the best policy depend only on
@@ -176,9 +175,6 @@ class TrainingSession:
         """End the workers and close all files; may be called twice."""
         self._closing.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self._closing.close()
 
@@ -190,7 +186,9 @@ class TrainingSession:
         before_timesteps = is_offline(config, checkpoint)
         vec_env = self._build_envs(stack, is_offline=before_timesteps)
         observation_format = make_observation_format(config.env, game)
-        total = _schedule_timesteps(config, checkpoint)
+        total = config.total_timesteps  # with which the run began, over which schedules run
+        if checkpoint is not None:
+            total = checkpoint.state.schedule_timesteps
         self.model = make_algorithm(
             config,
             vec_env,
@@ -308,11 +306,6 @@ def _fixed_state(config: RunConfig, game: Game, total: int, *, device: str) -> F
         versions=installed_versions(),
         computing=computing(device),
     )
-
-
-def _schedule_timesteps(config: RunConfig, checkpoint: Checkpoint | None) -> int:
-    """Return the timesteps over which schedules run: the total with which the run began."""
-    return config.total_timesteps if checkpoint is None else checkpoint.state.schedule_timesteps
 
 
 def _stream(checkpoint: Checkpoint | None) -> str:

@@ -2,15 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.utils import obs_as_tensor
-from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl import schedules
 from game_rl.algorithms.automatic import placement_of
@@ -59,66 +56,49 @@ _OBSERVATIONS = 512  # from which the temperature is computed
 _RANDOM_ACTIONS = 0.1  # share in the play that gives these observations, so that it varies
 
 
-@dataclass(frozen=True, kw_only=True)
-class TeacherEvaluation:
-    """The envs and games of a run's evaluations, in which its teacher is measured.
+def _evaluated(policy: PQNPolicy, parts: RunParts) -> Evaluation:
+    """Play the games that the student plays in every evaluation.
 
-    Attributes:
-        root: directory of the run.
-        vec_env: envs of the evaluations.
-        episodes: number of episodes of one evaluation.
-        seed: seed of the run.
-        stop: ends the measurement when a stop is requested.
+    Raises:
+        Interrupted: a stop was requested meanwhile.
     """
+    try:
+        return evaluate(
+            policy,
+            parts.evaluation_env,
+            episodes=parts.config.evaluation.episodes,
+            deterministic=True,
+            seed=seed_for(parts.config.seed, "evaluation"),
+            stop=parts.stop,
+        )
+    except EvaluationInterrupted:
+        text = (
+            f"{parts.stop.reason}; the teacher was being measured, and nothing was learned yet; "
+            f"begin again with {parts.run_dir.way_on}"
+        )
+        raise parts.stop.interrupted(text) from None
 
-    root: Path
-    vec_env: VecEnv
-    episodes: int
-    seed: int
-    stop: StopRequest
 
-    def evaluate(self, policy: PQNPolicy) -> Evaluation:
-        """Play the games that the student plays in every evaluation.
+def _observed_values(policy: PQNPolicy, parts: RunParts) -> NDArray[np.float64]:
+    """Return the teacher's values of actions [n, actions], float64, where its own play leads.
 
-        Raises:
-            Interrupted: a stop was requested meanwhile.
-        """
-        try:
-            return evaluate(
-                policy,
-                self.vec_env,
-                episodes=self.episodes,
-                deterministic=True,
-                seed=seed_for(self.seed, "evaluation"),
-                stop=self.stop,
-            )
-        except EvaluationInterrupted:
-            text = (
-                f"{self.stop.reason}; the teacher was being measured, and nothing was learned yet; "
-                f"begin again with {RunDir(self.root).way_on}"
-            )
-            raise self.stop.interrupted(text) from None
-
-    def observed_values(self, policy: PQNPolicy) -> NDArray[np.float64]:
-        """Return the teacher's values of actions [n, actions], float64, where its own play leads.
-
-        The same seed gives the same values.
-        """
-        seed = seed_for(self.seed, "teacher_temperature")
-        rng, vec_env = np.random.default_rng(seed), self.vec_env
-        vec_env.seed(seed)
-        observations, found = vec_env.reset(), []
-        with torch_threads(1), torch.no_grad():
-            for _ in range(-(-_OBSERVATIONS // vec_env.num_envs)):
-                assert isinstance(observations, np.ndarray)
-                tensor = policy.q_net(obs_as_tensor(observations, policy.device))
-                values = tensor.double().cpu().numpy()
-                found.append(values)
-                drawn = rng.integers(values.shape[1], size=len(values))
-                is_random = rng.random(len(values)) < _RANDOM_ACTIONS
-                actions = np.where(is_random, drawn, values.argmax(axis=1))
-                observations, *_ = vec_env.step(actions)
-        return np.concatenate(found)
+    The same seed gives the same values.
+    """
+    seed = seed_for(parts.config.seed, "teacher_temperature")
+    rng, vec_env = np.random.default_rng(seed), parts.evaluation_env
+    vec_env.seed(seed)
+    observations, found = vec_env.reset(), []
+    with torch_threads(1), torch.no_grad():
+        for _ in range(-(-_OBSERVATIONS // vec_env.num_envs)):
+            assert isinstance(observations, np.ndarray)
+            tensor = policy.q_net(obs_as_tensor(observations, policy.device))
+            values = tensor.double().cpu().numpy()
+            found.append(values)
+            drawn = rng.integers(values.shape[1], size=len(values))
+            is_random = rng.random(len(values)) < _RANDOM_ACTIONS
+            actions = np.where(is_random, drawn, values.argmax(axis=1))
+            observations, *_ = vec_env.step(actions)
+    return np.concatenate(found)
 
 
 class TeacherExtension(Extension):
@@ -145,7 +125,7 @@ class TeacherExtension(Extension):
             if not has_teacher_copy(run_dir):
                 run = find_teacher(settings, config, parts.game)
                 policy = _policy(run.checkpoint, config, model)
-                _keep(run_dir, run, _measured(run, policy, settings, _envs_of(parts)))
+                _keep(run_dir, run, _measured(run, policy, settings, parts))
             record, checkpoint = read_teacher(run_dir)
             policy = _policy(checkpoint, config, model)
         timesteps = 0 if parts.checkpoint is None else parts.checkpoint.state.num_timesteps
@@ -161,16 +141,6 @@ class TeacherExtension(Extension):
 
     def on_evaluated(self, success_rate: float | None) -> None:
         self._teacher.note_evaluation(success_rate)
-
-
-def _envs_of(parts: RunParts) -> TeacherEvaluation:
-    return TeacherEvaluation(
-        root=parts.run_dir.root,
-        vec_env=parts.evaluation_env,
-        episodes=parts.config.evaluation.episodes,
-        seed=parts.config.seed,
-        stop=parts.stop,
-    )
 
 
 def _keep(run_dir: RunDir, teacher: TrainedRun, record: TeacherRecord) -> None:
@@ -232,13 +202,13 @@ def _policy(checkpoint: Checkpoint, config: RunConfig, model: LeanDQN) -> PQNPol
 
 
 def _measured(
-    run: TrainedRun, policy: PQNPolicy, settings: TeacherConfig, evaluation_envs: TeacherEvaluation
+    run: TrainedRun, policy: PQNPolicy, settings: TeacherConfig, parts: RunParts
 ) -> TeacherRecord:
-    evaluation = evaluation_envs.evaluate(policy)
+    evaluation = _evaluated(policy, parts)
     temperature = settings.temperature
     if temperature == "auto":
         try:
-            temperature = auto_temperature(evaluation_envs.observed_values(policy))
+            temperature = auto_temperature(_observed_values(policy, parts))
         except ValueError as error:
             raise UsageError(
                 "algorithm.teacher.temperature is auto, but no temperature suits the teacher "
@@ -363,7 +333,8 @@ def validate_teacher(
     seed = seed_for(config.seed, "teacher_validation")
 
     def play(run: TrainedRun) -> ValidationScore:
-        return _score(evaluate_run(run, episodes=episodes, seed=seed, stop=stop))
+        played = evaluate_run(run, episodes=episodes, seed=seed, stop=stop)
+        return ValidationScore(mean_reward=played.mean_reward, success_rate=played.success_rate)
 
     validation = Validation(
         at_timesteps=now,
@@ -374,10 +345,6 @@ def validate_teacher(
     )
     events.emit(_event(validation, events.timesteps))
     write_validation(run_dir, validation)
-
-
-def _score(evaluation: Evaluation) -> ValidationScore:
-    return ValidationScore(mean_reward=evaluation.mean_reward, success_rate=evaluation.success_rate)
 
 
 def _event(validation: Validation, timesteps: int) -> Validated:

@@ -2,6 +2,7 @@
 
 import tempfile
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,7 @@ def shuffled(lake: Lake, path: Path, rng: np.random.Generator, n_files: int) -> 
 
 def lean(view: LakeView) -> LakeView:
     """As a Lake makes it that keeps no indices."""
-    segments = [segment.without_index() for segment in view.segments]
+    segments = [replace(segment, kept=None) for segment in view.segments]
     return LakeView(view.schema, segments, view.sequences, view.horizon, view.limits)
 
 

@@ -6,6 +6,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -18,6 +19,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.event_log import EventLog
+from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.lake_schema import LakeSchema
@@ -57,8 +59,7 @@ def test_the_disk_is_full_when_adding_up_timestep_by_timestep_says_so(
         Growth(done / 1_000, done, done * each),
         spare_bytes=spare,
         total_timesteps=total,
-        most_transitions=most_transitions,
-        most_bytes=most_bytes,
+        capacity=Capacity(most_transitions, most_bytes),
     )
     size, timesteps, full_at = done * each, done, None
     step = max(1, (total - done) // 500)
@@ -89,8 +90,6 @@ def growth_callback(feed: LakeFeed, told: list[str]) -> LakeGrowthCallback:
     return LakeGrowthCallback(
         feed,
         total_timesteps=10**6,
-        most_transitions=None,
-        most_bytes=None,
         reserved_bytes=lambda: 0,
         events=EventLog(listeners=[lambda event: told.append(event.text)]),
     )
@@ -191,8 +190,9 @@ def timesteps(path: Path, stream: str | None = None) -> dict[int, Timesteps]:
             continue
         block = view.block(number)
         columns, frame_stack = block.columns, lake.schema.frame_stack
-        sources, blank = block.stack_rows(columns.rows, frame_stack)
-        stacks = block.frames[sources]
+        sources = columns.rows[:, None] - np.arange(frame_stack - 1, -1, -1)
+        blank = sources < columns.starts[columns.rows][:, None]
+        stacks = block.frames[np.where(blank, 0, sources)]
         stacks[blank] = 0
         for n, row in enumerate(columns.rows.tolist()):
             ending = bool(columns.terminated[row]), bool(columns.ended[row])
