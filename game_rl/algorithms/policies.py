@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from game_rl import schedules
 from game_rl.algorithms.networks import Adam, LeanNatureCNN, NormedNatureCNN, RAdam
-from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, LayerNorm, PQNConfig
+from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, LayerNorm, PPOConfig
 from game_rl.errors import CheckpointError
 from game_rl.system.placement import Precision
 
@@ -168,16 +168,13 @@ def make_policy(
     action_space: spaces.Space[Any],
 ) -> BasePolicy:
     """Build a new float32 policy on the CPU, with the same state dict as `make_algorithm`'s has."""
-    if isinstance(config, PQNConfig):
-        return PQNPolicy(
-            observation_space, action_space, _NO_LEARNING, layer_norm=config.layer_norm
+    if isinstance(config, PPOConfig):
+        return ActorCriticCnnPolicy(
+            observation_space, action_space, _NO_LEARNING, optimizer_class=Adam
         )
-    if isinstance(config, DQNConfig):
-        assert isinstance(action_space, spaces.Discrete)
-        return DQNPolicy(
-            observation_space, action_space, _NO_LEARNING, layer_norm=config.layer_norm
-        )
-    return ActorCriticCnnPolicy(observation_space, action_space, _NO_LEARNING, optimizer_class=Adam)
+    assert isinstance(action_space, spaces.Discrete)
+    kind: type[DQNPolicy | PQNPolicy] = DQNPolicy if isinstance(config, DQNConfig) else PQNPolicy
+    return kind(observation_space, action_space, _NO_LEARNING, layer_norm=config.layer_norm)
 
 
 class LeanCnnPolicy(ActorCriticCnnPolicy):

@@ -5,7 +5,6 @@ from math import prod
 
 import numpy as np
 import torch
-from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.checkpoints.checkpoint_files import checkpoint_bytes
@@ -88,7 +87,7 @@ class CheckpointCallback(BoundaryCallback):
     @property
     def expected_bytes(self) -> int:
         """Approximate bytes of the next checkpoint."""
-        model = self._algorithm
+        model = self.model
         groups = model.policy.optimizer.param_groups
         return checkpoint_bytes(
             policy_weights=sum(weight.numel() for weight in model.policy.parameters()),
@@ -127,7 +126,7 @@ class CheckpointCallback(BoundaryCallback):
             return
         # NonFiniteCallback does not check every boundary of DQN
         check_finite(self.model.policy, self.boundary_timesteps)
-        saved = self._store.save(self._algorithm, self._state(), self._envs())
+        saved = self._store.save(self.model, self._state(), self._envs())
         self._saved_at, self._saved_as_due = self.boundary_timesteps, self.evaluation_due
         is_best = self.best is not None and self.best.timesteps == self.boundary_timesteps
         self._events.emit(saved.event(is_best=is_best))
@@ -135,7 +134,7 @@ class CheckpointCallback(BoundaryCallback):
     def _state(self) -> CheckpointState:
         return CheckpointState(
             num_timesteps=self.boundary_timesteps,
-            n_updates=self._algorithm._n_updates,
+            n_updates=self.model._n_updates,
             offline_gradient_steps=self._offline_gradient_steps,
             best=self.best,
             evaluation_due=self.evaluation_due,
@@ -154,16 +153,12 @@ class CheckpointCallback(BoundaryCallback):
 
         It cannot in the middle of a rollout, because the weights belong to the boundary before it.
         """
-        observations = self._algorithm._last_obs
+        observations = self.model._last_obs
         if self.num_timesteps != self.boundary_timesteps or not isinstance(
             observations, np.ndarray
         ):
             return None
         return save_vec_env(self.training_env, observations)
-
-    @property
-    def _algorithm(self) -> BaseAlgorithm:
-        return self.model
 
 
 class NonFiniteCallback(BoundaryCallback):

@@ -40,8 +40,7 @@ from game_rl.games.definition import Game, load_game
 from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write, exchangeable
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.run_dir import RunDir
-from game_rl.system.versions import installed_versions
-from game_rl.training.resuming import computing
+from game_rl.training.resuming import fixed_state
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 
 _OVERHEAD_BYTES = 16 * 2**20  # allowance for names, system info and SB3's data
@@ -95,7 +94,8 @@ def import_policy(path: Path, config: RunConfig) -> RunDir:
         stream="algorithm",
     )
     try:
-        zipped = read_sb3_zip(path, weights_bytes=_nbytes(module_tensors(model.policy)))
+        weights = module_tensors(model.policy).values()
+        zipped = read_sb3_zip(path, weights_bytes=sum(weight.nbytes for weight in weights))
         _load(zipped, model, path)
         run_dir.checkpoints.mkdir(parents=True)
         place = run_dir.checkpoint(zipped.num_timesteps)
@@ -110,16 +110,9 @@ def import_policy(path: Path, config: RunConfig) -> RunDir:
 def _state(
     zipped: "Sb3Zip", config: RunConfig, game: Game, model: BaseAlgorithm
 ) -> CheckpointState:
+    fixed = fixed_state(config, game, config.total_timesteps, device=str(model.device))
     return CheckpointState(
-        num_timesteps=zipped.num_timesteps,
-        n_updates=zipped.n_updates,
-        schedule_timesteps=config.total_timesteps,
-        best=None,
-        rom_sha256=game.rom.sha256,
-        config=config.model_dump(mode="json"),
-        game=game.definition.model_dump(mode="json", by_alias=True),
-        versions=installed_versions(),
-        computing=computing(str(model.device)),
+        num_timesteps=zipped.num_timesteps, n_updates=zipped.n_updates, best=None, **vars(fixed)
     )
 
 
@@ -228,10 +221,6 @@ def _load(zipped: Sb3Zip, model: BaseAlgorithm, path: Path) -> None:
         name = f"{path}: policy.optimizer.pth"
         load_optimizer_tensors(model.policy.optimizer, zipped.optimizer, name)
     model.num_timesteps, model._n_updates = zipped.num_timesteps, zipped.n_updates
-
-
-def _nbytes(tensors: Tensors) -> int:
-    return sum(tensor.nbytes for tensor in tensors.values())
 
 
 def plain_model(config: RunConfig, game: Game) -> PPO | DQN:

@@ -22,7 +22,6 @@ import errno
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,12 +77,7 @@ class RowWriter(AbstractContextManager["RowWriter"]):
         self._actions[row] = action
         self._rewards[row] = reward
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self._cut()

@@ -252,17 +252,14 @@ def _footer(heads: bytes, so_far: "hashlib._Hash") -> bytes:
     return body + digest.digest() + _END
 
 
-def read_schema(path: Path) -> LakeSchema:
-    """Read the schema of a segment, sealed or open.
+def read_header(path: Path) -> tuple[LakeSchema, int]:
+    """Read the schema of a segment, sealed or open; the number is the header's length in bytes.
 
     Raises:
         LakeError: the file is not a segment, or its header is damaged.
     """
     with path.open("rb") as file:
-        return _read_header(file.read(_PREAMBLE.size + 4096), path)[0]
-
-
-def _read_header(data: bytes, path: Path) -> tuple[LakeSchema, int]:
+        data = file.read(_PREAMBLE.size + 4096)
     if len(data) >= _PREAMBLE.size:
         magic, length, crc = _PREAMBLE.unpack_from(data)
         text = data[_PREAMBLE.size : _PREAMBLE.size + length]
@@ -335,10 +332,9 @@ def scan(path: Path) -> Iterator[bytes]:
     """Yield the whole blocks of an `.open` file, up to the first that is torn."""
     with path.open("rb") as file:
         try:
-            start = _read_header(file.read(_PREAMBLE.size + 4096), path)[1]
+            file.seek(read_header(path)[1])
         except LakeError:
             return  # torn before the first block
-        file.seek(start)
         while True:
             data = file.read(HEAD.itemsize)
             try:
@@ -369,7 +365,7 @@ def recovered(torn: Path) -> SealedSegment | None:
     if path.exists():
         sync_directory(path.parent)
     else:
-        sealed = write_segment(path, scan(torn), lambda: read_schema(torn))
+        sealed = write_segment(path, scan(torn), lambda: read_header(torn)[0])
     torn.unlink(missing_ok=True)
     return sealed
 

@@ -22,8 +22,8 @@ from game_rl.lake.segment import (
     SealedSegment,
     SegmentName,
     check_sha256,
+    read_header,
     read_index,
-    read_schema,
     scan,
     superseded,
     write_segment,
@@ -227,7 +227,7 @@ def _found(file: Path, name: str, report: LakeReport) -> Iterator[None]:
 def _verify_segment(lake: Lake, file: Path, report: LakeReport, *, decodes: bool) -> None:
     segment = read_index(file)
     check_sha256(segment)
-    if read_schema(file) != lake.schema:
+    if read_header(file)[0] != lake.schema:
         raise LakeError(f"{file}: its schema is not that of lake.json; one of the two was changed")
     view = LakeView(lake.schema, [segment])
     for number in range(len(view.heads) if decodes else 0):
@@ -239,13 +239,7 @@ def _verify_segment(lake: Lake, file: Path, report: LakeReport, *, decodes: bool
 
 def _torn_bytes(file: Path) -> int:
     whole = sum(len(data) for data in scan(file))
-    return file.stat().st_size - whole - _header_bytes(file) if whole else file.stat().st_size
-
-
-def _header_bytes(file: Path) -> int:
-    with file.open("rb") as opened:
-        data = opened.read(12)
-    return 16 + int.from_bytes(data[8:12], "little")
+    return file.stat().st_size - (whole + read_header(file)[1] if whole else 0)
 
 
 def compact(lake: Lake, *, segment_bytes: int = 32 << 20) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import torch
 
 from game_rl.algorithms.automatic import placement_of
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
 from game_rl.checkpoints.checkpoint_store import best_checkpoint, set_aside_newer
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.tensorboard_log import cut_log
@@ -17,6 +17,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, system_fault
 from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Begun, Ended, Resumed
+from game_rl.games.definition import Game
 from game_rl.run_dir import RunDir, RunIdentity
 from game_rl.system.units import with_frames
 from game_rl.system.versions import installed_versions, version_differences
@@ -229,3 +230,20 @@ def computing(device: str) -> dict[str, str]:
         "processor": torch.backends.cpu.get_cpu_capability(),
         "torch threads": str(torch.get_num_threads()),
     }
+
+
+def fixed_state(config: RunConfig, game: Game, total: int, *, device: str) -> FixedState:
+    """Return what all checkpoints of a session have in common.
+
+    Args:
+        total: timesteps over which schedules run.
+        device: on which the network is computed.
+    """
+    return FixedState(
+        schedule_timesteps=total,
+        rom_sha256=game.rom.sha256,
+        config=config.model_dump(mode="json"),
+        game=game.definition.model_dump(mode="json", by_alias=True),
+        versions=installed_versions(),
+        computing=computing(device),
+    )

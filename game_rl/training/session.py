@@ -14,7 +14,6 @@ from game_rl.callbacks.checkpoint_callback import check_finite
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.resources import TRIALS_S
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
-from game_rl.checkpoints.checkpoint_state import FixedState
 from game_rl.checkpoints.tensorboard_log import closing_log, quiet_log_thread
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_observation_format
@@ -27,10 +26,9 @@ from game_rl.system.machine import effective_cpus
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
-from game_rl.system.versions import installed_versions
 from game_rl.training.extensions import Extension, FirstPhase, RunParts
 from game_rl.training.make_callbacks import Callbacks, make_callbacks, make_extensions
-from game_rl.training.resuming import computing, disk_fault, usable_best, what_is_saved
+from game_rl.training.resuming import disk_fault, fixed_state, usable_best, what_is_saved
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 
@@ -210,7 +208,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             stop=self._stop,
             events=self._events,
             memory=self._memory,
-            fixed=_fixed_state(config, game, total, device=str(self.model.device)),
+            fixed=fixed_state(config, game, total, device=str(self.model.device)),
             cores_trials_s=self._cores_trials_s,
         )
 
@@ -295,17 +293,6 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             raise
         except OSError as error:
             raise TrainingError(disk_fault(error, self._run_dir)) from error
-
-
-def _fixed_state(config: RunConfig, game: Game, total: int, *, device: str) -> FixedState:
-    return FixedState(
-        schedule_timesteps=total,
-        rom_sha256=game.rom.sha256,
-        config=config.model_dump(mode="json"),
-        game=game.definition.model_dump(mode="json", by_alias=True),
-        versions=installed_versions(),
-        computing=computing(device),
-    )
 
 
 def _stream(checkpoint: Checkpoint | None) -> str:
