@@ -22,13 +22,12 @@ class LakeWriter(AbstractContextManager["LakeWriter"]):
     """The writer of one stream: packs frames, and compresses and writes them in a thread.
 
     Readers see sealed data: whole blocks every `segment_bytes` or `segment_transitions`, and
-    everything after `seal`. No other writer may write this stream.
+    everything after `seal`. At most two blocks an env wait for the thread: then `append` blocks. No
+    other writer may write this stream.
 
     Args:
         seal_every_transitions: transitions of all envs after which the thread seals, while `append`
             does not wait.
-        waiting_blocks: the most blocks that may wait for the thread, two an env if None; `append`
-            blocks while there are more.
         tell: is called from the thread with a sentence when the disk is full and when it no longer
             is.
         close_timeout_s: seconds after which `close` gives up on the thread.
@@ -49,7 +48,6 @@ class LakeWriter(AbstractContextManager["LakeWriter"]):
         segment_transitions: int | None = None,
         seal_every_transitions: int | None = None,
         on_full: OnFull = "pause",
-        waiting_blocks: int | None = None,
         tell: Callable[[str], None] = lambda _: None,
         close_timeout_s: float = 60,
         firsts: Mapping[int, int] | None = None,
@@ -73,7 +71,7 @@ class LakeWriter(AbstractContextManager["LakeWriter"]):
         except BaseException:
             self._sink.close()
             raise
-        self._waiting: queue.Queue[Block | _Order] = queue.Queue(waiting_blocks or 2 * n_envs)
+        self._waiting: queue.Queue[Block | _Order] = queue.Queue(2 * n_envs)
         self._error: BaseException | None = None
         self._is_closed = False
         self._thread = threading.Thread(target=self._work, name=f"lake {stream}", daemon=True)

@@ -191,7 +191,7 @@ def test_rows_are_counted_by_stream_and_their_shares_are_those_asked(
     mixture, drawn = mixture_of(tmp_path / "lake", 0.25, agents=agents), np.zeros(3, np.int64)
     device = torch.device("cpu")
     for timestep in range(150):
-        before = mixture.n_of_streams
+        before = dict(mixture.n_of_streams)
         mixture.sample(replay, 32, timestep=timestep, curves=Means())
         gained = {name: n - before.get(name, 0) for name, n in mixture.n_of_streams.items()}
         assert sum(gained.values()) == 24
