@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.buffers.feed import Feed, how_episodes_ended
+from game_rl.buffers.feed import Feed, Transitions, how_episodes_ended
 from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.frame_stacks import Packed, PackedFrames, packed_frames
 from game_rl.vec_env.halved_vec_env import HalfVecEnv, HalvedVecEnv, Outcome
@@ -140,13 +140,14 @@ def feed_vec_step(feeds: Sequence[Feed], observations: NDArray[Any], step: VecSt
         observations: stacks for which the actions of `step` were chosen.
         step: the vec step, with the rewards as the envs gave them.
     """
+    transitions = Transitions(
+        observations,
+        step.frames,
+        step.decision.actions,
+        step.outcome[1],
+        step.next_frames,
+        step.terminated,
+        step.truncated,
+    )
     for feed in feeds:
-        feed.append(
-            observations=observations,
-            frames=step.frames,
-            actions=step.decision.actions,
-            rewards=step.outcome[1],
-            next_frames=step.next_frames,
-            terminated=step.terminated,
-            truncated=step.truncated,
-        )
+        feed.append(transitions)

@@ -1,38 +1,40 @@
 """The interface through which an algorithm hands its timesteps to other stores."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 
+class Transitions(NamedTuple):
+    """One vec step. Row i of each array belongs to env i; whoever made the arrays owns them.
+
+    Attributes:
+        observations: stacks, uint8 [n_envs, frame_stack * C, H, W] as VecFrameStack makes them.
+        frames: the newest frame of each stack, packed, uint8 [n_envs, packing.nbytes].
+        actions: int64 [n_envs], chosen for these observations.
+        rewards: float32 [n_envs], as the env returned them.
+        next_frames: the packed frames that followed, in the form of `frames`; where an episode
+            ended, its true last frame.
+        terminated: bool [n_envs], True where the game is over.
+        truncated: bool [n_envs], True where a limit was hit; never both.
+    """
+
+    observations: NDArray[np.uint8]
+    frames: NDArray[np.uint8]
+    actions: NDArray[np.int64]
+    rewards: NDArray[np.float32]
+    next_frames: NDArray[np.uint8]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+
+
 class Feed(Protocol):
-    """A receiver of every timestep of a training, one vec step at a time."""
+    """A receiver of every timestep of a training."""
 
-    def append(
-        self,
-        *,
-        observations: NDArray[np.uint8],
-        frames: NDArray[np.uint8],
-        actions: NDArray[np.int64],
-        rewards: NDArray[np.float32],
-        next_frames: NDArray[np.uint8],
-        terminated: NDArray[np.bool_],
-        truncated: NDArray[np.bool_],
-    ) -> None:
-        """Store one vec step. Row i of each array belongs to env i; the caller owns the arrays.
-
-        Args:
-            observations: stacks, uint8 [n_envs, frame_stack * C, H, W] as VecFrameStack makes them.
-            frames: the newest frame of each stack, packed, uint8 [n_envs, packing.nbytes].
-            actions: int64 [n_envs], chosen for these observations.
-            rewards: float32 [n_envs], as the env returned them.
-            next_frames: the packed frames that followed, in the form of `frames`; where an episode
-                ended, its true last frame.
-            terminated: bool [n_envs], True where the game is over.
-            truncated: bool [n_envs], True where a limit was hit; never both.
-        """
+    def append(self, step: Transitions) -> None:
+        """Store one vec step."""
 
 
 def how_episodes_ended(

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from game_rl.buffers.array_file import row_pieces
+from game_rl.buffers.feed import Transitions
 from game_rl.buffers.layout import pond_layout
 from game_rl.buffers.unpacking import unpack_rows
 from game_rl.envs.observation import ObservationFormat
@@ -124,22 +125,13 @@ class Pond:
         """Timesteps that can be drawn."""
         return len(self.held()[0])
 
-    def append(
-        self,
-        *,
-        observations: NDArray[np.uint8],
-        frames: NDArray[np.uint8],
-        actions: NDArray[np.int64],
-        rewards: NDArray[np.float32],
-        next_frames: NDArray[np.uint8],
-        terminated: NDArray[np.bool_],
-        truncated: NDArray[np.bool_],
-    ) -> None:
-        """Store one vec step; see `Feed.append` for the arguments.
+    def append(self, step: Transitions) -> None:
+        """Store one vec step.
 
         Raises:
             ValueError: a frame has a pixel that the packing cannot hold.
         """
+        observations, frames, actions, rewards, next_frames, terminated, truncated = step
         envs = self._envs
         if self._was_loaded:
             self._cut_where_it_does_not_go_on(frames)

@@ -12,7 +12,7 @@ from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from game_rl.buffers.feed import Feed, how_episodes_ended
+from game_rl.buffers.feed import Feed, Transitions, how_episodes_ended
 from game_rl.buffers.pond import Pond
 from game_rl.envs.observation import ObservationFormat
 
@@ -93,16 +93,10 @@ class PackedReplayBuffer(ReplayBuffer):
         frames, next_frames = (
             packing.pack(stacks[:, -packing.shape[0] :]) for stacks in (obs, next_obs)
         )
+        actions = action.reshape(self.n_envs)
+        step = Transitions(obs, frames, actions, reward, next_frames, terminated, truncated)
         for feed in self.takers:
-            feed.append(
-                observations=obs,
-                frames=frames,
-                actions=action.reshape(self.n_envs),
-                rewards=reward,
-                next_frames=next_frames,
-                terminated=terminated,
-                truncated=truncated,
-            )
+            feed.append(step)
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
         """Draw timesteps uniformly, onto the device of the network."""

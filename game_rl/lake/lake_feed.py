@@ -5,9 +5,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
+from game_rl.buffers.feed import Transitions
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import LakeError
@@ -82,18 +80,8 @@ class LakeFeed:
                 "or name another folder"
             ) from error
 
-    def append(
-        self,
-        *,
-        observations: NDArray[np.uint8],
-        frames: NDArray[np.uint8],
-        actions: NDArray[np.int64],
-        rewards: NDArray[np.float32],
-        next_frames: NDArray[np.uint8],
-        terminated: NDArray[np.bool_],
-        truncated: NDArray[np.bool_],
-    ) -> None:
-        """Append one vec step; see `Feed.append` for the arguments.
+    def append(self, step: Transitions) -> None:
+        """Append one vec step.
 
         Raises:
             ValueError: a frame has a pixel that the Lake's packing cannot hold.
@@ -101,16 +89,7 @@ class LakeFeed:
         if self._writer is None or self.is_held:
             return
         try:
-            self._writer.append(
-                observations=observations,
-                frames=frames,
-                actions=actions,
-                rewards=rewards,
-                next_frames=next_frames,
-                terminated=terminated,
-                truncated=truncated,
-                version=self.version,
-            )
+            self._writer.append(**step._asdict(), version=self.version)
         except LakeError as error:
             self._fail(error)
 

@@ -92,7 +92,7 @@ class LakeWriter(AbstractContextManager["LakeWriter"]):
     ) -> None:
         """Append one timestep of every env, and begin the episodes that are not under way.
 
-        Args as for `Feed.append`, but:
+        Args as in `Transitions`, but:
             frames, next_frames: packed, or uint8 [n_envs, C, H, W].
             actions: [n_envs, *action_shape].
             observations: an episode that began before, without the writer, goes on from its stack.

@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack,
 from game_rl.algorithms.data_parallel import Threads, data_parallel
 from game_rl.algorithms.make_algorithm import make_pqn
 from game_rl.algorithms.pqn import PQN
+from game_rl.buffers.feed import Transitions
 from game_rl.buffers.pond import Pond
 from game_rl.config.algorithms import PQNConfig
 from game_rl.envs.observation import ObservationFormat
@@ -68,8 +69,9 @@ class Recorder:
     def __init__(self) -> None:
         self.steps: list[dict[str, Any]] = []
 
-    def append(self, **step: Any) -> None:
+    def append(self, transitions: Transitions) -> None:
         """With the stacks that the frames make."""
+        step = transitions._asdict()
         stacks, channels = step["observations"], FRAME[0]
         pixels = FramePacking(FRAME).unpack
         np.testing.assert_array_equal(pixels(step["frames"]), stacks[:, -channels:])

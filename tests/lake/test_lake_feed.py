@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from game_rl.buffers.feed import Transitions
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
@@ -50,7 +51,7 @@ class Training:
             for i in np.flatnonzero(dones):
                 next_obs[i] = infos[i]["terminal_observation"]
             truncated = np.array([info["TimeLimit.truncated"] for info in infos])
-            self.feed.append(
+            step = Transitions(
                 observations=self._obs,
                 frames=PACKING.pack(self._obs[:, -1:]),
                 actions=actions,
@@ -59,6 +60,7 @@ class Training:
                 terminated=dones & ~truncated,
                 truncated=truncated,
             )
+            self.feed.append(step)
             self.rewards.append(rewards.copy())
             self._obs = new_obs
 

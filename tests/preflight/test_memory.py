@@ -11,6 +11,7 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
+from game_rl.buffers.feed import Transitions
 from game_rl.buffers.pond import Pond
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
@@ -341,7 +342,7 @@ def test_a_pond_that_is_not_full_has_written_as_many_slots_as_the_forecast_count
     channels, height, width = packing.shape
     stacks = np.zeros((2, 2 * channels, height, width), np.uint8)
     for timestep in range(60):
-        pond.append(
+        step = Transitions(
             observations=stacks,
             frames=packing.pack(stacks[:, -channels:]),
             actions=np.zeros(2, np.int64),
@@ -350,6 +351,7 @@ def test_a_pond_that_is_not_full_has_written_as_many_slots_as_the_forecast_count
             terminated=np.full(2, (timestep + 1) % episode_length == 0),
             truncated=np.zeros(2, np.bool_),
         )
+        pond.append(step)
     written = sum(array.nbytes for array in pond.state_dict().values())
     forecast = saved_replay_bytes(config, facts)
     slot = 2 * (packing.nbytes + 7)
