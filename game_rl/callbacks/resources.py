@@ -153,8 +153,7 @@ class CoresCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         torch.set_num_threads(self._n_threads)
 
-    def _on_training_end(self) -> None:
-        torch.set_num_threads(self._n_threads)
+    _on_training_end = _on_rollout_end
 
 
 _RAM_WARNING_BYTES = 512 * MIB  # the preflight's margin, below which the kernel starts to swap

@@ -245,11 +245,9 @@ class LakeView:
             EvictedError: its segment is gone.
             LakeError: it is damaged.
         """
-        data = self.encoded(number)
+        data = self._with_its_head(number)
         try:
-            self._check_head(number, data)
-            block = blocks.decode(data, self.schema)
-            return block.without(*self._unseen(number))
+            return blocks.decode(data, self.schema).without(*self._unseen(number))
         except DamagedBlockError as error:
             raise self.damaged_block(number, error) from None
 
@@ -261,11 +259,7 @@ class LakeView:
             LakeError: it is damaged.
         """
         head = self.record(number)["head"]
-        data = self.encoded(number, blocks.HEAD.itemsize + int(head["columns_bytes"]))
-        try:
-            self._check_head(number, data)
-        except DamagedBlockError as error:
-            raise self.damaged_block(number, error) from None
+        data = self._with_its_head(number, blocks.HEAD.itemsize + int(head["columns_bytes"]))
         return self.columns_of(number, data)
 
     def columns_of(self, number: int, data: bytes) -> Columns:
@@ -288,25 +282,26 @@ class LakeView:
             EvictedError: its segment is gone.
             LakeError: it is damaged.
         """
-        data = self.encoded(number)
+        data = self._with_its_head(number)
         try:
-            self._check_head(number, data)
             blocks.check_payload(self.record(number)["head"], data)
         except DamagedBlockError as error:
             raise self.damaged_block(number, error) from None
         return data
 
-    def _check_head(self, number: int, data: bytes) -> None:
-        """Compare a block's head with its copy in the footer."""
+    def _with_its_head(self, number: int, n_bytes: int | None = None) -> bytes:
+        """As `encoded`, after comparing the block's head with its copy in the footer."""
+        data = self.encoded(number, n_bytes)
         if data[: blocks.HEAD.itemsize] != self.record(number)["head"].tobytes():
-            raise DamagedBlockError("its head differs from the copy in the footer")
+            raise self.damaged_block(number, "its head differs from the copy in the footer")
+        return data
 
     def _unseen(self, number: int) -> tuple[int, int]:
         """Return how many of a block's first and of its last transitions are not visible."""
         record = self.record(number)
         return int(record["hidden"]), int(record["surplus"])
 
-    def damaged_block(self, number: int, error: DamagedBlockError) -> LakeError:
+    def damaged_block(self, number: int, error: DamagedBlockError | str) -> LakeError:
         """Return the error that names a damaged block."""
         offset = int(self.record(number)["offset"])
         what = f"the block at byte {offset:,}: {error}"
