@@ -42,10 +42,12 @@ class LeanDQN(DQN):
         mixed_replay: draws batches that include other runs' experience; None to draw from the
             replay alone.
         teacher: policy towards which the network is drawn, if any.
+        feeds: get every timestep, in addition to the replay.
     """
 
     policy: DQNPolicy
     replay_buffer: PackedReplayBuffer
+    feeds: Sequence[Feed] = ()
 
     def __init__(  # DQN's own thirty arguments are passed through
         self,
@@ -61,15 +63,6 @@ class LeanDQN(DQN):
         self.teacher: Teacher | None = None
         self._threads = Threads()
         self.exploration_schedule = lambda _: exploration.epsilon.at(self.num_timesteps)
-
-    @property
-    def feeds(self) -> Sequence[Feed]:
-        """The feeds that get every timestep, in addition to the replay."""
-        return self.replay_buffer.feeds
-
-    @feeds.setter
-    def feeds(self, feeds: Sequence[Feed]) -> None:
-        self.replay_buffer.feeds = feeds
 
     def collect_rollouts(
         self,
@@ -104,7 +97,7 @@ class LeanDQN(DQN):
             if not callback.on_step():
                 return collected(continue_training=False)
             self._update_info_buffer(infos, dones)
-            feed_vec_step(replay_buffer.takers, self._last_obs, step)
+            feed_vec_step((replay_buffer.pond, *self.feeds), self._last_obs, step)
             self._last_obs = new_obs
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()

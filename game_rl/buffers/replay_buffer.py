@@ -1,6 +1,5 @@
 """SB3's ReplayBuffer, stored in a Pond."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from game_rl.buffers.feed import Feed, Transitions, how_episodes_ended
+from game_rl.buffers.feed import Transitions, how_episodes_ended
 from game_rl.buffers.pond import Pond
 from game_rl.envs.observation import ObservationFormat
 
@@ -31,9 +30,6 @@ class PackedReplayBuffer(ReplayBuffer):
         gamma: discount factor of the returns.
         frames_device: device that keeps the frames, `cpu` or a GPU.
         sampling_seed: seed of the generator that draws the samples.
-
-    Attributes:
-        feeds: other stores that get every timestep too.
     """
 
     def __init__(
@@ -58,7 +54,6 @@ class PackedReplayBuffer(ReplayBuffer):
             self, buffer_size, observation_space, action_space, device, n_envs=n_envs
         )
         self.n_step, self.gamma = n_step, gamma
-        self.feeds: Sequence[Feed] = ()
         self.observation_format = observation_format
         self.pond = Pond(
             capacity=buffer_size,
@@ -68,11 +63,6 @@ class PackedReplayBuffer(ReplayBuffer):
             device=frames_device,
             rng=np.random.default_rng(sampling_seed),
         )
-
-    @property
-    def takers(self) -> Sequence[Feed]:
-        """The stores that get every timestep: the Pond and the feeds."""
-        return (self.pond, *self.feeds)
 
     def add(
         self,
@@ -94,9 +84,9 @@ class PackedReplayBuffer(ReplayBuffer):
             packing.pack(stacks[:, -packing.shape[0] :]) for stacks in (obs, next_obs)
         )
         actions = action.reshape(self.n_envs)
-        step = Transitions(obs, frames, actions, reward, next_frames, terminated, truncated)
-        for feed in self.takers:
-            feed.append(step)
+        self.pond.append(
+            Transitions(obs, frames, actions, reward, next_frames, terminated, truncated)
+        )
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
         """Draw timesteps uniformly, onto the device of the network."""

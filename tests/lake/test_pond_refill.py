@@ -42,6 +42,12 @@ def refilled(replay: Any, pond: Pond, feed: LakeFeed, name: str) -> Pond:
     return new
 
 
+def into(feed: LakeFeed, replay: Any) -> Any:
+    """The `add` of a replay that hands all timesteps to the Lake instead."""
+    replay.pond = feed
+    return replay.add
+
+
 def assert_same(ours: Pond, theirs: Pond, n_step: int) -> None:
     """The same timesteps at the same places, and the same draws."""
     held = theirs.held()
@@ -84,8 +90,8 @@ def test_a_replay_filled_from_the_lake_is_the_one_that_went_on(
     for number, length in enumerate(lengths):
         limit = 2 * capacity if is_limited else None
         feed = make_feed(path, n_envs=n_envs, frame_stack=frame_stack, capacity=limit)
-        resumed.feeds = (feed,)
-        obs = play(vec_env, length, straight.add, resumed.add, obs=obs)
+        adds = straight.add, resumed.add, into(feed, replay())
+        obs = play(vec_env, length, *adds, obs=obs)
         pond = refilled(replay, resumed.pond, feed, f"{number}")
         feed.close()
         resumed = replay()
@@ -101,12 +107,12 @@ def test_what_the_lake_lost_cannot_be_drawn_and_the_rest_is_as_it_was(tmp_path: 
 
     whole = replay()
     feed = make_feed(tmp_path, n_envs=2, frame_stack=4)
-    whole.feeds = (feed,)
-    obs = play(vec_env, 20, whole.add)
+    adds = whole.add, into(feed, replay())
+    obs = play(vec_env, 20, *adds)
     feed.hold()
-    obs = play(vec_env, 10, whole.add, obs=obs)
+    obs = play(vec_env, 10, *adds, obs=obs)
     feed.go_on()
-    play(vec_env, 15, whole.add, obs=obs)
+    play(vec_env, 15, *adds, obs=obs)
     pond = refilled(replay, whole.pond, feed, "x")
     feed.close()
     assert len(pond) == 2 * (20 + 15)
@@ -127,10 +133,10 @@ def test_a_lake_that_got_nothing_after_a_pause_leaves_its_newest_out(tmp_path: P
 
     whole = replay()
     feed = make_feed(tmp_path, n_envs=1, frame_stack=2)
-    whole.feeds = (feed,)
-    obs = play(vec_env, 20, whole.add)
+    adds = whole.add, into(feed, replay())
+    obs = play(vec_env, 20, *adds)
     feed.hold()
-    play(vec_env, 5, whole.add, obs=obs)
+    play(vec_env, 5, *adds, obs=obs)
     pond = refilled(replay, whole.pond, feed, "x")
     feed.close()
     assert len(pond) == 20
@@ -146,16 +152,16 @@ def test_the_next_append_after_a_refill_cuts_where_the_episode_does_not_go_on(
 
     whole = replay()
     feed = make_feed(tmp_path, n_envs=1, frame_stack=2)
-    whole.feeds = (feed,)
-    play(vec_env, 20, whole.add)
+    adds = whole.add, into(feed, replay())
+    play(vec_env, 20, *adds)
     pond = refilled(replay, whole.pond, feed, "x")
     before = len(pond)
     again = replay()
     again.pond = pond
     other = scripted_vec_env(PACKING, n_envs=1, frame_stack=2, seed=99)
     feed.leave_gap()
-    again.feeds = (feed,)
-    play(other, 20, again.add)
+    adds = again.add, into(feed, replay())
+    play(other, 20, *adds)
     assert len(pond) == before + 20
     from_lake = refilled(replay, pond, feed, "y")
     feed.close()
@@ -170,8 +176,8 @@ def test_what_a_capacity_hides_cannot_be_drawn_and_the_rest_is_as_it_was(tmp_pat
 
     whole = replay()
     feed = make_feed(tmp_path, n_envs=2, frame_stack=4, capacity=26)
-    whole.feeds = (feed,)
-    play(vec_env, 50, whole.add)
+    adds = whole.add, into(feed, replay())
+    play(vec_env, 50, *adds)
     pond = refilled(replay, whole.pond, feed, "x")
     feed.close()
     held = pond.held()
