@@ -9,8 +9,10 @@ MB = 10^6 bytes, proportional set size.
 
 from game_rl.system.units import GIB, MIB
 
-# The training process with torch, SB3, TensorBoard and PyBoy imported and a first network built.
-MAIN_PROCESS_BYTES = 240_000_000
+# What the training process shares with its workers of the memory that importing takes
+# (`game_rl.system.import_cost`), and which counts in part for each of them. Measured with torch's
+# build for CPUs: importing takes 274 MB, and the training process 240 MB once it has a network.
+SHARED_WITH_WORKERS_BYTES = 34_000_000
 # Code, threads and buffers of torch that the first update loads, and the heaps of the threads that
 # compute gradients.
 FIRST_UPDATE_BYTES = 100_000_000

@@ -16,6 +16,7 @@ from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark
 from game_rl.lake.origin import LakeRows, check_agreement
 from game_rl.run_dir import RunDir
+from game_rl.system.import_cost import USUAL_IMPORT_COST
 from game_rl.system.machine import Machine, is_same_disk, nearest_folder
 from game_rl.system.placement import USUAL_CACHE_BYTES, find_placement
 
@@ -57,6 +58,7 @@ class RunFacts:
             not measured.
         learned_lakes: size of the Lakes that the run learns from.
         cache_bytes: a CPU's share of the cache level in which that share is largest.
+        import_bytes: memory of a process that has imported the libraries of a training.
         fork: the fork's files and timestep; None if the run is not a fork.
     """
 
@@ -72,6 +74,7 @@ class RunFacts:
     lake_bytes_per_timestep: float | None = None
     learned_lakes: LakeRows = field(default_factory=LakeRows)
     cache_bytes: int = USUAL_CACHE_BYTES
+    import_bytes: int = USUAL_IMPORT_COST.bytes
     fork: ForkFacts | None = None
 
     @property
@@ -152,6 +155,7 @@ def run_facts(
         uses_bf16=placement.precision == "bf16",
         episode_timesteps=usual,
         cache_bytes=machine.cache_bytes,
+        import_bytes=machine.imports.bytes,
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
         fork=fork_facts(config),
         learned_lakes=_learned_lakes(config, game, seen),

@@ -20,6 +20,7 @@ from game_rl.preflight.memory import (
     replay_gpu,
     storage,
 )
+from game_rl.system.import_cost import USUAL_IMPORT_COST
 from game_rl.system.machine import Machine, is_same_disk, nearest_folder
 from game_rl.system.units import format_bytes
 from game_rl.vec_env.workers import training_workers
@@ -415,6 +416,23 @@ def few_own_rows(situation: Situation) -> Finding | None:
     )
 
 
+def torch_for_cuda(situation: Situation) -> Finding | None:
+    """Report a build of torch for GPUs on a machine that has none."""
+    imports, gpus = situation.machine.imports, situation.machine.gpus
+    if imports.cuda is None or gpus:
+        return None
+    more = imports.bytes - USUAL_IMPORT_COST.bytes
+    return Finding(
+        "info",
+        "torch_for_cuda",
+        "device",
+        f"torch is built for CUDA {imports.cuda}, but there is no GPU that it can use; importing "
+        f"it takes {format_bytes(more)} more of RAM than importing the build for CPUs, which comes "
+        "with pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu",
+        None,
+    )
+
+
 CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
     gpu_missing,
     replay_gpu_missing,
@@ -429,6 +447,7 @@ CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
     replay_is_never_full,
     machine_under_used,
     restart_without_effect,
+    torch_for_cuda,
 )
 
 

@@ -148,7 +148,8 @@ def frames_in_a_step(config: RunConfig, facts: RunFacts) -> int:
 
 
 def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
-    main = calibration.MAIN_PROCESS_BYTES + calibration.FIRST_UPDATE_BYTES
+    own = facts.import_bytes - calibration.SHARED_WITH_WORKERS_BYTES
+    main = own + calibration.FIRST_UPDATE_BYTES
     if facts.uses_gpu:
         main += calibration.CUDA_HOST_BYTES
     n_envs, n_workers = config.env.n_envs, config.env.n_workers

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from game_rl.errors import UsageError
+from game_rl.system.import_cost import USUAL_IMPORT_COST, ImportCost, import_cost
 from game_rl.system.placement import (
     USUAL_CACHE_BYTES,
     Gpu,
@@ -23,7 +24,7 @@ from game_rl.system.placement import (
     visible_gpus,
 )
 from game_rl.system.processes import CPUS_VARIABLE
-from game_rl.system.units import KIB, parse_bytes
+from game_rl.system.units import KIB, MIB, parse_bytes
 
 _ROOT = Path("/")
 
@@ -40,6 +41,7 @@ class Machine:
         cpus: CPUs that this process may use.
         cpu_has_bf16: whether the CPU multiplies matrices of bfloat16 faster than those of float32.
         cache_bytes: a CPU's share of the cache level in which that share is largest.
+        imports: memory that importing the libraries takes.
     """
 
     ram_bytes: int
@@ -49,6 +51,7 @@ class Machine:
     cpus: int
     cpu_has_bf16: bool
     cache_bytes: int = USUAL_CACHE_BYTES
+    imports: ImportCost = USUAL_IMPORT_COST
 
     @property
     def vram_bytes(self) -> int | None:
@@ -89,6 +92,7 @@ def detect_machine(run_dir: Path) -> Machine:
         cpus=effective_cpus(),
         cpu_has_bf16=cpu_has_bf16(),
         cache_bytes=cache_bytes_per_cpu(),
+        imports=import_cost(),
     )
 
 
@@ -125,6 +129,10 @@ def _parse_assignments(text: str) -> dict[str, int]:
         if name in given:
             raise UsageError(f"--on: {name} is given twice in {text!r}; {example}")
         given[name] = _parse_count(value) if name == "cpus" else parse_bytes(value)
+        if name != "cpus" and 0 < given[name] < MIB:
+            raise UsageError(
+                f"--on: {name}={value} is {given[name]} bytes; write {name}={value}GiB"
+            )
         if given[name] == 0 and name != "vram":
             raise UsageError(f"--on: {name} must be more than 0, found {value!r}; {example}")
     if not given:
