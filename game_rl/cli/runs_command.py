@@ -1,0 +1,121 @@
+"""`game-rl runs`."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from game_rl.cli.arguments import add_command
+from game_rl.errors import UsageError
+from game_rl.system.units import format_bytes
+
+if TYPE_CHECKING:
+    from game_rl.cli.arguments import Commands
+    from game_rl.experiments.run_list import ListedRun
+
+
+def add_runs(commands: "Commands", summary: str) -> None:
+    parser = add_command(
+        commands,
+        "runs",
+        _runs,
+        summary=summary,
+        example="game-rl runs runs --prune",
+    )
+    parser.add_argument(
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("runs"),
+        metavar="DIR",
+        help="folder that has the run directories in it, at any depth (default: runs)",
+    )
+    parser.add_argument(
+        "--prune",
+        action="store_true",
+        help="after a question, delete what nothing needs any more of those that are not training: "
+        "checkpoints other than the best and the newest, and what was set aside as damaged or "
+        "when a run or an experiment went back",
+    )
+    parser.add_argument("--yes", action="store_true", help="with --prune: do not ask")
+    parser.add_argument("--json", action="store_true", help="print one JSON list")
+
+
+def _runs(arguments: argparse.Namespace) -> int:
+    from game_rl.experiments.run_list import runs_below
+
+    found = runs_below(arguments.folder)
+    if arguments.prune:
+        return _prune(found, asks=not arguments.yes)
+    if arguments.json:
+        print(json.dumps([run.to_json() for run in found], indent=2))
+    elif not found:
+        print(f"there is no run in {arguments.folder} yet; start one with game-rl train")
+    else:
+        _show(found)
+    return 0
+
+
+def _show(runs: "Sequence[ListedRun]") -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in ("run", "kind", "state"):
+        table.add_column(name, overflow="fold")
+    for name in ("timesteps", "success", "reward", "size"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for run in runs:
+        table.add_row(
+            Text(str(run.root)),
+            run.kind,
+            Text(run.state),
+            _timesteps(run),
+            "" if run.success_rate is None else f"{run.success_rate:.0%}",
+            "" if run.mean_reward is None else f"{run.mean_reward:.2f}",
+            format_bytes(run.n_bytes),
+        )
+    console = Console()
+    console.print(table)
+    for run in runs:
+        if run.fault:
+            console.print("[yellow]warning:[/]", Text(run.fault), soft_wrap=True)
+    if spare := sum(run.spare_bytes for run in runs):
+        print(f"{format_bytes(spare)} of this are not needed any more: --prune deletes them")
+
+
+def _timesteps(run: "ListedRun") -> str:
+    if run.timesteps is None:
+        return ""
+    total = "" if run.total_timesteps is None else f" / {run.total_timesteps:,}"
+    return f"{run.timesteps:,}{total}"
+
+
+def _prune(runs: "Sequence[ListedRun]", *, asks: bool) -> int:
+    from game_rl.experiments.run_list import delete_spare
+
+    spare = [run for run in runs if run.spare]
+    if not spare:
+        print("there is nothing to delete")
+        return 0
+    for run in spare:
+        for path in run.spare:
+            print(path)
+    n_folders = sum(len(run.spare) for run in spare)
+    size = format_bytes(sum(run.spare_bytes for run in spare))
+    if asks and not _confirmed(f"delete these {n_folders} folders, {size}? [y/N] "):
+        print("nothing was deleted")
+        return 0
+    for run in spare:
+        delete_spare(run)
+    print(f"deleted {n_folders} folders, {size}")
+    return 0
+
+
+def _confirmed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("--prune asks before it deletes; add --yes where nobody can answer")
+    return input(question).strip().lower() in ("y", "yes")

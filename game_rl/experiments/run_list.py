@@ -1,0 +1,200 @@
+"""Every run and experiment below a folder: its state, how far it is, its size, what can be deleted.
+
+Nothing is written but by `delete_spare`, and torch is not loaded.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from game_rl.checkpoints.checkpoint_state import CheckpointState
+from game_rl.checkpoints.named import saved_state
+from game_rl.config.loader import load_config
+from game_rl.durable_files import remove_directory
+from game_rl.errors import GameRLError, UsageError
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status
+from game_rl.experiments.records import ChampionRecord, read_record
+from game_rl.run_dir import RunDir
+from game_rl.storage.journal import read_upload_state
+from game_rl.storage.run_status import RunStatus, run_status
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedRun:
+    """A run or an experiment, as a line of a list.
+
+    Attributes:
+        kind: name of the algorithm, or kind of the experiment.
+        state: `training`, how it has ended in a word, or `killed`.
+        timesteps: that it has played; an experiment's are those of all its runs. None if unknown.
+        total_timesteps: at which it ends; None for an experiment.
+        success_rate: of its newest evaluation, or of the experiment's champion; None without one.
+        mean_reward: likewise.
+        n_bytes: size of all its files, with its Lake; a file with two names counts once.
+        spare: folders that nothing needs any more, see `delete_spare`.
+        spare_bytes: their size.
+        fault: why it cannot be read; empty if it can.
+    """
+
+    root: Path
+    kind: str
+    state: str
+    n_bytes: int
+    timesteps: int | None = None
+    total_timesteps: int | None = None
+    success_rate: float | None = None
+    mean_reward: float | None = None
+    spare: tuple[Path, ...] = ()
+    spare_bytes: int = 0
+    fault: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self) | {"root": str(self.root), "spare": [str(path) for path in self.spare]}
+
+
+def runs_below(folder: Path) -> list[ListedRun]:
+    """Return the runs and experiments in `folder` or below it, by path.
+
+    The runs of an experiment are not listed apart from it.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise UsageError(
+            f"{folder} is no folder; name one that has run directories in it, such as runs"
+        )
+    return [_listed(root) for root in _roots(folder)]
+
+
+def _roots(folder: Path) -> Iterator[Path]:
+    if ExperimentDir(folder).exists() or _is_run(folder):
+        yield folder
+        return
+    try:
+        inside = sorted(path for path in folder.iterdir() if not path.is_symlink())
+    except OSError:
+        return
+    for path in inside:
+        if path.is_dir() and not path.name.startswith("."):
+            yield from _roots(path)
+
+
+def _is_run(folder: Path) -> bool:
+    run_dir = RunDir(folder)
+    return run_dir.exists() and run_dir.identity_file.exists()
+
+
+def _listed(root: Path) -> ListedRun:
+    is_experiment = ExperimentDir(root).exists()
+    try:
+        return _listed_experiment(root) if is_experiment else _listed_run(root)
+    except GameRLError as error:
+        kind = "experiment" if is_experiment else "run"
+        return ListedRun(
+            root=root, kind=kind, state="unreadable", n_bytes=_size(root), fault=str(error)
+        )
+
+
+def _listed_run(root: Path) -> ListedRun:
+    run_dir = RunDir(root)
+    status, config = run_status(run_dir), load_config(run_dir.config, is_saved=True)
+    spare = () if status.is_training else tuple(_spare_of_run(run_dir))
+    evaluation = status.evaluation or {}
+    success, reward = evaluation.get("success_rate"), evaluation.get("mean_reward")
+    return ListedRun(
+        root=root,
+        kind=config.algorithm.name,
+        state=_state(status),
+        timesteps=status.timesteps,
+        total_timesteps=status.total_timesteps,
+        success_rate=success,
+        mean_reward=reward,
+        n_bytes=_size(root),
+        spare=spare,
+        spare_bytes=_size(*spare),
+    )
+
+
+def _state(status: RunStatus) -> str:
+    if status.is_training:
+        return "training"
+    return status.ended or "killed"
+
+
+def _spare_of_run(run_dir: RunDir) -> Iterator[Path]:
+    """Yield the checkpoints that are neither the best nor the newest, and what was set aside.
+
+    Checkpoints that wait for their upload stay, and all do while an evaluation is still due, whose
+    result may make another one the best.
+    """
+    yield from (path for path in (run_dir.damaged, run_dir.set_aside) if path.is_dir())
+    saved = run_dir.checkpoints_newest_first()
+    newest = saved_state(run_dir) if saved else None
+    if newest is None or newest[1].evaluation_due:
+        return
+    kept = {int(newest[0].name), *_best(newest[1]), *_waiting(run_dir)}
+    yield from (path for path in saved if int(path.name) not in kept)
+
+
+def _best(state: CheckpointState) -> set[int]:
+    return set() if state.best is None else {state.best.timesteps}
+
+
+def _waiting(run_dir: RunDir) -> set[int]:
+    return set(read_upload_state(run_dir.upload_journal).waiting)
+
+
+def _listed_experiment(root: Path) -> ListedRun:
+    folder = ExperimentDir(root)
+    status = experiment_status(folder)
+    champion = read_record(folder.champion_record, ChampionRecord)
+    can_go = status.state != "training" and folder.superseded.is_dir()
+    spare = (folder.superseded,) if can_go else ()
+    return ListedRun(
+        root=root,
+        kind=status.kind,
+        state=_stage(status),
+        timesteps=status.timesteps_of_all,
+        success_rate=None if champion is None else champion.final.success_rate,
+        mean_reward=None if champion is None else champion.final.mean_reward,
+        n_bytes=_size(root),
+        spare=spare,
+        spare_bytes=_size(*spare),
+    )
+
+
+def _stage(status: ExperimentStatus) -> str:
+    if status.state == "complete" or status.is_live:
+        return status.state
+    return f"{status.state}, {status.generation} of {status.generations}"
+
+
+def _size(*roots: Path) -> int:
+    """Return the bytes of all files below these folders; one with several names counts once."""
+    found: dict[tuple[int, int], int] = {}
+    for root in roots:
+        for folder, _, names in os.walk(root):
+            for name in names:
+                try:
+                    stat = os.lstat(os.path.join(folder, name))  # noqa: PTH118 - many files
+                except OSError:
+                    continue  # deleted meanwhile
+                found[stat.st_dev, stat.st_ino] = stat.st_size
+    return sum(found.values())
+
+
+def delete_spare(run: ListedRun) -> None:
+    """Delete the spare folders of a run or an experiment.
+
+    Raises:
+        UsageError: a training has begun to write there.
+    """
+    folder = ExperimentDir(run.root)
+    with folder.locked() if folder.exists() else RunDir(run.root).locked():
+        for path in run.spare:
+            if path.is_dir():
+                remove_directory(path)

@@ -1,0 +1,130 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from game_rl.checkpoints.checkpoint_files import write_files
+from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
+from game_rl.config.loader import dump_config
+from game_rl.config.schema import RunConfig
+from game_rl.errors import UsageError
+from game_rl.event_log import EventFile, EventLog
+from game_rl.events import Ended
+from game_rl.experiments.run_list import delete_spare, runs_below
+from game_rl.run_dir import RunDir
+
+
+def make_run(
+    root: Path, *saved: int, best: int | None = None, evaluation_due: bool = False
+) -> RunDir:
+    """Write a run directory with checkpoints at these timesteps, as far as lists read it."""
+    run_dir = RunDir(root)
+    root.mkdir(parents=True)
+    values = {"game": "duel", "total_timesteps": 1_000, "run_dir": root}
+    values |= {"evaluation": {"every_timesteps": 1_000}, "checkpoints": {"every_timesteps": 1_000}}
+    values |= {"env": {"n_envs": 2}, "algorithm": {"n_steps": 128}}
+    config = RunConfig.model_validate(values)
+    run_dir.config.write_text(dump_config(config), encoding="utf-8")
+    run_dir.identity()
+    for timesteps in saved:
+        state = CheckpointState(
+            num_timesteps=timesteps,
+            n_updates=1,
+            schedule_timesteps=1_000,
+            best=None if best is None else Best(timesteps=best, mean_reward=1.0),
+            evaluation_due=evaluation_due,
+            rom_sha256="0" * 64,
+            config=config.model_dump(mode="json"),
+            game={},
+            versions={},
+            computing={},
+        )
+        run_dir.checkpoints.mkdir(exist_ok=True)
+        content = (state.model_dump_json().encode(),)
+        write_files(run_dir.checkpoint(timesteps), [("state.json", content)])
+    return run_dir
+
+
+def ended(run_dir: RunDir, reason: str) -> None:
+    with EventFile(run_dir.events) as file:
+        EventLog(file, ()).emit(Ended(timesteps=900, reason=reason, exit_code=0, text=""))
+
+
+def test_runs_are_found_at_any_depth_and_by_path(tmp_path: Path) -> None:
+    make_run(tmp_path / "b" / "deep" / "one", 100)
+    make_run(tmp_path / "a", 100)
+    make_run(tmp_path / "a" / "members" / "00", 100)  # not listed apart from what it is in
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "config.yaml").write_text("a: 1", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    found = [run.root.relative_to(tmp_path) for run in runs_below(tmp_path)]
+    assert found == [Path("a"), Path("b/deep/one")]
+    assert [run.root for run in runs_below(tmp_path / "a")] == [tmp_path / "a"]
+
+
+def test_a_run_s_line_says_how_it_is(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "run", 100)
+    (run,) = runs_below(tmp_path)
+    assert (run.kind, run.state) == ("ppo", "killed")
+    ended(run_dir, "completed")
+    (run,) = runs_below(tmp_path)
+    assert (run.state, run.timesteps) == ("completed", 900)
+    with run_dir.locked():
+        (run,) = runs_below(tmp_path)
+        assert (run.state, run.spare) == ("training", ())
+
+
+def test_a_size_counts_each_file_once(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200)
+    (run_dir.root / "lake").mkdir()
+    (run_dir.root / "lake" / "segment").write_bytes(b"x" * 12_345)
+    os.link(run_dir.root / "lake" / "segment", run_dir.root / "same")
+    files = {
+        path.stat().st_ino: path.stat().st_size
+        for path in run_dir.root.rglob("*")
+        if path.is_file()
+    }
+    (run,) = runs_below(tmp_path)
+    assert run.n_bytes == sum(files.values())
+
+
+def test_only_what_nothing_needs_is_spare(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200, 300, 400, best=200)
+    for folder in (run_dir.damaged, run_dir.set_aside):
+        (folder / "000000000050").mkdir(parents=True)
+    (run,) = runs_below(tmp_path)
+    gone = {run_dir.damaged, run_dir.set_aside, run_dir.checkpoint(100), run_dir.checkpoint(300)}
+    assert set(run.spare) == gone
+    delete_spare(run)
+    assert [int(path.name) for path in run_dir.checkpoints_newest_first()] == [400, 200]
+    assert not any(path.exists() for path in gone)
+    assert runs_below(tmp_path)[0].spare == ()
+
+
+def test_no_checkpoint_goes_while_an_evaluation_is_due(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", 100, 200, 300, best=100, evaluation_due=True)
+    assert runs_below(tmp_path)[0].spare == ()
+
+
+def test_a_checkpoint_that_waits_for_its_upload_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200, 300)
+    monkeypatch.setattr("game_rl.experiments.run_list._waiting", lambda _: {100})
+    assert runs_below(tmp_path)[0].spare == (run_dir.checkpoint(200),)
+
+
+def test_nothing_is_deleted_under_a_training(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200, 300)
+    (run,) = runs_below(tmp_path)
+    with run_dir.locked(), pytest.raises(UsageError, match="another training is writing"):
+        delete_spare(run)
+    assert len(run_dir.checkpoints_newest_first()) == 3
+
+
+def test_a_run_that_cannot_be_read_is_listed_with_its_fault(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "run", 100)
+    run_dir.config.write_text("game: duel\nnonsense: 1\n", encoding="utf-8")
+    (run,) = runs_below(tmp_path)
+    assert run.state == "unreadable"
+    assert "nonsense" in run.fault
