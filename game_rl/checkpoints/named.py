@@ -9,6 +9,7 @@ from game_rl.checkpoints.checkpoint_files import FileName, Manifest, read_manife
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
+from game_rl.config.schema_guide import closest
 from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
 from game_rl.games.definition import Game, load_game
@@ -30,10 +31,29 @@ def find_run(root: Path) -> RunDir:
             f"{root} names a checkpoint; name the run, {whole}, and its checkpoint with an option, "
             f"such as --checkpoint {timesteps}, or --at {timesteps} of train --resume"
         )
+    if root.is_file():
+        raise UsageError(
+            f"{root} is a file, not a run directory; train it first if it is a config, with "
+            f"game-rl train {quote(str(root))}, then name its run_dir"
+        )
+    what = f"has no {run_dir.config.name}" if root.exists() else "does not exist"
     raise UsageError(
-        f"{root} is not a run directory: it has no {run_dir.config.name}; "
-        "name the run_dir of a training, such as runs/duel_ppo"
+        f"{root} is not a run directory: it {what}; "
+        f"{meant_folder(root) or 'name the run_dir of a training, such as runs/duel_ppo'}"
     )
+
+
+def meant_folder(root: Path) -> str:
+    """Return a question for the run or experiment beside `root` whose name is like its name.
+
+    It is empty if there is none. `game-rl runs` lists all.
+    """
+    try:
+        beside = [path.name for path in root.parent.iterdir() if any(path.glob("*.yaml"))]
+    except OSError:
+        return ""
+    meant = closest(root.name, beside)
+    return "" if meant is None else f"did you mean {root.parent / meant}?"
 
 
 def open_run(root: Path) -> tuple[RunDir, RunConfig]:

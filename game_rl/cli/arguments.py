@@ -1,8 +1,9 @@
 """Arguments that several commands share, and types of arguments."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from game_rl.config.values import run_at
@@ -39,17 +40,83 @@ def add_command(
     return parser
 
 
-def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", required=required, help="config file"
+def add_group(commands: "Commands", name: str, summary: str) -> "Commands":
+    """Add a command that has commands of its own, and return those."""
+    parser = commands.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
     )
+    return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+
+def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add the config file and overrides of its keys: `FILE key=value …` or `--config` and `--set`.
+
+    Args:
+        required: whether the command needs a config file; see `take_words`.
+    """
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="FILE|KEY=VALUE",
+        help="config file, then keys of it to override, such as env.n_envs=16",
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the same as FILE")
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="override a key of the config, such as env.n_envs=16; repeatable",
+        help="the same as KEY=VALUE; repeatable",
     )
+    parser.set_defaults(needs_config=required)
+
+
+def take_words(arguments: argparse.Namespace, unknown: Sequence[str]) -> list[str]:
+    """Sort the words of `FILE key=value …` into `config` and `set`; return what is left unknown.
+
+    Args:
+        unknown: words that the parser left over, since they come after an option.
+
+    Raises:
+        UsageError: two files are named, or none where the command needs one.
+    """
+    if "words" not in arguments:
+        return list(unknown)
+    options = [word for word in unknown if word.startswith("-")]
+    if options:
+        return options
+    words = [*arguments.words, *unknown]
+    files = [word for word in words if _is_file(word)]
+    if arguments.config is not None:
+        files.insert(0, str(arguments.config))
+    if len(files) > 1:
+        raise UsageError(
+            f"{files[0]} and {files[1]} both name a config; leave one out"
+            if "=" in files[1] or Path(files[1]).exists()
+            else f"{files[1]!r} is neither a config file nor KEY=VALUE"
+        )
+    if not files and arguments.needs_config:
+        raise UsageError("a config is missing: name a file, such as configs/duel_ppo.yaml")
+    arguments.config = _config_file(Path(files[0])) if files else None
+    arguments.set = [*arguments.set, *(word for word in words if not _is_file(word))]
+    return []
+
+
+def _config_file(path: Path) -> Path:
+    """Return the path, or refuse the directory of a run or an experiment."""
+    if not any((path / name).is_file() for name in ("config.yaml", "experiment.yaml")):
+        return path
+    run = quote(str(path))
+    raise UsageError(
+        f"{path} is a run, not a config: continue it with game-rl train --resume {run}, begin a "
+        f"new run from its newest checkpoint with game-rl train --fork {run} run_dir=..., or name "
+        "the config in it"
+    )
+
+
+def _is_file(word: str) -> bool:
+    """Whether a word is a path rather than `key=value`; a path may have a `=` in it."""
+    return "=" not in word or Path(word).is_file()
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,15 +155,19 @@ def named_policy(arguments: argparse.Namespace) -> tuple[Path, str]:
 
 def positive(text: str) -> int:
     """Parse an integer of at least 1, as the type of an argument."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value
+    return _whole_number(text, least=1)
 
 
 def not_negative(text: str) -> int:
     """Parse an integer of at least 0, as the type of an argument."""
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return _whole_number(text, least=0)
+
+
+def _whole_number(text: str, *, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
     return value

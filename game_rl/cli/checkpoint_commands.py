@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from game_rl.checkpoints.named import check_playable, open_run
 from game_rl.cli.arguments import add_command, add_config_arguments, add_run_arguments, named_policy
 from game_rl.config.loader import load_config
 from game_rl.experiments.experiment_dir import run_of
+from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write, exchangeable
 from game_rl.system.units import format_bytes
 
@@ -22,24 +24,24 @@ if TYPE_CHECKING:
     from game_rl.playback.trained_run import CheckpointFinding
 
 
-def add_checkpoints(commands: "Commands") -> None:
+def add_checkpoints(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "checkpoints",
         _checkpoints,
-        summary="list a run's checkpoints and verify all their files",
+        summary=summary,
         example="game-rl checkpoints runs/duel_ppo",
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="run directory")
     parser.add_argument("--json", action="store_true", help="print one JSON list")
 
 
-def add_export(commands: "Commands") -> None:
+def add_export(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "export",
         _export,
-        summary="export a policy (ppo, or dqn without layer_norm) to a Stable-Baselines3 zip file",
+        summary=summary,
         example="game-rl export runs/duel_ppo --format sb3 --output duel.zip",
     )
     add_run_arguments(parser)
@@ -49,12 +51,12 @@ def add_export(commands: "Commands") -> None:
     )
 
 
-def add_import(commands: "Commands") -> None:
+def add_import(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "import",
         _import,
-        summary="begin a run (ppo, or dqn without layer_norm) from a Stable-Baselines3 policy",
+        summary=summary,
         example="game-rl import model.zip --config configs/duel_ppo.yaml --set run_dir=runs/mine",
     )
     parser.add_argument(
@@ -64,8 +66,6 @@ def add_import(commands: "Commands") -> None:
 
 
 def _checkpoints(arguments: argparse.Namespace) -> int:
-    from game_rl.checkpoints.named import open_run
-
     run_dir, config = open_run(run_of(arguments.run))
     from game_rl.playback.trained_run import survey
 
@@ -105,8 +105,6 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from game_rl.checkpoints.named import check_playable, open_run
-
     root, checkpoint = named_policy(arguments)
     check_zip_to_write(arguments.output)
     check_playable(root, checkpoint)
@@ -123,8 +121,6 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from game_rl.games.definition import load_game
-
     config = load_config(arguments.config, arguments.set)
     load_game(config.game)
     exchangeable(config)

@@ -6,11 +6,14 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from game_rl.cli.arguments import add_command, not_negative
+from game_rl.cli.arguments import add_command, add_group, not_negative
 from game_rl.config.experiments.study_config import load_study
 from game_rl.durable_files import write_atomic
 from game_rl.errors import UsageError
+from game_rl.experiments.compare.compared_folders import read_folder
+from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
 from game_rl.experiments.compare.comparison_arms import arms_of, check_metric, grouped, metric_of
+from game_rl.experiments.compare.comparison_report import comparison_json, comparison_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,13 +22,12 @@ if TYPE_CHECKING:
     from game_rl.experiments.compare.comparison import Comparison
 
 
-def add_compare(commands: "Commands") -> None:
+def add_compare(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "compare",
         _compare,
-        summary="compare runs and experiments over their seeds, or judge a study: tables, "
-        "intervals, exact p-values, curves and verdicts",
+        summary=summary,
         example="game-rl compare runs/ppo_* runs/pqn_* --output runs/ppo_or_pqn",
     )
     parser.add_argument(
@@ -117,9 +119,6 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def compare_runs(arguments: argparse.Namespace) -> int:
-    from game_rl.experiments.compare.compared_folders import read_folder
-    from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
-
     _check_numbers(arguments)
     found = [read_folder(path) for path in dict.fromkeys(arguments.runs)]
     arms, is_final = arms_of(grouped(found, _patterns(arguments.arm)))
@@ -162,8 +161,6 @@ def show_comparison(
     Args:
         more: lines of Markdown that follow all others.
     """
-    from game_rl.experiments.compare.comparison_report import comparison_json, comparison_lines
-
     report = {"title": title, "notes": notes, **comparison_json(comparison)}
     lines = [f"# {title}", "", *comparison_lines(comparison, notes)]
     lines += ["", *more] if more else []
@@ -198,13 +195,8 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
             raise UsageError(f"--{name} {value:g} is negative; 5 points of success rate are 0.05")
 
 
-def add_study(commands: "Commands") -> None:
-    parser = commands.add_parser(
-        "study",
-        help="register a study before its first run, show its progress, give up a run",
-        description="Register a study before its first run, show its progress, give up a run.",
-    )
-    steps = parser.add_subparsers(title="steps", metavar="STEP", required=True)
+def add_study(commands: "Commands", summary: str) -> None:
+    steps = add_group(commands, "study", summary)
     register = add_command(
         steps,
         "register",

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from game_rl.cli.arguments import add_command, positive
 from game_rl.config.loader import game_path
+from game_rl.games.definition import load_game
 from game_rl.games.starter import write_starter
 
 if TYPE_CHECKING:
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     from game_rl.envs.game_check import GameCheck
 
 
-def add_check_game(commands: "Commands") -> None:
+def add_check_game(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "check-game",
         _check_game,
-        summary="play a game.yaml's game and show what its variables and rewards do",
+        summary=summary,
         example="game-rl check-game my_game/game.yaml --recorded episode.json",
     )
     parser.add_argument("game", metavar="FILE", help="a game.yaml, or the name of a bundled game")
@@ -53,12 +54,12 @@ def add_check_game(commands: "Commands") -> None:
     )
 
 
-def add_new_game(commands: "Commands") -> None:
+def add_new_game(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "new-game",
         _new_game,
-        summary="write a starter game.yaml for a ROM",
+        summary=summary,
         example="game-rl new-game roms/my_game.gb --folder my_game",
     )
     parser.add_argument("rom", type=Path, metavar="ROM", help="the game's ROM, .gb or .gbc")
@@ -69,7 +70,6 @@ def add_new_game(commands: "Commands") -> None:
 
 def _check_game(arguments: argparse.Namespace) -> int:
     from game_rl.envs.game_check import check_game, read_recorded_episode, write_contact_sheet
-    from game_rl.games.definition import load_game
 
     game = load_game(arguments.game)
     recorded = read_recorded_episode(arguments.recorded, game) if arguments.recorded else None
@@ -83,8 +83,6 @@ def _check_game(arguments: argparse.Namespace) -> int:
 
 
 def _new_game(arguments: argparse.Namespace) -> int:
-    from game_rl.games.definition import load_game
-
     path = write_starter(arguments.rom, arguments.folder or arguments.rom.parent)
     _print_warnings(load_game(str(path)).warnings, Console())
     print(f"{path} written; fill in its variables, then run: game-rl check-game {quote(str(path))}")

@@ -9,12 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config
 from game_rl.config.values import run_at
-from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
+from game_rl.experiments.records import read_records
 from game_rl.lineage import (
     Source,
     all_sources,
@@ -23,7 +24,6 @@ from game_rl.lineage import (
     played_in_all,
     run_as_source,
 )
-from game_rl.run_dir import RunDir
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -32,13 +32,12 @@ if TYPE_CHECKING:
 _ID_SHOWN = 8
 
 
-def add_lineage(commands: "Commands") -> None:
+def add_lineage(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "lineage",
         _lineage,
-        summary="show where a run's weights came from, in timesteps and emulator frames, or which "
-        "runs of an experiment descend from which",
+        summary=summary,
         example="game-rl lineage runs/duel_fork",
     )
     parser.add_argument(
@@ -53,9 +52,7 @@ def _lineage(arguments: argparse.Namespace) -> int:
     root, timesteps = run_at(arguments.run)
     if ExperimentDir(root).exists():
         return show_lineage(root, as_json=arguments.json)
-    run_dir = RunDir(root)
-    if not run_dir.exists():
-        raise UsageError(f"{root} is not a run directory: it has no {run_dir.config.name}")
+    run_dir = find_run(root)
     if timesteps is None:
         saved = run_dir.checkpoints_newest_first()
         timesteps = int(saved[0].name) if saved else 0
@@ -93,7 +90,6 @@ def _numbers(source: Source) -> tuple[str, str]:
 def show_lineage(root: Path, *, as_json: bool) -> int:
     """Print which runs descend from which in the experiment at `root`."""
     from game_rl.experiments.descent import descent, descent_json, descent_tree
-    from game_rl.experiments.records import read_records
 
     folder = find_experiment(root)
     branches = descent(read_records(folder))

@@ -1,85 +1,72 @@
-"""The command line: the parser of all commands, and the exit code.
+"""The command line: one command is run, and its exit code returned.
 
-Torch, SB3 and PyBoy are imported inside the commands that need them, so that a mistake in a config
-is reported in a fraction of a second. Only the main program may import this module: worker
-processes import the main program again and must stay small.
+A command's module is imported when that command is given, and torch, SB3 and PyBoy inside the
+functions that need them, so that help and mistakes are answered in a fraction of a second. Only the
+main program may import this module: worker processes import the main program again and must stay
+small.
 """
 
 import argparse
 import shlex
+import sys
 from collections.abc import Callable, Sequence
-from importlib import metadata
 
-from game_rl.cli import (
-    checkpoint_commands,
-    compare_commands,
-    game_commands,
-    lineage_command,
-    play_commands,
-    preflight_command,
-    remote_command,
-    replay_command,
-    schema_command,
-    status_command,
-    train_command,
-    tune_command,
-)
+from game_rl.cli.parser import COMMANDS, make_parser
+from game_rl.errors import UsageError
 from game_rl.system.output import exit_code_of, write_every_character
 from game_rl.system.processes import end_with_parent
 
-EXIT_CODES = """\
-exit codes:
-  0    done
-  1    failed (a worker died, a checkpoint is damaged, a loss became NaN, the disk is nearly full,
-       storage refuses a command)
-  2    a mistake in the config, the game file, the ROM or the command
-  3    the run does not fit this machine
-  4    done, but the upload never worked: nothing of the run or experiment is in storage
-  130, 143, 138  stopped by SIGINT, SIGTERM, SIGUSR1; everything up to the last checkpoint is saved
-"""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command, and return the exit code (see EXIT_CODES)."""
+    """Run one command, and return the exit code (see `parser.EXIT_CODES`)."""
     end_with_parent()
     write_every_character()
-    parser = _parser()
-    arguments, unknown = parser.parse_known_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    return exit_code_of(lambda: _run(words), trains=words[:1] == ["train"])
+
+
+def _run(words: Sequence[str]) -> int:
+    _check_command(words)
+    parser, commands = make_parser(words[:1])
+    arguments, unknown = parser.parse_known_args(words)
+    if "words" in arguments:
+        from game_rl.cli.arguments import take_words
+
+        unknown = take_words(arguments, unknown)
     if unknown:
-        repeated = "; write --set before each KEY=VALUE" if "=" in unknown[0] else ""
-        parser.error(f"unrecognized arguments: {shlex.join(unknown)}{repeated}")
+        raise UsageError(_unknown_options(unknown, commands[words[0]]))
     command: Callable[[argparse.Namespace], int] = arguments.command
-    return exit_code_of(lambda: command(arguments), trains=arguments.trains)
+    return command(arguments)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="game-rl",
-        description="Train agents on Game Boy game_commands.",
-        epilog=EXIT_CODES,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
-            prog, max_help_position=16, width=96
-        ),
-    )
-    parser.add_argument(
-        "--version", action="version", version=f"game-rl {metadata.version('game_rl')}"
-    )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    train_command.add_train(commands)
-    preflight_command.add_preflight(commands)
-    tune_command.add_tune(commands)
-    play_commands.add_evaluate(commands)
-    play_commands.add_record(commands)
-    status_command.add_status(commands)
-    compare_commands.add_compare(commands)
-    compare_commands.add_study(commands)
-    checkpoint_commands.add_checkpoints(commands)
-    checkpoint_commands.add_export(commands)
-    checkpoint_commands.add_import(commands)
-    lineage_command.add_lineage(commands)
-    game_commands.add_check_game(commands)
-    game_commands.add_new_game(commands)
-    replay_command.add_replay(commands)
-    remote_command.add_remote(commands)
-    schema_command.add_schema(commands)
-    return parser
+def _check_command(words: Sequence[str]) -> None:
+    """Refuse a command that does not exist, and suggest the one that was probably meant."""
+    if not words:
+        raise UsageError(
+            "a command is missing, such as game-rl train configs/duel_ppo.yaml; game-rl --help "
+            "lists all"
+        )
+    if words[0].startswith("-") or words[0] in COMMANDS:
+        return
+    if words[0].endswith((".yaml", ".yml")):
+        raise UsageError(f"a command is missing: game-rl train {shlex.join(words)}")
+    from game_rl.config.schema_guide import closest
+
+    meant = closest(words[0], list(COMMANDS))
+    guess = "" if meant is None else f"; did you mean game-rl {shlex.join([meant, *words[1:]])}?"
+    raise UsageError(f"there is no command {words[0]!r}{guess}\nthere are {', '.join(COMMANDS)}")
+
+
+def _unknown_options(unknown: Sequence[str], parser: argparse.ArgumentParser) -> str:
+    """Return a message on options that a command does not have."""
+    from game_rl.config.schema import RunConfig
+    from game_rl.config.schema_guide import closest
+
+    known = [name for action in parser._actions for name in action.option_strings]
+    name = unknown[0].partition("=")[0]
+    key = name.lstrip("-").replace("-", "_")
+    meant = closest(name, known) if name.startswith("-") else None
+    guess = f"; did you mean {meant}?" if meant else f"; see {parser.prog} --help"
+    if "--set" in known and key.partition(".")[0] in RunConfig.model_fields:
+        guess = f"; a key of the config is written without dashes: {key}=..."
+    return f"{parser.prog} has no argument {shlex.join(unknown)}{guess}"

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from game_rl.checkpoints.named import check_playable
 from game_rl.cli.arguments import (
     add_command,
     add_run_arguments,
@@ -17,6 +18,7 @@ from game_rl.cli.arguments import (
     not_negative,
     positive,
 )
+from game_rl.envs.episode_starts import chosen_start_states
 from game_rl.system.output import as_printed
 
 if TYPE_CHECKING:
@@ -24,12 +26,12 @@ if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
 
 
-def add_evaluate(commands: "Commands") -> None:
+def add_evaluate(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "evaluate",
         _evaluate,
-        summary="play episodes with a trained agent and summarise them",
+        summary=summary,
         example="game-rl evaluate runs/duel_ppo --checkpoint latest --episodes 50",
     )
     add_run_arguments(parser)
@@ -40,33 +42,46 @@ def add_evaluate(commands: "Commands") -> None:
         metavar="N",
         help="episodes to play (default: 100)",
     )
+    _add_episode_choice(
+        parser,
+        default="that of the run's final evaluation",
+        states="play N episodes from each of these start states",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_episode_choice(parser: argparse.ArgumentParser, *, default: str, states: str) -> None:
     parser.add_argument(
         "--seed",
         type=not_negative,
         metavar="N",
-        help="seed of the episodes (default: that of the run's final evaluation)",
+        help=f"seed of the episodes (default: {default})",
     )
     parser.add_argument(
         "--start-states",
         nargs="+",
         metavar="NAME",
-        help="play N episodes from each of these start states instead of those of the training; "
-        "they may be ones that the training never used",
+        help=f"{states} instead of those of the training; they may be ones that the training never "
+        "used",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def add_record(commands: "Commands") -> None:
+def add_record(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "record",
         _record,
-        summary="record a GIF or MP4 of episodes with a trained agent",
+        summary=summary,
         example="game-rl record runs/duel_ppo --output fight.mp4 --episodes 3",
     )
     add_run_arguments(parser)
     parser.add_argument(
         "--episodes", type=positive, default=2, metavar="N", help="episodes to record (default: 2)"
+    )
+    _add_episode_choice(
+        parser,
+        default="that of the run's own clip",
+        states="begin each episode in one of these start states, drawn evenly,",
     )
     parser.add_argument(
         "--output",
@@ -108,9 +123,6 @@ def _start_states_table(evaluations: "dict[str, Evaluation]", title: str) -> Tab
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    from game_rl.checkpoints.named import check_playable
-    from game_rl.envs.episode_starts import chosen_start_states
-
     root, checkpoint = named_policy(arguments)
     game = check_playable(root, checkpoint)
     chosen_start_states(arguments.start_states, game)
@@ -136,11 +148,10 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    from game_rl.checkpoints.named import check_playable
     from game_rl.playback.clip import clip_writer
 
     root, checkpoint = named_policy(arguments)
-    check_playable(root, checkpoint)
+    chosen_start_states(arguments.start_states, check_playable(root, checkpoint))
     if arguments.output is not None:
         clip_writer(arguments.output)
     from game_rl.playback.recording import record_run
@@ -148,5 +159,12 @@ def _record(arguments: argparse.Namespace) -> int:
 
     run = open_trained_run(root, checkpoint)
     output = arguments.output or run.run_dir.videos / f"{run.checkpoint.path.name}.gif"
-    print(record_run(run, episodes=arguments.episodes, output=output))
+    made = record_run(
+        run,
+        episodes=arguments.episodes,
+        output=output,
+        seed=arguments.seed,
+        start_states=arguments.start_states,
+    )
+    print(made)
     return 0

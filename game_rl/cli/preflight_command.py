@@ -13,6 +13,8 @@ from game_rl.cli.arguments import add_command, add_config_arguments
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind, load_config
+from game_rl.errors import UsageError
+from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
 from game_rl.system.units import format_bytes
 
@@ -27,15 +29,20 @@ if TYPE_CHECKING:
     from game_rl.system.machine import Machine
 
 
-def add_preflight(commands: "Commands") -> None:
+def add_preflight(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "preflight",
         _preflight,
-        summary="predict the memory, disk and time that a run, an experiment or a study needs",
-        example="game-rl preflight --config configs/duel_ppo.yaml --on ram=32GiB,cpus=8",
+        summary=summary,
+        example="game-rl preflight configs/duel_ppo.yaml --on ram=32GiB,cpus=8",
     )
-    add_config_arguments(parser, required=True)
+    add_config_arguments(parser, required=False)
+    parser.add_argument(
+        "--storage",
+        metavar="shape=504x108x9,dtype=float32,capacity=200_000,...",
+        help="instead of a config: compute the storage of any replay from plain numbers",
+    )
     parser.add_argument(
         "--on",
         metavar="ram=32GiB,vram=16GiB,disk=250GiB,cpus=8",
@@ -51,12 +58,15 @@ def add_preflight(commands: "Commands") -> None:
 
 
 def _preflight(arguments: argparse.Namespace) -> int:
+    if arguments.storage is not None:
+        return _plain_storage(arguments)
+    if arguments.config is None:
+        raise UsageError("a config is missing: name a file, such as configs/duel_ppo.yaml")
     kind = config_kind(arguments.config, arguments.set)
     if kind == "study":
         return _preflight_study(arguments)
     if kind is not None:
         return _preflight_experiment(arguments)
-    from game_rl.games.definition import load_game
     from game_rl.preflight.preflight import preflight
 
     config = load_config(arguments.config, arguments.set)
@@ -77,6 +87,19 @@ def _preflight(arguments: argparse.Namespace) -> int:
     else:
         _print(report, unmeasured, _lake_note(config, lake), teacher)
     return 3 if report.verdict == "does_not_fit" else 0
+
+
+def _plain_storage(arguments: argparse.Namespace) -> int:
+    from game_rl.preflight.plain_storage import parse_storage, render_storage
+
+    if arguments.config is not None:
+        raise UsageError("--storage computes from plain numbers alone: leave the config out")
+    storage = parse_storage(arguments.storage)
+    if arguments.json:
+        print(json.dumps(storage.to_json(), indent=2))
+    else:
+        Console().print(render_storage(storage))
+    return 3 if storage.full_at is not None else 0
 
 
 def _probed(config: "RunConfig", game: "Game") -> "tuple[EpisodeLengths, MeasuredLake | None]":
@@ -154,7 +177,6 @@ def _busy(doing: str) -> AbstractContextManager[object]:
 def _preflight_experiment(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.experiment_tables import forecast_table
     from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
-    from game_rl.games.definition import load_game
 
     experiment = load_experiment(arguments.config, arguments.set)
     game = load_game(experiment.run.game)
@@ -192,7 +214,6 @@ def _preflight_study(arguments: argparse.Namespace) -> int:
 
 def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
     """Measure the compression of the Lakes of arms that write one, by random play."""
-    from game_rl.games.definition import load_game
     from game_rl.measure.random_play import probe_lake
 
     players = {name: arm.players[0] for name, arm in study.arms.items()}

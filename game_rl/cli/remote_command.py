@@ -24,8 +24,10 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from game_rl import events
 from game_rl.checkpoints.checkpoint_files import read_manifest, read_verified
-from game_rl.cli.arguments import add_command
+from game_rl.checkpoints.named import open_run
+from game_rl.cli.arguments import add_command, add_group
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config, load_yaml_model
 from game_rl.config.upload import UploadConfig
@@ -39,13 +41,14 @@ from game_rl.experiments.backup import (
     write_state,
 )
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
+from game_rl.games.definition import GameDefinition
 from game_rl.run_dir import upload_lock
 from game_rl.storage.faults import NO_PATIENCE, PASSING_FAULTS, Patience, StoreFault
+from game_rl.storage.game_files import upload_settings
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.events import Event
     from game_rl.run_dir import RunDir
     from game_rl.storage.inventory import (
         ExperimentAddress,
@@ -65,13 +68,8 @@ _URL = (
 )
 
 
-def add_remote(commands: "Commands") -> None:
-    parser = commands.add_parser(
-        "remote",
-        help="list, fetch, verify and upload runs and experiments in object storage",
-        description="List, fetch, verify and upload runs and experiments in object storage.",
-    )
-    remote = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+def add_remote(commands: "Commands", summary: str) -> None:
+    remote = add_group(commands, "remote", summary)
     listing = add_command(
         remote,
         "list",
@@ -209,8 +207,6 @@ def _fetch(arguments: argparse.Namespace) -> int:
 
 def missing_rom(run_dir: "RunDir") -> str | None:
     """Return what to do about the missing ROM of a fetched run, or None; no ROM is ever stored."""
-    from game_rl.games.definition import GameDefinition
-
     game = Path(load_config(run_dir.config, is_saved=True).game)
     newest = run_dir.checkpoints_newest_first()
     if game.suffix != ".yaml" or not game.is_file() or not newest:
@@ -256,8 +252,6 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 @waiting_for_storage(_GOES_ON)
 def _push(arguments: argparse.Namespace) -> int:
-    from game_rl.checkpoints.named import open_run
-    from game_rl.storage.game_files import upload_settings
     from game_rl.storage.upload_process import push
 
     console = Console()
@@ -283,7 +277,7 @@ def _push(arguments: argparse.Namespace) -> int:
     progress = Progress(TextColumn("sending"), BarColumn(), DownloadColumn(), console=console)
     task = progress.add_task("", total=None)
 
-    def show(event: "Event") -> None:
+    def show(event: "events.Event") -> None:
         _show_push(event, progress, task)
 
     with progress:
@@ -298,9 +292,7 @@ def _upload(url: str) -> UploadConfig:
         raise UsageError(f"--to: {error.errors(include_input=False)[0]['msg']}") from None
 
 
-def _show_push(event: "Event", progress: Progress, task: int) -> None:
-    from game_rl import events
-
+def _show_push(event: events.Event, progress: Progress, task: int) -> None:
     match event:
         case events.UploadProgress():
             total = max(progress.tasks[0].total or 0, event.waiting_bytes)

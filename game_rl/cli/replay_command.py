@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from game_rl.cli.arguments import add_command, positive
+from game_rl.cli.arguments import add_command, add_group, positive
 from game_rl.errors import LakeError, UsageError
 from game_rl.system.units import format_bytes
 
@@ -23,13 +23,8 @@ if TYPE_CHECKING:
     from game_rl.lake.upkeep import LakeReport, LakeStatistics
 
 
-def add_replay(commands: "Commands") -> None:
-    parser = commands.add_parser(
-        "replay",
-        help="inspect, verify, compact, import or export a Lake of replay",
-        description="Inspect, verify, compact, import or export a Lake of replay.",
-    )
-    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+def add_replay(commands: "Commands", summary: str) -> None:
+    actions = add_group(commands, "replay", summary)
     info = _add_of_lake(
         actions,
         "info",

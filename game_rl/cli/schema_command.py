@@ -11,6 +11,7 @@ from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.config.experiments.study_config import StudyConfig
 from game_rl.config.loader import json_schema
 from game_rl.config.schema import RunConfig
+from game_rl.games.definition import GameDefinition
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -23,12 +24,12 @@ _EXPERIMENTS: dict[str, type[BaseModel]] = {
 }
 
 
-def add_schema(commands: "Commands") -> None:
+def add_schema(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "schema",
         _schema,
-        summary="print the JSON Schema of a run config, for editors",
+        summary=summary,
         example="game-rl schema > configs/run.schema.json",
     )
     which = parser.add_mutually_exclusive_group()
@@ -42,7 +43,5 @@ def add_schema(commands: "Commands") -> None:
 
 
 def _schema(arguments: argparse.Namespace) -> int:
-    from game_rl.games.definition import GameDefinition
-
     print(json_schema(GameDefinition if arguments.game else arguments.model), end="")
     return 0

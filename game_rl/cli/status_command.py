@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command
-from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
-from game_rl.run_dir import RunDir
 from game_rl.storage.run_status import run_status
 from game_rl.system.units import format_bytes
 
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
     from game_rl.storage.run_status import RunStatus, StoredPart
 
 
-def add_status(commands: "Commands") -> None:
+def add_status(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "status",
         _status,
-        summary="show the progress of a run or an experiment, and what of it is uploaded",
+        summary=summary,
         example="game-rl status runs/duel_ppo",
     )
     parser.add_argument(
@@ -36,12 +35,7 @@ def add_status(commands: "Commands") -> None:
 def _status(arguments: argparse.Namespace) -> int:
     if ExperimentDir(arguments.run).exists():
         return show_status(arguments.run, as_json=arguments.json)
-    run_dir = RunDir(arguments.run)
-    if not run_dir.exists():
-        raise UsageError(
-            f"{arguments.run} is not a run directory; name the run_dir of a run or an experiment"
-        )
-    status = run_status(run_dir)
+    status = run_status(find_run(arguments.run))
     if arguments.json:
         print(json.dumps(status.to_json(), indent=2))
         return 0

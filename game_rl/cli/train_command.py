@@ -20,6 +20,7 @@ from game_rl.cli.play_commands import evaluation_table
 from game_rl.cli.preflight_command import show_study_forecast
 from game_rl.cli.remote_command import missing_rom
 from game_rl.cli.run_console import RunConsole, print_json
+from game_rl.cli.smoke import smoke_test
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind, load_config
@@ -40,14 +41,13 @@ if TYPE_CHECKING:
     from game_rl.training.train import TrainingResult
 
 
-def add_train(commands: "Commands") -> None:
+def add_train(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "train",
         _train,
-        summary="train an agent, evaluate it and record a clip, or carry out an experiment or a "
-        "study",
-        example="game-rl train --config configs/duel_ppo.yaml --set seed=1",
+        summary=summary,
+        example="game-rl train configs/duel_ppo.yaml seed=1",
         trains=True,
     )
     add_config_arguments(parser, required=False)
@@ -64,6 +64,13 @@ def add_train(commands: "Commands") -> None:
         "--force",
         action="store_true",
         help="start even if the preflight says that it does not fit this machine",
+    )
+    parser.add_argument(
+        "--smoke",
+        action="store_true",
+        help="try the whole way of the config within a minute, in a folder that is thrown away: "
+        "preflight, two updates, an evaluation, a checkpoint, a resume and a clip (of an "
+        "experiment: two members, one generation)",
     )
     parser.add_argument(
         "--log",
@@ -101,9 +108,10 @@ def _add_beginnings(parser: argparse.ArgumentParser) -> None:
 def _add_resume(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
-        metavar="RUN",
-        help="continue the run or experiment in RUN; one at an address in object storage is "
-        "fetched first, to the folder of --set run_dir=...",
+        metavar="RUN[@T]",
+        help="continue the run or experiment in RUN; @T means --at T, or --generation T of an "
+        "experiment. One at an address in object storage is fetched first, to the folder of "
+        "run_dir=...",
     )
     parser.add_argument(
         "--take-over",
@@ -115,10 +123,14 @@ def _add_resume(parser: argparse.ArgumentParser) -> None:
 
 def _train(arguments: argparse.Namespace) -> int:
     _check_combination(arguments)
+    if arguments.smoke:
+        return smoke_test(arguments)
     if arguments.resume is not None and "://" in arguments.resume:
         code = _fetch(arguments)
         if code != 0:
             return code
+    elif arguments.resume is not None:
+        _take_checkpoint(arguments)
     kind = _experiment_kind(arguments)
     if kind is not None and (arguments.until is not None or arguments.at is not None):
         raise UsageError(
@@ -138,6 +150,20 @@ def _train(arguments: argparse.Namespace) -> int:
     if result.not_stored:
         raise NotStoredError(result.not_stored)
     return 0
+
+
+def _take_checkpoint(arguments: argparse.Namespace) -> None:
+    """Make `RUN@T` of `--resume` the run and `--at`, or `--generation` of an experiment."""
+    root, at = run_at(arguments.resume)
+    if at is None or Path(arguments.resume).is_dir():
+        return
+    option = "generation" if ExperimentDir(root).exists() else "at"
+    if getattr(arguments, option) is not None:
+        raise UsageError(
+            f"--resume {arguments.resume} and --{option} both name a checkpoint; leave one out"
+        )
+    arguments.resume = str(root)
+    setattr(arguments, option, at)
 
 
 def _fetch(arguments: argparse.Namespace) -> int:
@@ -223,6 +249,8 @@ def _check_combination(arguments: argparse.Namespace) -> None:
             "--resume continues a run with its own config: leave --config and --fork out; "
             "some keys may be changed with --set, such as total_timesteps"
         )
+    if arguments.smoke and (arguments.resume is not None or arguments.fork is not None):
+        raise UsageError("--smoke tries a config: leave --resume and --fork out")
     if arguments.at is not None and arguments.resume is None:
         raise UsageError(
             "--at goes back to a checkpoint of the run that --resume names; to begin a new run "

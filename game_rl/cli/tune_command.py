@@ -21,6 +21,7 @@ from game_rl.config.proposal import propose
 from game_rl.config.strict_model import flat
 from game_rl.config.yaml_tree import Node
 from game_rl.errors import ConfigError, UsageError
+from game_rl.games.definition import load_game
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -39,12 +40,12 @@ _UNDECIDED = (
 )
 
 
-def add_tune(commands: "Commands") -> None:
+def add_tune(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "tune",
         _tune,
-        summary="try numbers of envs and workers (ppo, pqn); print the fastest as a diff",
+        summary=summary,
         example="game-rl tune --config configs/duel_ppo.yaml",
     )
     add_config_arguments(parser, required=True)
@@ -58,7 +59,6 @@ def add_tune(commands: "Commands") -> None:
 
 
 def _tune(arguments: argparse.Namespace) -> int:
-    from game_rl.games.definition import load_game
     from game_rl.measure.settings import setting_of
     from game_rl.system.machine import detect_machine
 

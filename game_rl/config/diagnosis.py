@@ -173,6 +173,8 @@ class Diagnosis(Generic[M]):
             yield f"remove the line to get the default, {_written(default)}"
         if isinstance(node.value, str):
             yield from _text_hints(node, error.kind, allowed)
+            for chosen in self._guide.constants_of(error.key, node.value):
+                yield f"did you mean {'.'.join((*error.key, chosen))}={node.value}?"
 
 
 def _text_hints(node: Node, kind: str, allowed: str) -> Iterable[str]:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import yaml
@@ -39,6 +40,7 @@ class HasRunDir(Protocol):
     def run_dir(self) -> Path: ...
 
 
+_ROM_SUFFIXES = (".gb", ".gbc")
 _LIMIT_BYTES = 262_144  # a game with a thousand variables has a quarter of this
 _SHOWN_PROBLEMS = 50
 _SHOWN_CHARACTERS = 60
@@ -62,9 +64,20 @@ def load_config(
     """
     source = Document(Path(path), ConfigError, is_saved=is_saved)
     root, problems = source.tree(overrides)
+    _refuse_game_file(source, root)
     config = source.model_of(root, problems, RunConfig, run_dir_problems)
     game_file = game_path(config.game, relative_to=source.folder_of(root.nearest(("game",))))
     return config if game_file is None else config.model_copy(update={"game": str(game_file)})
+
+
+def _refuse_game_file(source: "Document", root: Node) -> None:
+    """Refuse a game.yaml where the config of a run is due, and say how to train on its game."""
+    if root.has(("rom",)) and (root.has(("actions",)) or root.has(("rewards",))):
+        raise ConfigError(
+            f"{source.path}: describes a game, not a run; name it in the config of a run, as in "
+            f"game-rl train configs/duel_ppo.yaml game={quote(str(source.path))} "
+            "env.start_states=null"
+        )
 
 
 def load_yaml_model(
@@ -198,6 +211,11 @@ class Document:
         try:
             if not self.path.is_file():
                 raise self.error(self._no_file())
+            if self.path.suffix.lower() in _ROM_SUFFIXES:
+                raise self.error(
+                    f"{self.path}: is a ROM; `game-rl new-game {quote(str(self.path))}` writes a "
+                    "game.yaml for it, which the config of a run names as `game`"
+                )
             with self.path.open("rb") as file:
                 data = file.read(_LIMIT_BYTES + 1)
         except (OSError, ValueError) as refused:

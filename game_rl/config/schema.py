@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from game_rl.config.algorithms import LEAST_VALIDATION_EPISODES, AlgorithmConfig, PPOConfig
 from game_rl.config.learn_from import OfflineConfig
@@ -292,6 +292,15 @@ class StopWhenConfig(StrictModel):
             )
 
 
+def _device(value: object) -> object:
+    if value in ("mps", "gpu", "xpu", "hip", "rocm"):
+        raise ValueError(
+            f"found {value}; write auto, cpu, cuda:0 or another number: cuda is a GPU of NVIDIA's, "
+            "or of AMD's with torch for ROCm, and a Mac's GPU is not used"
+        )
+    return value
+
+
 class RunConfig(StrictModel):
     """One training run."""
 
@@ -310,7 +319,9 @@ class RunConfig(StrictModel):
     run_dir: Annotated[Path, Field(examples=["runs/my_run"]), AfterValidator(named_folder)]
     """Folder for all files of this run, relative to the current folder."""
     device: Annotated[
-        str, Field(pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$", examples=["auto", "cpu", "cuda:0"])
+        str,
+        Field(pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$", examples=["auto", "cpu", "cuda:0"]),
+        BeforeValidator(_device),
     ] = "auto"
     """Device of the network; auto: the GPU if there is one."""
     fork: ForkConfig | None = None

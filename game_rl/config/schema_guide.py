@@ -59,6 +59,13 @@ class SchemaGuide:
         root = self._narrowed(self._root, document)
         return SchemaGuide(root | {"$defs": self._definitions})
 
+    def constants_of(self, key: Key, word: str) -> list[str]:
+        """Return the keys of the section at this key that choose one of its kinds by this word."""
+        found = (
+            name for schema in self._at(key) for name, value in _constants(schema) if value == word
+        )
+        return list(dict.fromkeys(found))
+
     def kinds_with(self, key: Key) -> list[str]:
         """Return the constants, such as `name: dqn`, of the members of a union with this key."""
         members = [section for section in self._at(key[:-1]) if self._own(section, key[-1])]

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from game_rl.checkpoints.named import meant_folder
 from game_rl.errors import UsageError
 from game_rl.executors.executor import staging_folder
 from game_rl.run_dir import RunDir, RunIdentity, locked
@@ -164,7 +165,7 @@ def find_experiment(root: Path) -> ExperimentDir:
     if not folder.exists():
         raise UsageError(
             f"{root} is not the directory of an experiment: it has no {folder.config.name}; "
-            "name the run_dir of one, such as runs/duel_population"
+            f"{meant_folder(root) or 'name the run_dir of one, such as runs/duel_population'}"
         )
     return folder
 

@@ -1,6 +1,6 @@
 """Recording clips of episodes as GIF or MP4."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.checkpoints.model_state import drawing_from
+from game_rl.config.strict_model import with_changed
 from game_rl.emulator.emulator import (
     FRAMES_PER_SECOND,
     Emulator,
@@ -27,11 +28,24 @@ from game_rl.vec_env.frame_stacks import FrameStacks
 _LAST_PICTURE_S = 1.0  # for which the end of an episode stays visible
 
 
-def record_run(run: TrainedRun, *, episodes: int, output: Path, max_s: float | None = None) -> Path:
+def record_run(
+    run: TrainedRun,
+    *,
+    episodes: int,
+    output: Path,
+    max_s: float | None = None,
+    seed: int | None = None,
+    start_states: Sequence[str] | None = None,
+) -> Path:
     """Write a clip of `episodes` episodes, but of at most `max_s` seconds, and return its path.
 
+    Args:
+        seed: chooses the episodes; None: those of the run's own clip.
+        start_states: in which episodes begin, drawn evenly; None: those of the config.
+
     Raises:
-        UsageError: the suffix of `output` is neither .gif nor .mp4.
+        UsageError: the suffix of `output` is neither .gif nor .mp4, or the game has no such start
+            state.
     """
     write = clip_writer(output)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -39,9 +53,15 @@ def record_run(run: TrainedRun, *, episodes: int, output: Path, max_s: float | N
     temporary = output.with_name(f".{output.name}.tmp")
     try:
         watched = RecordingEmulator(make_emulator(run.game), picture_frames=frames)
-        emulator, seed = cast("Emulator", watched), seed_for(run.config.seed, "recording")
-        with drawing_from(seed), closing(make_env(run.config.env, run.game, emulator)) as env:
-            pictures = islice(_play(run, env, watched, episodes), _most_pictures(max_s, frames))
+        if seed is None:
+            seed = seed_for(run.config.seed, "recording")
+        env_config = run.config.env
+        if start_states is not None:
+            env_config = with_changed(env_config, {("start_states",): tuple(start_states)})
+        emulator = cast("Emulator", watched)
+        with drawing_from(seed), closing(make_env(env_config, run.game, emulator)) as env:
+            played = _play(run, env, watched, episodes, seed=seed)
+            pictures = islice(played, _most_pictures(max_s, frames))
             write(pictures, frames / FRAMES_PER_SECOND, temporary)
         temporary.replace(output)
     finally:
@@ -54,7 +74,7 @@ def _most_pictures(max_s: float | None, picture_frames: int) -> int | None:
 
 
 def _play(
-    run: TrainedRun, env: GameBoyEnv, watched: RecordingEmulator, episodes: int
+    run: TrainedRun, env: GameBoyEnv, watched: RecordingEmulator, episodes: int, *, seed: int
 ) -> Iterator[Picture]:
     """Yield all pictures of the episodes; the last of each is repeated to make it visible."""
     observation_format = make_observation_format(run.config.env, run.game)
@@ -62,12 +82,11 @@ def _play(
     stacks = FrameStacks(ring)
     policy = run.policy(observation_format.space, env.action_space)
     hold = round(_LAST_PICTURE_S * FRAMES_PER_SECOND / picture_frames(run.config.env.frame_skip))
-    seed: int | None = seed_for(run.config.seed, "recording")
-    for _ in range(episodes):
-        ring[stacks.newest, 0], _ = env.reset(seed=seed)
+    for episode in range(episodes):
+        ring[stacks.newest, 0], _ = env.reset(seed=seed if episode == 0 else None)
         stacks.begin_episode(0)
         watched.take_pictures()  # discards those of the idle frames
-        over, seed = False, None
+        over = False
         while not over:
             action = _act(policy, stacks.all(), deterministic=run.deterministic)
             observation, _, terminated, truncated, _ = env.step(action)

@@ -1,0 +1,93 @@
+"""`game-rl completion`."""
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import shtab
+
+from game_rl.cli.arguments import add_command
+from game_rl.cli.parser import make_parser
+
+if TYPE_CHECKING:
+    from game_rl.cli.arguments import Commands
+
+SHELLS = ("bash", "zsh", "tcsh")
+_RUNS, _CONFIGS = "_game_rl_runs", "_game_rl_configs"
+# The functions that complete runs and configs: the folders and YAML files that there are.
+_BASH = f"""\
+{_RUNS}() {{
+  local folder
+  for folder in runs/*/ runs/*/*/ $(compgen -d -- "$1" | sed 's|$|/|'); do
+    if [[ -e "${{folder}}config.yaml" || -e "${{folder}}experiment.yaml" ]]; then
+      compgen -W "${{folder%/}}" -- "$1"
+    fi
+  done
+  compgen -d -- "$1"
+}}
+{_CONFIGS}() {{
+  compgen -W "$(ls configs/*.yaml 2>/dev/null)" -- "$1"
+  compgen -f -X '!*.y*ml' -- "$1"
+  compgen -d -- "$1"
+}}
+"""
+_ZSH = f"""\
+{_RUNS}() {{
+  local -a found
+  found=(runs/*/(config|experiment).yaml(N:h) runs/*/*/(config|experiment).yaml(N:h))
+  compadd -a found
+  _path_files -/
+}}
+{_CONFIGS}() {{
+  local -a found
+  found=(configs/*.yaml(N))
+  compadd -a found
+  _path_files -g '*.y*ml'
+}}
+"""
+_PREAMBLE = {"bash": _BASH, "zsh": _ZSH}
+_RUN = {"bash": _RUNS, "zsh": _RUNS}
+_CONFIG = {"bash": _CONFIGS, "zsh": _CONFIGS}
+_COMPLETERS: Mapping[str, Mapping[str, Any]] = {
+    "RUN": _RUN,
+    "RUN[@T]": _RUN,
+    "RUN|STUDY": _RUN,
+    "FILE|KEY=VALUE": _CONFIG,
+    "FILE": shtab.FILE,
+    "ROM": shtab.FILE,
+    "PATH": shtab.FILE,
+    "DIR": shtab.DIRECTORY,
+    "FOLDER": shtab.DIRECTORY,
+    "LAKE": shtab.DIRECTORY,
+}
+"""How an argument is completed, by its name in the help."""
+
+
+def add_completion(commands: "Commands", summary: str) -> None:
+    parser = add_command(
+        commands,
+        "completion",
+        _completion,
+        summary=summary,
+        example='eval "$(game-rl completion bash)"  # in ~/.bashrc',
+    )
+    parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
+
+
+def _completion(arguments: argparse.Namespace) -> int:
+    parser, _ = make_parser()
+    _mark(parser)
+    preamble = _PREAMBLE.get(arguments.shell, "")
+    print(shtab.complete(parser, shell=arguments.shell, preamble=preamble))
+    return 0
+
+
+def _mark(parser: argparse.ArgumentParser) -> None:
+    """Note for each argument how a shell completes it; also for commands within a command."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            action.help = None  # shtab leaves out what the help leaves out
+            for inner in action.choices.values():
+                _mark(inner)
+        elif isinstance(action.metavar, str) and action.metavar in _COMPLETERS:
+            action.complete = _COMPLETERS[action.metavar]  # type: ignore[attr-defined]

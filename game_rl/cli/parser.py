@@ -1,0 +1,194 @@
+"""The table of all commands, and the parser of those that are asked for."""
+
+import argparse
+import importlib
+import textwrap
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import NoReturn
+
+from game_rl.errors import UsageError
+
+EXIT_CODES = """\
+exit codes:
+  0    done
+  1    failed (a worker died, a checkpoint is damaged, a loss became NaN, the disk is nearly full,
+       storage refuses a command)
+  2    a mistake in the config, the game file, the ROM or the command
+  3    the run does not fit this machine
+  4    done, but the upload never worked: nothing of the run or experiment is in storage
+  130, 143, 138  stopped by SIGINT, SIGTERM, SIGUSR1; everything up to the last checkpoint is saved
+"""
+_NAMES_WIDTH, _WIDTH = 13, 96
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, whose module has a function `add_NAME` that adds its parser.
+
+    Attributes:
+        summary: what it does, in half a sentence.
+    """
+
+    name: str
+    module: str
+    summary: str
+
+    def add_to(self, commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+        module = importlib.import_module(self.module)
+        getattr(module, f"add_{self.name.replace('-', '_')}")(commands, self.summary)
+
+
+GROUPS: Mapping[str, Sequence[Command]] = {
+    "train, and look at what was trained": (
+        Command(
+            "train",
+            "game_rl.cli.train_command",
+            "train an agent, evaluate it and record a clip, or carry out an experiment or a study",
+        ),
+        Command(
+            "preflight",
+            "game_rl.cli.preflight_command",
+            "predict the memory, disk and time that a run, an experiment or a study needs",
+        ),
+        Command(
+            "tune",
+            "game_rl.cli.tune_command",
+            "try numbers of envs and workers (ppo, pqn); print the fastest as a diff",
+        ),
+        Command(
+            "runs",
+            "game_rl.cli.runs_command",
+            "list every run and experiment with state, timesteps, success and size",
+        ),
+        Command(
+            "status",
+            "game_rl.cli.status_command",
+            "show the progress of a run or an experiment, and what of it is uploaded",
+        ),
+        Command(
+            "evaluate",
+            "game_rl.cli.play_commands",
+            "play episodes with a trained agent and summarise them",
+        ),
+        Command(
+            "record",
+            "game_rl.cli.play_commands",
+            "record a GIF or MP4 of episodes with a trained agent",
+        ),
+    ),
+    "compare, keep and hand on": (
+        Command(
+            "compare",
+            "game_rl.cli.compare_commands",
+            "compare runs and experiments over their seeds, or judge a study: tables, intervals, "
+            "exact p-values, curves and verdicts",
+        ),
+        Command(
+            "study",
+            "game_rl.cli.compare_commands",
+            "register a study before its first run, show its progress, give up a run",
+        ),
+        Command(
+            "checkpoints",
+            "game_rl.cli.checkpoint_commands",
+            "list a run's checkpoints and verify all their files",
+        ),
+        Command(
+            "lineage",
+            "game_rl.cli.lineage_command",
+            "show where a run's weights came from, in timesteps and emulator frames, or which runs "
+            "of an experiment descend from which",
+        ),
+        Command(
+            "export",
+            "game_rl.cli.checkpoint_commands",
+            "export a policy (ppo, or dqn without layer_norm) to a Stable-Baselines3 zip file",
+        ),
+        Command(
+            "import",
+            "game_rl.cli.checkpoint_commands",
+            "begin a run (ppo, or dqn without layer_norm) from a Stable-Baselines3 policy",
+        ),
+        Command(
+            "replay",
+            "game_rl.cli.replay_command",
+            "inspect, verify, compact, import or export a Lake of replay",
+        ),
+        Command(
+            "remote",
+            "game_rl.cli.remote_command",
+            "list, fetch, verify and upload runs and experiments in object storage",
+        ),
+    ),
+    "games, editors and shells": (
+        Command(
+            "check-game",
+            "game_rl.cli.game_commands",
+            "play a game.yaml's game and show what its variables and rewards do",
+        ),
+        Command("new-game", "game_rl.cli.game_commands", "write a starter game.yaml for a ROM"),
+        Command(
+            "schema",
+            "game_rl.cli.schema_command",
+            "print the JSON Schema of a run config, for editors",
+        ),
+        Command(
+            "completion",
+            "game_rl.cli.completion_command",
+            "print a script with which a shell completes commands, options, configs and runs",
+        ),
+    ),
+}
+COMMANDS: Mapping[str, Command] = {
+    command.name: command for group in GROUPS.values() for command in group
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are the user's mistakes, as all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}\nsee {self.prog} --help")
+
+
+def make_parser(
+    names: Collection[str] = COMMANDS,
+) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """Return the parser, and the parsers of these commands, which are all that it knows."""
+    parser: argparse.ArgumentParser = _Parser(
+        prog="game-rl",
+        usage="game-rl COMMAND ...",
+        description="Train agents on Game Boy games.",
+        epilog="\n\n".join((*_listed(), "game-rl COMMAND --help explains one", EXIT_CODES)),
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
+            prog, max_help_position=16, width=_WIDTH
+        ),
+    )
+    parser.add_argument(
+        "-V", "--version", action="version", version=f"game-rl {metadata.version('game_rl')}"
+    )
+    commands = parser.add_subparsers(
+        prog="game-rl", metavar="COMMAND", required=True, help=argparse.SUPPRESS
+    )
+    for name in names:
+        if name in COMMANDS:
+            COMMANDS[name].add_to(commands)
+    return parser, commands.choices
+
+
+def _listed() -> Iterable[str]:
+    """Yield the list of each group of commands."""
+    indent = " " * (_NAMES_WIDTH + 2)
+    for title, group in GROUPS.items():
+        rows = (
+            textwrap.fill(
+                command.summary,
+                _WIDTH,
+                initial_indent=f"  {command.name:<{_NAMES_WIDTH}}",
+                subsequent_indent=indent,
+            )
+            for command in group
+        )
+        yield "\n".join((f"{title}:", *rows))
