@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, LayerNorm, PPOConfig
 from game_rl.envs.observation import ObservationFormat
+from game_rl.system.placement import Bf16Way
 from game_rl.system.units import MIB
 
 _FLOAT, _BF16 = 4, 2
@@ -109,7 +110,9 @@ class NetworkSize:
         """
         return _BF16 * self.parameters if bf16 else _FLOAT * self.largest_parameter
 
-    def step_blocks(self, batch_size: int, *, bf16: bool) -> dict[str, list[int]]:
+    def step_blocks(
+        self, batch_size: int, *, bf16: bool, way: Bf16Way = "native"
+    ) -> dict[str, list[int]]:
         """Return the sizes of the memory blocks alive together in each part of a gradient step.
 
         Observations, weights, their gradients and the optimiser's moments are not included. The
@@ -122,19 +125,26 @@ class NetworkSize:
         - One normalisation over the whole picture copies, because it is computed channels first.
         - The features are small in comparison. With normalisation there are two copies of them,
           and in bfloat16 a float32 copy as well.
+        - Where bfloat16 is converted, the linear layer's gradient is summed in float32. Where it is
+          unfolded, a number of an input stands once for each place of the kernel that covers it.
         """
         number = _BF16 if bf16 else _FLOAT
         x = number * self._whole_blocks * batch_size
         a1, a2, a3 = (number * size * batch_size for size in self.activations)
         always = [_BF16 * self.parameters] if bf16 else []
         n1, n2, n3, n4 = self._norm_blocks(batch_size, number=number)
-        copies = [a2, a2] if self.layer_norm == "picture" else []
-        gradient = [_BF16 * self.largest_parameter] if bf16 else []
+        first, copies = ([a1], [a2, a2]) if self.layer_norm == "picture" else ([], [])
+        numbers = _BF16 + (_FLOAT if way == "converted" else 0)
+        gradient = [numbers * self.largest_parameter] if bf16 else []
         as_floats = [2 * size for size in n4[:1]] if bf16 else []
         bytes_in_blocks = [self._whole_blocks * batch_size] * (2 if self.width % 4 else 1)
         below = [*always, x, a1, *n1, a2, *n2]
+        u1, u2, u3 = self._unfolded(batch_size) if bf16 and way == "unfolded" else ([], [], [])
         return {
             "to blocks": [*always, *bytes_in_blocks, x],
+            "unfolded 1": [*always, x, a1, *first, *u1],
+            "backward unfolded 2": [*always, x, a1, *n1, a2, a1, *u2],
+            "backward unfolded 3": [*below, a3, a2, *u3],
             "forward": [*below, a3, *n3, a3, *n4, *n4[:1], *as_floats],
             "backward linear": [*below, a3, *n3, a3, a3, *n4[:1], *gradient],
             "backward 2": [*below, a2, a2],
@@ -159,6 +169,11 @@ class NetworkSize:
             [number * size * batch_size, 2 * number * (size // group) * batch_size]
             for size, group in zip(sizes, in_a_group, strict=True)
         ]
+
+    def _unfolded(self, batch_size: int) -> tuple[list[int], list[int], list[int]]:
+        """Return the block of each convolution's unfolded input, in bfloat16."""
+        a1, a2, a3 = (_BF16 * size * batch_size for size in self.activations)
+        return [64 * self.channels * a1 // 32], [16 * 32 * a2 // 64], [9 * 64 * a3 // 64]
 
     @property
     def _whole_blocks(self) -> int:

@@ -18,7 +18,7 @@ from game_rl.lake.origin import LakeRows, check_agreement
 from game_rl.run_dir import RunDir
 from game_rl.system.import_cost import USUAL_IMPORT_COST
 from game_rl.system.machine import Machine, is_same_disk, nearest_folder
-from game_rl.system.placement import USUAL_CACHE_BYTES, find_placement
+from game_rl.system.placement import USUAL_CACHE_BYTES, Bf16Way, find_placement
 
 # Assumed length of an episode without a measurement: fights and levels of arcade games take 7 to 33
 # seconds, and a trained agent's are the shorter ones.
@@ -58,6 +58,7 @@ class RunFacts:
             not measured.
         learned_lakes: size of the Lakes that the run learns from.
         cache_bytes: a CPU's share of the cache level in which that share is largest.
+        bf16_way: how torch multiplies bfloat16 on the CPU.
         import_bytes: memory of a process that has imported the libraries of a training.
         fork: the fork's files and timestep; None if the run is not a fork.
     """
@@ -74,6 +75,7 @@ class RunFacts:
     lake_bytes_per_timestep: float | None = None
     learned_lakes: LakeRows = field(default_factory=LakeRows)
     cache_bytes: int = USUAL_CACHE_BYTES
+    bf16_way: Bf16Way = "native"
     import_bytes: int = USUAL_IMPORT_COST.bytes
     fork: ForkFacts | None = None
 
@@ -155,6 +157,7 @@ def run_facts(
         uses_bf16=placement.precision == "bf16",
         episode_timesteps=usual,
         cache_bytes=machine.cache_bytes,
+        bf16_way=machine.bf16_way,
         import_bytes=machine.imports.bytes,
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
         fork=fork_facts(config),

@@ -14,6 +14,7 @@ from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import GpuFootprint, MemoryFootprint, Part, Phase
 from game_rl.preflight.workload import training_arithmetic
+from game_rl.system.placement import Bf16Way
 from game_rl.vec_env.worker_protocol import shared_bytes
 from game_rl.vec_env.workers import evaluation_workers, training_workers
 
@@ -265,9 +266,10 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
         drawn = kept = [_unpacked_minibatch(config, facts), target]
     else:
         drawn, kept = n * [size * network.observation], []
+    way: Bf16Way = "native" if facts.uses_gpu else facts.bf16_way
     moments = {
         moment: [*(kept if moment.startswith("backward") else drawn), *(n * blocks), *gradients]
-        for moment, blocks in network.step_blocks(size, bf16=facts.uses_bf16).items()
+        for moment, blocks in network.step_blocks(size, bf16=facts.uses_bf16, way=way).items()
     }
     if facts.uses_gpu:
         moments["unpack"] = unpack_blocks(config, facts)

@@ -18,6 +18,7 @@ from game_rl.errors import UsageError
 from game_rl.system.import_cost import USUAL_IMPORT_COST, ImportCost, import_cost
 from game_rl.system.placement import (
     USUAL_CACHE_BYTES,
+    Bf16Way,
     Gpu,
     Hardware,
     torch_can_use_gpus,
@@ -41,6 +42,7 @@ class Machine:
         cpus: CPUs that this process may use.
         cpu_has_bf16: whether the CPU multiplies matrices of bfloat16 faster than those of float32.
         cache_bytes: a CPU's share of the cache level in which that share is largest.
+        bf16_way: how torch multiplies bfloat16 on the CPU, where a config asks for it.
         imports: memory that importing the libraries takes.
     """
 
@@ -51,6 +53,7 @@ class Machine:
     cpus: int
     cpu_has_bf16: bool
     cache_bytes: int = USUAL_CACHE_BYTES
+    bf16_way: Bf16Way = "native"
     imports: ImportCost = USUAL_IMPORT_COST
 
     @property
@@ -92,6 +95,7 @@ def detect_machine(run_dir: Path) -> Machine:
         cpus=effective_cpus(),
         cpu_has_bf16=cpu_has_bf16(),
         cache_bytes=cache_bytes_per_cpu(),
+        bf16_way=bf16_way(),
         imports=import_cost(),
     )
 
@@ -220,13 +224,31 @@ def own_cores(root: Path = _ROOT) -> list[int]:
     return cores if len(cores) == effective_cpus(root) else []
 
 
-def cpu_has_bf16(root: Path = _ROOT) -> bool:
-    """Whether the CPU has instructions that multiply bfloat16: AVX512-BF16 or AMX.
+_MULTIPLYING = {"avx512_bf16", "amx_bf16"}
+_CONVERTING = {"avx512bw", "avx512vl", "avx512dq"}  # all of them, see oneDNN's mayiuse
+_ONEDNN_VARIABLE = "ONEDNN_MAX_CPU_ISA"  # limits the instructions that oneDNN uses
+
+
+def bf16_way(root: Path = _ROOT) -> Bf16Way:
+    """Return how torch multiplies bfloat16 on this CPU.
 
     In bfloat16 NatureCNN learns 1.6 times as fast with AVX512-BF16, and twice as fast with AMX.
+    Without such instructions it learns more slowly than in float32.
     """
-    flags = re.search(r"^flags\s*:(.*)$", read_text(root / "proc/cpuinfo"), re.MULTILINE)
-    return flags is not None and not {"avx512_bf16", "amx_bf16"}.isdisjoint(flags[1].split())
+    found = re.search(r"^flags\s*:(.*)$", read_text(root / "proc/cpuinfo"), re.MULTILINE)
+    flags = set() if found is None else set(found[1].split())
+    limit = os.environ.get(_ONEDNN_VARIABLE, "ALL").upper()
+    if limit.startswith(("SSE", "AVX2")) or limit == "AVX":
+        return "unfolded"
+    is_limited = limit.startswith("AVX512") and not limit.endswith(("BF16", "FP16", "AMX"))
+    if not is_limited and not flags.isdisjoint(_MULTIPLYING):
+        return "native"
+    return "converted" if flags >= _CONVERTING else "unfolded"
+
+
+def cpu_has_bf16(root: Path = _ROOT) -> bool:
+    """Whether the CPU has instructions that multiply bfloat16: AVX512-BF16 or AMX."""
+    return bf16_way(root) == "native"
 
 
 def processor_name(root: Path = _ROOT) -> str:

@@ -10,6 +10,9 @@ from typing import Literal
 from game_rl.system.units import MIB
 
 Precision = Literal["float32", "bf16"]
+Bf16Way = Literal["native", "converted", "unfolded"]
+"""How torch multiplies bfloat16 on a CPU: by instructions for it; by oneDNN, which converts it; or
+by its own convolution, which unfolds its input."""
 # Used where nothing can be read: on a system without /sys, or in a container or virtual machine
 # that hides it. Server and desktop processors of the last ten years have 1 to 4 MiB of L3, or of
 # L2, for each CPU.

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from game_rl.errors import UsageError
 from game_rl.system.machine import (
     Machine,
+    bf16_way,
     cache_bytes_per_cpu,
     cpu_has_bf16,
     detect_machine,
@@ -23,7 +24,7 @@ from game_rl.system.machine import (
     parse_machine,
     processor_name,
 )
-from game_rl.system.placement import USUAL_CACHE_BYTES, Gpu, visible_gpus
+from game_rl.system.placement import USUAL_CACHE_BYTES, Bf16Way, Gpu, visible_gpus
 from game_rl.system.process_memory import process_tree_memory
 from game_rl.system.units import GIB, KIB, MIB, format_bytes, parse_bytes
 
@@ -291,21 +292,36 @@ def test_an_unused_process_id_has_no_memory() -> None:
     assert process_tree_memory(2**22 + 1)[0] == 0
 
 
+_AVX512 = "avx512bw avx512vl avx512dq"
+
+
 @pytest.mark.parametrize(
-    ("cpuinfo", "expected"),
+    ("cpuinfo", "limit", "expected"),
     [
-        ("flags\t\t: fpu avx512_bf16 amx_bf16 amx_tile\n", True),
-        ("flags\t\t: fpu avx512_bf16\n", True),
-        ("flags\t\t: fpu avx512f avx512_vnni\n", False),
-        ("Features\t: fp asimd bf16\n", False),
-        (None, False),
+        (f"flags\t\t: fpu {_AVX512} avx512_bf16 amx_bf16 amx_tile\n", None, "native"),
+        (f"flags\t\t: fpu {_AVX512} avx512_bf16\n", None, "native"),
+        (f"flags\t\t: fpu {_AVX512} avx512_bf16\n", "AVX512_CORE_BF16", "native"),
+        (f"flags\t\t: fpu {_AVX512} avx512_bf16\n", "avx512_core", "converted"),
+        (f"flags\t\t: fpu {_AVX512} avx512_bf16\n", "AVX2", "unfolded"),
+        (f"flags\t\t: fpu {_AVX512}\n", None, "converted"),
+        ("flags\t\t: fpu avx512f avx512_vnni\n", None, "unfolded"),
+        ("Features\t: fp asimd bf16\n", None, "unfolded"),
+        (None, None, "unfolded"),
     ],
 )
 def test_bf16_is_for_processors_that_multiply_it(
-    tmp_path: Path, cpuinfo: str | None, expected: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cpuinfo: str | None,
+    limit: str | None,
+    expected: Bf16Way,
 ) -> None:
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    if limit is not None:
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
     root = lay_out(tmp_path, {"proc/cpuinfo": cpuinfo} if cpuinfo else {})
-    assert cpu_has_bf16(root) is expected
+    assert bf16_way(root) == expected
+    assert cpu_has_bf16(root) is (expected == "native")
 
 
 def test_the_processor_is_named_as_its_maker_does(tmp_path: Path) -> None:
