@@ -55,7 +55,7 @@ metric: mean_reward
 primary: {arm: best, against: one}
 decision: {alpha: 0.6}
 """
-_OF_NO_RESULT = ("registration", "host", "seconds")
+_OF_NO_RESULT = ("registration", "host", "seconds", "sha256")  # the hash covers the others
 
 
 def write_study(folder: Path, place: Path) -> Path:
