@@ -1,5 +1,8 @@
 """The runs that `benchmarks.preflight_accuracy` measures."""
 
+import math
+import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,6 +12,8 @@ _GRADIENT_STEPS = 12  # the heap has reached its size by then
 _FEWEST_UPDATES, _MOST_TIMESTEPS = 3, 20_000
 _DQN_TIMESTEPS = 4_096
 _DQN_BEGINS = 1_024
+_SOURCE = "duel_pqn_lake"  # the run whose Lake and policy others learn from
+_SOURCE_TIMESTEPS = 8_192
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,9 @@ class Case:
         config: name of the config's file.
         game: game to use instead of the config's, or None.
         has_lake: whether the run writes a Lake. If it does not, DQN's checkpoints save the replay.
+        source: whether the run learns from another one's Lake, or has its policy as teacher; such
+            rows have that run's pictures: half size, grey, four in a stack.
+        updates: number of updates; None: three or more, until the heaps have their size.
     """
 
     n_envs: int
@@ -35,6 +43,8 @@ class Case:
     config: str = "duel_ppo"
     game: str | None = None
     has_lake: bool = False
+    source: Literal["lake", "teacher"] | None = None
+    updates: int | None = None
 
     @property
     def path(self) -> Path:
@@ -48,9 +58,20 @@ class Case:
     def name(self) -> str:
         """The game, the algorithm, and for DQN the store of its timesteps."""
         kept = "" if self.algorithm != "dqn" else " lake" if self.has_lake else " pond"
+        kept = {"lake": " learner", "teacher": " taught", None: kept}[self.source]
         return f"{self.game or self.config.partition('_')[0]} {self.algorithm}{kept}"
 
-    def overrides(self, run_dir: Path) -> list[str]:
+    @property
+    def is_short(self) -> bool:
+        """Whether the run ends before its third update."""
+        return self._total // self._rollout < _FEWEST_UPDATES
+
+    def overrides(self, run_dir: Path, source: Path) -> list[str]:
+        """Return the words of a command line after the config.
+
+        Args:
+            source: directory of the run that `source_words` makes.
+        """
         values: dict[str, object] = {
             "run_dir": run_dir,
             "device": "cpu",
@@ -67,6 +88,10 @@ class Case:
             "evaluation.final_episodes": 4,
             **self._learning(),
         }
+        if self.source == "lake":
+            values["algorithm.learn_from"] = f"{{lakes: [{source / 'lake'}]}}"
+        if self.source == "teacher":
+            values["algorithm.teacher"] = f"{{run: {source}, keep_if_better: false}}"
         if self.game is not None:
             values |= {"game": self.game, "env.start_states": "null"}
         return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
@@ -80,6 +105,8 @@ class Case:
         """Timesteps of the run, a multiple of an update's."""
         if self.algorithm == "dqn":
             return _DQN_TIMESTEPS // self._rollout * self._rollout
+        if self.updates is not None:
+            return self.updates * self._rollout
         wanted = _GRADIENT_STEPS // (self.epochs * (self._rollout // self.batch))
         updates = max(_FEWEST_UPDATES, min(wanted, _MOST_TIMESTEPS // self._rollout))
         return updates * self._rollout
@@ -101,6 +128,47 @@ class Case:
             "checkpoints.every_timesteps": self._rollout,
             **(micro if self.algorithm == "ppo" else {}),
         }
+
+
+def source_words(run_dir: Path) -> list[str]:
+    """Return the arguments of `train.py` for the run that other rows learn from."""
+    settings = (
+        f"run_dir={run_dir}",
+        "device=cpu",
+        f"total_timesteps={_SOURCE_TIMESTEPS}",
+        f"evaluation.every_timesteps={_SOURCE_TIMESTEPS}",
+        "evaluation.episodes=4",
+        "evaluation.final_episodes=4",
+        "recording.episodes=0",
+    )
+    return [str(_CONFIGS / f"{_SOURCE}.yaml"), *settings]
+
+
+def drawn_cases(count: int, seed: int) -> Iterator[Case]:
+    """Yield rows whose values are drawn at random."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        size = rng.choice(("half", "half", "full"))
+        colour = rng.choice(("grey", "grey", "rgb"))
+        precision = rng.choice(("float32", "bf16"))
+        stack = rng.choice((1, 2, 3, 4))
+        game = rng.choice(("duel", "beacon", "seasons"))
+        algorithm = rng.choice(("ppo", "pqn", "dqn"))
+        n_envs = rng.choice((1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
+        batch = rng.choice((64, 96, 128, 192, 256, 384, 512))
+        if algorithm == "dqn":
+            yield Case(
+                min(n_envs, 16), rng.choice((4, 8)), size, colour, stack, min(batch, 128), 2,
+                precision, config="duel_dqn", game=game, has_lake=rng.random() < 0.5,
+            )  # fmt: skip
+        else:
+            unit = batch // math.gcd(batch, n_envs)  # of n_steps: a rollout has whole batches
+            n_steps = unit * rng.randint(1, max(1, 4_096 // (unit * n_envs)))
+            config = f"{'duel' if algorithm == 'ppo' else 'beacon'}_{algorithm}"
+            yield Case(
+                n_envs, n_steps, size, colour, stack, batch, rng.choice((1, 2)), precision,
+                config=config, game=game,
+            )  # fmt: skip
 
 
 CASES = (
@@ -173,4 +241,59 @@ CASES = (
     ),
     Case(32, 128, "half", "grey", 4, 512, 4, "bf16", config="beacon_ppo"),
     Case(32, 128, "half", "grey", 4, 512, 4, "bf16", config="seasons_ppo"),
+    Case(8, 4, "half", "grey", 4, 64, 2, "bf16", config="duel_dqn", source="lake"),
+    Case(4, 8, "half", "grey", 4, 128, 1, "float32", config="duel_dqn", source="lake"),
+    Case(8, 4, "half", "grey", 4, 64, 2, "bf16", config="duel_dqn", source="teacher"),
+    Case(4, 8, "half", "grey", 4, 128, 1, "float32", config="duel_dqn", source="teacher"),
+    Case(64, 16, "half", "grey", 4, 256, 2, "bf16", config="duel_pqn"),
+    Case(1, 256, "half", "grey", 4, 64, 2, "float32", config="duel_pqn"),
+    Case(32, 64, "half", "grey", 2, 128, 6, "bf16", updates=1),
+    Case(8, 256, "half", "grey", 4, 256, 4, "bf16", updates=2),
+    Case(4, 128, "full", "rgb", 4, 64, 2, "float32", updates=1),
+    Case(16, 64, "half", "grey", 2, 128, 6, "float32", updates=2),
+)
+
+
+@dataclass(frozen=True)
+class ExperimentCase:
+    """A row that is an experiment: a bundled config, shortened.
+
+    Attributes:
+        settings: further keys to override.
+    """
+
+    name: str
+    config: str
+    settings: tuple[str, ...]
+
+    def words(self, run_dir: Path) -> list[str]:
+        """Return the arguments of `train.py`."""
+        short = ("champion.episodes=4", "champion.candidates=1", "fitness.episodes=4")
+        settings = (f"run_dir={run_dir}", "member.device=cpu", *short, *self.settings)
+        return [str(_CONFIGS / f"{self.config}.yaml"), *settings]
+
+
+EXPERIMENTS = (
+    ExperimentCase(
+        "population, 2 at once",
+        "duel_population",
+        ("members=2", "generations=2", "timesteps_per_generation=4096", "executor.parallel=2"),
+    ),
+    ExperimentCase(
+        "population, 1 at once",
+        "duel_population",
+        ("members=2", "generations=1", "timesteps_per_generation=4096", "executor.parallel=1"),
+    ),
+    ExperimentCase(
+        "mixture",
+        "duel_mixture",
+        (
+            "members=2",
+            "rounds=1",
+            "timesteps_per_round=8192",
+            "learner.device=cpu",
+            "learner_per_round={gradient_steps: 200, timesteps: 2048}",
+            "learner.algorithm.learning_starts=512",
+        ),
+    ),
 )

@@ -33,7 +33,8 @@ ALLOCATOR_THRESHOLD_BYTES = 32 * MIB
 # and the gradients in whole ones, together with the memory of the first update: these minimise the
 # largest error in the first 36 rows of benchmarks/preflight_accuracy.py, each row run two or three
 # times.
-HEAP_HOLES = {"float32": 0.9, "bf16": 0.6}
+# "unfolded" is bfloat16 on a processor without AVX512, from rows 0, 7, 30 and 36.
+HEAP_HOLES = {"float32": 0.9, "bf16": 0.6, "unfolded": 1.2}
 HOLES_OF_GRADIENTS = 1
 HOLES_OF_MICRO_BATCHES = 2
 # Memory that each thread that computes gradients keeps when all its blocks are freed: its heaps

@@ -309,6 +309,8 @@ def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
 def _holes(config: RunConfig, facts: RunFacts, small: int) -> int:
     """Return the size of the holes that the blocks of a step and gradients leave in the heaps."""
     algorithm, number = config.algorithm, "bf16" if facts.uses_bf16 else "float32"
+    if facts.uses_bf16 and facts.bf16_way == "unfolded" and not facts.uses_gpu:
+        number = "unfolded"
     gradient = 0 if facts.uses_gpu else _small([network_of(config, facts).weights_bytes])
     gradients = calibration.HOLES_OF_GRADIENTS
     if together(config, facts) < algorithm.batch_size:
