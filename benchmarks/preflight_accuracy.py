@@ -1,6 +1,7 @@
 """Accuracy of the preflight: its forecast compared with short real runs and experiments.
 
     python -m benchmarks.preflight_accuracy [--only N ...] [--drawn 10] [--seed 0] [--experiments]
+    python -m benchmarks.preflight_accuracy --device cuda  # on a machine with a GPU
 
 Each run, in a process of its own, makes some updates of a bundled game with an evaluation,
 checkpoints and a clip. Its footprint.json has the memory peak of the whole process tree (the sum of
@@ -11,8 +12,9 @@ first six of them had been run and looked at by then. `--drawn` adds rows with v
 at random. An experiment's memory is watched from outside, and its folder is counted at its end.
 
 Memory pages that other programs on the machine also map (another torch, say) count only in part, so
-run this on an idle machine. A GPU, if there is one, is not used. With ONEDNN_MAX_CPU_ISA=AVX2 in
-the environment, rows in bfloat16 are those of a processor without AVX512.
+run this on an idle machine. With --device cuda, the table has what torch's allocator reserves of
+the GPU's memory instead of RAM. With ONEDNN_MAX_CPU_ISA=AVX2 in the environment, rows in bfloat16
+are those of a processor without AVX512.
 """
 
 import argparse
@@ -74,11 +76,11 @@ def train(*words: str) -> None:
         raise SystemExit(f"{' '.join(words)} failed:\n{result.stdout}\n{result.stderr}")
 
 
-def run(case: Case, run_dir: Path, source: Path) -> dict[str, Any]:
+def run(case: Case, run_dir: Path, source: Path, device: str) -> dict[str, Any]:
     """Run a training of `case` and return its footprint.json."""
     if case.source is not None and not source.exists():
         train(*source_words(source))
-    train("--config", str(case.path), *case.overrides(run_dir, source))
+    train("--config", str(case.path), *case.overrides(run_dir, source, device=device))
     footprint: dict[str, Any] = json.loads((run_dir / "footprint.json").read_text(encoding="utf-8"))
     return footprint
 
@@ -101,11 +103,16 @@ def main() -> None:
     parser.add_argument("--drawn", type=int, default=0, help="rows with values drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="of the drawn rows")
     parser.add_argument("--experiments", action="store_true", help="only populations and mixtures")
+    parser.add_argument(
+        "--device", default="cpu", help="of the network; on a GPU, its memory is compared"
+    )
     arguments = parser.parse_args()
     if arguments.experiments:
         show_experiments()
         return
-    print(_HEADER)
+    is_on_gpu = arguments.device != "cpu"
+    memory = "vram_reserved_bytes" if is_on_gpu else "ram_peak_bytes"
+    print(_HEADER.replace(" RAM", "VRAM") if is_on_gpu else _HEADER)
     outcomes = []
     cases = [*CASES, *drawn_cases(arguments.drawn, arguments.seed)]
     fixed = [] if arguments.drawn and arguments.only is None else range(len(CASES))
@@ -114,8 +121,8 @@ def main() -> None:
         for number in wanted:
             case = cases[number]
             run_dir = Path(folder) / f"run_{number}"
-            footprint = run(case, run_dir, Path(folder) / "source")
-            ram, disk = footprint["ram_peak_bytes"], footprint["disk_total_bytes"]
+            footprint = run(case, run_dir, Path(folder) / "source", arguments.device)
+            ram, disk = footprint[memory], footprint["disk_total_bytes"]
             outcome = Outcome(number, abs(ram["error"]), abs(disk["error"]), case.is_short)
             outcomes.append(outcome)
             mark = "" if outcome.is_good else "  <--"

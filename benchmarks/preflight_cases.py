@@ -66,15 +66,16 @@ class Case:
         """Whether the run ends before its third update."""
         return self._total // self._rollout < _FEWEST_UPDATES
 
-    def overrides(self, run_dir: Path, source: Path) -> list[str]:
+    def overrides(self, run_dir: Path, source: Path, *, device: str) -> list[str]:
         """Return the words of a command line after the config.
 
         Args:
             source: directory of the run that `source_words` makes.
+            device: of the network.
         """
         values: dict[str, object] = {
             "run_dir": run_dir,
-            "device": "cpu",
+            "device": device,
             "total_timesteps": self._total,
             "env.n_envs": self.n_envs,
             "env.frame_stack": self.stack,

@@ -8,6 +8,8 @@ from game_rl.preflight import calibration
 from game_rl.preflight.workload import TrainingArithmetic
 from game_rl.system.machine import Machine
 
+CUDA_CONTEXT = "CUDA context"
+
 
 @dataclass(frozen=True)
 class Part:
@@ -45,6 +47,12 @@ class GpuFootprint(MemoryFootprint):
     """Memory of one GPU; `gpu` is torch's number of it."""
 
     gpu: int
+
+    @property
+    def reserved_bytes(self) -> int:
+        """What torch's caching allocator reserves at the peak: all but CUDA's context."""
+        parts = self.peak.parts
+        return sum(part.bytes for part in parts if part.name != CUDA_CONTEXT)
 
 
 @dataclass(frozen=True)

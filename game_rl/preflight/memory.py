@@ -12,7 +12,13 @@ from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.footprint import GpuFootprint, MemoryFootprint, Part, Phase
+from game_rl.preflight.footprint import (
+    CUDA_CONTEXT,
+    GpuFootprint,
+    MemoryFootprint,
+    Part,
+    Phase,
+)
 from game_rl.preflight.workload import training_arithmetic
 from game_rl.system.placement import Bf16Way
 from game_rl.vec_env.worker_protocol import shared_bytes
@@ -367,7 +373,7 @@ def vram_footprint(config: RunConfig, facts: RunFacts) -> GpuFootprint | None:
     weights = network_of(config, facts).training_bytes
     step = gradient_step_bytes(config, facts)
     parts = (
-        Part("CUDA context", calibration.CUDA_CONTEXT_BYTES),
+        Part(CUDA_CONTEXT, calibration.CUDA_CONTEXT_BYTES),
         Part("network and optimiser", weights),
         *teacher_network(config, facts),
         *([storage(config, facts)] if replay_gpu(config) == gpu else []),
@@ -388,7 +394,7 @@ def replay_vram_footprint(config: RunConfig, facts: RunFacts) -> GpuFootprint | 
     if gpu is None or gpu == network_gpu(config, facts):
         return None
     parts = (
-        Part("CUDA context", calibration.CUDA_CONTEXT_BYTES),
+        Part(CUDA_CONTEXT, calibration.CUDA_CONTEXT_BYTES),
         storage(config, facts),
         Part("packed minibatch", packed_minibatch_bytes(config, facts)),
     )

@@ -88,17 +88,25 @@ def render_report(report: PreflightReport) -> RenderableType:
 
 
 def compare_footprint(
-    report: PreflightReport, *, ram_peak_bytes: int, disk_bytes: int
+    report: PreflightReport, *, ram_peak_bytes: int, disk_bytes: int, vram_reserved_bytes: int = 0
 ) -> FootprintComparison:
     """Compare prediction and measurement, for footprint.json.
 
     `error` is predicted / measured - 1.
+
+    Args:
+        vram_reserved_bytes: what torch's allocator has reserved at most of the network's GPU; 0 if
+            there is none.
     """
     predicted = report.footprint
-    return {
+    compared = {
         "ram_peak_bytes": _compare(predicted.ram.peak.bytes, ram_peak_bytes),
         "disk_total_bytes": _compare(predicted.disk.bytes, disk_bytes),
     }
+    if predicted.vram is not None and vram_reserved_bytes:
+        reserved = predicted.vram.reserved_bytes
+        compared["vram_reserved_bytes"] = _compare(reserved, vram_reserved_bytes)
+    return compared
 
 
 def measured_ram_peak_bytes(footprint: Path) -> int:
@@ -112,8 +120,10 @@ def measured_ram_peak_bytes(footprint: Path) -> int:
 def footprint_line(footprint: FootprintComparison) -> str:
     """Return one line for the summary of a run."""
     words = []
-    for name, key in (("RAM", "ram_peak_bytes"), ("disk", "disk_total_bytes")):
-        numbers = footprint[key]
+    names = {"ram_peak_bytes": "RAM", "vram_reserved_bytes": "VRAM", "disk_total_bytes": "disk"}
+    for key, name in names.items():
+        if (numbers := footprint.get(key)) is None:
+            continue
         predicted, measured = int(numbers["predicted"]), int(numbers["measured"])
         words.append(
             f"{name} {format_bytes(measured)} measured, {format_bytes(predicted)} predicted "

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+
 from game_rl.algorithms.automatic import resolve_auto
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluated_event
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -378,7 +380,12 @@ def _measured(
     def write() -> None:
         peak_bytes = max(sampler.stop(), at_least)
         footprint.update(
-            compare_footprint(report, ram_peak_bytes=peak_bytes, disk_bytes=run_dir.size_bytes())
+            compare_footprint(
+                report,
+                ram_peak_bytes=peak_bytes,
+                disk_bytes=run_dir.size_bytes(),
+                vram_reserved_bytes=_reserved_bytes(report),
+            )
         )
         write_atomic(run_dir.footprint, json.dumps(footprint, indent=2))
 
@@ -392,6 +399,12 @@ def _measured(
         write()
     except OSError as error:
         raise TrainingError(disk_fault(error, run_dir)) from error
+
+
+def _reserved_bytes(report: PreflightReport) -> int:
+    """Return the most that torch's allocator has reserved of the network's GPU; 0 without one."""
+    vram = report.footprint.vram
+    return 0 if vram is None else torch.cuda.max_memory_reserved(vram.gpu)
 
 
 @dataclass(frozen=True)
