@@ -37,7 +37,6 @@ from benchmarks.preflight_cases import (
     drawn_cases,
     source_words,
 )
-from game_rl.run_dir import RunDir
 
 _HEADER = (
     "    game, algorithm   envs steps size colour stack batch epochs precision micro | "
@@ -90,7 +89,9 @@ def run_experiment(case: ExperimentCase, run_dir: Path) -> tuple[dict[str, float
     found = measure([sys.executable, str(_TRAIN), *case.words(run_dir)])
     predicted = json.loads((run_dir / "preflight.json").read_text(encoding="utf-8"))
     ram, disk = predicted["ram"]["predicted_peak_bytes"], predicted["disk"]["predicted_total_bytes"]
-    return _compared(ram, found.peak_bytes), _compared(disk, RunDir(run_dir).size_bytes())
+    stats = (path.stat() for path in run_dir.rglob("*") if path.is_file())
+    files = {stat.st_ino: stat.st_size for stat in stats}  # a linked one counts once
+    return _compared(ram, found.peak_bytes), _compared(disk, sum(files.values()))
 
 
 def _compared(predicted: int, measured: int) -> dict[str, float]:

@@ -100,8 +100,18 @@ class DataParallel:
                     total = list(gradients)
                 del gradients  # as large as the network: free them before the next are computed
         for parameter, gradient in zip(self._parameters, total, strict=True):
-            parameter.grad = gradient
+            parameter.grad = _laid_out_as(parameter, gradient)
         return reports
+
+
+def _laid_out_as(parameter: nn.Parameter, gradient: torch.Tensor) -> torch.Tensor:
+    """Return the gradient in the memory order of its parameter, which a fused optimiser needs.
+
+    On a GPU, cuDNN returns those of channels_last weights in the usual order.
+    """
+    if gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter).copy_(gradient)
 
 
 @contextmanager

@@ -170,3 +170,19 @@ def test_a_fork_begins_its_own_threads() -> None:
         signal.alarm(60)  # a thread that did not survive would be waited for without end
         os._exit(len(thread_of_each_part(threads)))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+
+
+def test_gradients_have_the_memory_order_of_their_weights() -> None:
+    """Autograd may return another one, which a fused optimiser would refuse or pair wrongly."""
+    weight = nn.Parameter(torch.randn(4, 3, 2, 2).to(memory_format=torch.channels_last))
+    factors = torch.randn(N_SAMPLES, *weight.shape)
+
+    def loss_of(part: slice) -> tuple[torch.Tensor, None]:
+        return (weight.contiguous() * factors[part]).sum(), None
+
+    assert torch.autograd.grad(loss_of(slice(0, 1))[0], weight)[0].stride() != weight.stride()
+    with data_parallel([weight], CPU, Threads()) as parallel:
+        parallel.gradient(loss_of, n_samples=N_SAMPLES, micro_batch_size=50)
+    assert weight.grad is not None
+    assert weight.grad.stride() == weight.stride()
+    torch.testing.assert_close(weight.grad, factors.sum(0))
