@@ -45,13 +45,15 @@ HEAP_TOP_BYTES = 64 * MIB
 # takes 1,900 bytes of seasons, 2,800 of duel and 3,300 of beacon.
 RECORDED_PICTURE_BYTES = 3_300
 
-# Reported by others, not measured here: the CUDA context with its kernels on the GPU and in the
-# process (723 MiB on the GPU according to discuss.pytorch.org/t/73021), and what cuDNN and the
-# caching allocator take in addition to the tensors. torch.cuda.max_memory_reserved() of a run
-# measures them.
-CUDA_CONTEXT_BYTES = 700_000_000
+# Measured on one H200 with torch 2.11 for CUDA 13 (`benchmarks.preflight_accuracy --device cuda`):
+# what CUDA's context takes of the GPU once cuDNN and cuBLAS are loaded, and in the process; what
+# the libraries' workspaces take however small the network is; and how much torch's allocator
+# reserves for the tensors of a gradient step. cuDNN's workspaces depend on the algorithms that it
+# chooses, so the reserved memory of 18 rows was up to a sixth less or more than this.
+CUDA_CONTEXT_BYTES = 800_000_000
 CUDA_HOST_BYTES = 1_000_000_000
-CUDA_ALLOCATOR_FACTOR = 1.15
+CUDA_WORKSPACE_BYTES = 75_000_000
+CUDA_STEP_FACTORS = {"float32": 1.9, "bf16": 1.6}
 
 # Files other than checkpoints (for those see `game_rl.checkpoints.checkpoint_files`). TensorBoard:
 # bytes of one number of a curve; number of curves of SB3 and of the machine that every update adds

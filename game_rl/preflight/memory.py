@@ -364,23 +364,22 @@ def vram_footprint(config: RunConfig, facts: RunFacts) -> GpuFootprint | None:
     """Return the memory of the network's GPU; None if the network is on the CPU.
 
     It peaks in a gradient step. It includes the replay if the config puts it on the same GPU. The
-    minibatch is transferred packed and unpacked on the GPU. None of this was measured: tensors are
-    counted as on the CPU, and what CUDA adds is a guess (`calibration`).
+    minibatch is transferred packed and unpacked on the GPU. It is an estimate: tensors are counted
+    as on the CPU, and what CUDA adds was measured on one kind of GPU (`calibration`).
     """
     gpu = network_gpu(config, facts)
     if gpu is None:
         return None
     weights = network_of(config, facts).training_bytes
     step = gradient_step_bytes(config, facts)
+    factor = calibration.CUDA_STEP_FACTORS["bf16" if facts.uses_bf16 else "float32"]
     parts = (
         Part(CUDA_CONTEXT, calibration.CUDA_CONTEXT_BYTES),
         Part("network and optimiser", weights),
         *teacher_network(config, facts),
         *([storage(config, facts)] if replay_gpu(config) == gpu else []),
         Part("gradient step", step),
-        Part(
-            "cuDNN and allocator", round((calibration.CUDA_ALLOCATOR_FACTOR - 1) * (weights + step))
-        ),
+        Part("cuDNN and allocator", round((factor - 1) * step) + calibration.CUDA_WORKSPACE_BYTES),
     )
     return GpuFootprint(phases=(Phase("update", parts),), gpu=gpu)
 

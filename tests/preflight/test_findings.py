@@ -140,7 +140,7 @@ def test_gpu_memory_is_mended_by_the_largest_parts_of_a_batch_that_fit(situation
     assert vram_verdict(after.footprint, after.machine) == "fits"
     assert finding.fix is not None
     assert finding.key == finding.fix.key == "algorithm.micro_batch_size"
-    assert finding.fix.value == 1024
+    assert finding.fix.value == 512
     assert "learn the same" in finding.message
 
 
