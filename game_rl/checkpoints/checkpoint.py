@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
@@ -12,14 +12,12 @@ from safetensors import SafetensorError
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.checkpoints.checkpoint_files import (
-    FileEntry,
     FileName,
-    Manifest,
     opened_verified,
-    read_manifest,
     read_verified,
     write_files,
 )
+from game_rl.checkpoints.checkpoint_folder import CheckpointFolder
 from game_rl.checkpoints.checkpoint_state import CheckpointState, Episode, TrainingState
 from game_rl.checkpoints.evaluation_files import restore_evaluations, was_deterministic, with_ways
 from game_rl.checkpoints.model_state import (
@@ -38,27 +36,13 @@ from game_rl.checkpoints.model_state import (
     save_random_numbers,
     with_present_names,
 )
-from game_rl.checkpoints.named import check_rom, read_checkpoint_state, read_model
 from game_rl.checkpoints.tensorboard_log import cut_log, restore_log, save_log
-from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError
-from game_rl.games.definition import Game
-from game_rl.lake.mark import LakeState
 from game_rl.run_dir import RunDir
 from game_rl.saved import Saved
 from game_rl.vec_env.make_vec_env import VecEnvState, restore_vec_env
 
-_Kind = TypeVar("_Kind", bound=Saved)
-
-
-_WORDS: dict[FileName, str] = {
-    "policy.safetensors": "policy",
-    "optimizer.safetensors": "optimiser",
-    "play.json": "emulators, random numbers and curves",
-    "replay.safetensors": "replay",
-    "lake.json": "mark of the Lake",
-}
 _ARRAYS = {
     "observations": np.dtype(np.uint8),
     "episode_starts": np.dtype(np.bool_),
@@ -144,75 +128,12 @@ def _arrays(model: BaseAlgorithm, envs: VecEnvState | None) -> dict[str, NDArray
     }
 
 
-class Checkpoint:
-    """A checkpoint on disk; each file is compared with the manifest before it is read.
+class Checkpoint(CheckpointFolder):
+    """A checkpoint with its weights, arrays and replay, from which a training continues.
 
     Raises (everywhere):
         CheckpointError: the checkpoint is missing, damaged, or of another run.
     """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._manifest: Manifest = read_manifest(path)
-        self.state = read_checkpoint_state(path)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(entry.bytes for entry in self._manifest.files.values())
-
-    def nbytes_of(self, name: FileName) -> int:
-        """Return the size of one file, or 0 if the checkpoint does not have it."""
-        entry = self._manifest.files.get(name)
-        return 0 if entry is None else entry.bytes
-
-    @property
-    def config(self) -> RunConfig:
-        """The config that the checkpoint's run had when it was saved."""
-        return saved_config(self.state.config, source=self.path)
-
-    @property
-    def is_offline(self) -> bool:
-        """Whether the checkpoint is of the phase before the first timestep."""
-        return self.path.parent.name == "offline"
-
-    @property
-    def name(self) -> str:
-        """Name of the checkpoint's folder, as events have it."""
-        return f"offline/{self.path.name}" if self.is_offline else self.path.name
-
-    @property
-    def contents(self) -> tuple[str, ...]:
-        """Contents of the checkpoint, in words."""
-        return tuple(words for name, words in _WORDS.items() if name in self._manifest.files)
-
-    @property
-    def has_envs(self) -> bool:
-        """Whether running episodes continue; see `TrainingState.envs`."""
-        return self.play().envs is not None
-
-    @property
-    def draws_anew(self) -> bool:
-        """Whether random generators start anew; see `TrainingState.random`."""
-        return self.play().random is None
-
-    @property
-    def files(self) -> Mapping[FileName, FileEntry]:
-        return self._manifest.files
-
-    def play(self) -> TrainingState:
-        """Read the state of everything around the network, apart from arrays."""
-        return self._model(TrainingState, "play.json")
-
-    def verify(self) -> Self:
-        """Compare every file with the manifest, and return the checkpoint."""
-        for name in self._manifest.files:
-            with opened_verified(self.path, self._manifest, name):
-                pass
-        return self
-
-    def check_game(self, game: Game) -> None:
-        """Raise CheckpointError if the weights were learned on another ROM."""
-        check_rom(self.path, self.state, game)
 
     def policy(self) -> Tensors:
         """Read the policy's weights, on the CPU."""
@@ -221,11 +142,6 @@ class Checkpoint:
     def optimizer(self) -> Tensors:
         """Read the optimiser's moments and counts of each weight, on the CPU."""
         return self._tensors("optimizer.safetensors")
-
-    def lake(self) -> LakeState | None:
-        """Read the state of the run's Lake, or return None if the run wrote none."""
-        name: FileName = "lake.json"
-        return self._model(LakeState, name) if name in self._manifest.files else None
 
     def restore(self, model: BaseAlgorithm) -> bool:
         """Restore everything, and return whether running episodes continue.
@@ -306,9 +222,6 @@ class Checkpoint:
 
     def _tensors(self, name: FileName) -> Tensors:
         return parse_tensors(read_verified(self.path, self._manifest, name), str(self.path / name))
-
-    def _model(self, kind: type[_Kind], name: FileName) -> _Kind:
-        return read_model(self.path, self._manifest, kind, name)
 
 
 def _restore_episodes(model: BaseAlgorithm, play: TrainingState) -> None:

@@ -1,7 +1,5 @@
 """The checkpoints of a run: which to use, which to keep, and which to set aside."""
 
-import csv
-import io
 import itertools
 import time
 from collections.abc import Mapping, Sequence
@@ -12,8 +10,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
-from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
-from game_rl.checkpoints.evaluation_files import seed_of, was_deterministic, with_ways
+from game_rl.checkpoints.checkpoint_folder import best_checkpoint
+from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.model_state import replay_bytes, unpacked_replay_bytes
 from game_rl.checkpoints.named import kept_path
 from game_rl.durable_files import remove_directory, replaced_directory
@@ -260,35 +258,6 @@ def kept_checkpoints(
             if timesteps // keep_every > previous // keep_every
         }
     return kept
-
-
-def best_checkpoint(run_dir: RunDir, best: Best) -> Path:
-    """Return the path of the best checkpoint, which may be lost."""
-    if best.offline_gradient_steps:
-        return run_dir.offline.checkpoint(best.offline_gradient_steps)
-    return RunDir(run_dir.root).checkpoint(best.timesteps)
-
-
-def best_of(run_dir: RunDir, newest: Checkpoint) -> Best | None:
-    """Return the best evaluation of the run with this newest checkpoint, or None if there is none.
-
-    An evaluation that a stop interrupted is played after the resume, when the checkpoint has been
-    written. If the run ends with it, its result is only in the table of evaluations.
-    """
-    if newest.state.evaluation_due and run_dir.evaluations.exists():
-        way = was_deterministic(newest.state.config)
-        table = with_ways(run_dir.evaluations.read_text(encoding="utf-8"), deterministic=way)
-        rows = list(csv.DictReader(io.StringIO(table)))
-        now = str(newest.state.num_timesteps)
-        for row in rows:
-            if row["timesteps"] == now and row["is_best"] == "True":
-                return Best(
-                    timesteps=int(now),
-                    mean_reward=float(row["mean_reward"]),
-                    deterministic=row["deterministic"] == "True",
-                    seed=seed_of(newest.state.config),
-                )
-    return newest.state.best
 
 
 def kept_checkpoint(run_dir: RunDir, timesteps: int) -> Checkpoint:

@@ -17,11 +17,12 @@ from game_rl.config.loader import load_config
 from game_rl.experiments.experiment_dir import run_of
 from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write, exchangeable
+from game_rl.playback.checkpoint_survey import survey
 from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.playback.trained_run import CheckpointFinding
+    from game_rl.playback.checkpoint_survey import CheckpointFinding
 
 
 def add_checkpoints(commands: "Commands", summary: str) -> None:
@@ -67,8 +68,6 @@ def add_import(commands: "Commands", summary: str) -> None:
 
 def _checkpoints(arguments: argparse.Namespace) -> int:
     run_dir, config = open_run(run_of(arguments.run))
-    from game_rl.playback.trained_run import survey
-
     found, frame_skip = survey(run_dir), config.env.frame_skip
     if arguments.json:
         rows = [{**f.to_json(), "frames": f.timesteps * frame_skip} for f in found]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from game_rl.checkpoints.checkpoint_state import CheckpointState
+from game_rl.checkpoints.checkpoint_folder import CheckpointFolder, best_checkpoint, best_of
 from game_rl.checkpoints.named import saved_state
 from game_rl.config.loader import load_config
 from game_rl.durable_files import remove_directory
-from game_rl.errors import GameRLError, UsageError
+from game_rl.errors import CheckpointError, GameRLError, UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status
 from game_rl.experiments.records import ChampionRecord, read_record
@@ -128,20 +128,18 @@ def _state(status: RunStatus) -> str:
 def _spare_of_run(run_dir: RunDir) -> Iterator[Path]:
     """Yield the checkpoints that are neither the best nor the newest, and what was set aside.
 
-    Checkpoints that wait for their upload stay, and all do while an evaluation is still due, whose
-    result may make another one the best.
+    Checkpoints that wait for their upload stay.
     """
     yield from (path for path in (run_dir.damaged, run_dir.set_aside) if path.is_dir())
     saved = run_dir.checkpoints_newest_first()
-    newest = saved_state(run_dir) if saved else None
-    if newest is None or newest[1].evaluation_due:
+    found = saved_state(run_dir) if saved else None
+    if found is None:
         return
-    kept = {int(newest[0].name), *_best(newest[1]), *_waiting(run_dir)}
-    yield from (path for path in saved if int(path.name) not in kept)
-
-
-def _best(state: CheckpointState) -> set[int]:
-    return set() if state.best is None else {state.best.timesteps}
+    newest = CheckpointFolder(found[0])
+    best = best_of(run_dir, newest)
+    kept = {newest.path, *([] if best is None else [best_checkpoint(run_dir, best)])}
+    kept |= {run_dir.checkpoint(timesteps) for timesteps in _waiting(run_dir)}
+    yield from (path for path in saved if path not in kept)
 
 
 def _waiting(run_dir: RunDir) -> set[int]:
@@ -188,13 +186,19 @@ def _size(*roots: Path) -> int:
 
 
 def delete_spare(run: ListedRun) -> None:
-    """Delete the spare folders of a run or an experiment.
+    """Delete the spare folders of a run or an experiment, once what stays is verified.
 
     Raises:
         UsageError: a training has begun to write there.
+        CheckpointError: a checkpoint that would stay is damaged; nothing is deleted.
     """
-    folder = ExperimentDir(run.root)
-    with folder.locked() if folder.exists() else RunDir(run.root).locked():
+    folder, run_dir = ExperimentDir(run.root), RunDir(run.root)
+    with folder.locked() if folder.exists() else run_dir.locked():
+        for path in set(run_dir.checkpoints_newest_first()) - set(run.spare):
+            try:
+                CheckpointFolder(path).verify()
+            except CheckpointError as error:
+                raise CheckpointError(f"nothing of {run.root} was deleted: {error}") from None
         for path in run.spare:
             if path.is_dir():
                 remove_directory(path)

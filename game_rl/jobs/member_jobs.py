@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
 from game_rl.checkpoints.checkpoint_files import read_manifest
-from game_rl.checkpoints.checkpoint_store import best_of, find_checkpoint
+from game_rl.checkpoints.checkpoint_folder import best_of
+from game_rl.checkpoints.checkpoint_store import find_checkpoint
 from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.config.loader import load_config
 from game_rl.config.strict_model import Key

@@ -11,8 +11,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field
 
-from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import MANIFEST, FileName, Manifest, read_manifest
+from game_rl.checkpoints.checkpoint_folder import CheckpointFolder
 from game_rl.durable_files import (
     link_file,
     new_directory,
@@ -114,13 +114,13 @@ def forget_teacher(run_dir: RunDir) -> None:
     run_dir.validation.unlink(missing_ok=True)
 
 
-def read_teacher(run_dir: RunDir) -> tuple[TeacherRecord, Checkpoint]:
+def read_teacher(run_dir: RunDir) -> tuple[TeacherRecord, CheckpointFolder]:
     """Return the record and the checkpoint, after verifying its files.
 
     Raises:
         CheckpointError: one of them is missing or damaged.
     """
-    checkpoint = Checkpoint(run_dir.teacher / _CHECKPOINT).verify()
+    checkpoint = CheckpointFolder(run_dir.teacher / _CHECKPOINT).verify()
     return _read(run_dir.teacher / _RECORD, TeacherRecord), checkpoint
 
 

@@ -1,7 +1,7 @@
-"""A run's trained policy: its checkpoint chosen, opened and evaluated, and a survey of all."""
+"""A run's trained policy: its checkpoint chosen, opened and evaluated."""
 
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,9 @@ from stable_baselines3.common.utils import obs_as_tensor
 from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, make_policy
 from game_rl.callbacks.evaluation import Evaluation, Values, evaluate
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_folder import best_checkpoint, best_of
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
-from game_rl.checkpoints.checkpoint_store import (
-    best_checkpoint,
-    best_of,
-    kept_checkpoint,
-    newest_valid_checkpoint,
-)
+from game_rl.checkpoints.checkpoint_store import kept_checkpoint, newest_valid_checkpoint
 from game_rl.checkpoints.model_state import load_module_tensors
 from game_rl.checkpoints.named import find_run, open_run, timesteps_named
 from game_rl.config.algorithms import PPOConfig
@@ -29,12 +25,12 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.games.definition import Game, load_game
-from game_rl.playback.teacher_copy import read_teacher, read_validation
+from game_rl.playback.checkpoint_survey import is_teacher_best
+from game_rl.playback.teacher_copy import read_teacher
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.units import with_frames
-from game_rl.system.versions import installed_versions, version_differences
 from game_rl.vec_env.make_vec_env import make_vec_env
 
 
@@ -102,7 +98,8 @@ def open_own_run(root: Path, checkpoint: str) -> TrainedRun:
 def open_teacher(root: Path) -> TrainedRun:
     """Open the teacher of the run at `root`, to play the games of that run."""
     run_dir, config = open_run(root)
-    _, checkpoint = read_teacher(run_dir)
+    _, copy = read_teacher(run_dir)
+    checkpoint = Checkpoint(copy.path)
     game = load_game(config.game)
     checkpoint.check_game(game)
     config = config.model_copy(update={"algorithm": checkpoint.config.algorithm})
@@ -197,81 +194,3 @@ def _values(policy: BasePolicy, config: RunConfig) -> Values | None:
         return values.max(dim=1).values.float().numpy()
 
     return Values(best, config.algorithm.gamma)
-
-
-@dataclass(frozen=True)
-class CheckpointFinding:
-    """The state of one checkpoint on disk.
-
-    Attributes:
-        timesteps: from its name.
-        written_s: time of writing, in seconds since 1970.
-        damage: description of the damage, or None if every file is as it was written.
-        is_best: whether it is the run's best, according to the newest good checkpoint.
-        teacher_is_better: whether it is the best but the run's teacher is at least as good in the
-            validation, so that `best` plays the teacher.
-        best_mean_reward: mean reward of the run's best, if there is one.
-        best_deterministic: whether the run's best took its likeliest actions or drew them.
-        differences: differences between the installed versions and those that wrote it.
-    """
-
-    timesteps: int
-    nbytes: int
-    written_s: float
-    damage: str | None
-    is_best: bool
-    teacher_is_better: bool
-    best_mean_reward: float | None
-    best_deterministic: bool | None
-    differences: tuple[str, ...]
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
-
-
-def survey(run_dir: RunDir) -> list[CheckpointFinding]:
-    """Return a finding for each checkpoint, newest first."""
-    paths = run_dir.checkpoints_newest_first()
-    opened: dict[int, Checkpoint] = {}
-    damage: dict[int, str] = {}
-    for path in paths:
-        timesteps = int(path.name)
-        try:
-            opened[timesteps] = Checkpoint(path).verify()
-        except CheckpointError as error:
-            damage[timesteps] = str(error).removeprefix(f"{path}/")
-    newest = next(iter(opened.values()), None)
-    best = None if newest is None else best_of(run_dir, newest)
-    teaches = newest is not None and is_teacher_best(run_dir, newest)
-    return [
-        CheckpointFinding(
-            timesteps=timesteps,
-            nbytes=sum(file.stat().st_size for file in path.iterdir()),
-            written_s=path.stat().st_mtime,
-            damage=damage.get(timesteps),
-            is_best=is_best,
-            teacher_is_better=is_best and teaches,
-            best_mean_reward=None if best is None else best.mean_reward,
-            best_deterministic=None if best is None else best.deterministic,
-            differences=_differences(opened.get(timesteps)),
-        )
-        for path in paths
-        for timesteps in [int(path.name)]
-        for is_best in [best is not None and best_checkpoint(run_dir, best) == path]
-    ]
-
-
-def _differences(checkpoint: Checkpoint | None) -> tuple[str, ...]:
-    if checkpoint is None:
-        return ()
-    return version_differences(checkpoint.state.versions, installed_versions())
-
-
-def is_teacher_best(run_dir: RunDir, newest: Checkpoint) -> bool:
-    """Return whether the run's validation found its teacher to be its best policy."""
-    best = best_of(run_dir, newest)
-    if best is None:
-        return False
-    now = newest.state.num_timesteps
-    found = read_validation(run_dir, at_timesteps=now, best=best.timesteps)
-    return found is not None and found.teacher_is_best

@@ -13,12 +13,9 @@ from pathlib import Path
 
 from game_rl.algorithms.automatic import resolve_auto
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
+from game_rl.checkpoints.checkpoint_folder import best_checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, StopCounters
-from game_rl.checkpoints.checkpoint_store import (
-    best_checkpoint,
-    kept_checkpoint,
-    newest_valid_checkpoint,
-)
+from game_rl.checkpoints.checkpoint_store import kept_checkpoint, newest_valid_checkpoint
 from game_rl.checkpoints.model_state import Tensors
 from game_rl.checkpoints.named import find_run
 from game_rl.config.loader import dump_config

@@ -16,8 +16,9 @@ from game_rl.callbacks.evaluation import (
     evaluated_event,
 )
 from game_rl.callbacks.evaluation_callback import evaluation_row
+from game_rl.checkpoints.checkpoint_folder import best_checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
-from game_rl.checkpoints.checkpoint_store import CheckpointStore, best_checkpoint
+from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.checkpoints.evaluation_files import EpisodeLists, append_row, seed_of, write_episodes
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig

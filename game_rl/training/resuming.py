@@ -8,8 +8,9 @@ import torch
 
 from game_rl.algorithms.automatic import placement_of
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_folder import best_checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
-from game_rl.checkpoints.checkpoint_store import best_checkpoint, set_aside_newer
+from game_rl.checkpoints.checkpoint_store import set_aside_newer
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.algorithms import DQNConfig

@@ -16,8 +16,9 @@ from game_rl.algorithms.policies import PQNPolicy, load_q_network
 from game_rl.algorithms.qdagger import Teacher, auto_temperature
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluate
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_folder import best_of
 from game_rl.checkpoints.checkpoint_state import CheckpointState
-from game_rl.checkpoints.checkpoint_store import best_of, newest_valid_checkpoint
+from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
 from game_rl.checkpoints.model_state import drawing_from
 from game_rl.checkpoints.named import find_run
 from game_rl.config.algorithms import PPOConfig, TeacherConfig
@@ -126,8 +127,8 @@ class TeacherExtension(Extension):
                 run = find_teacher(settings, config, parts.game)
                 policy = _policy(run.checkpoint, config, model)
                 _keep(run_dir, run, _measured(run, policy, settings, parts))
-            record, checkpoint = read_teacher(run_dir)
-            policy = _policy(checkpoint, config, model)
+            record, copy = read_teacher(run_dir)
+            policy = _policy(Checkpoint(copy.path), config, model)
         timesteps = 0 if parts.checkpoint is None else parts.checkpoint.state.num_timesteps
         _tell(record, settings, parts.events, timesteps)
         model.teacher = Teacher(

@@ -10,8 +10,8 @@ import pytest
 
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.checkpoint_files import write_files
+from game_rl.checkpoints.checkpoint_folder import best_of
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, TrainingState
-from game_rl.checkpoints.checkpoint_store import best_of
 from game_rl.checkpoints.evaluation_files import (
     EpisodeLists,
     append_row,

@@ -255,7 +255,10 @@ def test_a_name_that_an_old_locale_does_not_have_is_refused(config: Path) -> Non
 
 
 def test_mistakes_are_told_without_loading_torch(tmp_path: Path, config: Path) -> None:
-    """Every command is called with each kind of mistake, all in one fresh interpreter."""
+    """Every command is called with each kind of mistake, all in one fresh interpreter.
+
+    So are the checkpoints of a run, which are listed and verified without torch.
+    """
     rom = tmp_path / "no.gb"
     game = tmp_path / "game.yaml"
     duel = Path(__file__).parents[2] / "game_rl/games/duel/game.yaml"
@@ -297,6 +300,9 @@ def test_mistakes_are_told_without_loading_torch(tmp_path: Path, config: Path) -
 import contextlib, io, json, sys
 from game_rl.cli.main import main
 from game_rl.cli.parser import COMMANDS
+with contextlib.redirect_stdout(io.StringIO()) as printed:
+    assert main(["checkpoints", {run!r}, "--json"]) == 0
+assert json.loads(printed.getvalue())[0]["timesteps"] == 64 and "torch" not in sys.modules
 for said, words in [*{mistakes!r}.items(), *(("no.gb", words) for words in {games!r}.values())]:
     with contextlib.redirect_stderr(io.StringIO()) as told:
         code = main(words)

@@ -5,9 +5,10 @@ import pytest
 
 from game_rl.checkpoints.checkpoint_files import write_files
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
+from game_rl.checkpoints.evaluation_files import append_row
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
-from game_rl.errors import UsageError
+from game_rl.errors import CheckpointError, UsageError
 from game_rl.event_log import EventFile, EventLog
 from game_rl.events import Ended
 from game_rl.experiments.run_list import delete_spare, runs_below
@@ -101,9 +102,28 @@ def test_only_what_nothing_needs_is_spare(tmp_path: Path) -> None:
     assert runs_below(tmp_path)[0].spare == ()
 
 
-def test_no_checkpoint_goes_while_an_evaluation_is_due(tmp_path: Path) -> None:
-    make_run(tmp_path / "run", 100, 200, 300, best=100, evaluation_due=True)
-    assert runs_below(tmp_path)[0].spare == ()
+@pytest.mark.parametrize(
+    ("is_best", "stays"), [(None, {100, 300}), (False, {100, 300}), (True, {300})]
+)
+def test_the_best_is_that_of_a_due_evaluation_once_it_was_played(
+    is_best: bool | None, stays: set[int], tmp_path: Path
+) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200, 300, best=100, evaluation_due=True)
+    if is_best is not None:
+        row = {"timesteps": 300, "mean_reward": 2.0, "is_best": is_best, "deterministic": True}
+        append_row(run_dir, row)
+    (run,) = runs_below(tmp_path)
+    assert {int(path.name) for path in run.spare} == {100, 200, 300} - stays
+
+
+def test_nothing_is_deleted_if_what_would_stay_is_damaged(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200, 300, best=200)
+    (run,) = runs_below(tmp_path)
+    damaged = run_dir.checkpoint(200) / "state.json"
+    damaged.write_bytes(damaged.read_bytes().replace(b"1", b"2"))
+    with pytest.raises(CheckpointError, match=r"nothing of .* was deleted: .*is damaged"):
+        delete_spare(run)
+    assert len(run_dir.checkpoints_newest_first()) == 3
 
 
 def test_a_checkpoint_that_waits_for_its_upload_stays(

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.checkpoint_store import best_of
+from game_rl.checkpoints.checkpoint_folder import best_of
 from game_rl.errors import CheckpointError
 from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from game_rl.callbacks.evaluation import EvaluationInterrupted
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.checkpoint_store import best_of
+from game_rl.checkpoints.checkpoint_folder import best_of
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog, read_events

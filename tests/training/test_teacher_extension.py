@@ -23,8 +23,9 @@ from game_rl.event_log import EventLog, read_events
 from game_rl.events import Event, TeacherReady, Validated
 from game_rl.games.definition import load_game
 from game_rl.lineage import read_lineage
+from game_rl.playback.checkpoint_survey import survey
 from game_rl.playback.teacher_copy import has_teacher_copy, read_validation
-from game_rl.playback.trained_run import open_trained_run, survey
+from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
