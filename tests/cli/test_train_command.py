@@ -11,14 +11,19 @@ import pytest
 from rich.console import Console
 
 from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
+from game_rl.cli.arguments import take_words
 from game_rl.cli.experiment_console import ExperimentConsole
 from game_rl.cli.main import main
-from game_rl.cli.train_command import next_steps
+from game_rl.cli.parser import make_parser
+from game_rl.cli.train_command import _config, next_steps
+from game_rl.config.algorithms import DQNConfig
+from game_rl.config.schema import RunConfig
 from game_rl.event_log import EventFile, ExperimentEventLog, read_events
 from game_rl.events import ExperimentBegun, ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_generations import go_back
 from game_rl.run_dir import RunDir
+from tests.cli.test_main import kept_run
 from tests.experiments.conftest import (
     MakePopulation,
     make_population,  # noqa: F401 - a fixture
@@ -294,3 +299,43 @@ def test_a_folder_in_brackets_is_printed_whole(
     (root / "checkpoints" / "000000000192" / "policy.safetensors").unlink()
     assert main(["checkpoints", str(root)]) == 1
     assert f"{root}/checkpoints" in capsys.readouterr().out
+
+
+def test_paths_in_the_changes_of_a_fork_are_relative_to_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path in the parent's own config stays relative to the parent, wherever it is forked."""
+    parent, here = tmp_path / "far" / "away" / "run", tmp_path / "here"
+    kept_run(parent, timesteps=64)
+    text = parent.joinpath("config.yaml").read_text(encoding="utf-8")
+    copied = text.replace("game: duel", "game: game/game.yaml")  # as a fetched run has it
+    parent.joinpath("config.yaml").write_text(copied, encoding="utf-8")
+    here.mkdir()
+    monkeypatch.chdir(here)
+    words = ["train", "--fork", "../far/away/run@64", "run_dir=new", "algorithm={name: dqn}"]
+    lakes = "algorithm.learn_from.lakes=[lakes/one, ../two]"
+    changes = ["game=my_game/game.yaml", "lake={path: lakes/mine}", lakes]
+    changes.append("algorithm.teacher.run=../teacher@5")
+
+    config = forked([*words, *changes])
+    assert config.run_dir == Path("new")
+    assert config.game == str(here / "my_game" / "game.yaml")
+    assert config.lake is not None
+    assert config.lake.path == here / "lakes" / "mine"
+    assert isinstance(config.algorithm, DQNConfig)
+    assert config.algorithm.learn_from is not None
+    assert config.algorithm.learn_from.lakes == (here / "lakes" / "one", here / ".." / "two")
+    assert config.algorithm.teacher is not None
+    assert config.algorithm.teacher.run == f"{here / '..' / 'teacher'}@5"
+    assert config.fork is not None
+    assert config.fork.run == f"{here / '..' / 'far' / 'away' / 'run'}@64"
+
+    config = forked([word for word in words if word != "run_dir=new"] + ["--set", "run_dir=new"])
+    assert Path(config.game).resolve() == parent / "game" / "game.yaml"
+
+
+def forked(words: list[str]) -> RunConfig:
+    """Return the config of the fork that a command line asks for."""
+    arguments, left = make_parser(["train"])[0].parse_known_args(words)
+    assert take_words(arguments, left) == []
+    return _config(arguments)
