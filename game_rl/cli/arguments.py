@@ -37,7 +37,19 @@ def add_command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(command=run, trains=trains)
+    _add_verbosity(parser)
     return parser
+
+
+def _add_verbosity(parser: argparse.ArgumentParser) -> None:
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("-q", "--quiet", action="store_true", help="print only the result, and errors")
+    how.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print a training's every update, and the traceback of an error",
+    )
 
 
 def add_group(commands: "Commands", name: str, summary: str) -> "Commands":

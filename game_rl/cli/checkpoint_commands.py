@@ -1,7 +1,6 @@
 """`game-rl checkpoints`, `export`, `import`."""
 
 import argparse
-import json
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from game_rl.checkpoints.named import check_playable, open_run
 from game_rl.cli.arguments import add_command, add_config_arguments, add_run_arguments, named_policy
+from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.loader import load_config
 from game_rl.experiments.experiment_dir import run_of
 from game_rl.games.definition import load_game
@@ -34,7 +34,7 @@ def add_checkpoints(commands: "Commands", summary: str) -> None:
         example="game-rl checkpoints runs/duel_ppo",
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="run directory")
-    parser.add_argument("--json", action="store_true", help="print one JSON list")
+    add_json(parser, "list")
 
 
 def add_export(commands: "Commands", summary: str) -> None:
@@ -50,6 +50,7 @@ def add_export(commands: "Commands", summary: str) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="FILE", required=True, help="zip file to write"
     )
+    add_json(parser)
 
 
 def add_import(commands: "Commands", summary: str) -> None:
@@ -64,6 +65,7 @@ def add_import(commands: "Commands", summary: str) -> None:
         "file", type=Path, metavar="FILE", help="zip file that PPO.save or DQN.save wrote"
     )
     add_config_arguments(parser, required=True)
+    add_json(parser)
 
 
 def _checkpoints(arguments: argparse.Namespace) -> int:
@@ -71,7 +73,7 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
     found, frame_skip = survey(run_dir), config.env.frame_skip
     if arguments.json:
         rows = [{**f.to_json(), "frames": f.timesteps * frame_skip} for f in found]
-        print(json.dumps(rows, indent=2))
+        print_facts(rows)
     elif not found:
         print(f"{arguments.run} has no checkpoint yet")
     else:
@@ -113,9 +115,13 @@ def _export(arguments: argparse.Namespace) -> int:
 
     run = open_trained_run(root, checkpoint)
     export_policy(run, arguments.output)
-    print(f"{arguments.output}  (the policy: {run.name})")
     which = "its likeliest actions" if run.deterministic else "actions drawn by their probabilities"
-    print(f"it plays with {which}: model.predict(observation, deterministic={run.deterministic})")
+    print_result(
+        arguments,
+        {"file": str(arguments.output), "deterministic": run.deterministic, **run.policy_facts()},
+        f"{arguments.output}  (the policy: {run.name})",
+        f"it plays with {which}: model.predict(observation, deterministic={run.deterministic})",
+    )
     return 0
 
 
@@ -129,7 +135,12 @@ def _import(arguments: argparse.Namespace) -> int:
 
     run_dir = import_policy(arguments.file, config)
     timesteps = newest_valid_checkpoint(run_dir)[0].state.num_timesteps
-    print(f"{run_dir.root} begins at timestep {timesteps:,} of {config.total_timesteps:,}")
-    print(f"train it: game-rl train --resume {quote(str(run_dir.root))}")
-    print(f"or watch it play: game-rl record {quote(str(run_dir.root))} --checkpoint latest")
+    total, run = config.total_timesteps, quote(str(run_dir.root))
+    print_result(
+        arguments,
+        {"run": str(run_dir.root), "timesteps": timesteps, "total_timesteps": total},
+        f"{run_dir.root} begins at timestep {timesteps:,} of {total:,}",
+        f"train it: game-rl train --resume {run}\n"
+        f"or watch it play: game-rl record {run} --checkpoint latest",
+    )
     return 0

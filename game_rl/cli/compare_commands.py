@@ -7,6 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from game_rl.cli.arguments import add_command, add_group, not_negative
+from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.experiments.study_config import load_study
 from game_rl.durable_files import write_atomic
 from game_rl.errors import UsageError
@@ -53,7 +54,7 @@ def add_compare(commands: "Commands", summary: str) -> None:
         help="folder for report.md, report.json and report.png (default: none; for a study, its "
         "results folder)",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _add_options_of_runs(parser: argparse.ArgumentParser) -> None:
@@ -205,6 +206,7 @@ def add_study(commands: "Commands", summary: str) -> None:
         example="game-rl study register configs/study_ppo_pqn.yaml",
     )
     register.add_argument("file", type=Path, metavar="FILE", help="the study's file")
+    add_json(register)
     give_up = add_command(
         steps,
         "give-up",
@@ -221,6 +223,7 @@ def add_study(commands: "Commands", summary: str) -> None:
     give_up.add_argument(
         "--reason", required=True, metavar="TEXT", help="text that the report shows"
     )
+    add_json(give_up)
     status = add_command(
         steps,
         "status",
@@ -229,7 +232,7 @@ def add_study(commands: "Commands", summary: str) -> None:
         example="game-rl study status configs/study_ppo_pqn.yaml",
     )
     status.add_argument("file", type=Path, metavar="FILE", help="the study's file")
-    status.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(status, "list")
 
 
 def _register(arguments: argparse.Namespace) -> int:
@@ -238,11 +241,15 @@ def _register(arguments: argparse.Namespace) -> int:
 
     study = load_study(arguments.file)
     registration = register(study)
-    print(f"registered   {study_dir(study.config).registration}")
-    print(f"             {len(registration.code)} files of game_rl, {registration.sha256()[:16]}")
-    print("next         commit it, then")
-    print(f"             python train.py --config {quote(str(arguments.file))}")
-    print(f"             game-rl compare {quote(str(arguments.file))}")
+    path, sha256 = study_dir(study.config).registration, registration.sha256()
+    file, n_files = quote(str(arguments.file)), len(registration.code)
+    print_result(
+        arguments,
+        {"registration": str(path), "sha256": sha256, "files_of_code": n_files},
+        f"registered   {path}\n             {n_files} files of game_rl, {sha256[:16]}",
+        "next         commit it, then\n"
+        f"             game-rl train {file}\n             game-rl compare {file}",
+    )
     return 0
 
 
@@ -252,7 +259,11 @@ def _give_up(arguments: argparse.Namespace) -> int:
 
     pair = Pair(arguments.arm, arguments.seed)
     result = give_up(load_study(arguments.file), pair, arguments.reason)
-    print(f"{pair.name} counts as failed at timestep {result.timesteps:,}")
+    print_result(
+        arguments,
+        result.model_dump(mode="json"),
+        f"{pair.name} counts as failed at timestep {result.timesteps:,}",
+    )
     return 0
 
 
@@ -278,7 +289,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
     rows = study_status(load_study(arguments.file))
     if arguments.json:
-        print(json.dumps([row.to_json() for row in rows], indent=2))
+        print_facts([row.to_json() for row in rows])
         return 0
     for row in rows:
         print(f"{row.arm:<20} seed {row.seed:<12} {row.text}")

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from game_rl import events
+from game_rl.cli.printing import console_for
 from game_rl.config.experiments.experiment import STAGES
 from game_rl.events import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -30,10 +31,19 @@ def death_words(*, name: str, code: int, deaths: int, pause_s: float | None, cau
 
 
 class ExperimentConsole:
-    """A Listener that prints a table for each generation or round."""
+    """A Listener that prints a table for each generation or round, and one of the champion.
 
-    def __init__(self, console: Console) -> None:
+    Args:
+        result: console for the champion (default: `console`).
+        is_verbose: whether each member's training gets a line when it ends.
+    """
+
+    def __init__(
+        self, console: Console, *, result: Console | None = None, is_verbose: bool = False
+    ) -> None:
         self._console = console
+        self._result = result or console
+        self._is_verbose = is_verbose
         self._generations, self._stage = 0, ""
         self._stretches: dict[int, StretchEnded] = {}
 
@@ -42,7 +52,7 @@ class ExperimentConsole:
         self._console.print(f"[yellow]{escape(text)}[/]")
 
     def show_preflight(self, report: "ExperimentReport") -> None:
-        self._console.print(forecast_table(report))
+        console_for(report.verdict, self._console).print(forecast_table(report))
 
     def __call__(self, event: ExperimentEvent) -> None:
         match event:
@@ -54,6 +64,8 @@ class ExperimentConsole:
                 self._print(f"[bold]{self._stage} {event.generation}/{self._generations}[/]")
             case events.StretchEnded():
                 self._stretches[event.number] = event
+                if self._is_verbose:
+                    self._print(escape(_stretch_line(event)))
             case events.MemberDied():
                 self._warn(
                     death_words(
@@ -94,6 +106,16 @@ class ExperimentConsole:
         folder = ExperimentDir(Path(event.path).parent)
         champion = read_record(folder.champion_record, ChampionRecord)
         if champion is not None:
-            self._console.print(champion_table(champion))
-        self._print(f"champion     {escape(event.path)}")
+            self._result.print(champion_table(champion))
+        text = f"champion     {escape(event.path)}"
+        self._result.print(text, soft_wrap=True, highlight=False)
         self._print(f"curves       tensorboard --logdir {escape(quote(str(folder.root)))}")
+
+
+def _stretch_line(event: StretchEnded) -> str:
+    fitness = event.failure or ("" if event.fitness is None else f"{event.fitness.value:.2f}")
+    return (
+        f"{event.folder}: timestep {event.timesteps:,}, {event.timesteps_per_s:,.0f}/s, "
+        f"{format_duration(event.seconds)}, RAM {format_bytes(event.ram_peak_bytes)} on "
+        f"{event.host}; {fitness}"
+    )

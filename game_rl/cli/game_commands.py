@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from game_rl.cli.arguments import add_command, positive
+from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.loader import game_path
 from game_rl.games.definition import load_game
 from game_rl.games.starter import write_starter
@@ -52,6 +53,7 @@ def add_check_game(commands: "Commands", summary: str) -> None:
         help="PNG for screens of the start states and of play (default: contact_sheet.png in the "
         "folder of game.yaml, or in the current one for a bundled game)",
     )
+    add_json(parser)
 
 
 def add_new_game(commands: "Commands", summary: str) -> None:
@@ -66,6 +68,7 @@ def add_new_game(commands: "Commands", summary: str) -> None:
     parser.add_argument(
         "--folder", type=Path, metavar="DIR", help="folder for the file (default: the ROM's)"
     )
+    add_json(parser)
 
 
 def _check_game(arguments: argparse.Namespace) -> int:
@@ -77,15 +80,22 @@ def _check_game(arguments: argparse.Namespace) -> int:
     is_bundled = game_path(arguments.game, relative_to=Path()) is None
     sheet = arguments.sheet or (Path() if is_bundled else game.folder) / "contact_sheet.png"
     write_contact_sheet(check.screens, sheet)
-    _print_check(check, Console())
-    print(f"contact sheet: {sheet}")
+    if arguments.json:
+        print_facts({**check.to_json(), "sheet": str(sheet)})
+    else:
+        _print_check(check, Console())
+        print(f"contact sheet: {sheet}")
     return 0
 
 
 def _new_game(arguments: argparse.Namespace) -> int:
     path = write_starter(arguments.rom, arguments.folder or arguments.rom.parent)
-    _print_warnings(load_game(str(path)).warnings, Console())
-    print(f"{path} written; fill in its variables, then run: game-rl check-game {quote(str(path))}")
+    warnings = load_game(str(path)).warnings
+    if not arguments.json:
+        _print_warnings(warnings, Console())
+    way_on = f"fill in its variables, then run: game-rl check-game {quote(str(path))}"
+    facts = {"file": str(path), "warnings": list(warnings)}
+    print_result(arguments, facts, f"{path} written; {way_on}")
     return 0
 
 

@@ -1,7 +1,6 @@
 """`game-rl lineage`."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from rich.text import Text
 
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command
+from game_rl.cli.printing import add_json, print_facts
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config
 from game_rl.config.values import run_at
@@ -45,7 +45,7 @@ def add_lineage(commands: "Commands", summary: str) -> None:
         metavar="RUN[@T]",
         help="run directory, or an experiment's; T is a timestep (default: the newest checkpoint)",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _lineage(arguments: argparse.Namespace) -> int:
@@ -59,7 +59,7 @@ def _lineage(arguments: argparse.Namespace) -> int:
     config = load_config(run_dir.config, is_saved=True)
     run = run_as_source(run_dir, timesteps, frame_skip=config.env.frame_skip)
     if arguments.json:
-        print(json.dumps(lineage_json(run), indent=2))
+        print_facts(lineage_json(run))
     else:
         _print(run)
     return 0
@@ -94,7 +94,7 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
     folder = find_experiment(root)
     branches = descent(read_records(folder))
     if as_json:
-        print(json.dumps([descent_json(branch) for branch in branches], indent=2))
+        print_facts([descent_json(branch) for branch in branches])
     else:
         experiment = load_experiment(folder.config, is_saved=True)
         kind, frame_skip = experiment.config.kind, experiment.run.env.frame_skip

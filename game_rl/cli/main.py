@@ -9,10 +9,11 @@ small.
 import argparse
 import shlex
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 
 from game_rl.cli.parser import COMMANDS, make_parser
-from game_rl.errors import UsageError
+from game_rl.errors import GameRLError, UsageError
 from game_rl.system.output import exit_code_of, write_every_character
 from game_rl.system.processes import end_with_parent
 
@@ -22,7 +23,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     end_with_parent()
     write_every_character()
     words = sys.argv[1:] if argv is None else list(argv)
-    return exit_code_of(lambda: _run(words), trains=words[:1] == ["train"])
+    is_verbose = any(word in ("-v", "--verbose") for word in words)
+    run = _run_traced if is_verbose else _run
+    return exit_code_of(lambda: run(words), trains=words[:1] == ["train"])
+
+
+def _run_traced(words: Sequence[str]) -> int:
+    """Run a command, and print where an error was raised, before its text."""
+    try:
+        return _run(words)
+    except (GameRLError, OSError):
+        traceback.print_exc()
+        raise
 
 
 def _run(words: Sequence[str]) -> int:
@@ -35,6 +47,9 @@ def _run(words: Sequence[str]) -> int:
         unknown = take_words(arguments, unknown)
     if unknown:
         raise UsageError(_unknown_options(unknown, commands[words[0]]))
+    from game_rl.cli.printing import PROGRESS
+
+    PROGRESS.quiet = arguments.quiet
     command: Callable[[argparse.Namespace], int] = arguments.command
     return command(arguments)
 

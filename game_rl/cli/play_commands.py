@@ -2,7 +2,6 @@
 
 import argparse
 import functools
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from game_rl.cli.arguments import (
     not_negative,
     positive,
 )
+from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.envs.episode_starts import chosen_start_states
 from game_rl.system.output import as_printed
 
@@ -47,7 +47,7 @@ def add_evaluate(commands: "Commands", summary: str) -> None:
         default="that of the run's final evaluation",
         states="play N episodes from each of these start states",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _add_episode_choice(parser: argparse.ArgumentParser, *, default: str, states: str) -> None:
@@ -89,6 +89,7 @@ def add_record(commands: "Commands", summary: str) -> None:
         metavar="FILE",
         help="file to write, .gif or .mp4 (default: a GIF in the run's videos/)",
     )
+    add_json(parser)
 
 
 def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
@@ -129,9 +130,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from game_rl.playback.trained_run import evaluate_run, open_trained_run
 
     run = open_trained_run(root, checkpoint)
-    timesteps, frame_skip = run.state.num_timesteps, run.config.env.frame_skip
     title = f"{root}, {run.name}"
-    learned = {"policy_timesteps": timesteps, "policy_frames": timesteps * frame_skip}
+    learned = run.policy_facts()
     play = functools.partial(evaluate_run, run, episodes=arguments.episodes, seed=arguments.seed)
     if arguments.start_states is None:
         evaluation = play()
@@ -141,7 +141,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         table = _start_states_table(evaluations, title)
         report = {name: evaluation.to_json() | learned for name, evaluation in evaluations.items()}
     if arguments.json:
-        print(json.dumps(report, indent=2))
+        print_facts(report)
     else:
         Console().print(table)
     return 0
@@ -166,5 +166,5 @@ def _record(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         start_states=arguments.start_states,
     )
-    print(made)
+    print_result(arguments, {"file": str(made), **run.policy_facts()}, str(made))
     return 0

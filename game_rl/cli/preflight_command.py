@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments
+from game_rl.cli.printing import PROGRESS
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind, load_config
@@ -171,7 +172,7 @@ def _why_unmeasured(arguments: argparse.Namespace, report: "PreflightReport") ->
 
 def _busy(doing: str) -> AbstractContextManager[object]:
     """Show a spinner on stderr while something takes seconds."""
-    return Console(stderr=True).status(doing)
+    return PROGRESS.status(doing)
 
 
 def _preflight_experiment(arguments: argparse.Namespace) -> int:

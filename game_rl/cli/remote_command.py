@@ -7,8 +7,9 @@ import os
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from game_rl import events
 from game_rl.checkpoints.checkpoint_files import read_manifest, read_verified
 from game_rl.checkpoints.named import open_run
 from game_rl.cli.arguments import add_command, add_group
+from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config, load_yaml_model
 from game_rl.config.upload import UploadConfig
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     )
     from game_rl.storage.manifest import RunManifest
     from game_rl.storage.object_store import ObjectStore
+    from game_rl.storage.upload_settings import UploadSettings
 
 
 _MOST_FAILURES = 120  # with pauses of five seconds, for about ten minutes
@@ -78,7 +81,7 @@ def add_remote(commands: "Commands", summary: str) -> None:
         example="game-rl remote list s3://bucket/folder",
     )
     listing.add_argument("url", metavar="URL", help=_URL)
-    listing.add_argument("--json", action="store_true", help="print one JSON list")
+    add_json(listing, "list")
     _add_fetch(remote)
     verifying = add_command(
         remote,
@@ -88,6 +91,7 @@ def add_remote(commands: "Commands", summary: str) -> None:
         example="game-rl remote verify s3://bucket/folder",
     )
     verifying.add_argument("url", metavar="URL[@T]", help=_URL)
+    add_json(verifying)
     _add_push(remote)
 
 
@@ -106,6 +110,7 @@ def _add_fetch(remote: "Commands") -> None:
         "(default: the newest)",
     )
     fetching.add_argument("folder", type=Path, metavar="DIR", help="folder to make")
+    add_json(fetching)
     claims = fetching.add_mutually_exclusive_group()
     claims.add_argument("--refuse-active", action="store_true", help=argparse.SUPPRESS)
     claims.add_argument("--take-over", action="store_true", help=argparse.SUPPRESS)
@@ -128,6 +133,7 @@ def _add_push(remote: "Commands") -> None:
     pushing.add_argument(
         "--take-over", action="store_true", help="upload even if another machine uploads this run"
     )
+    add_json(pushing)
 
 
 def _opened(url: str, patience: Patience = NO_PATIENCE) -> "tuple[ObjectStore, RemoteAddress]":
@@ -176,11 +182,11 @@ def _fetch(arguments: argparse.Namespace) -> int:
     from game_rl.storage.fetch import fetch_run
     from game_rl.storage.inventory import ExperimentAddress
 
-    console, is_taken_over = Console(stderr=True), not arguments.refuse_active
+    is_taken_over = not arguments.refuse_active
     if (found := ExperimentAddress.parse(arguments.url)) is not None:
-        return fetch_to(found, arguments.folder, patience(console), take_over=is_taken_over)
-    store, address = _opened(arguments.url, patience(console))
-    progress = Progress(TextColumn("fetching"), BarColumn(), DownloadColumn(), console=console)
+        return fetch_to(found, arguments, take_over=is_taken_over)
+    store, address = _opened(arguments.url, patience(PROGRESS))
+    progress = Progress(TextColumn("fetching"), BarColumn(), DownloadColumn(), console=PROGRESS)
     task = progress.add_task("", total=None)
 
     def begin(manifest: "RunManifest") -> None:
@@ -195,13 +201,20 @@ def _fetch(arguments: argparse.Namespace) -> int:
             begin=begin,
             tell=lambda n_bytes: progress.advance(task, n_bytes),
         )
-    manifest = fetched.manifest
-    print(
+    manifest, n_bytes, rom = fetched.manifest, fetched.fetched_bytes, missing_rom(fetched.run_dir)
+    print_result(
+        arguments,
+        {
+            "folder": str(arguments.folder),
+            "kind": "run",
+            "id": manifest.run.id,
+            "timesteps": manifest.timesteps,
+            "fetched_bytes": n_bytes,
+            "missing_rom": rom,
+        },
         f"{arguments.folder}: the run {manifest.run.id} at timestep {manifest.timesteps:,}, "
-        f"{format_bytes(fetched.fetched_bytes)} fetched and verified"
+        f"{format_bytes(n_bytes)} fetched and verified" + (f"\n{rom}" if rom else ""),
     )
-    if (rom := missing_rom(fetched.run_dir)) is not None:
-        print(rom)
     return 0
 
 
@@ -219,47 +232,102 @@ def missing_rom(run_dir: "RunDir") -> str | None:
     return f"ROMs are not stored: put the ROM with sha256 {state['rom_sha256']} at {rom}"
 
 
+@dataclass(frozen=True)
+class _Verified:
+    """What was read of an experiment, or of all runs, at an address.
+
+    Attributes:
+        failure: error that says which of it cannot be fetched; empty if all can.
+    """
+
+    facts: Mapping[str, object]
+    text: str
+    failure: str = ""
+
+
 @waiting_for_storage("the same command reads everything again")
 def _verify(arguments: argparse.Namespace) -> int:
-    from game_rl.storage.inventory import ExperimentAddress, stored_runs, verify_stored
+    found = []
+    for one in (*verified_experiments(arguments.url), *_verified_runs(arguments.url)):
+        found.append(one)
+        if one.text and not arguments.json:
+            print(one.text)
+    if arguments.json:
+        is_whole = not any(one.failure for one in found)
+        print_facts({"is_whole": is_whole, "found": [dict(one.facts) for one in found]})
+    if failures := [one.failure for one in found if one.failure]:
+        raise StorageError("\n".join(failures))
+    return 0
 
-    console = Console(stderr=True)
-    n_experiments = verify_experiments(arguments.url, patience(console))
-    if ExperimentAddress.parse(arguments.url) is not None:
-        return 0
-    store, address = _opened(arguments.url, patience(console))
-    if n_experiments and not stored_runs(store):
-        return 0
-    progress = Progress(TextColumn("reading"), BarColumn(), MofNCompleteColumn(), console=console)
+
+def _verified_runs(url: str) -> "Iterator[_Verified]":
+    """Verify all checkpoints of runs at an address, unless it has experiments alone."""
+    from game_rl.storage.inventory import (
+        ExperimentAddress,
+        stored_experiments,
+        stored_runs,
+        verify_stored,
+    )
+
+    if ExperimentAddress.parse(url) is not None:
+        return
+    store, address = _opened(url, patience(PROGRESS))
+    if not stored_runs(store) and address.run is None and stored_experiments(store):
+        return
+    progress = Progress(TextColumn("reading"), BarColumn(), MofNCompleteColumn(), console=PROGRESS)
     task = progress.add_task("", total=None)
     with progress:
         verdict = verify_stored(
             store, address, lambda read, count: progress.update(task, completed=read, total=count)
         )
-    for (run, timesteps), damage in verdict.damage.items():
-        print(f"{run}@{timesteps}: {damage}")
-    if verdict.damage:
-        raise StorageError(
-            f"{len(verdict.damage)} of {verdict.n_checkpoints} checkpoints at {arguments.url} "
-            "cannot be fetched; if this machine has the run, delete those blobs and push it again"
-        )
-    print(
+    damage = {f"{run}@{timesteps}": text for (run, timesteps), text in verdict.damage.items()}
+    facts = {
+        "kind": "runs",
+        "checkpoints": verdict.n_checkpoints,
+        "blobs": verdict.n_blobs,
+        "bytes": verdict.n_bytes,
+        "damage": damage,
+    }
+    text = (
         f"{verdict.n_checkpoints} checkpoints, {verdict.n_blobs:,} blobs, "
         f"{format_bytes(verdict.n_bytes)}: every byte is as it was written"
     )
-    return 0
+    failure = (
+        f"{len(damage)} of {verdict.n_checkpoints} checkpoints at {url} "
+        "cannot be fetched; if this machine has the run, delete those blobs and push it again"
+    )
+    if damage:
+        text = "\n".join(f"{name}: {what}" for name, what in damage.items())
+    yield _Verified(facts, text, failure if damage else "")
 
 
 @waiting_for_storage(_GOES_ON)
 def _push(arguments: argparse.Namespace) -> int:
     from game_rl.storage.upload_process import push
 
-    console = Console()
     if ExperimentDir(arguments.run).exists():
-        to = None if arguments.to is None else _upload(arguments.to)
-        return push_experiment_folder(
-            arguments.run, to, patience(console), take_over=arguments.take_over
-        )
+        return _push_experiment(arguments)
+    settings = _push_settings(arguments)
+    console = PROGRESS if arguments.json or arguments.quiet else Console()
+    progress = Progress(TextColumn("sending"), BarColumn(), DownloadColumn(), console=console)
+    task, sent = progress.add_task("", total=None), list[events.Uploaded]()
+
+    def show(event: "events.Event") -> None:
+        if isinstance(event, events.Uploaded):
+            sent.append(event)
+        _show_push(event, progress, task)
+
+    with progress:
+        push(settings, show, advice=RETRIED, most_failures=_MOST_FAILURES)
+    if arguments.json:
+        facts = {"to": settings.address, "kind": "run"}
+        checkpoints = [int(event.checkpoint) for event in sent]
+        n_bytes = sum(event.sent_bytes for event in sent)
+        print_facts({**facts, "checkpoints": checkpoints, "sent_bytes": n_bytes})
+    return 0
+
+
+def _push_settings(arguments: argparse.Namespace) -> "UploadSettings":
     run_dir, config = open_run(arguments.run)
     if arguments.to is not None:
         there = _upload(arguments.to)
@@ -274,15 +342,7 @@ def _push(arguments: argparse.Namespace) -> int:
     )
     if settings is None:
         raise UsageError(f"{arguments.run} has no upload.to in its config; add --to URL")
-    progress = Progress(TextColumn("sending"), BarColumn(), DownloadColumn(), console=console)
-    task = progress.add_task("", total=None)
-
-    def show(event: "events.Event") -> None:
-        _show_push(event, progress, task)
-
-    with progress:
-        push(settings, show, advice=RETRIED, most_failures=_MOST_FAILURES)
-    return 0
+    return settings
 
 
 def _upload(url: str) -> UploadConfig:
@@ -310,74 +370,87 @@ _LOCK_WAIT_S = 5.0
 
 
 def fetch_to(
-    address: "ExperimentAddress", folder: Path, patience: "Patience", *, take_over: bool
+    address: "ExperimentAddress", arguments: argparse.Namespace, *, take_over: bool
 ) -> int:
     """Fetch the experiment to a new folder."""
     from game_rl.storage.fetch import fetch_experiment
 
-    stored = fetch_experiment(address, folder, take_over=take_over, patience=patience)
-    print(
-        f"{folder}: the {stored.tree.kind} {stored.experiment} after generation "
-        f"{stored.generation}, {format_bytes(stored.n_bytes)} fetched and verified"
+    folder = arguments.folder
+    stored = fetch_experiment(address, folder, take_over=take_over, patience=patience(PROGRESS))
+    kind, n_bytes = stored.tree.kind, stored.n_bytes
+    print_result(
+        arguments,
+        {
+            "folder": str(folder),
+            "kind": kind,
+            "id": stored.experiment,
+            "generation": stored.generation,
+            "fetched_bytes": n_bytes,
+        },
+        f"{folder}: the {kind} {stored.experiment} after generation {stored.generation}, "
+        f"{format_bytes(n_bytes)} fetched and verified",
     )
     return 0
 
 
-def verify_experiments(url: str, patience: "Patience") -> int:
-    """Verify all blobs that the experiments at an address need, and return their number.
-
-    Raises:
-        StorageError: a blob is missing or damaged.
-    """
+def verified_experiments(url: str) -> "Iterator[_Verified]":
+    """Verify all blobs that the experiments at an address need."""
     from game_rl.storage.inventory import ExperimentAddress, find_stored, stored_experiments
     from game_rl.storage.object_store import ObjectStore
 
-    one = ExperimentAddress.parse(url)
+    waits, one = patience(PROGRESS), ExperimentAddress.parse(url)
     if one is not None:
-        store = ObjectStore(one.to, patience=patience)
-        found = [find_stored(one, patience)]
+        store = ObjectStore(one.to, patience=waits)
+        found = [find_stored(one, waits)]
     else:
-        store, address = _opened(url, patience)
+        store, address = _opened(url, waits)
         if address.run is not None or address.timesteps is not None:
-            return 0
+            return
         found = stored_experiments(store)
     only = () if one is None or one.generation is None else (one.generation,)
     for stored in found:
-        _verify_experiment(store, stored, only)
-    return len(found)
+        yield _verified_experiment(store, stored, only)
 
 
-def _verify_experiment(
+def _verified_experiment(
     store: "ObjectStore", stored: "StoredExperiment", only: tuple[int, ...]
-) -> None:
+) -> _Verified:
     from game_rl.storage.inventory import damaged_blobs, needed_blobs
 
     blobs, kind = needed_blobs(store, stored, *only), stored.tree.kind
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=PROGRESS) as progress:
         task = progress.add_task("", total=len(blobs))
         damage = damaged_blobs(store, stored, blobs, lambda *_: progress.advance(task))
+    generations, n_bytes = list(only or stored.generations), sum(blobs.values())
+    facts = {
+        "kind": kind,
+        "id": stored.experiment,
+        "generations": generations,
+        "blobs": len(blobs),
+        "bytes": n_bytes,
+        "damage": damage,
+    }
     if damage:
-        raise StorageError(
+        failure = (
             f"the {kind} {stored.experiment} at {store.address} cannot be fetched whole: "
             f"{'; '.join(damage)}; if this machine has it, delete those blobs and push it again"
         )
-    count = len(only or stored.generations)
-    print(
-        f"{kind} {stored.experiment}: {count} generation{'' if count == 1 else 's'}, "
-        f"{len(blobs):,} blobs, {format_bytes(sum(blobs.values()))}: every byte is as it was "
-        "written"
+        return _Verified(facts, "", failure)
+    text = (
+        f"{kind} {stored.experiment}: {_counted(len(generations), 'generation')}, "
+        f"{len(blobs):,} blobs, {format_bytes(n_bytes)}: every byte is as it was written"
     )
+    return _Verified(facts, text)
 
 
-def push_experiment_folder(
-    root: Path, to: "UploadConfig | None", patience: "Patience", *, take_over: bool
-) -> int:
+def _push_experiment(arguments: argparse.Namespace) -> int:
     """Upload an experiment that is not training now."""
     from game_rl.experiments.controller import experiment_state
     from game_rl.experiments.plans.plan import Plan
     from game_rl.storage.uploader import push_experiment
 
+    root, to = arguments.run, None if arguments.to is None else _upload(arguments.to)
     folder = find_experiment(root)
     experiment = uploaded_to(load_experiment(folder.config, is_saved=True), to)
     upload = experiment.config.upload
@@ -390,14 +463,19 @@ def push_experiment_folder(
         generation = experiment_state(Plan(folder, experiment)).generation
         take_snapshot(folder, upload.what)
         settings = push_settings(folder, experiment, state, generation=generation)
-        settings = settings.model_copy(update={"take_over": take_over, "is_last": True})
+        settings = settings.model_copy(update={"take_over": arguments.take_over, "is_last": True})
         write_state(folder, state)
         try:
-            sent = push_experiment(settings, patience)
+            sent = push_experiment(settings, patience(PROGRESS))
         finally:
             remove_snapshot(folder)
         write_state(folder, state.model_copy(update={"generation": generation}))
-    print(f"generation {generation} is at {upload.to}/{settings.place}; {format_bytes(sent)} sent")
+    address, kind = f"{upload.to}/{settings.place}", experiment.config.kind
+    print_result(
+        arguments,
+        {"to": address, "kind": kind, "generation": generation, "sent_bytes": sent},
+        f"generation {generation} is at {address}; {format_bytes(sent)} sent",
+    )
     return 0
 
 
@@ -409,7 +487,7 @@ def list_stored(arguments: argparse.Namespace) -> int:
     runs, experiments = _found(arguments.url)
     if arguments.json:
         found = [*(one.to_json() for one in experiments), *(run.to_json() for run in runs)]
-        print(json.dumps(found, indent=2))
+        print_facts(found)
     elif not runs and not experiments:
         print(f"there is no run and no experiment at {arguments.url}")
     else:

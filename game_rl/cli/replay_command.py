@@ -1,7 +1,6 @@
 """`game-rl replay`: what a Lake of replay holds, verified, compacted, imported and exported."""
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from game_rl.cli.arguments import add_command, add_group, positive
+from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.errors import LakeError, UsageError
 from game_rl.system.units import format_bytes
 
@@ -37,12 +37,10 @@ def add_replay(commands: "Commands", summary: str) -> None:
         _verify,
         "compare every byte of a Lake with its checksums, and unpack every block",
     )
-    for reporting in (info, verify):
-        reporting.add_argument("--json", action="store_true", help="one JSON object, for scripts")
     merging = "merge small segments of a Lake that no process is writing to"
-    _add_of_lake(actions, "compact", _compact, merging)
-    _add_import(actions)
-    _add_export(actions)
+    compact = _add_of_lake(actions, "compact", _compact, merging)
+    for parser in (info, verify, compact, _add_import(actions), _add_export(actions)):
+        add_json(parser)
 
 
 def _add_of_lake(
@@ -54,7 +52,7 @@ def _add_of_lake(
     return parser
 
 
-def _add_import(commands: "Commands") -> None:
+def _add_import(commands: "Commands") -> argparse.ArgumentParser:
     parser = add_command(
         commands,
         "import",
@@ -75,9 +73,10 @@ def _add_import(commands: "Commands") -> None:
         metavar="N",
         help="frames in an observation (default: found by comparing observations)",
     )
+    return parser
 
 
-def _add_export(commands: "Commands") -> None:
+def _add_export(commands: "Commands") -> argparse.ArgumentParser:
     parser = add_command(
         commands,
         "export",
@@ -96,6 +95,7 @@ def _add_export(commands: "Commands") -> None:
         metavar="N",
         help="number of Discrete actions (default: the largest action in the Lake, plus 1)",
     )
+    return parser
 
 
 def _compact(arguments: argparse.Namespace) -> int:
@@ -103,7 +103,8 @@ def _compact(arguments: argparse.Namespace) -> int:
     from game_rl.lake.upkeep import compact
 
     before, after = compact(Lake.open(arguments.lake))
-    print(f"merged {before} segments into {after}")
+    facts = {"segments_before": before, "segments": after}
+    print_result(arguments, facts, f"merged {before} segments into {after}")
     return 0
 
 
@@ -116,19 +117,21 @@ def _import(arguments: argparse.Namespace) -> int:
         found = import_replay(
             arguments.file, arguments.output, frame_stack=arguments.frame_stack, progress=bar
         )
-    print(
+    no_checksum = (
+        f"{arguments.file} has no checksum: a byte that changed since it was saved cannot be "
+        f"noticed. From here on, `game-rl replay verify {quote(str(arguments.output))}` finds "
+        "every changed byte."
+    )
+    print_result(
+        arguments,
+        {"lake": str(arguments.output), **asdict(found)},
         f"{found.n_transitions:,} transitions, {found.observations}\n"
         f"{arguments.file}: {format_bytes(found.file_bytes)}; as SB3 holds them: "
         f"{format_bytes(found.raw_bytes)}\n"
         f"{arguments.output}: {format_bytes(found.lake_bytes)}, "
-        f"{found.raw_bytes / max(1, found.lake_bytes):,.0f} times less"
+        f"{found.raw_bytes / max(1, found.lake_bytes):,.0f} times less",
+        "" if found.had_checksum else no_checksum,
     )
-    if not found.had_checksum:
-        print(
-            f"{arguments.file} has no checksum: a byte that changed since it was saved cannot be "
-            f"noticed. From here on, `game-rl replay verify {quote(str(arguments.output))}` finds "
-            "every changed byte."
-        )
     return 0
 
 
@@ -145,21 +148,26 @@ def _export(arguments: argparse.Namespace) -> int:
             ) from None
         with _bar() as bar:
             episodes, n = export_minari(lake, output, n_actions=n_actions, progress=bar)
-        print(f"{output}: {episodes:,} episodes, {n:,} timesteps; load it with")
-        print(f"minari.MinariDataset({str(output)!r})")
+        print_result(
+            arguments,
+            {"output": str(output), "episodes": episodes, "transitions": n},
+            f"{output}: {episodes:,} episodes, {n:,} timesteps; load it with\n"
+            f"minari.MinariDataset({str(output)!r})",
+        )
         return 0
     from game_rl.interchange.replay_export import export_replay
 
     with _bar() as bar:
         n = export_replay(lake, output, n_actions=n_actions, progress=bar)
-    print(f"{output}: {n:,} transitions; load it with model.load_replay_buffer")
+    text = f"{output}: {n:,} transitions; load it with model.load_replay_buffer"
+    print_result(arguments, {"output": str(output), "transitions": n}, text)
     return 0
 
 
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar on stderr, for several tasks one after the other."""
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with Progress(console=PROGRESS, transient=True) as progress:
         task = progress.add_task("", total=None)
         yield lambda what, done, total: progress.update(
             task, description=what, completed=done, total=total or None
@@ -182,7 +190,7 @@ def _info(arguments: argparse.Namespace) -> int:
             raise
     if arguments.json:
         state = {"is_whole": not report.damaged, "damaged": report.damaged}
-        print(json.dumps({**state, **(asdict(found) if found else {})}, indent=2))
+        print_facts({**state, **(asdict(found) if found else {})})
     elif found:
         _print_statistics(found, Console())
     return _damage_shown(report, is_json=arguments.json)
@@ -223,7 +231,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     with _bar() as bar:
         report = verify_lake(arguments.lake, lambda done, total: bar("verifying", done, total))
     if arguments.json:
-        print(json.dumps({"is_whole": not report.damaged, **asdict(report)}, indent=2))
+        print_facts({"is_whole": not report.damaged, **asdict(report)})
         return _damage_shown(report, is_json=True)
     for name, torn in report.open_files.items():
         print(f"{name}: being written, or left by a crash; {torn:,} bytes of it are torn")

@@ -21,10 +21,14 @@ class RunConsole:
     """A Listener that prints lines, with a live bar on a terminal.
 
     Without a terminal, about twenty lines of progress take the place of the bar.
+
+    Args:
+        is_verbose: whether each update gets a line.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, is_verbose: bool = False) -> None:
         self._console = console
+        self._is_verbose = is_verbose
         self._total = 0
         self._frame_skip = 1
         self._may_end_early = False
@@ -113,7 +117,9 @@ class RunConsole:
 
     def _show_progress(self, event: events.Progress | events.RolloutEnded) -> None:
         status, left = _status(event), self._time_left(event)
-        if self._console.is_terminal:
+        if self._is_verbose and isinstance(event, events.RolloutEnded):
+            self._line(event, f"update: {status}  {left}".rstrip(), style="dim")
+        elif self._console.is_terminal:
             self._bar.update(self._shown_bar(), completed=event.timesteps, status=status, left=left)
         elif event.timesteps >= self._next_line_at:
             self._next_line_at = event.timesteps + -(-self._total // _LINES_A_RUN)

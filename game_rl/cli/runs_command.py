@@ -1,7 +1,6 @@
 """`game-rl runs`."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command
+from game_rl.cli.printing import add_json, print_facts
 from game_rl.errors import UsageError
 from game_rl.system.units import format_bytes
 
@@ -44,7 +44,7 @@ def add_runs(commands: "Commands", summary: str) -> None:
         "when a run or an experiment went back",
     )
     parser.add_argument("--yes", action="store_true", help="with --prune: do not ask")
-    parser.add_argument("--json", action="store_true", help="print one JSON list")
+    add_json(parser, "list")
 
 
 def _runs(arguments: argparse.Namespace) -> int:
@@ -52,9 +52,9 @@ def _runs(arguments: argparse.Namespace) -> int:
 
     found = runs_below(arguments.folder)
     if arguments.prune:
-        return _prune(found, asks=not arguments.yes)
+        return _prune(found, arguments)
     if arguments.json:
-        print(json.dumps([run.to_json() for run in found], indent=2))
+        print_facts([run.to_json() for run in found])
     elif not found:
         print(f"there is no run in {arguments.folder} yet; start one with game-rl train")
     else:
@@ -94,24 +94,26 @@ def _timesteps(run: "ListedRun") -> str:
     return f"{run.timesteps:,}{total}"
 
 
-def _prune(runs: "Sequence[ListedRun]", *, asks: bool) -> int:
+def _prune(runs: "Sequence[ListedRun]", arguments: argparse.Namespace) -> int:
     from game_rl.experiments.run_list import delete_spare
 
+    if arguments.json and not arguments.yes:
+        raise UsageError("--prune asks before it deletes, and --json does not: add --yes")
     spare = [run for run in runs if run.spare]
-    if not spare:
-        print("there is nothing to delete")
-        return 0
-    for run in spare:
-        for path in run.spare:
-            print(path)
-    n_folders = sum(len(run.spare) for run in spare)
-    size = format_bytes(sum(run.spare_bytes for run in spare))
-    if asks and not _confirmed(f"delete these {n_folders} folders, {size}? [y/N] "):
+    folders = [str(path) for run in spare for path in run.spare]
+    if not arguments.json:
+        print("\n".join(folders) or "there is nothing to delete")
+    n_bytes = sum(run.spare_bytes for run in spare)
+    these = f"{len(folders)} folders, {format_bytes(n_bytes)}"
+    if folders and not arguments.yes and not _confirmed(f"delete these {these}? [y/N] "):
         print("nothing was deleted")
         return 0
     for run in spare:
         delete_spare(run)
-    print(f"deleted {n_folders} folders, {size}")
+    if arguments.json:
+        print_facts(folders)
+    elif folders:
+        print(f"deleted {these}")
     return 0
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from game_rl.cli.experiment_console import ExperimentConsole
+from game_rl.cli.printing import console_for
 from game_rl.cli.run_console import RunConsole, print_json
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import config_kind, load_config
@@ -38,13 +39,15 @@ def smoke_test(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"{arguments.config} is a study; try the files of its arms with --smoke one by one"
         )
-    console = Console(quiet=arguments.log == "json")
+    is_json = arguments.log == "json"
+    console = Console(quiet=is_json or arguments.quiet)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="game_rl_smoke_") as folder, _named_failures():
         went = _run if kind is None else _experiment
         way = went(arguments, Path(folder) / "run", console)
     took = format_duration(time.monotonic() - started)
-    console.print(f"[bold green]the smoke test passed[/] in {took}: {way}", soft_wrap=True)
+    text = f"[bold green]the smoke test passed[/] in {took}: {way}"
+    Console(quiet=is_json).print(text, soft_wrap=True)
     return 0
 
 
@@ -62,7 +65,7 @@ def _run(arguments: argparse.Namespace, run_dir: Path, console: Console) -> str:
         config,
         game,
         force=arguments.force,
-        show=lambda report: console.print(render_report(report)),
+        show=lambda report: console_for(report.verdict, console).print(render_report(report)),
     )
     changes = smoke_changes(config)
     _show(changes, config.model_dump(mode="json"), console)
@@ -70,7 +73,8 @@ def _run(arguments: argparse.Namespace, run_dir: Path, console: Console) -> str:
     from game_rl.training.train import TrainCommand, resume, train
 
     stop = StopRequest()
-    with closing(RunConsole(console)) as run_console, stopping_on_signals(stop):
+    run_console = RunConsole(console, is_verbose=arguments.verbose)
+    with closing(run_console), stopping_on_signals(stop):
         listener = print_json if arguments.log == "json" else run_console
         command = TrainCommand(stop=stop, force=True, listeners=[listener])
         train(small, replace(command, until=small.total_timesteps - small.rollout_timesteps))
@@ -87,7 +91,7 @@ def _experiment(arguments: argparse.Namespace, run_dir: Path, console: Console) 
     overrides = smoke_overrides(experiment, run_dir)
     console.print(f"for the smoke test: {', '.join(overrides)}", soft_wrap=True, markup=False)
     small = load_experiment(arguments.config, [*arguments.set, *overrides])
-    watcher = ExperimentConsole(console)
+    watcher = ExperimentConsole(console, is_verbose=arguments.verbose)
     stop = StopRequest(math.inf)
     command = ExperimentCommand(
         stop=stop,

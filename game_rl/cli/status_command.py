@@ -1,7 +1,6 @@
 """`game-rl status`."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ from rich.console import Console
 
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command
+from game_rl.cli.printing import add_json, print_facts
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.storage.run_status import run_status
 from game_rl.system.units import format_bytes
@@ -29,7 +29,7 @@ def add_status(commands: "Commands", summary: str) -> None:
     parser.add_argument(
         "run", type=Path, metavar="RUN", help="run directory, or the directory of an experiment"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _status(arguments: argparse.Namespace) -> int:
@@ -37,7 +37,7 @@ def _status(arguments: argparse.Namespace) -> int:
         return show_status(arguments.run, as_json=arguments.json)
     status = run_status(find_run(arguments.run))
     if arguments.json:
-        print(json.dumps(status.to_json(), indent=2))
+        print_facts(status.to_json())
         return 0
     for name, text in _lines(status):
         print(f"{name:<12} {text}")
@@ -94,7 +94,7 @@ def show_status(root: Path, *, as_json: bool) -> int:
 
     status = experiment_status(find_experiment(root))
     if as_json:
-        print(json.dumps(status.to_json(), indent=2))
+        print_facts(status.to_json())
     else:
         Console().print(status_table(status))
     return 0

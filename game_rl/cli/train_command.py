@@ -18,6 +18,7 @@ from rich.console import Console
 from game_rl.cli.arguments import add_command, add_config_arguments, not_negative, positive
 from game_rl.cli.play_commands import evaluation_table
 from game_rl.cli.preflight_command import show_study_forecast
+from game_rl.cli.printing import console_for
 from game_rl.cli.remote_command import missing_rom
 from game_rl.cli.run_console import RunConsole, print_json
 from game_rl.cli.smoke import smoke_test
@@ -143,10 +144,11 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.resume is not None:
         refuse_run_of_experiment(Path(arguments.resume))
 
-    console = Console(quiet=arguments.log == "json")
-    with closing(RunConsole(console)) as run_console:
+    is_json = arguments.log == "json"
+    console = Console(quiet=is_json or arguments.quiet)
+    with closing(RunConsole(console, is_verbose=arguments.verbose)) as run_console:
         result = _trained(arguments, console, run_console)
-    _print_result(result, console)
+    _print_result(result, Console(quiet=is_json), with_hints=not arguments.quiet)
     if result.not_stored:
         raise NotStoredError(result.not_stored)
     return 0
@@ -208,7 +210,7 @@ def _trained(
     from game_rl.training.admission import check_new_fork, check_new_run, check_resumable
 
     def show(report: "PreflightReport") -> None:
-        console.print(render_report(report))
+        console_for(report.verdict, console).print(render_report(report))
 
     # a mistake is reported before torch is loaded
     config = report = None
@@ -278,7 +280,7 @@ def _config(arguments: argparse.Namespace) -> "RunConfig":
     return load_config(parent.config, overrides, is_saved=True)
 
 
-def _print_result(result: "TrainingResult", console: "Console") -> None:
+def _print_result(result: "TrainingResult", console: "Console", *, with_hints: bool) -> None:
     from game_rl.preflight.preflight_report import footprint_line
 
     def line(name: str, text: object) -> None:
@@ -302,9 +304,10 @@ def _print_result(result: "TrainingResult", console: "Console") -> None:
         line("ended early", result.ended_by)
     line("footprint", footprint_line(result.footprint))
     line("run", root)
-    console.print("what to look at next:")
-    for name, text in next_steps(root, result.video):
-        line(f"  {name}", text)
+    if with_hints:
+        console.print("what to look at next:")
+        for name, text in next_steps(root, result.video):
+            line(f"  {name}", text)
 
 
 def _experiment_kind(arguments: argparse.Namespace) -> str | None:
@@ -325,8 +328,11 @@ def _train_members(arguments: argparse.Namespace) -> int:
     )
 
     is_json = arguments.log == "json"
-    console = Console(quiet=is_json)
-    watcher = ExperimentConsole(console)
+    watcher = ExperimentConsole(
+        Console(quiet=is_json or arguments.quiet),
+        result=Console(quiet=is_json),
+        is_verbose=arguments.verbose,
+    )
     command = ExperimentCommand(
         stop=(stop := StopRequest(math.inf)),
         force=arguments.force,
@@ -385,12 +391,12 @@ def train_study(arguments: argparse.Namespace) -> int:
     """Make the missing results of a study."""
     from game_rl.experiments.study.study_run import StudyCommand, run_study
 
-    console = Console(quiet=arguments.log == "json")
+    console = Console(quiet=arguments.log == "json" or arguments.quiet)
     stop = StopRequest(math.inf)
     command = StudyCommand(
         stop=stop,
         force=arguments.force,
-        show=lambda report: show_study_forecast(report, console),
+        show=lambda report: show_study_forecast(report, console_for(report.verdict, console)),
         on_result=_print_json if arguments.log == "json" else functools.partial(_show, console),
         on_death=functools.partial(_show_death, console),
     )

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments, positive
+from game_rl.cli.printing import PROGRESS, add_json, print_facts
 from game_rl.config.loader import Document, config_kind, game_path, kind_in, load_config, named_file
 from game_rl.config.proposal import propose
 from game_rl.config.strict_model import flat
@@ -46,7 +47,7 @@ def add_tune(commands: "Commands", summary: str) -> None:
         "tune",
         _tune,
         summary=summary,
-        example="game-rl tune --config configs/duel_ppo.yaml",
+        example="game-rl tune configs/duel_ppo.yaml",
     )
     add_config_arguments(parser, required=True)
     parser.add_argument(
@@ -56,6 +57,7 @@ def add_tune(commands: "Commands", summary: str) -> None:
         metavar="N",
         help=f"approximate time to spend (default: {_SECONDS}); Ctrl-C prints the best so far",
     )
+    add_json(parser)
 
 
 def _tune(arguments: argparse.Namespace) -> int:
@@ -76,7 +78,10 @@ def _tune(arguments: argparse.Namespace) -> int:
             tuning.run(tell)
     except KeyboardInterrupt:
         is_interrupted = True
-    _print_found(tuning, arguments, Console())
+    if arguments.json:
+        print_facts(_facts(tuning))
+    else:
+        _print_found(tuning, arguments, Console())
     if is_interrupted:
         raise KeyboardInterrupt
     return 0
@@ -85,7 +90,7 @@ def _tune(arguments: argparse.Namespace) -> int:
 @contextmanager
 def _progress(seconds: int) -> Iterator[Callable[[str], None]]:
     """Show a bar over the time with the setting that is tried now; without a terminal, lines."""
-    console, started = Console(stderr=True), time.monotonic()
+    console, started = PROGRESS, time.monotonic()
     if not console.is_terminal:
         yield console.print
         return
@@ -99,6 +104,33 @@ def _progress(seconds: int) -> Iterator[Callable[[str], None]]:
         yield lambda text: progress.update(
             task, description=text, completed=time.monotonic() - started
         )
+
+
+def _facts(tuning: "Tuning") -> dict[str, object]:
+    """Return what was found; `best` is None, and nothing changes, before the first measurement."""
+    best = tuning.best
+    changes = {} if best is None else best.setting.changes_of(tuning.present.setting)
+    return {
+        "is_decided": tuning.is_decided,
+        "changes": {".".join(key): value for key, value in changes.items()},
+        "present": _trial_facts(tuning, tuning.present),
+        "best": None if best is None else _trial_facts(tuning, best),
+        "trials": [_trial_facts(tuning, trial) for trial in tuning.trials],
+    }
+
+
+def _trial_facts(tuning: "Tuning", trial: "Trial") -> dict[str, object]:
+    forecast = tuning.forecast(trial)
+    return {
+        "n_envs": trial.setting.n_envs,
+        "n_workers": trial.setting.workers(tuning.cpus),
+        "n_steps": trial.setting.n_steps,
+        "fits": tuning.fits(trial),
+        "ram_bytes": trial.ram_bytes,
+        "collecting_per_s": trial.collecting_per_s if forecast else None,
+        "timesteps_per_s": forecast.timesteps_per_s if forecast else None,
+        "wall_s": forecast.wall_s if forecast else None,
+    }
 
 
 def _print_found(tuning: "Tuning", arguments: argparse.Namespace, console: Console) -> None:

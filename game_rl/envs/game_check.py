@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -132,6 +132,12 @@ class GameCheck:
     reward_terms: tuple[TermSum, ...]
     warnings: tuple[str, ...]
     screens: tuple[LabelledScreen, ...] = field(repr=False)
+
+    def to_json(self) -> dict[str, object]:
+        """Return all but the screens."""
+        found = asdict(replace(self, screens=()))
+        del found["screens"]
+        return found
 
 
 def check_game(
