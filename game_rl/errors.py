@@ -12,7 +12,7 @@
     ├── CheckpointError         1   a checkpoint is damaged or of another run
     │   └── NoCheckpointError   2   a run has no checkpoint of that name
     ├── LakeError               1   a Lake or a replay file is damaged or of another shape
-    │   └── NoLakeError         2   a folder is not a Lake
+    │   └── NoLakeError         2   a folder is not a Lake, or a file not a replay buffer
     ├── StorageError            1   object storage refuses, is out of reach or has damaged data
     │   └── NotStoredError      4   a run or an experiment is done, but its upload never worked
     ├── TrainingError           1   training cannot continue (a non-finite loss, a full disk)

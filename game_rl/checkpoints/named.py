@@ -1,5 +1,6 @@
 """Runs and checkpoints as a command names them, found and compared without torch."""
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
@@ -25,22 +26,61 @@ def find_run(root: Path) -> RunDir:
     run_dir = RunDir(root)
     if run_dir.exists():
         return run_dir
-    whole, timesteps = run_at(str(root))
-    if timesteps is not None and RunDir(whole).exists():
-        raise UsageError(
-            f"{root} names a checkpoint; name the run, {whole}, and its checkpoint with an option, "
-            f"such as --checkpoint {timesteps}, or --at {timesteps} of train --resume"
+    raise UsageError(_why_no_run(root))
+
+
+def _why_no_run(root: Path) -> str:
+    """Return what a path is that is no run directory, and what to name instead."""
+    text = str(root)
+    if re.match(r"(s3|gs|az|file):/", text):
+        slashes = "///" if text.startswith("file:") else "//"  # a Path has but one
+        url = quote(text.replace("/", slashes, 1))
+        return (
+            f"{root} is an address in storage, not a run directory; fetch the run first: game-rl "
+            f"remote fetch {url} runs/my_run"
         )
+    whole, at, _ = text.rpartition("@")
+    if at and RunDir(Path(whole)).exists():
+        return _why_no_checkpoint(root, RunDir(Path(whole)))
     if root.is_file():
-        raise UsageError(
+        return (
             f"{root} is a file, not a run directory; train it first if it is a config, with "
-            f"game-rl train {quote(str(root))}, then name its run_dir"
+            f"game-rl train {quote(text)}, then name its run_dir"
         )
-    what = f"has no {run_dir.config.name}" if root.exists() else "does not exist"
-    raise UsageError(
-        f"{root} is not a run directory: it {what}; "
-        f"{meant_folder(root) or 'name the run_dir of a training, such as runs/duel_ppo'}"
+    if not root.exists():
+        way_out = meant_folder(root) or "name the run_dir of a training, such as runs/duel_ppo"
+        return f"{root} is not a run directory: it does not exist; {way_out}"
+    return f"{root} is not a run directory: it has no {RunDir(root).config.name}; {_meant(root)}"
+
+
+def _why_no_checkpoint(root: Path, run_dir: RunDir) -> str:
+    if run_at(str(root))[1] is not None:
+        return (
+            f"{root} names a checkpoint, and this command is for a whole run: name {run_dir.root} "
+            f"(game-rl checkpoints {quote(str(root))} shows that checkpoint)"
+        )
+    found = ", ".join(f"{int(path.name)}" for path in run_dir.checkpoints_newest_first())
+    return (
+        f"{root} names no checkpoint: after the @ stands a timestep, of {found or 'none yet'}; "
+        f"or name {run_dir.root} alone (evaluate, record and export then take --checkpoint latest)"
     )
+
+
+def _meant(root: Path) -> str:
+    """Return what to name instead of a folder that is no run directory."""
+    above = next((path for path in root.parents if RunDir(path).exists()), None)
+    if (root / "lake.json").is_file():
+        run = f"; its run is {above}" if above else ""
+        return f"it is a Lake, which game-rl replay info {quote(str(root))} shows{run}"
+    if above is not None:
+        is_checkpoint = root.parent.name == "checkpoints" and root.name.isdecimal()
+        return f"it is in the run {above}: name " + (
+            f"{above}@{int(root.name)}" if is_checkpoint else str(above)
+        )
+    inside = next(iter(sorted(path.parent for path in root.glob("*/config.yaml"))), None)
+    if inside is not None:
+        return f"name a run in it, such as {inside} (game-rl runs {quote(str(root))} lists them)"
+    return meant_folder(root) or "name the run_dir of a training, such as runs/duel_ppo"
 
 
 def meant_folder(root: Path) -> str:

@@ -52,10 +52,14 @@ def _add_verbosity(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_group(commands: "Commands", name: str, summary: str) -> "Commands":
+def add_group(commands: "Commands", name: str, summary: str, *, example: str) -> "Commands":
     """Add a command that has commands of its own, and return those."""
     parser = commands.add_parser(
-        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
@@ -148,21 +152,39 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def named_checkpoint(run: str | Path) -> tuple[Path, int | None]:
+    """Return the folder and the timestep of `RUN@T`; a folder may have such a name itself."""
+    return (Path(run), None) if Path(run).is_dir() else run_at(str(run))
+
+
 def named_policy(arguments: argparse.Namespace) -> tuple[Path, str]:
     """Return the run directory and the name of the checkpoint that a command asks for.
 
     Raises:
         UsageError: it names two checkpoints, or an experiment without a champion.
     """
-    root, timesteps = run_at(str(arguments.run))
-    if timesteps is None or arguments.run.is_dir():
-        return run_of(arguments.run), arguments.checkpoint or "best"
+    root, timesteps = named_checkpoint(arguments.run)
+    if timesteps is None:
+        return run_of(root), arguments.checkpoint or "best"
     if arguments.checkpoint is not None:
         raise UsageError(
             f"{arguments.run} and --checkpoint {arguments.checkpoint} both name a checkpoint; "
             "leave one out"
         )
     return run_of(root), str(timesteps)
+
+
+def check_output(path: Path) -> None:
+    """Refuse a file of --output whose place is a folder, or in a file; its folder is made later.
+
+    Raises:
+        UsageError: nothing can be written there.
+    """
+    if path.is_dir():
+        raise UsageError(f"--output {path} is a folder; name a file in it")
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise UsageError(f"--output {path}: {above} is a file, not a folder; name another place")
 
 
 def positive(text: str) -> int:

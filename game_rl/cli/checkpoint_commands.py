@@ -10,8 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.checkpoints.named import check_playable, open_run
-from game_rl.cli.arguments import add_command, add_config_arguments, add_run_arguments, named_policy
+from game_rl.checkpoints.named import check_playable, kept_path, open_run
+from game_rl.cli.arguments import (
+    add_command,
+    add_config_arguments,
+    add_run_arguments,
+    check_output,
+    named_checkpoint,
+    named_policy,
+)
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.loader import load_config
 from game_rl.experiments.experiment_dir import run_of
@@ -33,7 +40,13 @@ def add_checkpoints(commands: "Commands", summary: str) -> None:
         summary=summary,
         example="game-rl checkpoints runs/duel_ppo",
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="run directory")
+    parser.add_argument(
+        "run",
+        type=Path,
+        metavar="RUN[@T]",
+        help="run directory, or the directory of an experiment, which stands for its champion; "
+        "@T: only the checkpoint of timestep T",
+    )
     add_json(parser, "list")
 
 
@@ -69,8 +82,12 @@ def add_import(commands: "Commands", summary: str) -> None:
 
 
 def _checkpoints(arguments: argparse.Namespace) -> int:
-    run_dir, config = open_run(run_of(arguments.run))
+    root, timesteps = named_checkpoint(arguments.run)
+    run_dir, config = open_run(run_of(root))
     found, frame_skip = survey(run_dir), config.env.frame_skip
+    if timesteps is not None:
+        kept_path(run_dir, timesteps)
+        found = [finding for finding in found if finding.timesteps == timesteps]
     if arguments.json:
         rows = [{**f.to_json(), "frames": f.timesteps * frame_skip} for f in found]
         print_facts(rows)
@@ -108,12 +125,14 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
 def _export(arguments: argparse.Namespace) -> int:
     root, checkpoint = named_policy(arguments)
     check_zip_to_write(arguments.output)
+    check_output(arguments.output)
     check_playable(root, checkpoint)
     exchangeable(open_run(root)[1])
     from game_rl.interchange.sb3_zip import export_policy
     from game_rl.playback.trained_run import open_trained_run
 
     run = open_trained_run(root, checkpoint)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
     export_policy(run, arguments.output)
     which = "its likeliest actions" if run.deterministic else "actions drawn by their probabilities"
     print_result(

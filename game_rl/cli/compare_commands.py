@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from game_rl.cli.arguments import add_command, add_group, not_negative
+from game_rl.cli.arguments import add_command, add_group, check_output, not_negative
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.experiments.study_config import load_study
 from game_rl.durable_files import write_atomic
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from game_rl.cli.arguments import Commands
+    from game_rl.config.experiments.study_config import Study
     from game_rl.experiments.compare.comparison import Comparison
 
 
@@ -108,6 +109,8 @@ def _add_rule(options: argparse._ArgumentGroup) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
+    if arguments.output is not None:
+        check_output(arguments.output / "report.md")
     files = [path for path in arguments.runs if path.is_file()]
     if not files:
         return compare_runs(arguments)
@@ -197,7 +200,9 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
 
 
 def add_study(commands: "Commands", summary: str) -> None:
-    steps = add_group(commands, "study", summary)
+    steps = add_group(
+        commands, "study", summary, example="game-rl study status configs/study_ppo_pqn.yaml"
+    )
     register = add_command(
         steps,
         "register",
@@ -239,7 +244,7 @@ def _register(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.study.study_dir import study_dir
     from game_rl.experiments.study.study_registration import register
 
-    study = load_study(arguments.file)
+    study = _study_of(arguments.file)
     registration = register(study)
     path, sha256 = study_dir(study.config).registration, registration.sha256()
     file, n_files = quote(str(arguments.file)), len(registration.code)
@@ -258,13 +263,21 @@ def _give_up(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.study.study_run import give_up
 
     pair = Pair(arguments.arm, arguments.seed)
-    result = give_up(load_study(arguments.file), pair, arguments.reason)
+    result = give_up(_study_of(arguments.file), pair, arguments.reason)
     print_result(
         arguments,
         result.model_dump(mode="json"),
         f"{pair.name} counts as failed at timestep {result.timesteps:,}",
     )
     return 0
+
+
+def _study_of(file: Path) -> "Study":
+    if file.is_dir():
+        raise UsageError(
+            f"{file} is a folder; name the study's file, such as configs/study_ppo_pqn.yaml"
+        )
+    return load_study(file)
 
 
 def report_study(arguments: argparse.Namespace) -> int:
@@ -287,7 +300,7 @@ def report_study(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.study.study_report import study_status
 
-    rows = study_status(load_study(arguments.file))
+    rows = study_status(_study_of(arguments.file))
     if arguments.json:
         print_facts([row.to_json() for row in rows])
         return 0

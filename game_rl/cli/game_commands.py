@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from game_rl.cli.arguments import add_command, positive
+from game_rl.cli.arguments import add_command, not_negative, positive
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.loader import game_path
 from game_rl.games.definition import load_game
@@ -44,7 +44,11 @@ def add_check_game(commands: "Commands", summary: str) -> None:
         help="random timesteps to play (default: 2,000)",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of the random buttons (default: 0)"
+        "--seed",
+        type=not_negative,
+        default=0,
+        metavar="N",
+        help="seed of the random buttons (default: 0)",
     )
     parser.add_argument(
         "--sheet",

@@ -8,12 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.checkpoints.named import find_run
-from game_rl.cli.arguments import add_command
+from game_rl.checkpoints.named import find_run, kept_path
+from game_rl.cli.arguments import add_command, named_checkpoint
 from game_rl.cli.printing import add_json, print_facts
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config
-from game_rl.config.values import run_at
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.experiments.records import read_records
 from game_rl.lineage import (
@@ -49,13 +48,15 @@ def add_lineage(commands: "Commands", summary: str) -> None:
 
 
 def _lineage(arguments: argparse.Namespace) -> int:
-    root, timesteps = run_at(arguments.run)
+    root, timesteps = named_checkpoint(arguments.run)
     if ExperimentDir(root).exists():
         return show_lineage(root, as_json=arguments.json)
     run_dir = find_run(root)
     if timesteps is None:
         saved = run_dir.checkpoints_newest_first()
         timesteps = int(saved[0].name) if saved else 0
+    else:
+        kept_path(run_dir, timesteps)
     config = load_config(run_dir.config, is_saved=True)
     run = run_as_source(run_dir, timesteps, frame_skip=config.env.frame_skip)
     if arguments.json:

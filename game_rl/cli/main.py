@@ -11,6 +11,8 @@ import shlex
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
 
 from game_rl.cli.parser import COMMANDS, make_parser
 from game_rl.errors import GameRLError, UsageError
@@ -61,15 +63,60 @@ def _check_command(words: Sequence[str]) -> None:
             "a command is missing, such as game-rl train configs/duel_ppo.yaml; game-rl --help "
             "lists all"
         )
-    if words[0].startswith("-") or words[0] in COMMANDS:
+    if words[0] in COMMANDS or words[0] in ("-h", "--help", "-V", "--version"):
         return
-    if words[0].endswith((".yaml", ".yml")):
-        raise UsageError(f"a command is missing: game-rl train {shlex.join(words)}")
+    answer = _no_command(words[0], words[1:])
+    is_sure = "game-rl" in answer
+    raise UsageError(answer if is_sure else f"{answer}\nthere are {', '.join(COMMANDS)}")
+
+
+_OTHER_WORDS = {
+    "version": "game-rl --version",
+    "list": "game-rl runs",
+    "ls": "game-rl runs",
+    "resume": "game-rl train --resume",
+    "continue": "game-rl train --resume",
+    "fork": "game-rl train --fork",
+    "play": "game-rl record",
+    "watch": "game-rl record",
+    "test": "game-rl evaluate",
+    "plot": "tensorboard --logdir",
+    "init": "game-rl new-game",
+    "verify": "game-rl checkpoints",
+    "fetch": "game-rl remote fetch",
+    "push": "game-rl remote push",
+}
+"""Commands by names that other programs use."""
+
+
+def _no_command(first: str, rest: Sequence[str]) -> str:
+    """Return what stands where a command is due, and what was probably meant."""
     from game_rl.config.schema_guide import closest
 
-    meant = closest(words[0], list(COMMANDS))
-    guess = "" if meant is None else f"; did you mean game-rl {shlex.join([meant, *words[1:]])}?"
-    raise UsageError(f"there is no command {words[0]!r}{guess}\nthere are {', '.join(COMMANDS)}")
+    if first.startswith("-"):
+        return _option_first(first, rest)
+    if first == "help":
+        about = [word for word in rest if word in COMMANDS][:1]
+        return f"help is an option: {shlex.join(['game-rl', *about, '--help'])}"
+    if first in _OTHER_WORDS:
+        return f"there is no command {first!r}; use {' '.join([_OTHER_WORDS[first], *rest])}"
+    if first.endswith((".yaml", ".yml")):
+        return f"a command is missing: game-rl train {shlex.join([first, *rest])}"
+    if any((Path(first) / name).is_file() for name in ("config.yaml", "experiment.yaml")):
+        return f"a command is missing: game-rl status {shlex.join([first, *rest])}"
+    meant = closest(first, list(COMMANDS))
+    guess = f"; did you mean {shlex.join(['game-rl', meant, *rest])}?" if meant else ""
+    return f"there is no command {first!r}{guess}"
+
+
+def _option_first(option: str, rest: Sequence[str]) -> str:
+    if any(word in COMMANDS for word in rest):
+        at = next(n for n, word in enumerate(rest) if word in COMMANDS)
+        ordered = [*rest[at:], option, *rest[:at]]
+        return f"options stand after the command: game-rl {shlex.join(ordered)}"
+    meant = get_close_matches(option, ["--help", "--version"], n=1, cutoff=0.75)
+    guess = f"did you mean game-rl {meant[0]}?" if meant else "options stand after it"
+    return f"{option} stands where a command is due; {guess}"
 
 
 def _unknown_options(unknown: Sequence[str], parser: argparse.ArgumentParser) -> str:
@@ -81,6 +128,10 @@ def _unknown_options(unknown: Sequence[str], parser: argparse.ArgumentParser) ->
     name = unknown[0].partition("=")[0]
     key = name.lstrip("-").replace("-", "_")
     meant = closest(name, known) if name.startswith("-") else None
+    if name == "--json" and "--log" in known:
+        meant = "--log json"
+    elif f"--{name}" in known:
+        meant = f"--{name}"
     guess = f"; did you mean {meant}?" if meant else f"; see {parser.prog} --help"
     if "--set" in known and key.partition(".")[0] in RunConfig.model_fields:
         guess = f"; a key of the config is written without dashes: {key}=..."

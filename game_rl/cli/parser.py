@@ -1,7 +1,9 @@
 """The table of all commands, and the parser of those that are asked for."""
 
 import argparse
+import difflib
 import importlib
+import re
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ exit codes:
   4    done, but the upload never worked: nothing of the run or experiment is in storage
   130, 143, 138  stopped by SIGINT, SIGTERM, SIGUSR1; everything up to the last checkpoint is saved
 """
+_INVALID_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
 _NAMES_WIDTH, _WIDTH = 13, 96
 
 
@@ -150,7 +153,15 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are the user's mistakes, as all others."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}\nsee {self.prog} --help")
+        raise UsageError(f"{message}{self._way_out(message)}\nsee {self.prog} --help")
+
+    def _way_out(self, message: str) -> str:
+        """Return the choice that was probably meant, or how the command is called."""
+        if slip := _INVALID_CHOICE.search(message):
+            meant = difflib.get_close_matches(slip[1], re.findall(r"'([^']*)'", slip[2]), n=1)
+            return f"; did you mean {meant[0]}?" if meant else ""
+        example = (self.epilog or "").removeprefix("example:").strip()
+        return f"; for example: {example}" if "are required" in message and example else ""
 
 
 def make_parser(

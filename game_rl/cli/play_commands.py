@@ -13,6 +13,7 @@ from game_rl.checkpoints.named import check_playable
 from game_rl.cli.arguments import (
     add_command,
     add_run_arguments,
+    check_output,
     named_policy,
     not_negative,
     positive,
@@ -154,6 +155,7 @@ def _record(arguments: argparse.Namespace) -> int:
     chosen_start_states(arguments.start_states, check_playable(root, checkpoint))
     if arguments.output is not None:
         clip_writer(arguments.output)
+        check_output(arguments.output)
     from game_rl.playback.recording import record_run
     from game_rl.playback.trained_run import open_trained_run
 

@@ -72,7 +72,9 @@ _URL = (
 
 
 def add_remote(commands: "Commands", summary: str) -> None:
-    remote = add_group(commands, "remote", summary)
+    remote = add_group(
+        commands, "remote", summary, example="game-rl remote list s3://bucket/folder"
+    )
     listing = add_command(
         remote,
         "list",
@@ -140,8 +142,21 @@ def _opened(url: str, patience: Patience = NO_PATIENCE) -> "tuple[ObjectStore, R
     from game_rl.storage.inventory import RemoteAddress
     from game_rl.storage.object_store import ObjectStore
 
+    if "://" not in url and Path(url).exists():
+        there = Path(url).resolve().as_uri()
+        raise UsageError(
+            f"{url} is a path of this machine, not an address; write {there} if runs were "
+            "uploaded there; game-rl remote push uploads a run, and game-rl runs lists those here"
+        )
     address = RemoteAddress.parse(url)
     return ObjectStore(address.to, patience=patience), address
+
+
+def _named(fault: StoreFault, way_on: str) -> StorageError | UsageError:
+    """Return a fault as a command reports it: a place that is not there is the user's mistake."""
+    if fault.kind == "missing":
+        return UsageError(str(fault))
+    return StorageError(f"{fault}; {way_on}") if fault.kind in PASSING_FAULTS else fault
 
 
 Command = Callable[[Namespace], int]
@@ -164,9 +179,7 @@ def waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
             try:
                 return done.result()
             except StoreFault as fault:
-                if fault.kind not in PASSING_FAULTS:
-                    raise
-                raise StorageError(f"{fault}; {way_on}") from None
+                raise _named(fault, way_on) from fault
             except KeyboardInterrupt:
                 Console(stderr=True).show_cursor()  # which a bar has hidden
                 print(f"interrupted; {way_on}", file=sys.stderr, flush=True)
@@ -349,7 +362,8 @@ def _upload(url: str) -> UploadConfig:
     try:
         return UploadConfig(to=url)
     except ValidationError as error:
-        raise UsageError(f"--to: {error.errors(include_input=False)[0]['msg']}") from None
+        message = error.errors(include_input=False)[0]["msg"].removeprefix("Value error, ")
+        raise UsageError(f"--to: {message}") from None
 
 
 def _show_push(event: events.Event, progress: Progress, task: int) -> None:
@@ -484,7 +498,10 @@ _TEXTS = ("kind", "id", "game", "written by")
 
 
 def list_stored(arguments: argparse.Namespace) -> int:
-    runs, experiments = _found(arguments.url)
+    try:
+        runs, experiments = _found(arguments.url)
+    except StoreFault as fault:
+        raise _named(fault, "try again") from fault
     if arguments.json:
         found = [*(one.to_json() for one in experiments), *(run.to_json() for run in runs)]
         print_facts(found)

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from game_rl.cli.arguments import add_command, add_group, positive
+from game_rl.cli.arguments import add_command, add_group, check_output, positive
 from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.errors import LakeError, UsageError
 from game_rl.system.units import format_bytes
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 def add_replay(commands: "Commands", summary: str) -> None:
-    actions = add_group(commands, "replay", summary)
+    actions = add_group(
+        commands, "replay", summary, example="game-rl replay info runs/duel_dqn/lake"
+    )
     info = _add_of_lake(
         actions,
         "info",
@@ -112,7 +114,10 @@ def _import(arguments: argparse.Namespace) -> int:
     from game_rl.interchange.replay_import import import_replay
 
     if not arguments.file.is_file():
-        raise UsageError(f"{arguments.file}: no such file; check the name")
+        what = "is a folder, not a file" if arguments.file.is_dir() else "no such file"
+        raise UsageError(f"{arguments.file}: {what}; name a file that save_replay_buffer wrote")
+    if arguments.output.exists():
+        raise UsageError(f"{arguments.output} exists; name a new folder, or delete it")
     with _bar() as bar:
         found = import_replay(
             arguments.file, arguments.output, frame_stack=arguments.frame_stack, progress=bar
@@ -139,6 +144,8 @@ def _export(arguments: argparse.Namespace) -> int:
     from game_rl.lake.lake import Lake
 
     lake, output, n_actions = Lake.open(arguments.lake), arguments.output, arguments.actions
+    if arguments.format == "sb3":
+        check_output(output)
     if arguments.format == "minari":
         try:
             from game_rl.interchange.minari_export import export_minari
@@ -167,7 +174,7 @@ def _export(arguments: argparse.Namespace) -> int:
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar on stderr, for several tasks one after the other."""
-    with Progress(console=PROGRESS, transient=True) as progress:
+    with Progress(console=PROGRESS, transient=True, disable=not PROGRESS.is_terminal) as progress:
         task = progress.add_task("", total=None)
         yield lambda what, done, total: progress.update(
             task, description=what, completed=done, total=total or None

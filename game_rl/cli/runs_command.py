@@ -50,6 +50,8 @@ def add_runs(commands: "Commands", summary: str) -> None:
 def _runs(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.run_list import runs_below
 
+    if arguments.yes and not arguments.prune:
+        raise UsageError("--yes answers the question of --prune: add --prune, or leave --yes out")
     found = runs_below(arguments.folder)
     if arguments.prune:
         return _prune(found, arguments)

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from game_rl.cli.arguments import add_command, add_config_arguments, not_negative, positive
+from game_rl.checkpoints.named import find_run
+from game_rl.cli.arguments import (
+    add_command,
+    add_config_arguments,
+    named_checkpoint,
+    not_negative,
+    positive,
+)
 from game_rl.cli.play_commands import evaluation_table
 from game_rl.cli.preflight_command import show_study_forecast
 from game_rl.cli.printing import console_for
@@ -26,7 +33,6 @@ from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind, load_config
 from game_rl.config.upload import checked_address
-from game_rl.config.values import run_at
 from game_rl.errors import NotStoredError, UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, refuse_run_of_experiment, run_of
 from game_rl.run_dir import RunDir
@@ -156,8 +162,8 @@ def _train(arguments: argparse.Namespace) -> int:
 
 def _take_checkpoint(arguments: argparse.Namespace) -> None:
     """Make `RUN@T` of `--resume` the run and `--at`, or `--generation` of an experiment."""
-    root, at = run_at(arguments.resume)
-    if at is None or Path(arguments.resume).is_dir():
+    root, at = named_checkpoint(arguments.resume)
+    if at is None:
         return
     option = "generation" if ExperimentDir(root).exists() else "at"
     if getattr(arguments, option) is not None:
@@ -243,8 +249,8 @@ def _check_combination(arguments: argparse.Namespace) -> None:
     is_new = arguments.config is not None or arguments.fork is not None
     if arguments.resume is None and not is_new:
         raise UsageError(
-            "train needs --config FILE, --resume RUN to continue a run, or --fork RUN to begin "
-            "from one"
+            "train needs a config, such as configs/duel_ppo.yaml, --resume RUN to continue a run, "
+            "or --fork RUN to begin from one"
         )
     if arguments.resume is not None and is_new:
         raise UsageError(
@@ -264,17 +270,13 @@ def _config(arguments: argparse.Namespace) -> "RunConfig":
     """Return the config of `--config`, or else the parent's; of a fork with a section `fork`."""
     if arguments.fork is None:
         return load_config(arguments.config, arguments.set)
-    place, at = run_at(arguments.fork)
+    place, at = named_checkpoint(arguments.fork)
     parent = RunDir(run_of(place))
     run = str(parent.root) if at is None else f"{parent.root}@{at}"
     overrides = [f"fork={{run: {json.dumps(run)}}}", *arguments.set]
     if arguments.config is not None:
         return load_config(arguments.config, overrides)
-    if not parent.exists():
-        raise UsageError(
-            f"{parent.root} is not a run directory: it has no {parent.config.name}; name the "
-            "run_dir of a run, such as runs/duel_ppo@50176"
-        )
+    find_run(place if parent.root == place else parent.root)
     if not any(override.replace(" ", "").startswith("run_dir=") for override in arguments.set):
         raise UsageError("a fork is a new run: name its folder with --set run_dir=...")
     return load_config(parent.config, overrides, is_saved=True)

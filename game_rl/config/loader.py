@@ -242,7 +242,8 @@ class Document:
         names = sorted(file.name for file in folder.glob("*.y*ml")) if folder.is_dir() else []
         others = f" (in {folder} there are: {', '.join(names[:20])})" if names else ""
         if folder == self.path:
-            return f"{self.path}: is a folder, name a file in it{others}"
+            way_out = f"name a file in it{others}" if names else "name a config, such as run.yaml"
+            return f"{self.path}: is a folder, {way_out}"
         if self.path.exists():
             return f"{self.path}: is not a regular file; name another{others}"
         meant = closest(self.path.name, names)
@@ -285,19 +286,27 @@ def _require_way(root: Node, key: Key, place: Place) -> None:
 
 
 def run_dir_problems(config: HasRunDir) -> Iterable[Problem]:
-    """Check that run_dir can be a folder: the only check that looks at the disk."""
-    for path in (config.run_dir, *config.run_dir.parents):
+    """Check that run_dir and lake.path can be folders: the only check that looks at the disk."""
+    yield from _folder_problems(("run_dir",), config.run_dir)
+    lake = config.lake if isinstance(config, RunConfig) else None
+    if lake is not None and lake.path is not None:
+        yield from _folder_problems(("lake", "path"), lake.path)
+
+
+def _folder_problems(key: Key, folder: Path) -> Iterable[Problem]:
+    for path in (folder, *folder.parents):
         try:
             os.fsencode(path)
             is_in_the_way = path.exists() and not path.is_dir()
         except UnicodeEncodeError as refused:
-            yield Problem(("run_dir",), unencodable(refused))
+            yield Problem(key, unencodable(refused))
             return
         except (OSError, ValueError) as refused:
-            yield Problem(("run_dir",), f"{config.run_dir} cannot be a folder ({refused})")
+            yield Problem(key, f"{folder} cannot be a folder ({refused})")
             return
         if is_in_the_way:
-            yield Problem(("run_dir",), f"{path} is a file; name a new folder, or that of a run")
+            kind = "run" if key == ("run_dir",) else "Lake"
+            yield Problem(key, f"{path} is a file; name a new folder, or that of a {kind}")
             return
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from game_rl.config.loader import game_path, load_yaml_model
+from game_rl.config.loader import Document, game_path, load_yaml_model
 from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Button
@@ -271,6 +271,12 @@ def _bundled_path(name: str) -> Path:
 
 
 def _load_game_file(path: Path, name: str) -> Game:
+    root, _ = Document(path, GameFileError).tree()
+    if root.has(("total_timesteps",)) or root.has(("kind",)):
+        raise GameFileError(
+            f"{path}: is the config of a training, not a game; name a game.yaml, or the bundled "
+            f"{' or '.join(bundled_games())}. game-rl preflight checks a config"
+        )
     parts = _Parts(path.parent)
     definition = load_yaml_model(
         path, GameDefinition, error=GameFileError, more_checks=parts.problems

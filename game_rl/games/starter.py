@@ -78,6 +78,8 @@ def write_starter(rom_path: Path, folder: Path) -> Path:
     text = _text(rom, path)
     if has_half_character(text):
         raise UsageError(f"{rom_path} has a name that is not UTF-8, which YAML requires; rename it")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file, not a folder; name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:

@@ -14,7 +14,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from game_rl.errors import LakeError
+from game_rl.errors import LakeError, NoLakeError
 from game_rl.interchange.replay_pickle import PickledArray, Record, read_pickle
 from game_rl.system.machine import disk_free_bytes
 from game_rl.system.units import format_bytes
@@ -129,10 +129,10 @@ def _decompressor(path: Path, magic: bytes) -> Callable[[Path], IO[bytes]]:
         return lambda p: zstandard.open(p, "rb")
     for start, what in _OTHERS.items():
         if magic.startswith(start):
-            raise LakeError(f"{path} is {what}")
-    raise LakeError(
+            raise NoLakeError(f"{path} is {what}")
+    raise NoLakeError(
         f"{path} is not a replay buffer of Stable-Baselines3: it begins with {magic.hex(' ')}, not "
-        "with a pickle, gzip or zstd"
+        "with a pickle, gzip or zstd; name a file that save_replay_buffer wrote"
     )
 
 

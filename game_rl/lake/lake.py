@@ -90,7 +90,9 @@ class Lake:
         try:
             text = (path / "lake.json").read_text(errors="replace", encoding="utf-8")
         except OSError:
-            raise NoLakeError(f"{path} is not a Lake: it has no lake.json") from None
+            own = path / "lake"  # of a run directory
+            meant = own if (own / "lake.json").is_file() else "the folder of one, runs/my_run/lake"
+            raise NoLakeError(f"{path} is not a Lake: it has no lake.json; name {meant}") from None
         schema = LakeSchema.from_json(text, source=path / "lake.json")
         return cls(path, schema, capacity, keeps_indices)
 

@@ -77,13 +77,16 @@ def test_a_wrong_game_file_ends_with_2_and_a_message(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["train"], "train needs --config FILE, --resume RUN"),
+        (["train"], "train needs a config, such as configs/duel_ppo.yaml, --resume RUN"),
         (["train", "--resume", "runs", "--config", "a.yaml"], "leave --config and --fork out"),
         (["train", "--resume", "no/such/run"], "no/such/run is not a run directory"),
         (["evaluate", "no/such/run"], "no/such/run is not a run directory"),
         (["record", "."], ". is not a run directory: it has no config.yaml"),
         (["check-game", "dule"], "did you mean duel"),
-        (["replay", "import", "no.pkl", "--output", "lake"], "no.pkl: no such file"),
+        (
+            ["replay", "import", "no.pkl", "--output", "lake"],
+            "no.pkl: no such file; name",
+        ),
         (["remote", "fetch", "no/such", "x"], "no storage has such an address; write one such as"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
+from game_rl.lake.lake import Lake
 from game_rl.run_dir import RunDir
 from tests.cli.test_main import CONFIG, kept_run
+from tests.lake.plays import SCHEMA
 
 Output = pytest.CaptureFixture[str]
 
@@ -43,6 +45,50 @@ MISTAKES = {
     "a smoke test of a run": ("train --resume RUN --smoke", "leave --resume and --fork out"),
     "a folder that is not there": ("runs no/such/folder", "name one that has run directories"),
     "nobody to answer": ("runs FOLDER --prune", "add --yes"),
+    "an answer without a question": ("runs FOLDER --yes", "add --prune"),
+    "a question beside JSON": ("runs FOLDER --prune --json", "add --yes"),
+    "options before the command": ("-q train CONFIG", "game-rl train CONFIG -q"),
+    "an option alone": ("--hlep", "did you mean game-rl --help?"),
+    "JSON where there are events": ("train CONFIG --json", "did you mean --log json?"),
+    "help as a command": ("help train", "game-rl train --help"),
+    "another program's word": ("resume RUN", "use game-rl train --resume RUN"),
+    "a run where a command is due": ("RUN", "game-rl status RUN"),
+    "a slip in a command's command": ("replay inf LAKE", "did you mean info?"),
+    "a group without a command": ("remote", "for example: game-rl remote list s3://bucket/folder"),
+    "a slip in a choice": ("export RUN --format sb4 --output x.zip", "did you mean sb3?"),
+    "an argument left out": ("evaluate", "for example: game-rl evaluate runs/duel_ppo"),
+    "a schema's name without dashes": ("schema population", "did you mean --population?"),
+    "a folder of runs": ("evaluate FOLDER", "name a run in it, such as RUN"),
+    "a Lake where a run is due": ("status LAKE", "game-rl replay info LAKE shows; its run is RUN"),
+    "a run where a Lake is due": ("replay info RUN", "name RUN/lake"),
+    "a run to compact": ("replay compact RUN", "name RUN/lake"),
+    "a checkpoint's folder": ("evaluate RUN/checkpoints/000000000064", "name RUN@64"),
+    "a word as a checkpoint": ("record RUN@best", "stands a timestep, of 64"),
+    "a word as a checkpoint of a fork": ("train --fork RUN@best run_dir=x", "a timestep, of 64"),
+    "a checkpoint of a whole run": ("status RUN@64", "game-rl checkpoints RUN@64 shows"),
+    "a checkpoint to upload": ("remote push RUN@64", "this command is for a whole run: name RUN"),
+    "no such checkpoint to list": ("checkpoints RUN@7", "it has: 64"),
+    "no such checkpoint in a lineage": ("lineage RUN@7", "it has: 64"),
+    "an address where a run is due": ("evaluate s3://b/r", "game-rl remote fetch s3://b/r"),
+    "a folder where an address is due": ("remote list FOLDER", "not an address; write file://"),
+    "a folder to upload to": ("remote push RUN --to FOLDER", "write one such as s3://"),
+    "storage that is not there": ("remote list file:///no/such/disk", "correct the address"),
+    "a config to fork": ("train --fork CONFIG run_dir=x", "game-rl train CONFIG"),
+    "a run as a game": ("check-game CONFIG", "the config of a training, not a game"),
+    "a file as a folder": ("new-game ROM --folder CONFIG", "CONFIG is a file, not a folder"),
+    "a file as a Lake": ("train CONFIG lake.path=ROM", "name a new folder, or that of a Lake"),
+    "a clip in a file": ("record RUN --output ROM/clip.gif", "ROM is a file, not a folder"),
+    "a zip in a file": ("export RUN --output ROM/x.zip", "ROM is a file, not a folder"),
+    "a report in a file": ("compare RUN --output ROM", "ROM is a file, not a folder"),
+    "a folder as a replay's file": ("replay export LAKE --output RUN", "name a file in it"),
+    "a config as a replay": ("replay import CONFIG --output x", "save_replay_buffer wrote"),
+    "a folder as a replay": ("replay import RUN --output x", "is a folder, not a file"),
+    "a run as a study": ("study status RUN", "name the study's file"),
+    "a run's config as a study": ("study register CONFIG", "name their run directories"),
+    "a file among runs": ("compare RUN CONFIG", "name only directories of runs"),
+    "no such run to compare": ("compare RUN DULE", "did you mean RUN?"),
+    "a run in place of a file": ("tune RUN", "name the config in it"),
+    "a negative seed": ("check-game duel --seed -1", "'-1' is not a whole number"),
 }
 
 
@@ -54,10 +100,12 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     run = Path(kept_run(folder / "runs" / "duel_ppo", timesteps=64))
     RunDir(run).identity()
     (run / "damaged").mkdir()
+    Lake.create(run / "lake", SCHEMA)
     games = Path(__file__).parents[2] / "game_rl" / "games" / "duel"
     return {
         "CONFIG": str(config),
         "RUN": str(run),
+        "LAKE": str(run / "lake"),
         "DULE": str(run.with_name("dule_ppo")),
         "FOLDER": str(run.parent),
         "ROM": str(games / "duel.gb"),

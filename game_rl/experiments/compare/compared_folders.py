@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.checkpoints.evaluation_files import read_episodes
+from game_rl.checkpoints.named import find_run
 from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.loader import load_config
 from game_rl.config.strict_model import flat
-from game_rl.errors import UsageError
 from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Ended
 from game_rl.experiments.compare.comparison_arms import (
@@ -46,12 +46,7 @@ def read_folder(path: Path) -> ComparedFolder:
 
 
 def _run(path: Path) -> ComparedFolder:
-    run_dir = RunDir(path)
-    if not run_dir.exists():
-        raise UsageError(
-            f"{path} is not a run directory: it has no {run_dir.config.name}; name the run_dir of "
-            "a run or of an experiment, or a study's file"
-        )
+    run_dir = find_run(path)
     config = load_config(run_dir.config, is_saved=True)
     score, failure = _end_of(run_dir)
     return ComparedFolder(
