@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,13 +17,30 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
+# A zsh at a terminal of its own, which types a line and a tab, and reads until the answer is there.
+_TYPE_IN_ZSH = """\
+zmodload zsh/zpty
+zpty terminal zsh -f -i
+zpty -w terminal "PS1=; autoload -Uz compinit; compinit -u -D; eval \\"\\$(<$1)\\"; print REA''DY"
+zpty -r terminal out '*READY*'
+zpty -w -n terminal "game-rl $2"$'\\t'
+zpty -r terminal out "*$3*" && print found
+zpty -d terminal
+"""
+HANG_GUARD_S = 60
+
+
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("completion") / "game-rl.bash"
+    return _script(tmp_path_factory.mktemp("completion"), "bash")
+
+
+def _script(folder: Path, shell: str) -> Path:
+    path = folder / f"game-rl.{shell}"
     with pytest.MonkeyPatch.context() as patch:
         printed: list[str] = []
         patch.setattr("builtins.print", printed.append)
-        assert main(["completion", "bash"]) == 0
+        assert main(["completion", shell]) == 0
     path.write_text("\n".join(printed), encoding="utf-8")
     return path
 
@@ -57,6 +75,37 @@ def test_commands_options_runs_and_configs_are_completed(script: Path, folder: P
     assert completed(script, folder, "evaluate", "runs/d") == {"runs/duel_ppo"}
     assert "runs/more/duel_dqn" in completed(script, folder, "evaluate", "runs/m")
     assert completed(script, folder, "train", "configs/d") == {"configs/duel_ppo.yaml"}
+
+
+def test_bash_calls_it_for_this_command(script: Path) -> None:
+    command = ["bash", "-c", f'eval "$(cat {script})"; complete -p game-rl']
+    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)
+    assert "_shtab_game_rl game-rl" in ended.stdout
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh here")
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("", "new-game"),
+        ("train --smo", "train --smoke"),
+        ("replay ver", "replay verify"),
+        ("evaluate runs/du", "runs/duel_ppo"),
+        ("train configs/du", "configs/duel_ppo.yaml"),
+    ],
+)
+def test_zsh_completes_the_same(typed: str, completed: str, folder: Path, tmp_path: Path) -> None:
+    script = _script(tmp_path, "zsh")
+    command = ["zsh", "-f", "-c", _TYPE_IN_ZSH, "zsh", str(script), typed, completed]
+    ended = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=HANG_GUARD_S,
+        check=True,
+    )
+    assert ended.stdout.strip() == "found"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
