@@ -58,12 +58,11 @@ class TrainedRun:
         return f"its teacher, {timestep}" if self.is_teacher else timestep
 
     def policy_facts(self) -> dict[str, object]:
-        """Return when the policy was learned, and whether it is the teacher's, as JSON values."""
+        """Return when the policy was learned, as JSON values."""
         timesteps = self.state.num_timesteps
         return {
             "policy_timesteps": timesteps,
             "policy_frames": timesteps * self.config.env.frame_skip,
-            "is_teacher": self.is_teacher,
         }
 
     @property

@@ -63,7 +63,7 @@ def _trained(folder: Path, *overrides: str) -> RunDir:
 def test_a_policy_that_is_recorded_exported_and_imported(
     run: RunDir, tmp_path: Path, capsys: Output
 ) -> None:
-    learned = {"policy_timesteps": 96, "policy_frames": 96 * 8, "is_teacher": False}
+    learned = {"policy_timesteps": 96, "policy_frames": 96 * 8}
     clip, exported = tmp_path / "clip.gif", tmp_path / "policy.zip"
     at = f"{run.root}@96"
     assert facts(capsys, "record", at, "--episodes", 1, "--output", clip) == {

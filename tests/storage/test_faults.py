@@ -335,7 +335,7 @@ def test_a_bucket_that_does_not_exist_is_named_at_once(
         "fetch": ["s3://no-such-bucket", str(tmp_path / "fetched")],
         "verify": ["s3://no-such-bucket"],
     }
-    assert main(["remote", command, *arguments[command]]) == 1
+    assert main(["remote", command, *arguments[command]]) == 2
     assert "s3://no-such-bucket is not there" in capfd.readouterr().err
 
 
