@@ -104,7 +104,7 @@ def _plain_storage(arguments: argparse.Namespace) -> int:
 
 
 def _probed(config: "RunConfig", game: "Game") -> "tuple[EpisodeLengths, MeasuredLake | None]":
-    from game_rl.measure.random_play import probe_episodes, probe_lake
+    from game_rl.preflight.random_play import probe_episodes, probe_lake
 
     with _busy("playing random episodes"):
         lengths = probe_episodes(config, game)
@@ -215,7 +215,7 @@ def _preflight_study(arguments: argparse.Namespace) -> int:
 
 def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
     """Measure the compression of the Lakes of arms that write one, by random play."""
-    from game_rl.measure.random_play import probe_lake
+    from game_rl.preflight.random_play import probe_lake
 
     players = {name: arm.players[0] for name, arm in study.arms.items()}
     with _busy("writing random play into Lakes, to measure them"):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError
 from game_rl.games.definition import Game
-from game_rl.measure.random_play import probe_episodes
 from game_rl.measure.settings import (
     EnvSetting,
     env_settings,
@@ -24,6 +23,7 @@ from game_rl.measure.timed_training import (
 )
 from game_rl.preflight.footprint import Verdict
 from game_rl.preflight.preflight import preflight
+from game_rl.preflight.random_play import probe_episodes
 from game_rl.preflight.workload import (
     MeasuredSpeed,
     SpeedForecast,

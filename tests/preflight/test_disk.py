@@ -24,7 +24,6 @@ from game_rl.config.upload import UploadConfig
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.games.definition import load_game
-from game_rl.measure.random_play import probe_lake
 from game_rl.preflight import calibration
 from game_rl.preflight.disk import (
     GrowthRow,
@@ -39,6 +38,7 @@ from game_rl.preflight.findings import lake_outgrows_disk
 from game_rl.preflight.memory import network_of
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.preflight_report import render_report
+from game_rl.preflight.random_play import probe_lake
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import Machine
 from game_rl.system.units import GIB

@@ -240,7 +240,7 @@ def test_a_crop_too_small_for_the_network_is_a_config_error() -> None:
 def test_a_preflight_does_not_import_torch() -> None:
     code = (
         "import sys\n"
-        "import game_rl.preflight.preflight_report, game_rl.measure.random_play\n"
+        "import game_rl.preflight.preflight_report, game_rl.preflight.random_play\n"
         "print({'torch', 'stable_baselines3'} & set(sys.modules))"
     )
     ended = subprocess.run(

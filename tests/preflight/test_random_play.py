@@ -1,6 +1,6 @@
 from game_rl.games.definition import load_game
-from game_rl.measure.random_play import probe_episodes
 from game_rl.preflight.facts import EpisodeLengths
+from game_rl.preflight.random_play import probe_episodes
 from tests.preflight.conftest import make_config
 
 CONFIG = make_config(env={"max_episode_timesteps": 40})
