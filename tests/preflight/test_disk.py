@@ -27,7 +27,6 @@ from game_rl.games.definition import load_game
 from game_rl.preflight import calibration
 from game_rl.preflight.disk import (
     GrowthRow,
-    KeptCheckpoints,
     growth_rows,
     lake_bytes,
     predicted_checkpoint_bytes,
@@ -35,6 +34,7 @@ from game_rl.preflight.disk import (
 )
 from game_rl.preflight.estimate import Situation, estimate
 from game_rl.preflight.findings import lake_outgrows_disk
+from game_rl.preflight.kept_checkpoints import KeptCheckpoints
 from game_rl.preflight.memory import network_of
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.preflight_report import render_report
