@@ -12,6 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
+from game_rl.checkpoints.checkpoint_files import STOP_MARGIN_BYTES
 from game_rl.errors import TrainingError
 from game_rl.event_log import EventLog
 from game_rl.run_dir import RunDir
@@ -157,7 +158,6 @@ class CoresCallback(BaseCallback):
 
 
 _RAM_WARNING_BYTES = 512 * MIB  # the preflight's margin, below which the kernel starts to swap
-_DISK_MARGIN_BYTES = 64 * MIB  # for logs and other programs while the last checkpoint is written
 
 
 class ResourceMonitorCallback(BoundaryCallback):
@@ -203,7 +203,7 @@ class ResourceMonitorCallback(BoundaryCallback):
 
     def _check_disk(self, free: int) -> None:
         # space for the last checkpoint, which is written before an older one is deleted
-        needed, reserve = self._checkpoints.expected_bytes, _DISK_MARGIN_BYTES
+        needed, reserve = self._checkpoints.expected_bytes, STOP_MARGIN_BYTES
         if free < needed + reserve:
             self._stop.ask(
                 TrainingError(

@@ -17,10 +17,16 @@ from pydantic import Field
 from game_rl.durable_files import link_file, new_directory, synced_file, write_synced
 from game_rl.errors import CheckpointError
 from game_rl.saved import Saved, Sha256, parse_saved
+from game_rl.system.units import MIB
 
 MANIFEST = "manifest.json"
 _MANIFEST_LIMIT_BYTES = 64 * 1024
 _LARGEST_FILE_BYTES = 64 * 2**30  # more than any network or replay buffer needs
+
+# Beside the space for the next checkpoint: below the first a run stops, so that logs and other
+# programs have room while it saves; below the second its Lake pauses, so that the run goes on.
+STOP_MARGIN_BYTES = 64 * MIB
+LAKE_MARGIN_BYTES = 256 * MIB
 
 FileName = Literal[
     "policy.safetensors",

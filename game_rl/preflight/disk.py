@@ -1,7 +1,9 @@
 """The run directory and the Lake over the whole run: kept checkpoints, logs, growth."""
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 
 from game_rl.checkpoints import checkpoint_files
 from game_rl.config.algorithms import DQNConfig
@@ -11,52 +13,208 @@ from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake_reader import TABLE_BYTES
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.preflight import calibration
+from game_rl.preflight.disk_plan import DiskPlan, PlanRow, SmallerDisk, smaller_disks
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints
 from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
 from game_rl.preflight.workload import TrainingArithmetic
+from game_rl.system.machine import is_same_disk, nearest_folder
+from game_rl.system.units import format_bytes
 
 _COUNTED_CHECKPOINTS = 64  # checkpoints whose sizes are computed one by one
+_GB = 10**9
 _EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves every 4 episodes
 
 
 def disk_footprint(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic
 ) -> DiskFootprint:
+    course = _Course(config, facts, training)
+    kept, at_once = (course.retention.after(course.last), course.retention.at_once(course.last))
     checkpoint = predicted_checkpoint_bytes(config, facts)
-    retention = _retention(config, training)
-    kept = retention.after(training.updates)
-    logs = _tensorboard_bytes(config, facts, training) + _event_bytes(config, training)
-    logs += _evaluation_bytes(config, training, copies=kept)
-    saved = _newest_bytes(config, facts, training, kept, at=training.updates)
-    clip = n_pictures(config, facts) * calibration.PICTURE_BYTES[config.recording.format]
-    parts = (
-        Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", saved),
-        Part("TensorBoard, events and tables", logs + calibration.RUN_FILES_BYTES),
-        *_teacher(config, facts),
-        Part("clip", clip),
-        *_parent_parts(facts),
-        *_offline_checkpoints(config, facts, training),
-    )
+    minimum = course.minimum_bytes
     return DiskFootprint(
-        parts=parts,
+        parts=course.parts,
         checkpoint_bytes=checkpoint,
-        momentary_bytes=(retention.at_once(training.updates) - kept) * checkpoint
-        + _held_bytes(config, checkpoint)
-        + _lake_tables(facts),
-        log_bytes_per_update=logs / training.updates,
+        momentary_bytes=(at_once - kept) * checkpoint
+        + course.held_bytes(course.last)
+        + course.table_bytes,
+        log_bytes_per_update=course.log_bytes / course.last,
+        lake_bytes=course.lake_bytes(course.last),
+        lake_needed_bytes=course.lake_needed_bytes,
+        minimum_bytes=minimum,
+        recommended_bytes=minimum + calibration.DISK_MARGIN_BYTES + course.lake_margin_bytes,
     )
 
 
-def _held_bytes(config: RunConfig, checkpoint: int) -> int:
-    """Bytes of checkpoints that would be deleted but for an upload that still reads them.
+@dataclass(frozen=True)
+class _Course:
+    """The disk of a run after each of its updates, as upper bounds.
 
-    Two at most: the one that is being sent and the best one. `upload.backlog_gb` limits them.
+    Attributes:
+        counts_lake: whether a Lake that pauses counts as needed.
     """
-    if config.upload is None:
-        return 0
-    return min(2 * checkpoint, round(config.upload.backlog_gb * 1e9))
+
+    config: RunConfig
+    facts: RunFacts
+    training: TrainingArithmetic
+    counts_lake: bool = True
+
+    @property
+    def last(self) -> int:
+        return self.training.updates
+
+    def timesteps(self, update: int) -> int:
+        return self.training.began_at + update * self.training.timesteps_per_update
+
+    @cached_property
+    def retention(self) -> KeptCheckpoints:
+        return _retention(self.config, self.training)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What the run directory holds at the end, without a Lake."""
+        config, facts, kept = self.config, self.facts, self.retention.after(self.last)
+        clip = n_pictures(config, facts) * calibration.PICTURE_BYTES[config.recording.format]
+        logs = self.log_bytes + calibration.RUN_FILES_BYTES
+        return (
+            Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", self.checkpoint_bytes(self.last)),
+            Part("TensorBoard, events and tables", logs),
+            *_teacher(config, facts),
+            Part("clip", clip),
+            *_parent_parts(facts),
+            *_offline_checkpoints(config, facts, self.training),
+        )
+
+    @property
+    def all_parts(self) -> tuple[Part, ...]:
+        """What is on the disk at the end, with the Lake and what an upload still needs."""
+        lake, held = self.lake_bytes(self.last) or 0, self.held_bytes(self.last)
+        more = (Part("Lake", lake), Part("upload backlog", held))
+        return (*self.parts, *(part for part in more if part.bytes))
+
+    @cached_property
+    def log_bytes(self) -> int:
+        config, training = self.config, self.training
+        logs = _tensorboard_bytes(config, self.facts, training) + _event_bytes(config, training)
+        kept = self.retention.after(self.last)
+        return logs + _evaluation_bytes(config, training, copies=kept)
+
+    @cached_property
+    def table_bytes(self) -> int:
+        return _lake_tables(self.facts)
+
+    def checkpoint_bytes(self, update: int) -> int:
+        """Bytes of the checkpoints that are kept after an update."""
+        kept = self.retention.after(update) if update else 0
+        return _newest_bytes(self.config, self.facts, self.training, kept, at=update)
+
+    def held_bytes(self, update: int) -> int:
+        """Bytes of checkpoints that would be deleted but for an upload that still reads them.
+
+        Two at most: the one that is being sent and the best one. `upload.backlog_gb` limits them.
+        """
+        if self.config.upload is None:
+            return 0
+        pruned = self.retention.saved(update) - self.retention.after(update)
+        each = predicted_checkpoint_bytes(self.config, self.facts, self.timesteps(update))
+        return min(max(0, min(2, pruned)) * each, round(self.config.upload.backlog_gb * _GB))
+
+    def lake_bytes(self, update: int) -> int | None:
+        """Size of the Lake on this disk; 0 without one, None if it was not measured."""
+        lake = self.config.lake
+        if lake is None or not _is_on_disk_of(self.config.run_dir, lake.path):
+            return 0
+        return lake_bytes(self.config, self.facts, update * self.training.timesteps_per_update)
+
+    def other_bytes(self, update: int) -> int:
+        """Bytes of everything but checkpoints and Lake: logs, what is there from the start."""
+        standing = (part for part in self.parts[2:] if part.name != "clip")
+        files = calibration.RUN_FILES_BYTES + sum(part.bytes for part in standing)
+        logs = round(self.log_bytes * update / self.last)
+        return logs + files + self.table_bytes + self.held_bytes(update)
+
+    def needed_bytes(self, update: int) -> int:
+        """Free space, before the run, without which it does not get beyond an update.
+
+        After each update but the last, a run stops if there is no room for one more checkpoint and
+        a margin, before it saves what is due.
+        """
+        size = self.other_bytes(update) + self._counted_lake_bytes(update)
+        if update < self.last:
+            due = predicted_checkpoint_bytes(self.config, self.facts, self.timesteps(update))
+            return size + self.checkpoint_bytes(update - 1) + due + self.reserve_bytes
+        at_once = self.retention.at_once(update)
+        saved = _newest_bytes(self.config, self.facts, self.training, at_once, at=update)
+        at_end = sum(part.bytes for part in self.parts) + self.held_bytes(update)
+        return max(size + saved, at_end + self._counted_lake_bytes(update))
+
+    @cached_property
+    def minimum_bytes(self) -> int:
+        return self.needed_up_to(self.last)
+
+    def needed_up_to(self, update: int) -> int:
+        """As `needed_bytes`, of all updates up to this one, as it may fall only at the last."""
+        before = max(1, min(update, self.last - 1))
+        return max(self.needed_bytes(before), self.needed_bytes(update))
+
+    def row(self, update: int, installation_bytes: int, after_s: float | None) -> PlanRow:
+        return PlanRow(
+            at=self.timesteps(update),
+            checkpoints=self.checkpoint_bytes(update),
+            lake=self.lake_bytes(update),
+            others=self.other_bytes(update) + installation_bytes,
+            needed=self.needed_up_to(update) + installation_bytes,
+            after_s=after_s,
+        )
+
+    @property
+    def reserve_bytes(self) -> int:
+        pauses = self.lake_pauses
+        return checkpoint_files.LAKE_MARGIN_BYTES if pauses else checkpoint_files.STOP_MARGIN_BYTES
+
+    @property
+    def lake_pauses(self) -> bool:
+        """Whether there is a Lake that pauses, and so counts as needed."""
+        lake = self.config.lake
+        pauses = lake is not None and lake.on_full == "pause"
+        return self.counts_lake and pauses and bool(self.lake_bytes(self.last))
+
+    def _counted_lake_bytes(self, update: int) -> int:
+        return (self.lake_bytes(update) or 0) if self.lake_pauses else 0
+
+    @property
+    def lake_needed_bytes(self) -> int:
+        """The part of the minimum that is there for the Lake."""
+        return self.minimum_bytes - replace(self, counts_lake=False).minimum_bytes
+
+    @property
+    def lake_margin_bytes(self) -> int:
+        """Bytes for a Lake that compresses less, and for one that may evict."""
+        size, lake = self.lake_bytes(self.last) or 0, self.config.lake
+        most = size * (1 + calibration.LAKE_MARGIN_FRACTION)
+        if lake is not None and lake.capacity_gb is not None:
+            most = min(most, max(size, lake.capacity_gb * _GB))
+        return round(most) - self._counted_lake_bytes(self.last)
+
+    def pruned_bytes(self) -> int:
+        """Bytes of the checkpoints that are pruned and the timesteps that are evicted."""
+        saved, at = self.retention.saved(self.last), self.last
+        all_saved = _newest_bytes(self.config, self.facts, self.training, saved, at=at)
+        each, lake = self.facts.lake_bytes_per_timestep or 0, self.lake_bytes(at)
+        evicted = each * self.training.played_timesteps - lake if lake else 0
+        return all_saved - self.checkpoint_bytes(at) + round(max(0, evicted))
+
+    def full_at(self, free_bytes: int) -> int | None:
+        """Return the update at which a disk with so much free space is full; None if all fits."""
+        before_last = range(1, self.last)
+        index = bisect_left(
+            before_last, True, key=lambda update: self.needed_bytes(update) > free_bytes
+        )
+        if index < len(before_last):
+            return before_last[index]
+        return self.last if self.needed_bytes(self.last) > free_bytes else None
 
 
 def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
@@ -184,26 +342,88 @@ def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
 def timestep_of_full_disk(
     config: RunConfig, facts: RunFacts, footprint: Footprint, free_bytes: int
 ) -> int | None:
-    """Return the timestep at which a write fails because the disk is full; None if all fit."""
-    disk, training = footprint.disk, footprint.training
-    rollout, retention = training.timesteps_per_update, _retention(config, training)
+    """Return the timestep at which a run stops or its Lake pauses, as the disk is full.
 
-    def needed(update: int) -> float:
-        saved = _newest_bytes(config, facts, training, retention.at_once(update), at=update)
-        return saved + update * disk.log_bytes_per_update
+    None if everything fits.
+    """
+    course = _Course(config, facts, footprint.training)
+    update = course.full_at(free_bytes)
+    return None if update is None else course.timesteps(update)
 
-    updates = range(1, training.updates + 1)
-    first = bisect_left(updates, True, key=lambda update: needed(update) > free_bytes)
-    if first < len(updates):
-        return training.began_at + updates[first] * rollout
-    if disk.bytes + disk.momentary_bytes > free_bytes:
-        return training.final_timesteps  # the last checkpoint or the clip
-    return None
+
+def disk_plan(
+    config: RunConfig,
+    facts: RunFacts,
+    footprint: Footprint,
+    *,
+    installation_bytes: int = 0,
+    timesteps_per_s: float | None = None,
+) -> DiskPlan:
+    """Return the plan of a run's disk.
+
+    Args:
+        installation_bytes: what has to be installed on the same disk.
+        timesteps_per_s: speed of the whole run; None: not measured.
+    """
+    course, disk = _Course(config, facts, footprint.training), footprint.disk
+    speed = _Speed(footprint.training.timesteps_per_update, timesteps_per_s)
+    smaller = smaller_disks(disk.minimum_bytes, course.full_at, speed.after_s)
+    recommended = disk.recommended_bytes + installation_bytes
+    return DiskPlan(
+        stage="timestep",
+        parts=(*course.all_parts, *installation_part(installation_bytes)),
+        rows=tuple(
+            course.row(update, installation_bytes, speed.after_s(update))
+            for update in _shown_updates(footprint.training)
+        ),
+        minimum_bytes=disk.minimum_bytes + installation_bytes,
+        recommended_bytes=recommended,
+        comfortable_bytes=recommended + course.pruned_bytes(),
+        reserve_bytes=course.reserve_bytes,
+        margin=margin_words(course.lake_margin_bytes),
+        smaller=tuple(
+            SmallerDisk(d.bytes + installation_bytes, course.timesteps(d.full_at), d.after_s)
+            for d in smaller
+        ),
+        lake_pauses=course.lake_pauses,
+        compression_saved=compression_saved(config, facts),
+    )
+
+
+@dataclass(frozen=True)
+class _Speed:
+    timesteps_per_update: int
+    timesteps_per_s: float | None
+
+    def after_s(self, update: int) -> float | None:
+        """Return the seconds up to an update; None if the speed was not measured."""
+        if self.timesteps_per_s is None:
+            return None
+        return update * self.timesteps_per_update / self.timesteps_per_s
+
+
+def installation_part(n_bytes: int) -> tuple[Part, ...]:
+    return (Part("installation", n_bytes),) if n_bytes else ()
+
+
+def margin_words(lake_margin: int) -> str:
+    """Return the reason for what is recommended in addition to the minimum."""
+    margin = f"{format_bytes(calibration.DISK_MARGIN_BYTES)} more for other programs and logs"
+    if not lake_margin:
+        return margin
+    return f"{margin}, {format_bytes(lake_margin)} for a Lake that compresses less or evicts"
+
+
+def compression_saved(config: RunConfig, facts: RunFacts) -> float | None:
+    """Return the share that the Lake saves of whole frame stacks; None if it was not measured."""
+    if config.lake is None or facts.lake_bytes_per_timestep is None:
+        return None
+    schema = LakeSchema.of(facts.observation_format(config), n_actions=facts.n_actions)
+    return 1 - facts.lake_bytes_per_timestep / schema.raw_bytes
 
 
 _PERCENT = (1, 10, 25, 50, 100)
 _SCALARS_BYTES = 1 + 4 + 1 + 1  # action, reward, ending and age, as in a Pond
-_GB = 10**9
 
 
 @dataclass(frozen=True)
@@ -234,8 +454,17 @@ def growth_rows(
     """Return rows over the run; none for a run that keeps no timesteps on disk."""
     if config.lake is None and not config.checkpoints.save_replay_buffer:
         return ()
-    updates = sorted({max(1, round(training.updates * p / 100)) for p in _PERCENT})
-    return tuple(_row(config, facts, training, update) for update in updates)
+    return tuple(_row(config, facts, training, update) for update in _shown_updates(training))
+
+
+def _shown_updates(training: TrainingArithmetic) -> list[int]:
+    return sorted({max(1, round(training.updates * p / 100)) for p in _PERCENT})
+
+
+def _is_on_disk_of(run_dir: Path, lake: Path | None) -> bool:
+    if lake is None:  # it is in the run directory
+        return True
+    return is_same_disk(*(nearest_folder(path.absolute()) for path in (lake, run_dir)))
 
 
 def lake_bytes(config: RunConfig, facts: RunFacts, timesteps: int) -> int | None:

@@ -1,18 +1,17 @@
 """What is wrong or could be better, each with its fix."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from game_rl.algorithms.epsilon_greedy import exploration_schedule
 from game_rl.config.algorithms import DQNConfig, ExplorationConfig, RestartConfig
 from game_rl.config.schema import RunConfig
 from game_rl.preflight import calibration, fixes, footprint
-from game_rl.preflight.disk import lake_bytes, timestep_of_full_disk
+from game_rl.preflight.disk import timestep_of_full_disk
 from game_rl.preflight.estimate import Situation
 from game_rl.preflight.fixes import GREY, Fix, has_needless_colour
-from game_rl.preflight.footprint import GpuFootprint, Phase
+from game_rl.preflight.footprint import Footprint, GpuFootprint, Phase
 from game_rl.preflight.memory import (
     filled_capacity,
     gradient_step_bytes,
@@ -21,7 +20,7 @@ from game_rl.preflight.memory import (
     storage,
 )
 from game_rl.system.import_cost import USUAL_IMPORT_COST
-from game_rl.system.machine import Machine, is_same_disk, nearest_folder
+from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
 from game_rl.vec_env.workers import training_workers
 
@@ -124,58 +123,57 @@ def replay_vram_short(situation: Situation) -> Finding | None:
 
 
 def disk_short(situation: Situation) -> Finding | None:
-    result = footprint.disk_verdict(situation.footprint, situation.machine)
+    """Report a disk that is too small for the run, whatever its Lake takes."""
+    without = _without_lake(situation.footprint)
+    result = footprint.disk_verdict(without, situation.machine)
     if result == "fits":
         return None
-    disk, free = situation.footprint.disk, situation.machine.disk_free_bytes
-    full_at = timestep_of_full_disk(situation.config, situation.facts, situation.footprint, free)
+    disk, room = without.disk, situation.machine.disk_room_bytes
+    full_at = timestep_of_full_disk(situation.config, situation.facts, situation.footprint, room)
     when = f"the disk is full at timestep {full_at:,}: " if full_at is not None else ""
     return Finding(
         "error" if result == "does_not_fit" else "warning",
         f"disk_{result}",
         "checkpoints.keep_last",
-        f"{when}the run takes {format_bytes(disk.bytes)} and, while a checkpoint is written, "
-        f"{format_bytes(disk.momentary_bytes)} more; {format_bytes(free)} are free"
-        f"{_margin_note(result)}",
+        f"{when}the run takes {format_bytes(disk.bytes)}, and {format_bytes(disk.minimum_bytes)} "
+        "with the checkpoint that is being written and the margin at which a run stops; "
+        f"{format_bytes(room)} are free{_margin_note(result)}",
         fixes.cheapest_fix(situation, footprint.disk_verdict, fixes.disk_changes(situation)),
     )
 
 
-def lake_outgrows_disk(situation: Situation) -> Finding | None:
-    """Warn if the Lake will fill the disk.
+def _without_lake(whole: Footprint) -> Footprint:
+    """Return the footprint of the run if its Lake took nothing."""
+    disk = whole.disk
+    needed = disk.minimum_bytes - disk.lake_needed_bytes
+    small = replace(
+        disk, minimum_bytes=needed, recommended_bytes=needed + calibration.DISK_MARGIN_BYTES
+    )
+    return replace(whole, disk=small)
 
-    A training continues when there is no space for more of its Lake, so the verdict ignores it.
-    """
-    config, disk = situation.config, situation.footprint.disk
-    lake = config.lake
-    if lake is None:
+
+def lake_outgrows_disk(situation: Situation) -> Finding | None:
+    """Report a Lake that will fill the disk of a run that would fit without it."""
+    config, machine = situation.config, situation.machine
+    lake, result = config.lake, footprint.disk_verdict(situation.footprint, machine)
+    without = _without_lake(situation.footprint)
+    if lake is None or result == footprint.disk_verdict(without, machine):
         return None
-    total = situation.footprint.training.played_timesteps
-    size = lake_bytes(config, situation.facts, total)
-    needed = disk.bytes + disk.momentary_bytes + calibration.DISK_MARGIN_BYTES
-    left = situation.machine.disk_free_bytes - needed
-    if size is None or size <= left or not _is_on_disk_of(config.run_dir, lake.path):
-        return None
-    per_timestep = situation.facts.lake_bytes_per_timestep
-    assert per_timestep is not None
+    room = machine.disk_room_bytes
+    left = max(0, room - without.disk.recommended_bytes)
+    full_at = timestep_of_full_disk(config, situation.facts, situation.footprint, room)
     then = "it stops growing" if lake.on_full == "pause" else "its oldest files are deleted"
-    key = "lake.capacity_gb"
-    room_gb = max(0, left) // 10**9
+    when = "" if full_at is None else f"; from timestep {full_at:,} on {then}"
+    key, room_gb = "lake.capacity_gb", left // 10**9
     return Finding(
-        "warning",
+        "error" if result == "does_not_fit" else "warning",
         "lake_outgrows_disk",
         key,
-        f"the Lake takes {format_bytes(size)} over the run, but checkpoints and logs leave only "
-        f"{format_bytes(max(0, left))} of the disk for it; from timestep "
-        f"{situation.facts.began_at + round(max(0, left) / per_timestep):,} on {then}",
+        f"the Lake takes {format_bytes(situation.footprint.disk.lake_bytes or 0)} over the run, "
+        f"but checkpoints, logs and margin leave only {format_bytes(left)} of the disk for it"
+        f"{when}",
         Fix(key, room_gb) if room_gb else None,
     )
-
-
-def _is_on_disk_of(run_dir: Path, lake: Path | None) -> bool:
-    if lake is None:  # it is in the run directory
-        return True
-    return is_same_disk(*(nearest_folder(path.absolute()) for path in (lake, run_dir)))
 
 
 def _largest(phase: Phase) -> str:

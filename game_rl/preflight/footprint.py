@@ -65,12 +65,21 @@ class DiskFootprint:
         momentary_bytes: bytes in addition to `parts` while files exist that are deleted soon: a
             checkpoint that a new one replaces or that is being uploaded, and tables of Lakes.
         log_bytes_per_update: bytes that curves, events and tables grow by in an update.
+        lake_bytes: size of the run's Lake at the end if it is on the same disk; 0 without one, None
+            if the game's compression was not measured.
+        lake_needed_bytes: the part of `minimum_bytes` that is there for the Lake.
+        minimum_bytes: free space with which the run ends; see `DiskPlan`.
+        recommended_bytes: likewise, with a margin.
     """
 
     parts: tuple[Part, ...]
     checkpoint_bytes: int
     momentary_bytes: int
     log_bytes_per_update: float
+    lake_bytes: int | None
+    lake_needed_bytes: int
+    minimum_bytes: int
+    recommended_bytes: int
 
     @property
     def bytes(self) -> int:
@@ -143,12 +152,14 @@ def _gpu_verdict(vram: GpuFootprint | None, machine: Machine) -> Verdict:
 
 
 def disk_verdict(footprint: Footprint, machine: Machine) -> Verdict:
-    return disk_bytes_verdict(footprint.disk.bytes + footprint.disk.momentary_bytes, machine)
+    disk = footprint.disk
+    return disk_bytes_verdict(disk.minimum_bytes, disk.recommended_bytes, machine)
 
 
-def disk_bytes_verdict(needed: int, machine: Machine) -> Verdict:
-    free = machine.disk_free_bytes
-    return verdict_for(needed, free - calibration.DISK_MARGIN_BYTES, free)
+def disk_bytes_verdict(minimum: int, recommended: int, machine: Machine) -> Verdict:
+    """Return "fits" if the disk has what is recommended, "tight" if it has the minimum."""
+    room = machine.disk_room_bytes
+    return verdict_for(minimum, room - (recommended - minimum), room)
 
 
 def verdict_for(needed: float, comfortable: float, limit: float) -> Verdict:

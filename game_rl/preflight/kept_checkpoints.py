@@ -40,11 +40,10 @@ class KeptCheckpoints:
     def after(self, update: int) -> int:
         """Most checkpoints that are kept after `update` updates; it never falls."""
         most = self.keep_last + (update >= self._first_evaluation)
+        saves = self.saved(update)
         if update > self._counted_updates:
             timesteps = update * self.rollout
-            saves = timesteps // self.every_timesteps + timesteps // self.evaluate_every_timesteps
-            return min(saves + 1, most + timesteps // (self.keep_every_timesteps or timesteps + 1))
-        saves = int(np.searchsorted(self._saves, update, side="right"))
+            return min(saves, most + timesteps // (self.keep_every_timesteps or timesteps + 1))
         older = saves - self.keep_last  # the best may be any of these
         return min(saves, most + int(self._for_good[older - 1])) if older > 0 else saves
 
@@ -52,6 +51,14 @@ class KeptCheckpoints:
         """As `after`, plus the checkpoint that is written before an old one is deleted."""
         newest = self._newest_save(update)
         return self.after(newest - 1) + 1 if newest else 0
+
+    def saved(self, update: int) -> int:
+        """Return the most checkpoints that are written in the first `update` updates."""
+        if update > self._counted_updates:
+            timesteps = update * self.rollout
+            each = (self.every_timesteps, self.evaluate_every_timesteps)
+            return 1 + sum(timesteps // every for every in each)
+        return int(np.searchsorted(self._saves, update, side="right"))
 
     def newest(self, update: int, count: int) -> list[int]:
         """Return the updates after which the newest `count` checkpoints were saved, newest first.
@@ -61,7 +68,7 @@ class KeptCheckpoints:
         """
         if update > self._counted_updates:
             return [update] * count
-        saves = int(np.searchsorted(self._saves, update, side="right"))
+        saves = self.saved(update)
         newest: list[int] = self._saves[max(0, saves - count) : saves][::-1].tolist()
         return newest
 

@@ -2,7 +2,7 @@
 
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
-from game_rl.preflight.disk import growth_rows
+from game_rl.preflight.disk import disk_plan, growth_rows
 from game_rl.preflight.estimate import Situation, estimate
 from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, RunFacts, run_facts
 from game_rl.preflight.findings import check
@@ -52,6 +52,13 @@ def report_of(
         else None
     )
     growth = growth_rows(config, facts, footprint.training)
+    plan = disk_plan(
+        config,
+        facts,
+        footprint,
+        installation_bytes=machine.installation_bytes,
+        timesteps_per_s=None if speed is None else speed.timesteps_per_s,
+    )
     return PreflightReport(
-        verdict(footprint, machine), machine, footprint, check(situation), speed, growth
+        verdict(footprint, machine), machine, footprint, check(situation), plan, speed, growth
     )

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.preflight.disk import GrowthRow
+from game_rl.preflight.disk_plan import DiskPlan, render_plan
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, GpuFootprint, MemoryFootprint, Part, Verdict
 from game_rl.preflight.workload import SpeedForecast, TrainingArithmetic
@@ -32,6 +33,7 @@ class PreflightReport:
     machine: Machine
     footprint: Footprint
     findings: tuple[Finding, ...]
+    plan: DiskPlan
     speed: SpeedForecast | None = None
     growth: tuple[GrowthRow, ...] = ()
 
@@ -40,9 +42,9 @@ class PreflightReport:
 
         The parts of RAM and VRAM are those of the peak phase and sum to the peak. `vram` describes
         the network's GPU, `replay_vram` the replay's if that is another one. `disk.parts` sum to
-        the size of the run directory at the run's end, without a Lake. The Lake is in `growth`,
-        which is empty for a run that keeps no timesteps on disk. Timesteps, time and disk are upper
-        bounds if `may_end_early`.
+        the size of the run directory at the run's end, without a Lake. The Lake is in `disk.plan`
+        and in `growth`, which is empty for a run that keeps no timesteps on disk. Timesteps, time
+        and disk are upper bounds if `may_end_early`.
         """
         disk, training, machine = self.footprint.disk, self.footprint.training, self.machine
         return {
@@ -54,6 +56,7 @@ class PreflightReport:
                 "predicted_total_bytes": disk.bytes,
                 "free_bytes": machine.disk_free_bytes,
                 "parts": [asdict(part) for part in disk.parts],
+                "plan": self.plan.to_json(),
             },
             "training": {
                 "timesteps_per_update": training.timesteps_per_update,
@@ -79,9 +82,10 @@ def render_report(report: PreflightReport) -> RenderableType:
     footprint, machine, speed = report.footprint, report.machine, report.speed
     return Group(
         _headline(report.verdict, footprint, machine),
-        _resources(footprint, machine),
+        _resources(report),
         _training(footprint),
         *([_speed(speed, footprint.training)] if speed else ()),
+        render_plan(report.plan),
         *([_growth(report.growth)] if report.growth else ()),
         *(finding_text(finding) for finding in report.findings),
     )
@@ -182,7 +186,8 @@ def _headline(verdict: Verdict, footprint: Footprint, machine: Machine) -> Text:
     )
 
 
-def _resources(footprint: Footprint, machine: Machine) -> Table:
+def _resources(report: PreflightReport) -> Table:
+    footprint, machine = report.footprint, report.machine
     table = Table(box=None, pad_edge=False, show_header=False)
     for _ in range(2):
         table.add_column(no_wrap=True)
@@ -195,7 +200,7 @@ def _resources(footprint: Footprint, machine: Machine) -> Table:
         name, limit = f"VRAM of cuda:{vram.gpu}", machine.gpu_free_bytes(vram.gpu)
         _add_rows(table, name, vram.peak.parts, limit)
     disk, most = footprint.disk, _at_most(footprint.training)
-    _add_rows(table, "disk", disk.parts, machine.disk_free_bytes, most)
+    _add_rows(table, "disk", report.plan.parts, machine.disk_free_bytes, most)
     table.add_row("", "  while a checkpoint is written", f"+{format_bytes(disk.momentary_bytes)}")
     return table
 

@@ -8,7 +8,9 @@ import os
 import platform
 import re
 import shutil
+import sysconfig
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,6 +46,8 @@ class Machine:
         cache_bytes: a CPU's share of the cache level in which that share is largest.
         bf16_way: how torch multiplies bfloat16 on the CPU, where a config asks for it.
         imports: memory that importing the libraries takes.
+        installation_bytes: what Python's packages will take of that free space; 0 where they are
+            installed already.
     """
 
     ram_bytes: int
@@ -55,6 +59,12 @@ class Machine:
     cache_bytes: int = USUAL_CACHE_BYTES
     bf16_way: Bf16Way = "native"
     imports: ImportCost = USUAL_IMPORT_COST
+    installation_bytes: int = 0
+
+    @property
+    def disk_room_bytes(self) -> int:
+        """Free space on the disk for a run, once everything is installed."""
+        return self.disk_free_bytes - self.installation_bytes
 
     @property
     def vram_bytes(self) -> int | None:
@@ -104,7 +114,7 @@ def parse_machine(text: str, *, here: Machine | None = None) -> Machine:
     """Return the machine that `--on` describes, such as "ram=32GiB,vram=16GiB,disk=250GiB,cpus=8".
 
     What `text` does not name is taken from `here` (default: this machine). "vram" describes one
-    GPU; "vram=0" means none.
+    GPU; "vram=0" means none. A "disk" is a whole one, so the installation must fit on it, too.
 
     Raises:
         UsageError: a name is unknown or repeated, a value is invalid, or `text` is empty.
@@ -119,6 +129,7 @@ def parse_machine(text: str, *, here: Machine | None = None) -> Machine:
         ram_available_bytes=given.get("ram", base.ram_available_bytes),
         gpus=described if "vram" in given else base.gpus,
         disk_free_bytes=given.get("disk", base.disk_free_bytes),
+        installation_bytes=installed_bytes() if "disk" in given else base.installation_bytes,
         cpus=given.get("cpus", base.cpus),
     )
 
@@ -294,6 +305,23 @@ def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
                 leaf = leaf.parent
             if top.is_dir():
                 yield top
+
+
+def installed_bytes() -> int:
+    """Return what the packages of this Python take on the disk."""
+    folders = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
+    seen: dict[tuple[int, int], int] = {}
+    for folder in folders:
+        for path in folder.rglob("*"):
+            with suppress(OSError):
+                status = path.lstat()
+                seen[status.st_dev, status.st_ino] = _allocated(status)
+    return sum(seen.values())
+
+
+def _allocated(status: os.stat_result) -> int:
+    blocks: int | None = getattr(status, "st_blocks", None)  # Windows has none
+    return status.st_size if blocks is None else 512 * blocks
 
 
 def is_same_disk(one: Path, other: Path) -> bool:

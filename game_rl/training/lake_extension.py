@@ -16,7 +16,7 @@ from game_rl.algorithms.pqn import PQN
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.checkpoints.checkpoint_files import FileName
+from game_rl.checkpoints.checkpoint_files import LAKE_MARGIN_BYTES, FileName
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.event_log import EventLog
 from game_rl.events import DiskForecast
@@ -120,7 +120,6 @@ def _set_aside_marks(run_dir: RunDir) -> dict[str, Mark]:
     return marks
 
 
-_MARGIN_BYTES = 256 * MIB  # above the margin at which ResourceMonitorCallback stops the run
 _LEAST_GROWTH_BYTES = MIB  # nothing is projected from less
 _TOLD_AGAIN = 4  # when a quarter of the timesteps in the last forecast is left
 
@@ -223,7 +222,7 @@ class LakeGrowthCallback(BoundaryCallback):
         self.logger.record("replay/lake_paused", float(self._feed.is_paused))
 
     def _look_ahead(self, now: Growth) -> None:
-        margin = self._reserved_bytes() + _MARGIN_BYTES
+        margin = self._reserved_bytes() + LAKE_MARGIN_BYTES
         spare = disk_free_bytes(self._feed.lake.path) - margin
         self._protect(spare, margin)
         full = project(
@@ -253,7 +252,7 @@ class LakeGrowthCallback(BoundaryCallback):
                 "free for checkpoints; the training continues, and the Lake grows again once there "
                 "is more space"
             )
-        elif feed.is_held and spare > _MARGIN_BYTES:
+        elif feed.is_held and spare > LAKE_MARGIN_BYTES:
             feed.go_on()
             self._events.warn(f"the Lake at {path} grows again")
 

@@ -72,7 +72,7 @@ def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
     monitor = ResourceMonitorCallback(
         PssSampler(), stop, checkpoints, run_dir=run_dir.root, events=EventLog()
     )
-    monkeypatch.setattr(resources, "_DISK_MARGIN_BYTES", 2**60)
+    monkeypatch.setattr(resources, "STOP_MARGIN_BYTES", 2**60)
     model = make_model()
     watched = CallbackList([monitor, checkpoints, StopCallback(stop, EventLog())])
     with pytest.raises(StopTraining):
@@ -80,7 +80,7 @@ def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
     assert isinstance(stop.reason, TrainingError)
     assert saved_timesteps(run_dir) == [8]
     needed = format_bytes(checkpoints.expected_bytes)
-    reserve = format_bytes(resources._DISK_MARGIN_BYTES)
+    reserve = format_bytes(resources.STOP_MARGIN_BYTES)
     text = f"one more checkpoint needs {needed}, and {reserve} stay free for logs"
     assert text in str(stop.reason)
     assert f"free some space, then continue with game-rl train --resume {run_dir.root}" in str(

@@ -27,6 +27,7 @@ from game_rl.games.definition import load_game
 from game_rl.preflight import calibration
 from game_rl.preflight.disk import (
     GrowthRow,
+    disk_plan,
     growth_rows,
     lake_bytes,
     predicted_checkpoint_bytes,
@@ -34,13 +35,14 @@ from game_rl.preflight.disk import (
 )
 from game_rl.preflight.estimate import Situation, estimate
 from game_rl.preflight.findings import lake_outgrows_disk
+from game_rl.preflight.footprint import DiskFootprint
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints
 from game_rl.preflight.memory import network_of
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.preflight_report import render_report
 from game_rl.preflight.random_play import probe_lake
 from game_rl.run_dir import RunDir
-from game_rl.system.machine import Machine
+from game_rl.system.machine import Machine, is_same_disk
 from game_rl.system.units import GIB
 from tests.examples import examples
 from tests.preflight.conftest import FACTS, MACHINE, make_config
@@ -120,52 +122,147 @@ def test_without_a_clip_there_is_no_clip() -> None:
     assert {part.name: part.bytes for part in disk.parts}["clip"] == 0
 
 
-@pytest.mark.parametrize("keep_every", [None, 3 * 2048, 4 * 2048])
-@pytest.mark.parametrize("evaluate_every", [2048, 3 * 2048, 5 * 2048])
-@pytest.mark.parametrize("free_checkpoints", [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5])
+@settings(max_examples=examples(100))
+@given(
+    every=st.integers(1, 4),
+    evaluate_every=st.integers(1, 5),
+    keep_last=st.integers(1, 4),
+    keep_every=st.none() | st.integers(1, 5),
+    free_checkpoints=st.floats(0, 9),
+)
 def test_the_disk_is_full_when_a_dumb_replay_of_the_writes_says_so(
-    free_checkpoints: float, evaluate_every: int, keep_every: int | None
+    every: int, evaluate_every: int, keep_last: int, keep_every: int | None, free_checkpoints: float
 ) -> None:
     config = make_config(
-        total_timesteps=12 * 2048,
+        total_timesteps=8 * 2048,
         checkpoints={
-            "every_timesteps": 2048, "keep_last": 3, "keep_every_timesteps": keep_every,
+            "every_timesteps": every * 2048,
+            "keep_last": keep_last,
+            "keep_every_timesteps": None if keep_every is None else keep_every * 2048,
         },
-        evaluation={"every_timesteps": evaluate_every},
+        evaluation={"every_timesteps": evaluate_every * 2048},
         recording={"episodes": 0},
-    )  # fmt: skip
+    )
     footprint = estimate(config, FACTS)
-    one, log = footprint.disk.checkpoint_bytes, footprint.disk.log_bytes_per_update
-    free = int(free_checkpoints * one)
+    one = footprint.disk.checkpoint_bytes
+    free = checkpoint_files.STOP_MARGIN_BYTES + int(free_checkpoints * one)
     forecast = timestep_of_full_disk(config, FACTS, footprint, free)
-    full_at = earliest_full_disk(free, one, log, evaluate_every, keep_every)
+    full_at = earliest_full_disk(config, footprint.disk, free)
     if keep_every is None:
         assert forecast == full_at
     else:  # it may count one checkpoint too many
-        earlier = earliest_full_disk(free - one, one, log, evaluate_every, keep_every)
+        earlier = earliest_full_disk(config, footprint.disk, free - one)
         assert (earlier or math.inf) <= (forecast or math.inf) <= (full_at or math.inf)
+    assert (forecast is None) == (footprint.disk.minimum_bytes <= free)
 
 
-def earliest_full_disk(
-    free: float, one: int, log: float, evaluate_every: int, keep_every: int | None
-) -> int | None:
-    """Of twelve updates that are all saved, over every choice of evaluations that are the best."""
-    evaluated = sorted({*range(evaluate_every, 12 * 2048 + 1, evaluate_every), 12 * 2048})
+def earliest_full_disk(config: RunConfig, disk: DiskFootprint, free: int) -> int | None:
+    """Of eight updates, over every choice of evaluations that are the best."""
+    kept, end = config.checkpoints, 8 * 2048
+    evaluated = sorted({*range(e := config.evaluation.every_timesteps, end + 1, e), end})
+    due = {*range(kept.every_timesteps, end + 1, kept.every_timesteps), end}
     earliest = math.inf
     for is_best in itertools.product((False, True), repeat=len(evaluated) - 1):
         bests = {evaluated[0], *itertools.compress(evaluated[1:], is_best)}
         folder: list[int] = []
         best = None
-        for update in range(1, 13):
-            timesteps = 2048 * update
-            folder.append(timesteps)  # beside those that it will replace
-            if len(folder) * one + update * log > free:
+        for timesteps in range(2048, end + 1, 2048):
+            files = calibration.RUN_FILES_BYTES + timesteps // 2048 * disk.log_bytes_per_update
+            used = len(folder) * disk.checkpoint_bytes + files
+            needed = disk.checkpoint_bytes + checkpoint_files.STOP_MARGIN_BYTES
+            if timesteps == end:  # it saves without a look at the disk
+                needed = disk.checkpoint_bytes
+            if used + needed > free:
                 earliest = min(earliest, timesteps)
                 break
-            best = timesteps if timesteps in bests else best
-            kept = kept_checkpoints(folder, best=best, keep_last=3, keep_every=keep_every)
-            folder = sorted(kept)
+            if timesteps in due | bests:
+                folder.append(timesteps)
+                best = timesteps if timesteps in bests else best
+                left = kept_checkpoints(
+                    folder,
+                    best=best,
+                    keep_last=kept.keep_last,
+                    keep_every=kept.keep_every_timesteps,
+                )
+                folder = sorted(left)
     return None if earliest == math.inf else int(earliest)
+
+
+def test_an_upload_holds_checkpoints_only_once_some_are_pruned() -> None:
+    config = make_config(
+        total_timesteps=8 * 2048,
+        checkpoints={"every_timesteps": 2048, "keep_last": 3},
+        upload={"to": "s3://bucket/x"},
+        recording={"episodes": 0},
+    )
+    plain = config.model_copy(update={"upload": None})
+    one = estimate(plain, FACTS).disk.checkpoint_bytes
+    rows, without = (disk_plan(each, FACTS, estimate(each, FACTS)).rows for each in (config, plain))
+    more = [a.others - b.others for a, b in zip(rows, without, strict=True)]
+    assert [round(size / one) for size in more] == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("on_full", ["pause", "evict"])
+def test_a_lake_counts_in_the_verdict_unless_it_evicts_and_its_limit_bounds_it(
+    on_full: str,
+) -> None:
+    sizes = {}
+    for name, lake in {
+        "none": None,
+        "all": {"on_full": on_full},
+        "limited": {"on_full": on_full, "capacity_gb": 0.024},
+    }.items():
+        config = make_config(algorithm=PQN, lake=lake, total_timesteps=1_000_192)
+        sizes[name] = estimate(config, MEASURED).disk
+    none, whole, limited = (sizes[name] for name in ("none", "all", "limited"))
+    assert whole.lake_bytes == 240 * 1_000_192
+    assert limited.lake_bytes == 24_000_000
+    assert whole.recommended_bytes - limited.recommended_bytes == pytest.approx(
+        240 * 1_000_192 * 1.2 - 24_000_000,
+        abs=240 * 256 + 2,  # what the last update adds
+    )
+    if on_full == "evict":
+        assert none.minimum_bytes == whole.minimum_bytes == limited.minimum_bytes
+    else:
+        margin = checkpoint_files.LAKE_MARGIN_BYTES - checkpoint_files.STOP_MARGIN_BYTES
+        for disk in (whole, limited):
+            assert disk.minimum_bytes == none.minimum_bytes + disk.lake_needed_bytes
+            assert disk.lake_bytes is not None
+            assert 0 <= disk.lake_bytes + margin - disk.lake_needed_bytes <= 240 * 256
+
+
+def test_a_lake_on_another_disk_is_not_in_the_plan(tmp_path: Path) -> None:
+    elsewhere = Path("/dev/shm")  # noqa: S108 - nothing is written there
+    if not elsewhere.is_dir() or is_same_disk(elsewhere, tmp_path):
+        pytest.skip("there is no other disk")
+    lake = {"path": str(elsewhere / "lake")}
+    config = make_config(algorithm=PQN, lake=lake, run_dir=str(tmp_path))
+    assert estimate(config, MEASURED).disk.lake_bytes == 0
+
+
+def test_a_plan_says_what_each_size_buys_and_when_a_smaller_disk_is_full() -> None:
+    config = make_config(
+        total_timesteps=100 * 2048,
+        checkpoints={"every_timesteps": 2048, "keep_last": 3, "keep_every_timesteps": 4096},
+    )
+    footprint = estimate(config, FACTS)
+    plan = disk_plan(config, FACTS, footprint, installation_bytes=10**9, timesteps_per_s=2048 / 60)
+    assert plan.total_bytes == footprint.disk.bytes + 10**9
+    assert plan.minimum_bytes == footprint.disk.minimum_bytes + 10**9 == plan.rows[-1].needed
+    assert plan.total_bytes <= plan.minimum_bytes
+    assert plan.recommended_bytes == plan.minimum_bytes + calibration.DISK_MARGIN_BYTES
+    one = footprint.disk.checkpoint_bytes
+    kept = int(footprint.disk.parts[0].name.split()[0])
+    assert plan.comfortable_bytes == plan.recommended_bytes + (100 - kept) * one
+    assert [row.needed for row in plan.rows] == sorted(row.needed for row in plan.rows)
+    tenth_less = plan.smaller[0]
+    assert tenth_less.bytes - 10**9 == int(0.9 * footprint.disk.minimum_bytes)
+    full_at = timestep_of_full_disk(config, FACTS, footprint, tenth_less.bytes - 10**9)
+    assert tenth_less.full_at == full_at
+    assert full_at is not None
+    assert tenth_less.after_s == pytest.approx(full_at / 2048 * 60)
+    assert [plan.verdict(plan.recommended_bytes - i) for i in (0, 1)] == ["fits", "tight"]
+    assert [plan.verdict(plan.minimum_bytes - i) for i in (0, 1)] == ["tight", "does_not_fit"]
 
 
 def test_logs_alone_can_fill_a_disk_late_in_a_long_run() -> None:
@@ -292,7 +389,7 @@ def test_a_lake_that_outgrows_the_disk_is_told_and_the_fix_makes_it_fit(
     assert lake_outgrows_disk(situation(**values, machine__disk_free_bytes=100 * GIB)) is None
     finding = lake_outgrows_disk(situation(**values, machine__disk_free_bytes=10 * GIB))
     assert finding is not None
-    assert finding.severity == "warning"
+    assert finding.severity == "error"
     assert finding.fix is not None
     assert finding.key == "lake.capacity_gb"
     values["lake"] = {"capacity_gb": finding.fix.value}

@@ -59,7 +59,7 @@ def test_the_json_has_exactly_the_promised_keys() -> None:
         "findings",
     }
     assert set(found["ram"]) == {"predicted_peak_bytes", "limit_bytes", "peak_phase", "parts"}
-    assert set(found["disk"]) == {"predicted_total_bytes", "free_bytes", "parts"}
+    assert set(found["disk"]) == {"predicted_total_bytes", "free_bytes", "parts", "plan"}
     assert set(found["training"]) == {
         "timesteps_per_update",
         "updates",

@@ -307,7 +307,7 @@ def test_a_lake_that_had_no_space_is_told_and_a_resumed_run_says_what_its_replay
     config = make_config("dqn", ALGORITHMS["dqn"], "lake={}", "recording.episodes=0")
     output = console()
     with monkeypatch.context() as patched:
-        patched.setattr(lake_extension, "_MARGIN_BYTES", 2**60)
+        patched.setattr(lake_extension, "LAKE_MARGIN_BYTES", 2**60)
         patched.setattr(extensions, "FREQUENT_BOUNDARIES_TIMESTEPS", 32)
         train(config, command(output))
     assert "stops growing" in told(output)

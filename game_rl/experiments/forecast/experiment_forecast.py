@@ -29,7 +29,7 @@ from game_rl.experiments.forecast.experiment_footprint import (
 )
 from game_rl.games.definition import Game
 from game_rl.lake.origin import LakeRows
-from game_rl.preflight.calibration import VIEW_BYTES
+from game_rl.preflight.calibration import DISK_MARGIN_BYTES, VIEW_BYTES
 from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, run_facts
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.fixes import Fix
@@ -240,11 +240,12 @@ def _lake_rows(experiment: Experiment) -> LakeRows:
 
 def _verdict_of(report: ExperimentReport) -> Verdict:
     machine, runs = report.machine, (report.member, report.learner)
+    needed = report.disk_bytes + report.momentary_bytes
     return worst(
         [
             "does_not_fit" if _is_short_of_vram(report) else "fits",
             ram_bytes_verdict(report.ram_bytes, machine),
-            disk_bytes_verdict(report.disk_bytes + report.momentary_bytes, machine),
+            disk_bytes_verdict(needed, needed + DISK_MARGIN_BYTES, machine),
             *(run.verdict for run in runs if run is not None),
         ]
     )

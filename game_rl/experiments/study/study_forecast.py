@@ -11,6 +11,7 @@ from game_rl.experiments.forecast.experiment_footprint import (
 )
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, experiment_preflight
 from game_rl.games.definition import load_game
+from game_rl.preflight.calibration import DISK_MARGIN_BYTES
 from game_rl.preflight.facts import MeasuredLake, run_facts
 from game_rl.preflight.footprint import Verdict, disk_bytes_verdict, ram_bytes_verdict, worst
 from game_rl.preflight.preflight import report_of
@@ -122,7 +123,7 @@ def study_preflight(
     report = StudyReport("fits", machine, arms, min(int(slots), runs), runs)
     verdicts = (
         ram_bytes_verdict(report.ram_bytes, machine),
-        disk_bytes_verdict(report.disk_bytes, machine),
+        disk_bytes_verdict(report.disk_bytes, report.disk_bytes + DISK_MARGIN_BYTES, machine),
         *(arm.report.verdict for arm in arms.values()),
     )
     return replace(report, verdict=worst(verdicts))
