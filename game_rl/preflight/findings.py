@@ -315,6 +315,24 @@ def replay_is_never_full(situation: Situation) -> Finding | None:
     )
 
 
+def lake_is_never_full(situation: Situation) -> Finding | None:
+    """Report a Lake of the run's own with room for more timesteps than it plays."""
+    lake, timesteps = situation.config.lake, situation.footprint.training.final_timesteps
+    if lake is None or lake.path is not None or lake.capacity_transitions is None:
+        return None
+    enough = max(1_000, _rounded_up(timesteps))  # a config allows no fewer
+    if lake.capacity_transitions <= enough:
+        return None
+    return Finding(
+        "info",
+        "lake_is_never_full",
+        "lake.capacity_transitions",
+        f"the Lake may keep {lake.capacity_transitions:,} timesteps, and the run plays "
+        f"{timesteps:,}: nothing is ever evicted; {enough:,} would do",
+        Fix("lake.capacity_transitions", enough),
+    )
+
+
 def _rounded_up(number: int) -> int:
     """Round up to two significant digits."""
     unit: int = 10 ** max(0, len(str(number)) - 2)
@@ -443,6 +461,7 @@ CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
     n_steps_is_no_episode_length,
     colour_of_four_shades,
     replay_is_never_full,
+    lake_is_never_full,
     machine_under_used,
     restart_without_effect,
     torch_for_cuda,

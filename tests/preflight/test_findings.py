@@ -225,6 +225,28 @@ def test_a_replay_that_a_gpu_has_no_room_for_goes_to_ram(situation: Make) -> Non
     assert vram_verdict(after.footprint, after.machine) == "fits"
 
 
+@pytest.mark.parametrize(
+    ("capacity", "timesteps", "enough"),
+    [(5_000_000, 1_000_192, 1_100_000), (5_000, 1_024, 1_100), (1_000_192, 1_000_192, None)],
+)
+def test_a_lake_that_is_never_full_is_told_with_the_number_that_would_do(
+    situation: Make, capacity: int, timesteps: int, enough: int | None
+) -> None:
+    lake = {"capacity_transitions": capacity}
+    case = situation(algorithm=PQN, lake=lake, total_timesteps=timesteps)
+    finding = by_code(case).get("lake_is_never_full")
+    if enough is None:
+        assert finding is None
+        return
+    assert finding is not None
+    assert finding.fix == Fix("lake.capacity_transitions", enough)
+    assert "lake_is_never_full" not in by_code(mended(case, finding))
+    shared = {**lake, "path": "runs/shared"}  # others may write there, too
+    assert "lake_is_never_full" not in by_code(
+        situation(algorithm=PQN, lake=shared, total_timesteps=timesteps)
+    )
+
+
 def test_smaller_capacities_are_round_and_go_down(situation: Make) -> None:
     found = smaller_capacities(situation(algorithm=dqn(250_000)).config)
     assert found[:4] == [200_000, 100_000, 90_000, 80_000]
