@@ -10,9 +10,10 @@ from game_rl.config.experiments.experiment import STAGES
 from game_rl.events import Fitness, StretchEnded
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.experiment_status import ExperimentStatus, FollowedStatus
-from game_rl.experiments.forecast.experiment_footprint import GenerationRow
+from game_rl.experiments.forecast.experiment_disk import GenerationRow
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport
 from game_rl.experiments.records import ChampionRecord, CopyRecord, GenerationRecord
+from game_rl.preflight.disk_plan import render_sizes, smaller_lines
 from game_rl.preflight.preflight_report import VERDICTS, finding_text
 from game_rl.system.units import format_bytes, format_duration
 
@@ -154,7 +155,11 @@ _MOST_ROWS = 6
 
 def forecast_table(report: ExperimentReport) -> RenderableType:
     return Group(
-        _headline(report), _growth(report), *(finding_text(each) for each in report.findings)
+        _headline(report),
+        _growth(report),
+        render_sizes(report.plan),
+        *map(Text, smaller_lines(report.plan)),
+        *(finding_text(each) for each in report.findings),
     )
 
 
@@ -197,17 +202,22 @@ def _took(report: ExperimentReport) -> str:
 def _growth(report: ExperimentReport) -> Table:
     stage = STAGES[report.config.kind]
     table = Table(box=None, pad_edge=False, title=f"disk by {stage}", title_justify="left")
-    for name in (stage, "transitions", "checkpoints", "Lake", "logs", "total"):
+    needed = {row.at: row for row in report.plan.rows}
+    timed = () if report.duration is None else ("after",)
+    for name in (stage, *timed, "transitions", "checkpoints", "Lake", "logs", "total", "needed"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in _shown(report.growth):
         lake = "not measured" if row.lake is None else format_bytes(row.lake)
+        planned = needed[row.generation]
         table.add_row(
             f"{row.generation}",
+            *((format_duration(planned.after_s or 0),) if timed else ()),
             f"{row.transitions:,}",
             format_bytes(row.checkpoints),
             "no Lake" if row.lake == 0 else lake,
             format_bytes(row.logs),
             format_bytes(row.total),
+            format_bytes(planned.needed),
         )
     return table
 

@@ -1,6 +1,7 @@
 """Generations that are kept: linked, forgotten, gone back to."""
 
 import itertools
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
@@ -98,11 +99,54 @@ def checkpoints_bytes(folder: ExperimentDir) -> int:
 
     A file with several hard links counts once.
     """
+    manifests = folder.root.rglob("manifest.json")
+    return _bytes_of(file for manifest in manifests for file in manifest.parent.iterdir())
+
+
+def experiment_bytes(folder: ExperimentDir, *, but: Collection[Path] = ()) -> int:
+    """Return the size of all files of the experiment; one with several hard links counts once.
+
+    Args:
+        but: folders whose files do not count.
+    """
+    files = (path for path in folder.root.rglob("*") if path.is_file())
+    return _bytes_of(path for path in files if not any(map(path.is_relative_to, but)))
+
+
+def superseded_bytes(folder: ExperimentDir, *, going_back_to: int | None = None) -> int:
+    """Return the size of what was set aside and stays.
+
+    Args:
+        going_back_to: generation that `go_back` is going to be called with; what it will set aside
+            counts, too.
+    """
+    aside = [folder.superseded]
+    if going_back_to is not None:
+        aside += _later_than(folder, going_back_to)
+    return experiment_bytes(folder) - experiment_bytes(folder, but=aside)
+
+
+def _later_than(folder: ExperimentDir, generation: int) -> Iterator[Path]:
+    """Yield generations, copies and checkpoints from after a generation, and the champion."""
+    yield from _of_the_end(folder)
+    for number in folder.kept_generations():
+        if number > generation:
+            yield folder.generation(number).root
+    for path in folder.members.iterdir():
+        if (copied_after(path.name) or 0) >= generation:
+            yield path
+    record = read_record(folder.generation(generation).record, GenerationRecord)
+    for member in () if record is None else record.members:
+        for path in folder.member(member.folder).checkpoints_newest_first():
+            if member.checkpoint is not None and int(path.name) > int(member.checkpoint):
+                yield path
+
+
+def _bytes_of(files: Iterable[Path]) -> int:
     seen: dict[tuple[int, int], int] = {}
-    for manifest in folder.root.rglob("manifest.json"):
-        for file in manifest.parent.iterdir():
-            status = file.stat()
-            seen[status.st_dev, status.st_ino] = status.st_size
+    for file in files:
+        status = file.stat()
+        seen[status.st_dev, status.st_ino] = status.st_size
     return sum(seen.values())
 
 
@@ -181,9 +225,13 @@ def _move_later(folder: ExperimentDir, record: GenerationRecord, aside: Path) ->
     for path in folder.members.iterdir():
         if (copied_after(path.name) or 0) >= generation and path.name not in stay:
             move_into(aside / "members" / "copies", path)
-    for path in (folder.champion, folder.champion_record, folder.validation, folder.staging):
+    for path in _of_the_end(folder):
         if path.exists():
             move_into(aside, path)
+
+
+def _of_the_end(folder: ExperimentDir) -> tuple[Path, ...]:
+    return folder.champion, folder.champion_record, folder.validation, folder.staging
 
 
 def move_into(folder: Path, path: Path) -> None:

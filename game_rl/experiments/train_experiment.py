@@ -38,7 +38,12 @@ from game_rl.experiments.backup import backing_up
 from game_rl.experiments.controller import ExperimentRun, experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, experiment_preflight
-from game_rl.experiments.kept_generations import checkpoints_bytes, finish_going_back, go_back
+from game_rl.experiments.kept_generations import (
+    experiment_bytes,
+    finish_going_back,
+    go_back,
+    superseded_bytes,
+)
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.tasks import MemberTasks, TaskRunner
@@ -126,7 +131,8 @@ def resume_experiment(
             )
         experiment = load_experiment(folder.config, [*overrides, here], is_saved=True)
         _refuse_changes(before, experiment)
-        report, warnings = _check_fit(experiment, command), _ask_storage(experiment)
+        report = _check_fit(experiment, command, generation)
+        warnings = _ask_storage(experiment)
         if before.learner is not None:  # else members have Lakes of their own
             follow_lake(folder)
         write_atomic(folder.config, dump_experiment(experiment))
@@ -160,11 +166,17 @@ def _refuse_changes(before: Experiment, now: Experiment) -> None:
         )
 
 
-def _check_fit(experiment: Experiment, command: ExperimentCommand) -> ExperimentReport:
-    config = experiment.config
-    own_bytes = checkpoints_bytes(ExperimentDir(config.run_dir))
-    machine = with_room(detect_machine(config.run_dir), own_bytes)
-    report = experiment_preflight(experiment, load_game(experiment.run.game), machine)
+def _check_fit(
+    experiment: Experiment, command: ExperimentCommand, generation: int | None = None
+) -> ExperimentReport:
+    config, folder = experiment.config, ExperimentDir(experiment.config.run_dir)
+    machine = with_room(detect_machine(config.run_dir), experiment_bytes(folder))
+    report = experiment_preflight(
+        experiment,
+        load_game(experiment.run.game),
+        machine,
+        superseded_bytes=superseded_bytes(folder, going_back_to=generation),
+    )
     command.show(report)
     # the executor of a cluster checks each node for room for a member
     may_fit_elsewhere = report.is_of_a_node and not report.lacks_disk

@@ -128,10 +128,10 @@ def first_beyond(needed: Sequence[int], free_bytes: int) -> int | None:
 
 def render_plan(plan: DiskPlan) -> RenderableType:
     """Render the sizes with what each buys, the growth, and when a smaller disk is full."""
-    return Group(_sizes(plan), _rows(plan), *map(Text, _smaller_lines(plan)))
+    return Group(render_sizes(plan), _rows(plan), *map(Text, smaller_lines(plan)))
 
 
-def _sizes(plan: DiskPlan) -> Table:
+def render_sizes(plan: DiskPlan) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
@@ -169,7 +169,8 @@ def _rows(plan: DiskPlan) -> Table:
     return table
 
 
-def _smaller_lines(plan: DiskPlan) -> list[str]:
+def smaller_lines(plan: DiskPlan) -> list[str]:
+    """Return a sentence on each smaller disk, and one on the share that a Lake saves."""
     then = "the Lake stops growing" if plan.lake_pauses else "it stops"
     lines = []
     for disk in plan.smaller:

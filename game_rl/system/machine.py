@@ -4,6 +4,7 @@ This is the only module that reads cgroups, nvidia-smi or a file system's free s
 parameters exist so that tests can create their own /proc and /sys.
 """
 
+import functools
 import os
 import platform
 import re
@@ -307,6 +308,7 @@ def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
                 yield top
 
 
+@functools.cache
 def installed_bytes() -> int:
     """Return what the packages of this Python take on the disk."""
     folders = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}

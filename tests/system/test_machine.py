@@ -1,8 +1,10 @@
 """Limits from laid-out /proc and cgroup trees; memory use against psutil on live processes."""
 
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import psutil
@@ -20,6 +22,7 @@ from game_rl.system.machine import (
     disk_free_bytes,
     effective_cpus,
     effective_ram_bytes,
+    installed_bytes,
     own_cores,
     parse_machine,
     processor_name,
@@ -337,7 +340,24 @@ def test_on_describes_a_whole_machine() -> None:
         disk_free_bytes=250 * 10**9,
         cpus=8,
         cpu_has_bf16=True,
+        installation_bytes=installed_bytes(),
     )
+
+
+def test_a_disk_that_is_described_has_room_for_the_installation_only_once() -> None:
+    there = parse_machine("disk=250GB", here=HERE)
+    assert there.disk_room_bytes == 250 * 10**9 - installed_bytes()
+    assert parse_machine("ram=2GiB", here=HERE).disk_room_bytes == HERE.disk_free_bytes
+
+
+@pytest.mark.skipif(shutil.which("du") is None, reason="there is no du")
+def test_the_installation_is_as_large_as_du_says() -> None:
+    folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    ended = subprocess.run(
+        ["du", "-sc", "--block-size=1", *folders], check=True, capture_output=True, encoding="utf-8"
+    )
+    total = int(ended.stdout.splitlines()[-1].split()[0])
+    assert installed_bytes() == pytest.approx(total, rel=0.01)
 
 
 def test_on_takes_what_it_does_not_name_from_here() -> None:

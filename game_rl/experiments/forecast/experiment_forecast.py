@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from game_rl.config.algorithms import DQNConfig
@@ -14,31 +15,29 @@ from game_rl.config.experiments.executor_config import (
 from game_rl.config.experiments.experiment import STAGES, Experiment, ExperimentConfig
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.config.strict_model import with_changed
+from game_rl.experiments.forecast.experiment_disk import ExperimentDisk, GenerationRow
 from game_rl.experiments.forecast.experiment_footprint import (
     Duration,
-    GenerationRow,
     controller_bytes,
     duration,
-    generation_rows,
     is_on_nodes,
-    kept_generations_bytes,
     member_slots_by_memory,
-    momentary_bytes,
     slots_of,
     task_bytes,
 )
 from game_rl.games.definition import Game
 from game_rl.lake.origin import LakeRows
-from game_rl.preflight.calibration import DISK_MARGIN_BYTES, VIEW_BYTES
+from game_rl.preflight.calibration import VIEW_BYTES
+from game_rl.preflight.disk_plan import DiskPlan
 from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, run_facts
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.fixes import Fix
-from game_rl.preflight.footprint import Verdict, disk_bytes_verdict, ram_bytes_verdict, worst
+from game_rl.preflight.footprint import Verdict, ram_bytes_verdict, worst
 from game_rl.preflight.preflight import report_of
 from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.preflight.workload import ExperimentSpeed
 from game_rl.system.machine import Machine
-from game_rl.system.units import format_bytes
+from game_rl.system.units import format_bytes, format_duration
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,7 @@ class ExperimentReport:
     Attributes:
         member: report on one member, alone on the machine with the CPUs that it gets.
         slots: members that train at once.
-        growth: the folder's size after each generation.
-        momentary_bytes: disk space needed for a while, in addition to the last row of `growth`.
+        disk: what is on the disk.
         duration: duration of the experiment; None if the machine was not measured.
         gpus_per_member: GPUs that a member requests from a cluster.
         learner: report on the learner, or None without one.
@@ -60,8 +58,7 @@ class ExperimentReport:
     machine: Machine
     member: PreflightReport
     slots: int
-    growth: tuple[GenerationRow, ...]
-    momentary_bytes: int
+    disk: ExperimentDisk
     findings: tuple[Finding, ...]
     duration: Duration | None = None
     gpus_per_member: float = 0.0
@@ -107,9 +104,26 @@ class ExperimentReport:
         """Whether `machine` stands for each node of a cluster, as all are assumed to be like it."""
         return is_on_nodes(self.config.executor)
 
+    @cached_property
+    def plan(self) -> DiskPlan:
+        """The plan of the disk."""
+        took, generations = self.duration, self.config.generations
+        stage_s = None if took is None else (took.wall_s - took.champion_s) / generations
+        return self.disk.plan(self.machine.installation_bytes, stage_s)
+
+    @property
+    def growth(self) -> tuple[GenerationRow, ...]:
+        """The folder's size after each generation."""
+        return self.disk.rows
+
+    @property
+    def momentary_bytes(self) -> int:
+        """Disk space needed for a while, in addition to the last row of `growth`."""
+        return self.disk.momentary_bytes
+
     @property
     def lacks_disk(self) -> bool:
-        return self.disk_bytes + self.momentary_bytes > self.machine.disk_free_bytes
+        return self.plan.minimum_bytes > self.machine.disk_free_bytes
 
     @property
     def vram_bytes(self) -> int:
@@ -135,6 +149,7 @@ class ExperimentReport:
                 "predicted_total_bytes": self.disk_bytes,
                 "momentary_bytes": self.momentary_bytes,
                 "free_bytes": self.machine.disk_free_bytes,
+                "plan": self.plan.to_json(),
             },
             "growth": [asdict(row) | {"total": row.total} for row in self.growth],
             "wall_s": None if self.duration is None else self.duration.wall_s,
@@ -152,11 +167,13 @@ def experiment_preflight(
     probe: EpisodeLengths | None = None,
     lake: MeasuredLake | None = None,
     measured: ExperimentSpeed | None = None,
+    superseded_bytes: int = 0,
 ) -> ExperimentReport:
     """Predict what an experiment needs, from reports on one member and on the learner.
 
     Args:
         measured: measured speeds of members and learner on `machine`.
+        superseded_bytes: what an experiment that exists has set aside and keeps.
     """
     config = experiment.config
     alone = replace(machine, cpus=config.cpus_per_member)
@@ -172,8 +189,7 @@ def experiment_preflight(
         machine=machine,
         member=member,
         slots=slots,
-        growth=tuple(generation_rows(experiment, facts, member, learner)),
-        momentary_bytes=momentary_bytes(config, member, learner, slots=slots),
+        disk=ExperimentDisk(experiment, facts, member, learner, slots, superseded_bytes),
         findings=(),
         duration=duration(experiment, member, learner, measured, slots, episode_timesteps),
         gpus_per_member=_gpus_of(config.executor, member, machine),
@@ -240,12 +256,11 @@ def _lake_rows(experiment: Experiment) -> LakeRows:
 
 def _verdict_of(report: ExperimentReport) -> Verdict:
     machine, runs = report.machine, (report.member, report.learner)
-    needed = report.disk_bytes + report.momentary_bytes
     return worst(
         [
             "does_not_fit" if _is_short_of_vram(report) else "fits",
             ram_bytes_verdict(report.ram_bytes, machine),
-            disk_bytes_verdict(needed, needed + DISK_MARGIN_BYTES, machine),
+            report.plan.verdict(machine.disk_free_bytes),
             *(run.verdict for run in runs if run is not None),
         ]
     )
@@ -279,16 +294,8 @@ def _findings_of(report: ExperimentReport) -> Iterator[Finding]:
             fix,
         )
     yield from _gpu_by_number(report)
-    needed = report.disk_bytes + report.momentary_bytes
     if report.lacks_disk:
-        yield Finding(
-            "error",
-            "generations_do_not_fit",
-            _keep_key(config),
-            f"the population needs {format_bytes(needed)} of disk, and "
-            f"{format_bytes(machine.disk_free_bytes)} are free",
-            _disk_fix(report),
-        )
+        yield _lack_of_disk(report)
     yield from _of_run("member", report.member)
     if report.learner is not None:
         yield from _of_run("learner", report.learner)
@@ -318,17 +325,49 @@ def _gpu_by_number(report: ExperimentReport) -> Iterator[Finding]:
         )
 
 
+def _lack_of_disk(report: ExperimentReport) -> Finding:
+    """Name the Lake if the experiment would fit without it, else the generations that it keeps."""
+    config, disk, room = report.config, report.disk, report.machine.disk_room_bytes
+    full_at, stage = disk.full_at(room), STAGES[config.kind]
+    at = full_at or config.generations
+    after_s = report.plan.rows[at - 1].after_s
+    after = "" if after_s is None else f", after {format_duration(after_s)}"
+    needs = (
+        f"the disk is full in {stage} {at:,}{after}: the {config.kind} needs "
+        f"{format_bytes(disk.minimum_bytes)} of disk, {format_bytes(room)} are free"
+    )
+    fix, without = _disk_fix(report), replace(disk, counts_lake=False).minimum_bytes
+    if fix is None and without <= room:
+        return Finding(
+            "error",
+            "lakes_do_not_fit",
+            lake_key := _lake_key(report),
+            f"{needs}, and all but the Lake needs {format_bytes(without)}",
+            _lake_fix(lake_key, disk, room - without),
+        )
+    return Finding("error", "generations_do_not_fit", _keep_key(config), needs, fix)
+
+
+def _lake_key(report: ExperimentReport) -> str:
+    return f"{'member.' if report.learner is None else ''}lake.capacity_gb"
+
+
+def _lake_fix(key: str, disk: ExperimentDisk, room: int) -> Fix | None:
+    """Return the largest capacity of a Lake, in whole 10^7 bytes, with which all Lakes fit."""
+    reserve = disk.reserve_bytes - replace(disk, counts_lake=False).reserve_bytes
+    hundredths = (room - reserve) // disk.lake_folders // 10**7
+    return Fix(key, f"{hundredths / 100:g}") if hundredths >= 1 else None
+
+
 def _disk_fix(report: ExperimentReport) -> Fix | None:
     """Return the fix that keeps fewer generations: fewer multiples of `every`, else fewer new ones.
 
     None if no such change is enough.
     """
-    last_row, config = report.growth[-1], report.config
-    others = last_row.total - last_row.checkpoints + report.momentary_bytes
-    room = report.machine.disk_free_bytes - others
+    config, room = report.config, report.machine.disk_room_bytes
 
     def fits(keep: KeepGenerationsConfig) -> bool:
-        return kept_generations_bytes(config, report.member, report.learner, keep) <= room
+        return report.disk.keeping(keep).minimum_bytes <= room
 
     keep = config.keep_generations
     for every in range((keep.every or config.generations) + 1, config.generations + 1):

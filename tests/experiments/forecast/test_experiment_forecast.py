@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
+from game_rl.experiments.forecast.experiment_disk import kept_generations
 from game_rl.experiments.forecast.experiment_footprint import (
     CONTROLLER_BYTES,
     LOADED_BYTES,
-    kept_generations,
 )
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, experiment_preflight
 from game_rl.games.definition import load_game
@@ -128,7 +128,7 @@ def test_too_many_kept_generations_get_the_smallest_change(
     population = make_population("population", f"keep_generations={keep}")
     needed = forecast(population, machine())
     least = forecast(make_population("least", "keep_generations={last: 1}"), machine())
-    total = (needed.disk_bytes + least.disk_bytes) / 2 + needed.momentary_bytes
+    total = 0.75 * needed.plan.minimum_bytes + 0.25 * least.plan.minimum_bytes
     small = machine(disk_gib=total / GIB)
     report = forecast(population, small)
     (finding,) = (f for f in report.findings if f.code == "generations_do_not_fit")
@@ -167,6 +167,7 @@ def test_on_a_gpu_its_memory_counts_too(make_population: MakePopulation) -> None
 
 def test_the_json_has_every_generation_and_its_total(make_population: MakePopulation) -> None:
     told = forecast(make_population(), machine()).to_json()
+    assert [row["at"] for row in told["disk"]["plan"]["rows"]] == [1, 2, 3, 4, 5]
     for row in told["growth"]:
         assert row["total"] == row["checkpoints"] + row["lake"] + row["logs"]
     assert told["disk"]["predicted_total_bytes"] == told["growth"][-1]["total"]

@@ -15,7 +15,7 @@ from game_rl.experiments import tasks
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.kept_generations import finish_going_back, go_back
+from game_rl.experiments.kept_generations import finish_going_back, go_back, superseded_bytes
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ExperimentState, read_record, read_records
 from game_rl.experiments.tasks import MOST_DEATHS
@@ -170,7 +170,9 @@ def test_going_back_repeats_what_came_after(
 ) -> None:
     population = make_population()
     before = account_of(folder := carry_out(population))
+    expected = superseded_bytes(folder, going_back_to=generation)
     aside = go_back(folder, generation)
+    assert superseded_bytes(folder) == expected > 0
     assert (aside / "generations" / f"{generation + 1:04d}" / "record.json").exists()
     state = read_record(folder.state, ExperimentState)
     assert state is not None

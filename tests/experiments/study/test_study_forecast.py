@@ -9,6 +9,7 @@ from game_rl.experiments.study.study_forecast import study_preflight
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import MeasuredLake
 from game_rl.system.machine import detect_machine, parse_machine
+from game_rl.system.units import GIB
 from tests.experiments.study.conftest import MakeStudy
 
 
@@ -51,7 +52,7 @@ def test_lakes_count_once_they_are_measured_and_are_named_before(
     seeds = 2
     assert report.disk_bytes == without.disk_bytes + seeds * of_members
     assert (without.verdict, report.verdict) == ("fits", "fits")
-    small = parse_machine("ram=16GiB,vram=0,disk=1GiB,cpus=4", here=machine)
+    small = replace(machine, disk_free_bytes=GIB, installation_bytes=0)
     large = {"mixed": MeasuredLake(timesteps=1_000, bytes_per_timestep=1e7)}
     assert study_preflight(study, small).verdict != "does_not_fit"
     assert study_preflight(study, small, lakes=large).verdict == "does_not_fit"
