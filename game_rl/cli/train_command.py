@@ -235,6 +235,7 @@ def _trained(
         until=arguments.until,
         force=arguments.force,
         take_over=arguments.take_over,
+        measures_lake=True,
         stop=stop,
         listeners=[print_json if arguments.log == "json" else run_console],
         show=show,
@@ -339,6 +340,7 @@ def _train_members(arguments: argparse.Namespace) -> int:
         stop=(stop := StopRequest(math.inf)),
         force=arguments.force,
         take_over=arguments.take_over,
+        measures_lake=True,
         listeners=[print_json if is_json else watcher],
         show=watcher.show_preflight,
     )

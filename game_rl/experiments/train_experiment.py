@@ -50,6 +50,7 @@ from game_rl.experiments.tasks import MemberTasks, TaskRunner
 from game_rl.games.definition import load_game
 from game_rl.jobs.requests import FinishRequest
 from game_rl.jobs.results import FinishedRun, Played, finished_once, read_result
+from game_rl.preflight.random_play import measured_lake
 from game_rl.run_dir import RunDir
 from game_rl.storage.first_request import ask_once
 from game_rl.system.machine import detect_machine, with_room
@@ -67,6 +68,7 @@ class ExperimentCommand:
         stop: ends the experiment early once it is set.
         force: start even if the experiment does not fit this machine.
         take_over: upload even if another machine uploads this experiment.
+        measures_lake: whether the preflight measures how the game compresses if a Lake is written.
         listeners: each gets every event.
         show: gets the preflight's report before anything starts.
     """
@@ -74,6 +76,7 @@ class ExperimentCommand:
     stop: StopRequest
     force: bool = False
     take_over: bool = False
+    measures_lake: bool = False
     listeners: Sequence[ExperimentListener] = ()
     show: Callable[[ExperimentReport], None] = lambda _: None
 
@@ -171,10 +174,12 @@ def _check_fit(
 ) -> ExperimentReport:
     config, folder = experiment.config, ExperimentDir(experiment.config.run_dir)
     machine = with_room(detect_machine(config.run_dir), experiment_bytes(folder))
+    game = load_game(experiment.run.game)
     report = experiment_preflight(
         experiment,
-        load_game(experiment.run.game),
+        game,
         machine,
+        lake=measured_lake(experiment.run, game) if command.measures_lake else None,
         superseded_bytes=superseded_bytes(folder, going_back_to=generation),
     )
     command.show(report)

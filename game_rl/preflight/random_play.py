@@ -1,7 +1,7 @@
 """Random play, without torch: the lengths of episodes and the bytes of a timestep in a Lake."""
 
 import tempfile
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +9,15 @@ import numpy as np
 from game_rl.config.schema import RunConfig
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_env, make_observation_format
+from game_rl.errors import LakeError
 from game_rl.games.definition import Game
 from game_rl.lake.lake import Lake
+from game_rl.lake.lake_feed import lake_path
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.writer import LakeWriter
 from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
+from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 
 _MOST_FRAMES = 20_000  # takes seconds, even with a ROM that never halts; 5 1/2 minutes of the game
@@ -56,6 +59,7 @@ def _play(
 
 
 _MOST_LAKE_FRAMES = 24_000  # of the emulator; takes as many seconds as `probe_episodes`
+_FEW_LAKE_FRAMES = 8_000  # before each training
 _LEAST_TIMESTEPS, _MOST_TIMESTEPS = 200, 4_000
 _STREAM = "probe"
 
@@ -65,9 +69,27 @@ def probe_lake(
 ) -> MeasuredLake:
     """Play in this process and write a Lake into a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
-        view = write_random_play(config, game, Path(folder), most_frames=most_frames).view()
-    timesteps = sum(segment.n_transitions for segment in view.segments)
-    return MeasuredLake(timesteps, sum(each.n_bytes for each in view.segments) / timesteps)
+        return _measured(write_random_play(config, game, Path(folder), most_frames=most_frames))
+
+
+def measured_lake(config: RunConfig, game: Game) -> MeasuredLake | None:
+    """Measure the size of a timestep in the run's Lake, within seconds; None if it writes none.
+
+    It is that of the timesteps that the Lake has, or else that of random play.
+    """
+    if config.lake is None:
+        return None
+    with suppress(LakeError):
+        found = _measured(Lake.open(lake_path(config.lake, RunDir(config.run_dir))))
+        if found.timesteps >= _LEAST_TIMESTEPS:
+            return found
+    return probe_lake(config, game, most_frames=_FEW_LAKE_FRAMES)
+
+
+def _measured(lake: Lake) -> MeasuredLake:
+    segments = lake.view().segments
+    timesteps = sum(segment.n_transitions for segment in segments)
+    return MeasuredLake(timesteps, sum(each.n_bytes for each in segments) / max(1, timesteps))
 
 
 def write_random_play(

@@ -3,7 +3,7 @@
 Loading torch takes seconds, and a mistake is better reported before.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from game_rl.checkpoints.checkpoint_state import CheckpointState
@@ -18,6 +18,7 @@ from game_rl.errors import DoesNotFitError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.preflight_report import PreflightReport
+from game_rl.preflight.random_play import measured_lake
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine, with_room
 
@@ -37,7 +38,7 @@ def check_new_run(
     refuse_existing_run(RunDir(config.run_dir))
     game = load_game(config.game)
     check_teacher_named(config)
-    return check_fit(config, game, force=force, show=show)
+    return check_fit(config, game, force=force, show=show, measures_lake=True)
 
 
 def check_teacher_named(config: RunConfig) -> None:
@@ -91,15 +92,25 @@ def refuse_used_folder(root: Path) -> None:
 
 
 def check_fit(
-    config: RunConfig, game: Game, *, force: bool, show: Callable[[PreflightReport], None]
+    config: RunConfig,
+    game: Game,
+    *,
+    force: bool,
+    show: Callable[[PreflightReport], None],
+    measures_lake: bool = False,
 ) -> PreflightReport:
     """Return the preflight's report, after showing it.
+
+    Args:
+        measures_lake: whether to spend seconds on measuring how the game compresses, if the run
+            writes a Lake. Without that, the Lake does not count.
 
     Raises:
         DoesNotFitError: the run does not fit this machine, and `force` is not set.
     """
-    machine = with_room(detect_machine(config.run_dir), RunDir(config.run_dir).size_bytes())
-    report = preflight(config, game, machine)
+    machine = with_room(detect_machine(config.run_dir), _own_bytes(config))
+    lake = measured_lake(config, game) if measures_lake else None
+    report = preflight(config, game, machine, lake=lake)
     show(report)
     if report.verdict == "does_not_fit" and not force:
         raise DoesNotFitError(
@@ -107,6 +118,20 @@ def check_fit(
             "with --force"
         )
     return report
+
+
+def _own_bytes(config: RunConfig) -> int:
+    """Return the bytes that the run has on the disk already, its stream of a Lake included."""
+    run_dir = RunDir(config.run_dir)
+    own_bytes = run_dir.size_bytes()
+    if config.lake is None:
+        return own_bytes
+    files: Iterable[Path] = ()
+    if config.lake.path is None:
+        files = run_dir.lake.rglob("*")
+    elif run_dir.identity_file.exists():
+        files = config.lake.path.glob(f"{run_dir.identity().id}.*")
+    return own_bytes + sum(path.stat().st_size for path in files if path.is_file())
 
 
 _STREAM = "its random numbers are already being drawn; start a new run for another seed"

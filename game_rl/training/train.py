@@ -96,6 +96,8 @@ class TrainCommand:
         force: whether to start even if the run does not fit this machine.
         evaluates_at_end: whether to play and record the best policy at the run's end.
         take_over: whether to upload the run even if another machine does.
+        measures_lake: whether the preflight measures how the game compresses if the run writes a
+            Lake; see `check_fit`.
         asks_storage: whether to refuse storage that does not exist or denies access.
         stop: ends the training early once a stop is requested.
         listeners: listeners, each of which receives every event.
@@ -106,6 +108,7 @@ class TrainCommand:
     force: bool = False
     evaluates_at_end: bool = True
     take_over: bool = False
+    measures_lake: bool = False
     asks_storage: bool = True
     stop: StopRequest
     listeners: Sequence[Listener] = ()
@@ -232,7 +235,13 @@ def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
 
 
 def _check_fit(config: RunConfig, game: Game, command: TrainCommand) -> PreflightReport:
-    return check_fit(config, game, force=command.force, show=command.show)
+    return check_fit(
+        config,
+        game,
+        force=command.force,
+        show=command.show,
+        measures_lake=command.measures_lake,
+    )
 
 
 def _ask_storage(config: RunConfig, command: TrainCommand) -> list[str]:
