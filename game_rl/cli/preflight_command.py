@@ -3,6 +3,7 @@
 import argparse
 import json
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,9 +85,12 @@ def _preflight(arguments: argparse.Namespace) -> int:
             measured = measure_speed(config, game)
         report = preflight(config, game, machine, probe=probe, lake=lake, measured=measured)
     if arguments.json:
-        print(json.dumps({**report.to_json(), "teacher": teacher}, indent=2))
+        print(
+            json.dumps({**report.to_json(), **_measured_json(lake), "teacher": teacher}, indent=2)
+        )
     else:
         _print(report, unmeasured, _lake_note(config, lake), teacher)
+        _print_levels(config, lake)
     return 3 if report.verdict == "does_not_fit" else 0
 
 
@@ -104,14 +108,14 @@ def _plain_storage(arguments: argparse.Namespace) -> int:
 
 
 def _probed(config: "RunConfig", game: "Game") -> "tuple[EpisodeLengths, MeasuredLake | None]":
-    from game_rl.preflight.random_play import probe_episodes, probe_lake
+    from game_rl.preflight.random_play import LEVELS, probe_episodes, probe_lake
 
     with _busy("playing random episodes"):
         lengths = probe_episodes(config, game)
     if config.lake is None:
         return lengths, None
     with _busy("writing random play into a Lake, to measure how the game compresses"):
-        return lengths, probe_lake(config, game)
+        return lengths, probe_lake(config, game, levels=LEVELS)
 
 
 def _print(
@@ -139,6 +143,18 @@ def _lake_note(config: "RunConfig", lake: "MeasuredLake | None") -> str | None:
         f"{lake.bytes_per_timestep:,.0f} bytes a timestep on disk, measured over "
         f"{lake.timesteps:,} of random play; an agent that sees more of the game takes more"
     )
+
+
+def _measured_json(lake: "MeasuredLake | None") -> "dict[str, object]":
+    return {"lake": None if lake is None else asdict(lake)}
+
+
+def _print_levels(config: "RunConfig", lake: "MeasuredLake | None") -> None:
+    """Print what each compression level costs, if that was measured."""
+    from game_rl.preflight.preflight_report import levels_table
+
+    if lake is not None and lake.levels and config.lake is not None:
+        Console().print(levels_table(lake, config.lake.compression_level))
 
 
 def _teacher_note(config: "RunConfig", game: "Game") -> str | None:
@@ -193,9 +209,10 @@ def _preflight_experiment(arguments: argparse.Namespace) -> int:
             experiment, game, machine, probe=lengths, lake=lake, measured=measured
         )
     if arguments.json:
-        print(json.dumps(report.to_json(), indent=2))
+        print(json.dumps({**report.to_json(), **_measured_json(lake)}, indent=2))
     else:
         Console().print(forecast_table(report))
+        _print_levels(experiment.run, lake)
     return 3 if report.verdict == "does_not_fit" else 0
 
 

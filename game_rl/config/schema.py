@@ -240,6 +240,9 @@ class LakeConfig(StrictModel):
     seal_every_timesteps: Annotated[Timesteps, Field(ge=1_000)] | None = None
     """Number of timesteps after which new ones are sealed, so that other processes can read them.
     null: they are sealed only at checkpoints and when a file is full."""
+    compression_level: Annotated[int, Field(ge=1, le=19)] = 9
+    """Level of zstd for a new Lake, from 1 (fast) to 19 (small); a Lake that exists keeps its own.
+    game-rl preflight --probe measures what each level costs."""
 
 
 class StopWhenConfig(StrictModel):

@@ -36,6 +36,14 @@ from game_rl.run_dir import file_lock
 _MOST_LISTINGS = 20
 
 
+def other_level(path: Path, there: int, wanted: int) -> str:
+    """Return an error's text about a Lake that was made with another compression level."""
+    return (
+        f"lake.compression_level is {wanted}, but the Lake at {path} was made with level {there}, "
+        f"which stays: write lake.compression_level={there}, or name another folder with lake.path"
+    )
+
+
 @dataclass
 class Lake:
     """A Lake's folder; make one with `create` or `open`.
@@ -72,6 +80,8 @@ class Lake:
                     f"{path} has {lake.schema.description}, not {schema.description}: it was "
                     "imported from a replay buffer; name another folder"
                 )
+            if replace(lake.schema, level=schema.level) == schema:
+                raise LakeError(other_level(path, lake.schema.level, schema.level))
             raise LakeError(
                 f"{path} has rows of {lake.schema}, not of {schema}; name another folder, or give "
                 "the run the observation that the Lake was made with"

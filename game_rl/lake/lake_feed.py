@@ -8,9 +8,9 @@ from pathlib import Path
 from game_rl.buffers.feed import Transitions
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.envs.observation import ObservationFormat
-from game_rl.errors import LakeError
+from game_rl.errors import LakeError, UsageError
 from game_rl.lake.horizon import Capacity
-from game_rl.lake.lake import Lake
+from game_rl.lake.lake import Lake, other_level
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import NOTHING, LakeState, Mark
 from game_rl.lake.segment_sink import OnFull
@@ -223,7 +223,8 @@ def make_lake_feed(
     mark = before = NOTHING if saved is None else saved.parsed_mark(run_dir.checkpoints)
     if settings is None:
         return None
-    schema = LakeSchema.of(observation_format, n_actions=n_actions)
+    level = settings.compression_level
+    schema = LakeSchema.of(observation_format, n_actions=n_actions, level=level)
     lake = _open(lake_path(settings, run_dir), schema, settings)
     stream = run_dir.identity().id if saved is None else saved.stream
     aside = _kept_aside(lake, stream, set_aside or {})
@@ -257,6 +258,23 @@ def _kept_aside(lake: Lake, stream: str, marks: Mapping[str, Mark]) -> list[str]
 
 def lake_path(settings: LakeConfig, run_dir: RunDir) -> Path:
     return run_dir.lake if settings.path is None else settings.path
+
+
+def check_level(config: RunConfig) -> None:
+    """Check that the run's Lake, if there is one, was made with the config's compression level.
+
+    Raises:
+        UsageError: it was made with another one.
+    """
+    if config.lake is None:
+        return
+    path, wanted = lake_path(config.lake, RunDir(config.run_dir)), config.lake.compression_level
+    try:
+        schema = Lake.open(path).schema
+    except LakeError:  # there is none, or it is damaged, which is reported when it is opened
+        return
+    if schema.arrays is None and schema.level != wanted:
+        raise UsageError(other_level(path, schema.level, wanted))
 
 
 def _open(path: Path, schema: LakeSchema, settings: LakeConfig) -> Lake:

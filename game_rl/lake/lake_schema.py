@@ -63,13 +63,16 @@ class LakeSchema:
     arrays: ArrayKind | None = None
 
     @classmethod
-    def of(cls, observation_format: "ObservationFormat", *, n_actions: int) -> "LakeSchema":
+    def of(
+        cls, observation_format: "ObservationFormat", *, n_actions: int, level: int = 9
+    ) -> "LakeSchema":
         """Make the schema of a Lake that a run creates."""
         return cls(
             observation_format.screen,
             frame_stack=observation_format.stack,
             action_dtype="uint8" if n_actions <= 256 else "int64",
             block_frames=max(64, 4 * observation_format.stack),  # so blocks share few frames
+            level=level,
         )
 
     @classmethod

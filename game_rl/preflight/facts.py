@@ -12,6 +12,7 @@ from game_rl.envs.make_env import check_env_config, make_observation_format, obs
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import UsageError
 from game_rl.games.definition import CropSpec, Game
+from game_rl.lake.lake_feed import check_level
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark
 from game_rl.lake.origin import LakeRows, check_agreement
@@ -109,10 +110,23 @@ class MeasuredLake:
     """Size of a timestep in a Lake of random play.
 
     Agents that see more of a game leave frames that compress less.
+
+    Attributes:
+        levels: what other compression levels cost; empty if that was not measured.
     """
 
     timesteps: int
     bytes_per_timestep: float
+    levels: tuple["LevelCost", ...] = ()
+
+
+@dataclass(frozen=True)
+class LevelCost:
+    """What a compression level of a Lake costs, with the same timesteps for each level."""
+
+    level: int
+    bytes_per_timestep: float
+    seconds_per_million: float
 
 
 def run_facts(
@@ -131,12 +145,13 @@ def run_facts(
     Raises:
         ConfigError: the network cannot take pictures of this size, or the game's crop cannot be
             halved.
-        UsageError: the game has no such start state or does not define success, or the fork's
-            parent has no such checkpoint.
+        UsageError: the game has no such start state or does not define success, the run's Lake has
+            another compression level, or the fork's parent has no such checkpoint.
         LakeError: a Lake to learn from is missing or empty, or its rows do not fit the run.
     """
     check_env_config(config.env, game)
     _check_stop_when(config, game)
+    check_level(config)
     seen = make_observation_format(config.env, game)
     channels, height, width = seen.shape
     check_image_size(height, width, channels=channels)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from game_rl.preflight.disk import GrowthRow
 from game_rl.preflight.disk_plan import DiskPlan, render_plan
+from game_rl.preflight.facts import MeasuredLake
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, GpuFootprint, MemoryFootprint, Part, Verdict
 from game_rl.preflight.workload import SpeedForecast, TrainingArithmetic
@@ -281,6 +282,22 @@ def _growth(rows: tuple[GrowthRow, ...]) -> Table:
         sizes = (format_bytes(row.raw), format_bytes(row.packed), on_disk)
         checkpoints = format_bytes(row.checkpoints)
         table.add_row(f"{row.timesteps:,}", f"{row.kept:,}", *sizes, checkpoints)
+    return table
+
+
+def levels_table(lake: MeasuredLake, present: int) -> Table:
+    """Return what each compression level costs.
+
+    Args:
+        present: the config's level.
+    """
+    table = Table(box=None, pad_edge=False)
+    for name in ("lake.compression_level", "bytes a timestep", "seconds a million timesteps"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for cost in lake.levels:
+        style = "bold" if cost.level == present else ""
+        numbers = (f"{cost.bytes_per_timestep:,.0f}", f"{cost.seconds_per_million:,.0f}")
+        table.add_row(f"{cost.level}", *numbers, style=style)
     return table
 
 

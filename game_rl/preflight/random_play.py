@@ -1,7 +1,11 @@
 """Random play, without torch: the lengths of episodes and the bytes of a timestep in a Lake."""
 
 import tempfile
+import time
+from collections.abc import Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +15,14 @@ from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.errors import LakeError
 from game_rl.games.definition import Game
+from game_rl.lake.block import BlockEncoder, decode
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_feed import lake_path
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import origin_of, write_origin
+from game_rl.lake.segment import SEALED, scan
 from game_rl.lake.writer import LakeWriter
-from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
+from game_rl.preflight.facts import EpisodeLengths, LevelCost, MeasuredLake
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 
@@ -60,16 +66,44 @@ def _play(
 
 _MOST_LAKE_FRAMES = 24_000  # of the emulator; takes as many seconds as `probe_episodes`
 _FEW_LAKE_FRAMES = 8_000  # before each training
+_MOST_BLOCKS = 16  # for each level: 19 takes a second for them
+LEVELS = (1, 3, 6, 9, 12, 15, 19)
+"""Compression levels to compare."""
 _LEAST_TIMESTEPS, _MOST_TIMESTEPS = 200, 4_000
 _STREAM = "probe"
 
 
 def probe_lake(
-    config: RunConfig, game: Game, *, most_frames: int = _MOST_LAKE_FRAMES
+    config: RunConfig,
+    game: Game,
+    *,
+    most_frames: int = _MOST_LAKE_FRAMES,
+    levels: Sequence[int] = (),
 ) -> MeasuredLake:
-    """Play in this process and write a Lake into a temporary folder."""
+    """Play in this process and write a Lake into a temporary folder.
+
+    Args:
+        levels: compression levels to measure as well.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        return _measured(write_random_play(config, game, Path(folder), most_frames=most_frames))
+        lake = write_random_play(config, game, Path(folder), most_frames=most_frames)
+        return replace(_measured(lake), levels=_costs(lake, levels))
+
+
+def _costs(lake: Lake, levels: Sequence[int]) -> tuple[LevelCost, ...]:
+    """Compress the Lake's first blocks again at each level, and measure bytes and seconds."""
+    if not levels:
+        return ()
+    found = (data for file in lake.files(SEALED) for data in scan(file))
+    blocks = [decode(data, lake.schema) for data in islice(found, _MOST_BLOCKS)]
+    timesteps = sum(len(block.columns.rows) for block in blocks)
+    costs = []
+    for level in levels:
+        encoder, begun = BlockEncoder(replace(lake.schema, level=level)), time.thread_time()
+        n_bytes = sum(len(encoder.encode(block)) for block in blocks)
+        seconds = time.thread_time() - begun
+        costs.append(LevelCost(level, n_bytes / timesteps, 10**6 * seconds / timesteps))
+    return tuple(costs)
 
 
 def measured_lake(config: RunConfig, game: Game) -> MeasuredLake | None:
@@ -98,7 +132,11 @@ def write_random_play(
     """Write a Lake of one emulator's random play, which follows from the run's seed."""
     timesteps = max(_LEAST_TIMESTEPS, min(_MOST_TIMESTEPS, most_frames // config.env.frame_skip))
     n_actions = len(game.action_names)
-    schema = LakeSchema.of(make_observation_format(config.env, game), n_actions=n_actions)
+    schema = LakeSchema.of(
+        make_observation_format(config.env, game),
+        n_actions=n_actions,
+        level=9 if config.lake is None else config.lake.compression_level,
+    )
     seed = seed_for(config.seed, "lake_probe")
     actions = np.random.default_rng(seed).integers(n_actions, size=timesteps)
     lake = Lake.create(folder, schema)

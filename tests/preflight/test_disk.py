@@ -23,7 +23,9 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
+from game_rl.errors import LakeError, UsageError
 from game_rl.games.definition import load_game
+from game_rl.lake.lake import Lake
 from game_rl.preflight import calibration
 from game_rl.preflight.disk import (
     GrowthRow,
@@ -39,11 +41,12 @@ from game_rl.preflight.footprint import DiskFootprint
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints
 from game_rl.preflight.memory import network_of
 from game_rl.preflight.preflight import preflight
-from game_rl.preflight.preflight_report import render_report
-from game_rl.preflight.random_play import probe_lake
+from game_rl.preflight.preflight_report import PreflightReport, render_report
+from game_rl.preflight.random_play import measured_lake, probe_lake, write_random_play
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import Machine, is_same_disk
 from game_rl.system.units import GIB
+from game_rl.training.admission import check_fit, check_new_run
 from tests.examples import examples
 from tests.preflight.conftest import FACTS, MACHINE, make_config
 from tests.preflight.test_memory import FIGHTER
@@ -410,6 +413,63 @@ def test_the_probe_is_repeatable_and_says_what_a_lake_of_this_game_takes() -> No
     assert first == second
     assert first.timesteps == 400
     assert 50 < first.bytes_per_timestep < 600  # 2,880 packed; docs/replay.md measured 237
+
+
+def test_each_compression_level_is_measured_on_the_same_timesteps() -> None:
+    config, game = load_config(DUEL), load_game("duel")
+    levels = probe_lake(config, game, most_frames=8 * 200, levels=(1, 9, 15)).levels
+    assert [cost.level for cost in levels] == [1, 9, 15]
+    sizes = [cost.bytes_per_timestep for cost in levels]
+    assert sizes[0] > sizes[2]
+    assert sizes[1] == pytest.approx(
+        probe_lake(config, game, most_frames=8 * 200).bytes_per_timestep, rel=0.1
+    )
+    assert all(cost.seconds_per_million > 0 for cost in levels)
+
+
+def test_the_size_of_a_timestep_is_that_of_the_lake_that_exists(tmp_path: Path) -> None:
+    game = load_game("duel")
+    config = load_config(DUEL, [f"run_dir={tmp_path / 'run'}"])
+    before = measured_lake(config, game)
+    assert before is not None
+    assert before == probe_lake(config, game, most_frames=8_000)
+    write_random_play(config, game, tmp_path / "run" / "lake", most_frames=8 * 300)
+    found = measured_lake(config, game)
+    assert found is not None
+    assert found.timesteps == 300
+    files = list((tmp_path / "run" / "lake").glob("*.seg*"))
+    assert 300 * found.bytes_per_timestep == pytest.approx(sum(f.stat().st_size for f in files))
+    assert measured_lake(load_config(DUEL, ["lake=null"]), game) is None
+
+
+def test_another_compression_level_is_an_error_where_a_lake_exists(tmp_path: Path) -> None:
+    game = load_game("duel")
+    here = f"run_dir={tmp_path / 'run'}"
+    three = load_config(DUEL, [here, "lake.compression_level=3"])
+    lake = write_random_play(three, game, tmp_path / "run" / "lake", most_frames=8 * 200)
+    assert lake.schema.level == 3
+    preflight(three, game, MACHINE)
+    nine = load_config(DUEL, [here])
+    with pytest.raises(UsageError, match=r"compression_level is 9, but .* with level 3") as error:
+        preflight(nine, game, MACHINE)
+    assert "write lake.compression_level=3, or name another folder with lake.path" in str(
+        error.value
+    )
+    with pytest.raises(LakeError, match=r"compression_level is 9, but .* with level 3"):
+        Lake.create(lake.path, replace(lake.schema, level=9))
+
+
+def test_the_training_measures_the_lake_that_it_is_going_to_write(tmp_path: Path) -> None:
+    config, reports = load_config(DUEL, [f"run_dir={tmp_path / 'run'}"]), list[PreflightReport]()
+    check_new_run(config, force=True, show=reports.append)
+    check_fit(config, load_game(config.game), force=True, show=reports.append)
+    measured, without = (report.footprint.disk.lake_bytes for report in reports)
+    assert measured is not None
+    assert measured > 0
+    assert without is None
+    assert reports[0].plan.compression_saved is not None
+    assert 0.9 < reports[0].plan.compression_saved < 1
+    assert "less than whole frame stacks" in text_of(reports[0])
 
 
 def test_the_table_is_printed_with_and_without_a_measurement() -> None:
