@@ -202,22 +202,19 @@ def _took(report: ExperimentReport) -> str:
 def _growth(report: ExperimentReport) -> Table:
     stage = STAGES[report.config.kind]
     table = Table(box=None, pad_edge=False, title=f"disk by {stage}", title_justify="left")
-    needed = {row.at: row for row in report.plan.rows}
-    timed = () if report.duration is None else ("after",)
-    for name in (stage, *timed, "transitions", "checkpoints", "Lake", "logs", "total", "needed"):
+    needed = {row.at: row.needed for row in report.plan.rows}
+    for name in (stage, "transitions", "checkpoints", "Lake", "logs", "total", "needed"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in _shown(report.growth):
         lake = "not measured" if row.lake is None else format_bytes(row.lake)
-        planned = needed[row.generation]
         table.add_row(
             f"{row.generation}",
-            *((format_duration(planned.after_s or 0),) if timed else ()),
             f"{row.transitions:,}",
             format_bytes(row.checkpoints),
             "no Lake" if row.lake == 0 else lake,
             format_bytes(row.logs),
             format_bytes(row.total),
-            format_bytes(planned.needed),
+            format_bytes(needed[row.generation]),
         )
     return table
 

@@ -380,7 +380,7 @@ def disk_plan(
         recommended_bytes=recommended,
         comfortable_bytes=recommended + course.pruned_bytes(),
         reserve_bytes=course.reserve_bytes,
-        margin=margin_words(course.lake_margin_bytes),
+        margin=margin_words(course.lake_margin_bytes, pauses=course.lake_pauses),
         smaller=tuple(
             SmallerDisk(d.bytes + installation_bytes, course.timesteps(d.full_at), d.after_s)
             for d in smaller
@@ -406,12 +406,17 @@ def installation_part(n_bytes: int) -> tuple[Part, ...]:
     return (Part("installation", n_bytes),) if n_bytes else ()
 
 
-def margin_words(lake_margin: int) -> str:
-    """Return the reason for what is recommended in addition to the minimum."""
+def margin_words(lake_margin: int, *, pauses: bool) -> str:
+    """Return the reason for what is recommended in addition to the minimum.
+
+    Args:
+        pauses: whether the minimum has a Lake that pauses.
+    """
     margin = f"{format_bytes(calibration.DISK_MARGIN_BYTES)} more for other programs and logs"
     if not lake_margin:
         return margin
-    return f"{margin}, {format_bytes(lake_margin)} for a Lake that compresses less or evicts"
+    why = "for frames that compress less" if pauses else "for the Lake, which else evicts"
+    return f"{margin}, {format_bytes(lake_margin)} {why}"
 
 
 def compression_saved(config: RunConfig, facts: RunFacts) -> float | None:

@@ -305,7 +305,7 @@ class ExperimentDisk:
             recommended_bytes=recommended,
             comfortable_bytes=recommended + self.pruned_bytes,
             reserve_bytes=self.reserve_bytes,
-            margin=margin_words(self.lake_margin_bytes),
+            margin=margin_words(self.lake_margin_bytes, pauses=self.lake_pauses),
             smaller=tuple(
                 SmallerDisk(disk.bytes + installation_bytes, disk.full_at, disk.after_s)
                 for disk in smaller_disks(self.minimum_bytes, self.full_at, after_s)
