@@ -27,6 +27,9 @@ _LARGEST_FILE_BYTES = 64 * 2**30  # more than any network or replay buffer needs
 # programs have room while it saves; below the second its Lake pauses, so that the run goes on.
 STOP_MARGIN_BYTES = 64 * MIB
 LAKE_MARGIN_BYTES = 256 * MIB
+# A file takes whole blocks of the disk; a checkpoint has up to eight files and a folder.
+BLOCK_BYTES = 4096
+CHECKPOINT_SLACK_BYTES = 9 * BLOCK_BYTES
 
 FileName = Literal[
     "policy.safetensors",

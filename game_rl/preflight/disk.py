@@ -24,6 +24,7 @@ from game_rl.system.units import format_bytes
 
 _COUNTED_CHECKPOINTS = 64  # checkpoints whose sizes are computed one by one
 _GB = 10**9
+_SLACK_BYTES = 20 * checkpoint_files.BLOCK_BYTES  # of the run's other files
 _EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves every 4 episodes
 
 
@@ -141,14 +142,17 @@ class _Course:
         After each update but the last, a run stops if there is no room for one more checkpoint and
         a margin, before it saves what is due.
         """
-        size = self.other_bytes(update) + self._counted_lake_bytes(update)
+        at_once = self.retention.at_once(update)
+        if update < self.last:
+            at_once = 1 + (self.retention.after(update - 1) if update > 1 else 0)
+        slack = at_once * checkpoint_files.CHECKPOINT_SLACK_BYTES + _SLACK_BYTES
+        size = self.other_bytes(update) + self._counted_lake_bytes(update) + slack
         if update < self.last:
             due = predicted_checkpoint_bytes(self.config, self.facts, self.timesteps(update))
             return size + self.checkpoint_bytes(update - 1) + due + self.reserve_bytes
-        at_once = self.retention.at_once(update)
         saved = _newest_bytes(self.config, self.facts, self.training, at_once, at=update)
         at_end = sum(part.bytes for part in self.parts) + self.held_bytes(update)
-        return max(size + saved, at_end + self._counted_lake_bytes(update))
+        return max(size + saved, at_end + self._counted_lake_bytes(update) + slack)
 
     @cached_property
     def minimum_bytes(self) -> int:

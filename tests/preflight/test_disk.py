@@ -154,7 +154,7 @@ def test_the_disk_is_full_when_a_dumb_replay_of_the_writes_says_so(
     if keep_every is None:
         assert forecast == full_at
     else:  # it may count one checkpoint too many
-        earlier = earliest_full_disk(config, footprint.disk, free - one)
+        earlier = earliest_full_disk(config, footprint.disk, free - one - 9 * 4096)
         assert (earlier or math.inf) <= (forecast or math.inf) <= (full_at or math.inf)
     assert (forecast is None) == (footprint.disk.minimum_bytes <= free)
 
@@ -171,10 +171,11 @@ def earliest_full_disk(config: RunConfig, disk: DiskFootprint, free: int) -> int
         best = None
         for timesteps in range(2048, end + 1, 2048):
             files = calibration.RUN_FILES_BYTES + timesteps // 2048 * disk.log_bytes_per_update
-            used = len(folder) * disk.checkpoint_bytes + files
-            needed = disk.checkpoint_bytes + checkpoint_files.STOP_MARGIN_BYTES
+            one = disk.checkpoint_bytes + 9 * 4096  # each file takes whole blocks
+            used = len(folder) * one + files + 20 * 4096
+            needed = one + checkpoint_files.STOP_MARGIN_BYTES
             if timesteps == end:  # it saves without a look at the disk
-                needed = disk.checkpoint_bytes
+                needed = one
             if used + needed > free:
                 earliest = min(earliest, timesteps)
                 break

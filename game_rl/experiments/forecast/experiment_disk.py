@@ -16,6 +16,7 @@ from game_rl.preflight.footprint import DiskFootprint, Part
 from game_rl.preflight.preflight_report import PreflightReport
 
 _FILES_A_STRETCH_BYTES = 4_000  # result, output, and lines of the record and of events.jsonl
+_FILES_OF_A_RUN, _FILES_OF_A_STRETCH = 20, 4
 _GB = 10**9
 
 
@@ -203,7 +204,15 @@ class ExperimentDisk:
         needed = max(at_once + self.reserve_bytes, row.checkpoints)
         lake = (row.lake or 0) if self.lake_pauses else 0
         standing = self.superseded_bytes + self._on_nodes_bytes + self._held_bytes(generation)
-        return needed + row.logs + lake + standing
+        return needed + row.logs + lake + standing + self.slack_bytes(generation)
+
+    def slack_bytes(self, generation: int) -> int:
+        """What files take beyond their size, as the last block of each is not full."""
+        members, runs = self.config.members, self.config.members + (self.learner is not None)
+        saved = self._kept(generation - 1) * runs + members * self._saved_in_a_generation
+        files = _FILES_OF_A_RUN * runs + _FILES_OF_A_STRETCH * runs * generation
+        blocks = files * checkpoint_files.BLOCK_BYTES
+        return saved * checkpoint_files.CHECKPOINT_SLACK_BYTES + blocks
 
     @property
     def _saved_in_a_generation(self) -> int:

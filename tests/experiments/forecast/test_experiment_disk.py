@@ -51,13 +51,14 @@ def forecast(
 
 def simulated_full_at(disk: ExperimentDisk, keep: KeepGenerationsConfig, free: int) -> int | None:
     """Write one checkpoint after the other, as members do, and prune as the controller does."""
-    one, members = disk.member.footprint.disk.checkpoint_bytes, disk.config.members
+    one, members = disk.member.footprint.disk.checkpoint_bytes + 9 * 4096, disk.config.members
     generations: dict[int, int] = {}  # number: checkpoints
     for number in range(1, disk.config.generations + 1):
         logs = disk.rows[number - 1].logs
         generations[number] = 0
         for _ in range(members):
             used = sum(generations.values()) * one + logs + 2 * OVERHEAD_BYTES  # two copies
+            used += members * (20 + 4 * number) * 4096  # each file takes whole blocks
             if used + one + STOP_MARGIN_BYTES > free:  # a member looks before it saves
                 return number
             generations[number] += 1
