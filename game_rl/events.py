@@ -229,6 +229,19 @@ class DiskForecast(_RunEvent):
     full_at_timesteps: Natural
 
 
+class ResourceLow(_RunEvent):
+    """Less disk or RAM is free than a threshold of `monitoring`, than a half of it, and so on."""
+
+    event: Literal["resource_low"] = "resource_low"
+    resource: Literal["disk", "ram"]
+    free_bytes: Natural
+    threshold_bytes: Natural
+    """The threshold, its half, its quarter, …: the lowest one above `free_bytes`."""
+    plan_part: str | None = None
+    """Name of the part of `preflight.json` that grows most; None if there is no plan."""
+    text: str
+
+
 class LakesFollowed(_RunEvent):
     """How a run follows Lakes that others are writing; for DQN, after each thousand timesteps.
 
@@ -384,6 +397,7 @@ Event = (
     | Warned
     | WorkerRestarted
     | DiskForecast
+    | ResourceLow
     | LakesFollowed
     | RowsDrawn
     | UploadQueued

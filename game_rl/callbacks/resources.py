@@ -12,15 +12,15 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
+from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.checkpoints.checkpoint_files import STOP_MARGIN_BYTES
 from game_rl.errors import TrainingError
-from game_rl.event_log import EventLog
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import cpu_percent, disk_free_bytes, effective_ram_bytes, own_cores
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.processes import set_cores
 from game_rl.system.stop_request import StopRequest
-from game_rl.system.units import GIB, MIB, format_bytes
+from game_rl.system.units import GIB, format_bytes
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 
 # Other programs make one second slow and the next one fast, so many short trials say more than a
@@ -157,15 +157,12 @@ class CoresCallback(BaseCallback):
     _on_training_end = _on_rollout_end
 
 
-_RAM_WARNING_BYTES = 512 * MIB  # the preflight's margin, below which the kernel starts to swap
-
-
 class ResourceMonitorCallback(BoundaryCallback):
-    """Writes `resources/…` curves, warns when memory runs low, and stops before the disk is full.
+    """Writes `resources/…` curves, warns when little is left, and stops before the disk is full.
 
     Args:
         checkpoints: forecasts the size of the next checkpoint.
-        events: gets one warning when memory runs low.
+        watch: warns.
         every_timesteps: see BoundaryCallback.
     """
 
@@ -176,7 +173,7 @@ class ResourceMonitorCallback(BoundaryCallback):
         checkpoints: CheckpointCallback,
         *,
         run_dir: Path,
-        events: EventLog,
+        watch: ResourceWatch,
         every_timesteps: Sequence[int] = (),
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
@@ -184,8 +181,7 @@ class ResourceMonitorCallback(BoundaryCallback):
         self._stop = stop
         self._run_dir = run_dir
         self._checkpoints = checkpoints
-        self._events = events
-        self._warned = False
+        self._watch = watch
 
     def on_boundary(self, *, is_last: bool) -> None:
         disk_free = disk_free_bytes(self._run_dir)
@@ -199,7 +195,12 @@ class ResourceMonitorCallback(BoundaryCallback):
             self.logger.record("resources/vram_gib", reserved / GIB)
         if not is_last:
             self._check_disk(disk_free)
-            self._check_ram(ram_free)
+            self._watch.look(
+                self.num_timesteps,
+                disk_free=disk_free,
+                ram_free=ram_free,
+                ram_used=self._sampler.last_bytes,
+            )
 
     def _check_disk(self, free: int) -> None:
         # space for the last checkpoint, which is written before an older one is deleted
@@ -213,12 +214,4 @@ class ResourceMonitorCallback(BoundaryCallback):
                     "free for logs and other programs; free some space, then "
                     f"continue with {RunDir(self._run_dir).way_on}"
                 )
-            )
-
-    def _check_ram(self, free: int) -> None:
-        if free < _RAM_WARNING_BYTES and not self._warned:
-            self._warned = True
-            self._events.warn(
-                f"only {format_bytes(free)} of memory is left on this machine; this run uses "
-                f"{format_bytes(self._sampler.last_bytes)}"
             )

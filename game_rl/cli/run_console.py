@@ -75,9 +75,7 @@ class RunConsole:
                 text = f"⏳ queued checkpoint {name:,} ({size}) → {event.to}"
                 self._line(event, text, style="dim")
             case events.Uploaded():
-                name, took = int(event.checkpoint), format_duration(event.seconds)
-                text = f"✓ checkpoint {name:,} uploaded in {took}, verified"
-                self._line(event, text, style="dim")
+                self._line(event, _uploaded_line(event), style="dim")
             case events.UploadProgress(is_ending=True):
                 self._show_last_uploads(event)
             case events.ExplorationRestarted():
@@ -86,7 +84,9 @@ class RunConsole:
                 self._line(event, _teacher_line(event))
             case events.Validated():
                 self._line(event, _validation_line(event))
-            case events.Warned() | events.WorkerRestarted() | events.DiskForecast():
+            case events.Warned() | events.WorkerRestarted():
+                self._print("[yellow]warning:[/]", event.text)
+            case events.DiskForecast() | events.ResourceLow():
                 self._print("[yellow]warning:[/]", event.text)
             case events.Ended():
                 self.close()
@@ -219,6 +219,11 @@ def _confirmation_line(event: events.ConfirmationPlayed) -> str:
     )
 
 
+def _uploaded_line(event: events.Uploaded) -> str:
+    name, took = int(event.checkpoint), format_duration(event.seconds)
+    return f"✓ checkpoint {name:,} uploaded in {took}, verified"
+
+
 def _restart_line(event: events.ExplorationRestarted) -> str:
     return (
         f"exploration begins again: {event.share:.1%} of the actions are random, falling until "
@@ -249,6 +254,6 @@ def _success(rate: float | None) -> str:
 
 def _checkpoint_line(event: events.CheckpointSaved) -> str:
     size, took = format_bytes(event.n_bytes), format_duration(event.seconds)
-    saved = event.compression_saved
+    contents, saved = ", ".join(event.contents), event.compression_saved
     smaller = "" if saved is None else f", its replay {saved:.1%} smaller than whole frame stacks"
-    return f"checkpoint of {size} saved in {took}{smaller}"
+    return f"checkpoint of {size} ({contents}) saved in {took}{smaller}"

@@ -196,6 +196,20 @@ class RecordingConfig(StrictModel):
     """File format of the clip."""
 
 
+_GigaBytes = Annotated[float, Field(ge=0.001, le=1_000_000)]
+
+
+class MonitoringConfig(StrictModel):
+    """Warnings while the run trains, when little disk or RAM is left on the machine."""
+
+    warn_disk_gb: _GigaBytes | None = 1.0
+    """Warn when less than this is free on the disk of run_dir, in 10^9 bytes, and again at each
+    half of it; null: no warnings. The run stops with a checkpoint before the disk is full in any
+    case."""
+    warn_ram_gb: _GigaBytes | None = 0.5
+    """Warn when less than this is free of the machine's RAM, likewise; null: no warnings."""
+
+
 class ForkConfig(StrictModel):
     """A fork: the run begins from a checkpoint of another run, its parent, which stays as it is."""
 
@@ -342,6 +356,8 @@ class RunConfig(StrictModel):
     """Saved states from which the run can be resumed exactly."""
     recording: RecordingConfig = RecordingConfig()
     """The clip of the best policy, recorded when training ends."""
+    monitoring: MonitoringConfig = MonitoringConfig()
+    """Warnings while the run trains, when little disk or RAM is left on the machine."""
     upload: UploadConfig | None = None
     """Upload of the run's checkpoints to object storage or another disk while it trains; null: no
     upload."""

@@ -16,6 +16,7 @@ from game_rl.callbacks.curves import (
     WorkerRestartsCallback,
 )
 from game_rl.callbacks.evaluation_callback import EvaluationCallback
+from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.callbacks.stop_conditions import StopWhen
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
@@ -132,11 +133,18 @@ def _exploration_restarts(parts: RunParts) -> list[ExplorationRestartsCallback]:
 
 
 def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> ResourceMonitorCallback:
+    thresholds = parts.config.monitoring
+    watch = ResourceWatch(
+        parts.run_dir,
+        parts.events,
+        warn_disk_gb=thresholds.warn_disk_gb,
+        warn_ram_gb=thresholds.warn_ram_gb,
+    )
     return ResourceMonitorCallback(
         parts.memory,
         parts.stop,
         checkpoints,
         run_dir=parts.run_dir.root,
-        events=parts.events,
+        watch=watch,
         every_timesteps=parts.rhythm,
     )

@@ -8,9 +8,11 @@ from rich.console import Console
 from game_rl.cli.run_console import RunConsole
 from game_rl.events import (
     Begun,
+    CheckpointSaved,
     ConfirmationPlayed,
     Evaluated,
     Progress,
+    ResourceLow,
     StopConditionMet,
     Uploaded,
     UploadProgress,
@@ -64,6 +66,29 @@ def test_uploads_are_told_in_two_lines_and_what_is_left_at_the_end_in_one() -> N
         "    250,100   ⏳ queued checkpoint 250,000 (13.0 MiB) → s3://bucket/x",
         "    250,200   ✓ checkpoint 250,000 uploaded in 2.1 s, verified",
         "uploading the last 4.00 MiB",
+    ]
+
+
+def test_a_checkpoint_is_told_with_what_is_in_it_and_little_space_as_a_warning() -> None:
+    output = StringIO()
+    console = RunConsole(Console(file=output, width=200))
+    console(
+        CheckpointSaved(
+            timesteps=64,
+            checkpoint="000000000064",
+            n_bytes=13 << 20,
+            seconds=0.2,
+            contents=("policy", "optimiser", "replay"),
+            compression_saved=0.954,
+        )
+    )
+    console(
+        ResourceLow(resource="disk", free_bytes=1, threshold_bytes=2, text="only 1 B [of the disk]")
+    )
+    assert output.getvalue().splitlines() == [
+        "         64   checkpoint of 13.0 MiB (policy, optimiser, replay) saved in 0.2 s, "
+        "its replay 95.4% smaller than whole frame stacks",
+        "warning: only 1 B [of the disk]",
     ]
 
 

@@ -216,7 +216,15 @@ def _names(groups: Sequence[Sequence[ComparedFolder]], *, taken: set[str]) -> It
         yield name
 
 
-NO_DIFFERENCE = ("seed", "run_dir", "recording", "upload", "env.n_workers", "env.worker_timeout_s")
+NO_DIFFERENCE = (
+    "seed",
+    "run_dir",
+    "recording",
+    "monitoring",
+    "upload",
+    "env.n_workers",
+    "env.worker_timeout_s",
+)
 """Keys of a run's config in which the runs of an arm may differ."""
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.experiments.experiment import dump_experiment, load_experiment
+from game_rl.config.schema import MonitoringConfig
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import ConfigError
 from tests.faults.population_faults import WRITERS
@@ -59,3 +60,11 @@ def test_what_has_no_breaks_is_refused_with_what_to_upload_instead(tmp_path: Pat
         load_experiment(file, [_TO])
     experiment = load_experiment(file, [f"member.{_TO}", f"learner.{_TO}"])
     assert experiment.run.upload == UploadConfig(to="s3://bucket/x")
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_thresholds_of_free_space_are_the_members_own(tmp_path: Path, write: Write) -> None:
+    file = write(tmp_path, tmp_path / "x")
+    assert load_experiment(file, ["member.monitoring.warn_disk_gb=20"]).run.monitoring == (
+        MonitoringConfig(warn_disk_gb=20)
+    )
