@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments
+from game_rl.cli.preflight_answers import Answers, add_answers, check_answers
 from game_rl.cli.printing import PROGRESS
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.config.experiments.study_config import Study
     from game_rl.config.schema import RunConfig
+    from game_rl.experiments.forecast.experiment_forecast import ExperimentReport
     from game_rl.experiments.study.study_forecast import StudyReport
     from game_rl.games.definition import Game
     from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
@@ -47,8 +49,9 @@ def add_preflight(commands: "Commands", summary: str) -> None:
     )
     parser.add_argument(
         "--on",
-        metavar="ram=32GiB,vram=16GiB,disk=250GiB,cpus=8",
-        help="plan for another machine; values that are left out are those of this one",
+        metavar="large|ram=32GiB,vram=16GiB,disk=250GiB,cpus=8",
+        help="plan for another machine: small, medium or large, and values that differ from it; "
+        "without such a name, values that are left out are those of this machine",
     )
     parser.add_argument(
         "--probe",
@@ -56,6 +59,7 @@ def add_preflight(commands: "Commands", summary: str) -> None:
         help="measure the length of episodes, the speed of training on this machine and how well "
         "a Lake compresses the game; takes about 20 seconds, for an experiment a minute",
     )
+    add_answers(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -65,11 +69,16 @@ def _preflight(arguments: argparse.Namespace) -> int:
     if arguments.config is None:
         raise UsageError("a config is missing: name a file, such as configs/duel_ppo.yaml")
     kind = config_kind(arguments.config, arguments.set)
+    check_answers(arguments, kind)
     if kind == "study":
         return _preflight_study(arguments)
     if kind is not None:
         return _preflight_experiment(arguments)
-    from game_rl.preflight.preflight import preflight
+    return _preflight_run(arguments)
+
+
+def _preflight_run(arguments: argparse.Namespace) -> int:
+    from game_rl.preflight.preflight import preflight, recommend
 
     config = load_config(arguments.config, arguments.set)
     game = load_game(config.game)
@@ -77,21 +86,28 @@ def _preflight(arguments: argparse.Namespace) -> int:
     machine = _machine(arguments, config.run_dir)
     probe, lake = _probed(config, game) if arguments.probe else (None, None)
     report = preflight(config, game, machine, probe=probe, lake=lake)
-    unmeasured = _why_unmeasured(arguments, report)
+    unmeasured, measured = _why_unmeasured(arguments, report), None
     if unmeasured is None:
         from game_rl.measure.timed_training import measure_speed
 
         with _busy("training briefly, to measure this machine's speed"):
             measured = measure_speed(config, game)
         report = preflight(config, game, machine, probe=probe, lake=lake, measured=measured)
-    if arguments.json:
-        print(
-            json.dumps({**report.to_json(), **_measured_json(lake), "teacher": teacher}, indent=2)
+    found, hours = None, arguments.hours
+    if arguments.recommend:
+        found = recommend(
+            config, game, machine, probe=probe, lake=lake, measured=measured, hours=hours
         )
+    answers = Answers(found, report.checks if arguments.explain else None, unmeasured)
+    if arguments.json:
+        more = {**_measured_json(lake), "teacher": teacher, **answers.to_json()}
+        print(json.dumps({**report.to_json(), **more}, indent=2))
     else:
-        _print(report, unmeasured, _lake_note(config, lake), teacher)
-        _print_levels(config, lake)
-    return 3 if report.verdict == "does_not_fit" else 0
+        if answers.recommendation is None:
+            _print(report, unmeasured, _lake_note(config, lake), teacher)
+            _print_levels(config, lake)
+        answers.print(Console())
+    return answers.exit_code(report.verdict)
 
 
 def _plain_storage(arguments: argparse.Namespace) -> int:
@@ -178,7 +194,9 @@ def _machine(arguments: argparse.Namespace, run_dir: Path) -> "Machine":
     return parse_machine(arguments.on, here=here) if arguments.on else here
 
 
-def _why_unmeasured(arguments: argparse.Namespace, report: "PreflightReport") -> str | None:
+def _why_unmeasured(
+    arguments: argparse.Namespace, report: "PreflightReport | ExperimentReport"
+) -> str | None:
     if arguments.on:
         return "--on describes another machine"
     if not arguments.probe:
@@ -193,14 +211,18 @@ def _busy(doing: str) -> AbstractContextManager[object]:
 
 def _preflight_experiment(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.experiment_tables import forecast_table
+    from game_rl.experiments.forecast.experiment_explanation import explain_experiment
     from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
+    from game_rl.experiments.forecast.experiment_recommendation import ExperimentNeeds
+    from game_rl.system.machine import without_installation
 
     experiment = load_experiment(arguments.config, arguments.set)
     game = load_game(experiment.run.game)
     machine = _machine(arguments, experiment.config.run_dir)
     lengths, lake = _probed(experiment.run, game) if arguments.probe else (None, None)
     report = experiment_preflight(experiment, game, machine, probe=lengths, lake=lake)
-    if arguments.probe and not arguments.on and report.verdict != "does_not_fit":
+    unmeasured, measured = _why_unmeasured(arguments, report), None
+    if unmeasured is None:
         from game_rl.measure.timed_training import measure_experiment_speed
 
         with _busy("training briefly, to measure this machine's speed"):
@@ -208,12 +230,25 @@ def _preflight_experiment(arguments: argparse.Namespace) -> int:
         report = experiment_preflight(
             experiment, game, machine, probe=lengths, lake=lake, measured=measured
         )
+    found = None
+    if arguments.recommend:
+        other = without_installation(machine)
+        needs = ExperimentNeeds(experiment, game, other, lengths, lake, measured)
+        found = needs.recommendation(arguments.hours)
+    answers = Answers(
+        found,
+        explain_experiment(report) if arguments.explain else None,
+        unmeasured,
+    )
     if arguments.json:
-        print(json.dumps({**report.to_json(), **_measured_json(lake)}, indent=2))
+        more = {**_measured_json(lake), **answers.to_json()}
+        print(json.dumps({**report.to_json(), **more}, indent=2))
     else:
-        Console().print(forecast_table(report))
-        _print_levels(experiment.run, lake)
-    return 3 if report.verdict == "does_not_fit" else 0
+        if answers.recommendation is None:
+            Console().print(forecast_table(report))
+            _print_levels(experiment.run, lake)
+        answers.print(Console())
+    return answers.exit_code(report.verdict)
 
 
 def _preflight_study(arguments: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 """What is wrong or could be better, each with its fix."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -209,7 +209,7 @@ def _same_learning_note(fix: Fix | None) -> str:
 
 
 _SHORTEST_ROLLOUT = 128  # n_steps below this make advantages noisy; SB3's Atari presets use it
-_EPISODES_IN_A_ROLLOUT = 4
+EPISODES_IN_A_ROLLOUT = 4
 
 
 def machine_under_used(situation: Situation) -> Finding | None:
@@ -248,7 +248,7 @@ def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
         return None
     n_steps, longest = config.algorithm.n_steps, config.env.max_episode_timesteps
     if probe is not None:
-        reference, bound = round(probe.median), round(probe.median) * _EPISODES_IN_A_ROLLOUT
+        reference, bound = round(probe.median), round(probe.median) * EPISODES_IN_A_ROLLOUT
         lengths = probe.timesteps
         what = f"a random episode has {min(lengths):,} to {max(lengths):,} timesteps, half of "
         what += f"them at most {reference:,}"
@@ -408,7 +408,7 @@ def _fault(config: RunConfig, exploration: ExplorationConfig, restart: RestartCo
     return None
 
 
-_LEAST_OWN_SHARE = 0.1
+LEAST_OWN_SHARE = 0.1
 
 
 def few_own_rows(situation: Situation) -> Finding | None:
@@ -418,7 +418,7 @@ def few_own_rows(situation: Situation) -> Finding | None:
     if settings is None or algorithm.teacher is not None:
         return None
     share = settings.most_own_share
-    if share >= _LEAST_OWN_SHARE:
+    if share >= LEAST_OWN_SHARE:
         return None
     return Finding(
         "warning",
@@ -449,7 +449,8 @@ def torch_for_cuda(situation: Situation) -> Finding | None:
     )
 
 
-CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
+Check = Callable[[Situation], Finding | None]
+CHECKS: tuple[Check, ...] = (
     gpu_missing,
     replay_gpu_missing,
     ram_short,
@@ -470,6 +471,11 @@ CHECKS: tuple[Callable[[Situation], Finding | None], ...] = (
 
 def check(situation: Situation) -> tuple[Finding, ...]:
     """Return every finding, the most severe first."""
+    return worst_first(find(situation) for find in CHECKS)
+
+
+def worst_first(findings: Iterable[Finding | None]) -> tuple[Finding, ...]:
+    """Return those that are findings, the most severe first."""
     order: tuple[Severity, ...] = ("error", "warning", "info")
-    found = [finding for find in CHECKS if (finding := find(situation)) is not None]
+    found = [finding for finding in findings if finding is not None]
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))

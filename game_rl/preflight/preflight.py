@@ -4,12 +4,14 @@ from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
 from game_rl.preflight.disk import disk_plan, growth_rows
 from game_rl.preflight.estimate import Situation, estimate
+from game_rl.preflight.explanation import explain
 from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, RunFacts, run_facts
-from game_rl.preflight.findings import check
+from game_rl.preflight.findings import worst_first
 from game_rl.preflight.footprint import verdict
 from game_rl.preflight.preflight_report import PreflightReport
+from game_rl.preflight.recommendation import Recommendation, RunNeeds
 from game_rl.preflight.workload import MeasuredSpeed, forecast_speed
-from game_rl.system.machine import Machine
+from game_rl.system.machine import Machine, without_installation
 
 
 def preflight(
@@ -59,6 +61,37 @@ def report_of(
         installation_bytes=machine.installation_bytes,
         timesteps_per_s=None if speed is None else speed.timesteps_per_s,
     )
+    checks = explain(situation)
     return PreflightReport(
-        verdict(footprint, machine), machine, footprint, check(situation), plan, speed, growth
+        verdict(footprint, machine),
+        machine,
+        footprint,
+        worst_first(result.finding for result in checks),
+        plan,
+        speed,
+        growth,
+        checks,
     )
+
+
+def recommend(
+    config: RunConfig,
+    game: Game,
+    machine: Machine,
+    *,
+    probe: EpisodeLengths | None = None,
+    lake: MeasuredLake | None = None,
+    measured: MeasuredSpeed | None = None,
+    hours: float | None = None,
+) -> Recommendation:
+    """Return the smallest machine on which a run fits; arguments are as in `preflight`.
+
+    Args:
+        machine: machine with the processor and GPU that are meant.
+        hours: time in which the run should end; None: any.
+    """
+    facts = run_facts(config, game, machine, probe, lake)
+    length = None if probe is None else probe.mean
+    other = without_installation(machine)
+    needs = RunNeeds(config, facts, other, measured=measured, episode_timesteps=length)
+    return needs.recommendation(hours)

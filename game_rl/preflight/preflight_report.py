@@ -11,6 +11,7 @@ from rich.text import Text
 
 from game_rl.preflight.disk import GrowthRow
 from game_rl.preflight.disk_plan import DiskPlan, render_plan
+from game_rl.preflight.explanation import CheckResult
 from game_rl.preflight.facts import MeasuredLake
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, GpuFootprint, MemoryFootprint, Part, Verdict
@@ -28,6 +29,7 @@ class PreflightReport:
     Attributes:
         speed: None if the machine's speed was not measured.
         growth: empty for a run that keeps no timesteps on disk.
+        checks: every check, with what it compared; those that found something are in `findings`.
     """
 
     verdict: Verdict
@@ -37,6 +39,7 @@ class PreflightReport:
     plan: DiskPlan
     speed: SpeedForecast | None = None
     growth: tuple[GrowthRow, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data.

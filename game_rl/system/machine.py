@@ -95,6 +95,11 @@ def with_room(machine: Machine, own_bytes: int) -> Machine:
     return replace(machine, disk_free_bytes=machine.disk_free_bytes + own_bytes)
 
 
+def without_installation(machine: Machine) -> Machine:
+    """Return a machine like this one on whose disk the packages are still to be installed."""
+    return replace(machine, installation_bytes=machine.installation_bytes or installed_bytes())
+
+
 def detect_machine(run_dir: Path) -> Machine:
     """Return the machine as this process may use it, within container limits and CPU affinity."""
     total, available = effective_ram_bytes()
@@ -111,11 +116,21 @@ def detect_machine(run_dir: Path) -> Machine:
     )
 
 
+PRESETS = {
+    "small": "ram=8GiB,vram=0,disk=50GiB,cpus=2",
+    "medium": "ram=32GiB,vram=16GiB,disk=250GiB,cpus=8",
+    "large": "ram=128GiB,vram=48GiB,disk=1000GiB,cpus=32",
+}
+"""Machines that `--on` knows by name: a small cloud machine, a workstation, a large server."""
+
+
 def parse_machine(text: str, *, here: Machine | None = None) -> Machine:
     """Return the machine that `--on` describes, such as "ram=32GiB,vram=16GiB,disk=250GiB,cpus=8".
 
-    What `text` does not name is taken from `here` (default: this machine). "vram" describes one
-    GPU; "vram=0" means none. A "disk" is a whole one, so the installation must fit on it, too.
+    A name of `PRESETS` stands for a whole machine, of which other values may follow, as in
+    "large,disk=500GiB". What `text` does not name is taken from `here` (default: this machine).
+    "vram" describes one GPU; "vram=0" means none. A "disk" is a whole one, so the installation must
+    fit on it, too.
 
     Raises:
         UsageError: a name is unknown or repeated, a value is invalid, or `text` is empty.
@@ -135,25 +150,39 @@ def parse_machine(text: str, *, here: Machine | None = None) -> Machine:
     )
 
 
+_EXAMPLE = "write for example ram=32GiB,vram=16GiB,disk=250GiB,cpus=8, or large,disk=500GiB"
+
+
 def _parse_assignments(text: str) -> dict[str, int]:
-    example = "write for example ram=32GiB,vram=16GiB,disk=250GiB,cpus=8"
+    parts = [part for piece in text.split(",") if (part := piece.strip())]
+    presets = [part for part in parts if part in PRESETS]
+    if len(presets) > 1:
+        raise UsageError(f"--on: {' and '.join(presets)} are two machines in {text!r}; {_EXAMPLE}")
     given: dict[str, int] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or name not in {"ram", "vram", "disk", "cpus"}:
-            raise UsageError(f"--on: {part!r} is not ram=, vram=, disk= or cpus=; {example}")
-        if name in given:
-            raise UsageError(f"--on: {name} is given twice in {text!r}; {example}")
-        given[name] = _parse_count(value) if name == "cpus" else parse_bytes(value)
-        if name != "cpus" and 0 < given[name] < MIB:
-            raise UsageError(
-                f"--on: {name}={value} is {given[name]} bytes; write {name}={value}GiB"
-            )
-        if given[name] == 0 and name != "vram":
-            raise UsageError(f"--on: {name} must be more than 0, found {value!r}; {example}")
-    if not given:
-        raise UsageError(f"--on: nothing in {text!r} describes a machine; {example}")
-    return given
+    for part in parts:
+        if part not in PRESETS:
+            name, value = _assignment(part)
+            if name in given:
+                raise UsageError(f"--on: {name} is given twice in {text!r}; {_EXAMPLE}")
+            given[name] = value
+    if not parts:
+        raise UsageError(f"--on: nothing in {text!r} describes a machine; {_EXAMPLE}")
+    return (_parse_assignments(PRESETS[presets[0]]) if presets else {}) | given
+
+
+def _assignment(part: str) -> tuple[str, int]:
+    name, equals, text = (piece.strip() for piece in part.partition("="))
+    if not equals or name not in {"ram", "vram", "disk", "cpus"}:
+        raise UsageError(
+            f"--on: {part!r} is not ram=, vram=, disk= or cpus=, and not one of "
+            f"{', '.join(PRESETS)}; {_EXAMPLE}"
+        )
+    value = _parse_count(text) if name == "cpus" else parse_bytes(text)
+    if name != "cpus" and 0 < value < MIB:
+        raise UsageError(f"--on: {name}={text} is {value} bytes; write {name}={text}GiB")
+    if value == 0 and name != "vram":
+        raise UsageError(f"--on: {name} must be more than 0, found {text!r}; {_EXAMPLE}")
+    return name, value
 
 
 def _parse_count(text: str) -> int:

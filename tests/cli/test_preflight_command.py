@@ -73,6 +73,80 @@ def test_speed_that_is_not_measured_says_why(
     assert f"speed     not measured: {why}" in capsys.readouterr().out
 
 
+def test_the_smallest_machine_is_printed_and_fits(config: Path, capsys: Output) -> None:
+    assert call("preflight", config, "--recommend") == 0
+    printed = capsys.readouterr().out
+    assert "SMALLEST MACHINE  1 core, 2 GiB of RAM, no GPU, " in printed
+    option = re.search(r"ram=\S+,vram=0,disk=\S+,cpus=1", " ".join(printed.split()))
+    assert option is not None
+    assert "not measured: --probe measures it" in printed
+    assert call("preflight", config, "--on", option[0], "--json") == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "fits"
+
+
+def test_a_recommendation_and_all_checks_are_added_to_the_json(
+    config: Path, capsys: Output
+) -> None:
+    assert call("preflight", config, "--json") == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert call("preflight", config, "--json", "--recommend", "--explain") == 0
+    found = json.loads(capsys.readouterr().out)
+    smallest = found["recommendation"]["smallest"]
+    assert (smallest["cpus"], smallest["ram_bytes"], smallest["gpus"]) == (1, 2 << 30, 0)
+    assert found["recommendation"]["cores"][0]["wall_s"] is None
+    assert {check["outcome"] for check in found["checks"]} <= {"holds", "found", "does_not_apply"}
+    assert set(found) - set(plain) == {"recommendation", "checks"}
+
+
+def test_a_run_that_fits_no_machine_ends_with_3(config: Path, capsys: Output) -> None:
+    replay = "algorithm={name: dqn, replay: {capacity: 10_000_000_000}}"
+    whole = "env.observation={size: full, colour: rgb}"
+    words = ["total_timesteps=20_000_000_000", replay, whole]
+    assert call("preflight", config, *words, "--recommend") == 3
+    assert "NO MACHINE has so much RAM" in capsys.readouterr().out
+
+
+def test_every_check_is_listed_under_the_report(config: Path, capsys: Output) -> None:
+    assert call("preflight", config, "--explain") == 0
+    printed = capsys.readouterr().out
+    assert "RAM" in printed
+    assert re.search(r"^holds +ram_short +", printed, re.MULTILINE)
+    assert re.search(r"^does not apply +gpu_missing +", printed, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--hours", "3"], "--hours is for --recommend: add it"),
+        (["--hours", "3", "--recommend"], "add --probe, which measures it"),
+        (["--hours", "3", "--recommend", "--probe", "--on", "small"], "leave one out"),
+        (["--hours", "soon", "--recommend"], "'soon' is not a number of hours"),
+        (["--recommend", "--on", "huge"], "not one of small, medium, large"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_says_what_to_change(
+    arguments: list[str], told: str, config: Path, capsys: Output
+) -> None:
+    assert call("preflight", config, *arguments) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_study_is_asked_about_by_its_arms(capsys: Output) -> None:
+    for option in ("--recommend", "--explain"):
+        assert call("preflight", "configs/study_ppo_pqn.yaml", option) == 2
+        assert f"{option} is for runs and experiments" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_cores_for_a_time_need_a_measurement(config: Path, capsys: Output) -> None:
+    words = ["preflight", config, "--recommend", "--probe", "--hours", "1", "--json"]
+    assert call(*words) == 0
+    found = json.loads(capsys.readouterr().out)["recommendation"]
+    assert found["cpus_in_time"] == 1
+    assert [row["is_measured"] for row in found["cores"]].count(True) == 1
+    assert all(row["wall_s"] > 0 for row in found["cores"])
+
+
 def test_tuning_a_run_prints_what_was_tried(config: Path, capsys: Output) -> None:
     assert call("tune", "--config", config, "--seconds", "2") == 0
     lines = capsys.readouterr().out.splitlines()

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from game_rl.errors import UsageError
 from game_rl.system.machine import (
+    PRESETS,
     Machine,
     bf16_way,
     cache_bytes_per_cpu,
@@ -367,10 +369,31 @@ def test_on_takes_what_it_does_not_name_from_here() -> None:
     assert parse_machine("ram=2GiB", here=HERE).gpus == HERE.gpus
 
 
+@pytest.mark.parametrize("name", PRESETS)
+def test_on_knows_machines_by_name(name: str) -> None:
+    machine = parse_machine(name, here=HERE)
+    assert machine == parse_machine(PRESETS[name], here=HERE)
+    other = replace(machine, disk_free_bytes=500 * GIB)
+    assert parse_machine(f"{name},disk=500GiB", here=HERE) == other
+    assert parse_machine(f" disk=500GiB , {name}", here=HERE) == other
+
+
+def test_larger_machines_have_more_of_everything() -> None:
+    small, medium, large = (parse_machine(name, here=HERE) for name in ("small", "medium", "large"))
+    for one, other in ((small, medium), (medium, large)):
+        assert one.ram_bytes < other.ram_bytes
+        assert one.disk_free_bytes < other.disk_free_bytes
+        assert one.cpus < other.cpus
+        assert (one.vram_bytes or 0) < (other.vram_bytes or 0)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("", "nothing"),
+        ("huge", "not one of small, medium, large"),
+        ("small,large", "small and large are two machines"),
+        ("small,ram=1GiB,ram=2GiB", "twice"),
         ("memory=3GiB", "memory=3GiB"),
         ("ram", "'ram'"),
         ("ram=1GiB,ram=2GiB", "twice"),
