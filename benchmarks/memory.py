@@ -10,7 +10,7 @@ processor has it. `ours-float32` uses float32, and `ours-whole` also processes t
 
 One thing is cut: a training makes one update of one epoch. Memory peaks in a rollout's first `get`,
 which copies it, and in the first gradient steps, and a second update would do the same again. Pages
-that other programs also map (another torch, say) count only in part, so use an idle machine.
+of libraries count in full, also where other programs map them (another torch, say).
 """
 
 import argparse

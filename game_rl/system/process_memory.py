@@ -7,6 +7,7 @@ import ctypes
 import os
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -22,26 +23,45 @@ def process_tree_memory(pid: int, *, root: Path = _ROOT) -> tuple[int, int]:
     """Return the memory of process `pid` and its descendants, and its own resident memory.
 
     The first is their summed proportional set size: a page that n processes share counts 1/n in
-    each, so the sum is the memory that the tree really takes. Where the kernel has no smaps_rollup
-    (macOS, Windows, Linux < 4.14) a process counts with its unique set size instead, which leaves
-    shared pages out.
+    each, so the sum is the memory that the tree really takes. Pages of files, such as libraries,
+    may be shared with other programs, whose part would be missing. So together they count at least
+    as much as the process has mapped that maps most of them; without other programs, that is never
+    more than their sum. Where the kernel has no smaps_rollup (macOS, Windows, Linux < 4.14) a
+    process counts with its unique set size instead, which leaves shared pages out.
 
     Its resident memory is of the same moment, and 0 where the kernel has no smaps_rollup.
     """
-    members = [_pss_and_resident(member, root) for member in _process_tree(pid, root)]
-    return sum(pss for pss, _ in members), members[0][1]
+    members = [_memory_of(member, root) for member in _process_tree(pid, root)]
+    files = max(sum(each.file_pss for each in members), *(each.file_rss for each in members))
+    return sum(each.pss - each.file_pss for each in members) + files, members[0].resident
 
 
-def _pss_and_resident(pid: int, root: Path) -> tuple[int, int]:
+@dataclass(frozen=True)
+class _Memory:
+    """Bytes of a process; those of files are 0 where the kernel does not report them (< 5.3)."""
+
+    pss: int
+    resident: int = 0
+    file_pss: int = 0
+    file_rss: int = 0
+
+
+def _memory_of(pid: int, root: Path) -> _Memory:
     rollup = read_table(root / "proc" / str(pid) / "smaps_rollup")
     if "Pss" in rollup:
-        return rollup["Pss"] * KIB, rollup.get("Rss", 0) * KIB
+        files = read_table(root / "proc" / str(pid) / "status") if "Pss_File" in rollup else {}
+        return _Memory(
+            pss=rollup["Pss"] * KIB,
+            resident=rollup.get("Rss", 0) * KIB,
+            file_pss=rollup.get("Pss_File", 0) * KIB,
+            file_rss=files.get("RssFile", 0) * KIB,
+        )
     if (root / "proc/self/smaps_rollup").exists():
-        return 0, 0  # it ended meanwhile, is a zombie, or belongs to another user
+        return _Memory(0)  # it ended meanwhile, is a zombie, or belongs to another user
     try:
-        return int(psutil.Process(pid).memory_full_info().uss), 0
+        return _Memory(int(psutil.Process(pid).memory_full_info().uss))
     except psutil.Error:
-        return 0, 0
+        return _Memory(0)
 
 
 def _process_tree(pid: int, root: Path) -> list[int]:

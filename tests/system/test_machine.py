@@ -275,6 +275,51 @@ def test_pss_of_a_laid_out_tree_is_the_sum_over_descendants_only(tmp_path: Path)
     assert process_tree_memory(10, root=root)[0] == 123 * 1024
 
 
+@pytest.mark.parametrize(
+    ("file_pss", "expected"),
+    [
+        ((900, 60), 100 + 30 + 960),  # nobody else maps the files
+        ((300, 20), 100 + 30 + 900),  # two other programs do
+    ],
+)
+def test_pages_of_files_that_other_programs_map_count_as_without_them(
+    tmp_path: Path, file_pss: tuple[int, int], expected: int
+) -> None:
+    files = {"proc/self/stat": "", "proc/self/smaps_rollup": ""}
+    for pid, parent, anonymous, shared, mapped in (
+        (10, 1, 100, file_pss[0], 900),
+        (11, 10, 30, file_pss[1], 500),
+    ):
+        files |= {
+            f"proc/{pid}/stat": f"{pid} (x) S {parent} 10",
+            f"proc/{pid}/smaps_rollup": f"Pss: {anonymous + shared} kB\nPss_File: {shared} kB\n",
+            f"proc/{pid}/status": f"VmRSS:\t 2000 kB\nRssFile:\t {mapped} kB\n",
+        }
+    assert process_tree_memory(10, root=lay_out(tmp_path, files))[0] == expected * 1024
+
+
+@pytest.mark.skipif(
+    "Pss_File" not in Path("/proc/self/smaps_rollup").read_text(encoding="utf-8")
+    if Path("/proc/self/smaps_rollup").exists()
+    else True,
+    reason="needs Linux >= 5.3",
+)
+def test_other_programs_with_the_same_libraries_change_nothing() -> None:
+    code = "import numpy, scipy.stats; print('up', flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    started = []
+    sizes = []
+    for _ in range(4):
+        child = subprocess.Popen([sys.executable, "-c", code], **pipes)
+        started.append(child)
+        assert child.stdout is not None
+        child.stdout.readline()
+        sizes.append(process_tree_memory(started[0].pid)[0])
+    for child in started:
+        child.communicate()
+    assert sizes[-1] == pytest.approx(sizes[0], rel=0.01)
+
+
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux >= 4.14")
 def test_pss_of_live_processes_agrees_with_psutil() -> None:
     code = "import sys; block = bytearray(b'x' * 30_000_000); print('up', flush=True); input()"
@@ -284,13 +329,21 @@ def test_pss_of_live_processes_agrees_with_psutil() -> None:
         assert child.stdin is not None
         assert child.stdout is not None
         child.stdout.readline()
-        expected = psutil.Process(child.pid).memory_full_info().pss
+        expected = counted(psutil.Process(child.pid))
         assert process_tree_memory(child.pid)[0] == pytest.approx(expected, rel=0.02)
         # the child, and what other tests have left running: the forkserver of the workers
         members = [psutil.Process(), *psutil.Process().children(recursive=True)]
-        expected = sum(member.memory_full_info().pss for member in members)
-        assert process_tree_memory(os.getpid())[0] == pytest.approx(expected, rel=0.05)
+        least = sum(member.memory_full_info().pss for member in members)
+        assert least * 0.95 <= process_tree_memory(os.getpid())[0]
+        assert process_tree_memory(os.getpid())[0] <= 1.05 * sum(map(counted, members))
         child.stdin.close()
+
+
+def counted(process: psutil.Process) -> int:
+    """Return its own memory, with all of the files' pages that it has mapped."""
+    maps = process.memory_maps(grouped=False)
+    shared = sum(each.rss - each.pss for each in maps if each.path.startswith("/"))
+    return int(process.memory_full_info().pss + shared)
 
 
 def test_an_unused_process_id_has_no_memory() -> None:
