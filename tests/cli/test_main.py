@@ -123,12 +123,12 @@ def test_preflight_prints_exactly_the_documented_json(config: Path, capsys: Outp
     memory = {"predicted_peak_bytes", "limit_bytes", "peak_phase", "parts"}
     assert set(report) == {
         "verdict", "ram", "vram", "replay_vram", "disk", "training", "speed", "findings", "growth",
-        "teacher",
+        "teacher", "lake",
     }  # fmt: skip
-    assert report["speed"] is None
+    assert (report["speed"], report["lake"]) == (None, None)
     assert report["growth"] == []  # PPO keeps no replay
     assert set(report["ram"]) == set(report["vram"]) == memory
-    assert set(report["disk"]) == {"predicted_total_bytes", "free_bytes", "parts"}
+    assert set(report["disk"]) == {"predicted_total_bytes", "free_bytes", "parts", "plan"}
     assert set(report["training"]) == {
         "timesteps_per_update",
         "updates",
