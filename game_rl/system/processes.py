@@ -12,6 +12,7 @@ import select
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,6 +108,24 @@ def handled_signals(handlers: Mapping[int, Handler]) -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def deferred_interrupts() -> Iterator[None]:
+    """Let a Ctrl-C that comes inside the block take effect after it.
+
+    Only the main thread can be interrupted, so in others nothing is done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    try:
+        with handled_signals({signal.SIGINT: lambda number, _: came.append(number)}):
+            yield
+    finally:
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def poll_of(*descriptors: int) -> Poll:

@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import signal
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from game_rl.errors import WorkerError
-from game_rl.system.processes import allow_open_files, poll_of
+from game_rl.system.processes import allow_open_files, deferred_interrupts, poll_of
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod, default_start_method
 from game_rl.vec_env.worker import run_worker
 from game_rl.vec_env.worker_protocol import (
@@ -49,7 +50,10 @@ class WorkerProcess:
                 name=f"game_rl worker {number}",
                 daemon=True,
             )
-            self.process.start()
+            if isinstance(context, ForkServerContext):
+                multiprocessing.forkserver.ensure_running()
+            with deferred_interrupts():  # a process that gets half of its arguments complains
+                self.process.start()
         self._descriptor = self._connection.fileno()
         self._poll = poll_of(self._descriptor, self.process.sentinel)
 
