@@ -105,9 +105,10 @@ class DataParallel:
 
 
 def _laid_out_as(parameter: nn.Parameter, gradient: torch.Tensor) -> torch.Tensor:
-    """Return the gradient in the memory order of its parameter, which a fused optimiser needs.
+    """Return the gradient in the memory order of its parameter.
 
-    On a GPU, cuDNN returns those of channels_last weights in the usual order.
+    Autograd may return those of channels_last weights in the usual order. A fused optimiser refuses
+    them on a GPU, and on the CPU it pairs them with the wrong weights.
     """
     if gradient.stride() == parameter.stride():
         return gradient

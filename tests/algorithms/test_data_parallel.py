@@ -7,13 +7,17 @@ import signal
 import threading
 from itertools import chain
 
+import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from game_rl.algorithms.data_parallel import Threads, data_parallel
+from game_rl.algorithms.policies import LeanCnnPolicy, policy_arguments
+from game_rl.system.placement import Precision
 from game_rl.system.threads import torch_threads
 
 CPU = torch.device("cpu")
@@ -186,3 +190,26 @@ def test_gradients_have_the_memory_order_of_their_weights() -> None:
     assert weight.grad is not None
     assert weight.grad.stride() == weight.stride()
     torch.testing.assert_close(weight.grad, factors.sum(0))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_a_fused_step_of_the_network_is_that_of_plain_adam(precision: Precision) -> None:
+    """The first layer's gradient comes in another memory order than its channels_last weights."""
+    space, action_space = spaces.Box(0, 255, (4, 72, 80), np.uint8), spaces.Discrete(9)
+    policy = LeanCnnPolicy(space, action_space, lambda _: 1e-3, **policy_arguments(precision))
+    policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub
+    pictures = torch.randint(0, 255, (64, *space.shape), dtype=torch.uint8)
+
+    def loss_of(part: slice) -> tuple[torch.Tensor, None]:
+        values, log_prob, _ = policy.evaluate_actions(pictures[part], torch.zeros(64)[part])
+        return (values - log_prob).sum(), None
+
+    with data_parallel(policy.parameters(), CPU, Threads()) as parallel:
+        parallel.gradient(loss_of, n_samples=64, micro_batch_size=64)
+    weights = [nn.Parameter(p.detach().clone()) for p in policy.parameters()]
+    for weight, parameter in zip(weights, policy.parameters(), strict=True):
+        weight.grad = parameter.grad
+    torch.optim.Adam(weights, lr=1e-3, eps=1e-5, fused=False).step()
+    policy.optimizer.step()
+    for weight, parameter in zip(weights, policy.parameters(), strict=True):
+        torch.testing.assert_close(parameter, weight, rtol=1e-5, atol=1e-7)
