@@ -236,8 +236,9 @@ def test_the_step_is_what_torch_allocates(
 def test_the_step_is_what_torch_allocates_on_a_processor_without_bf16(limit: str) -> None:
     """The test above once more, in a process whose oneDNN knows no newer instructions."""
     test = f"{__file__}::{test_the_step_is_what_torch_allocates.__name__}"
+    words = [test, "-q", "-k", "bf16 and shape0", "-p", "no:cacheprovider"]
     ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test, "-k", "bf16 and shape0"],
+        [sys.executable, "-m", "pytest", *words],
         env=os.environ | {"ONEDNN_MAX_CPU_ISA": limit},
         capture_output=True,
         encoding="utf-8",
