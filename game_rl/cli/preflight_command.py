@@ -18,6 +18,7 @@ from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind, load_config
 from game_rl.errors import UsageError
 from game_rl.games.definition import load_game
+from game_rl.lake.lake_feed import level_problems
 from game_rl.run_dir import RunDir
 from game_rl.system.units import format_bytes
 
@@ -80,7 +81,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
 def _preflight_run(arguments: argparse.Namespace) -> int:
     from game_rl.preflight.preflight import preflight, recommend
 
-    config = load_config(arguments.config, arguments.set)
+    config = load_config(arguments.config, arguments.set, more_checks=level_problems)
     game = load_game(config.game)
     teacher = _teacher_note(config, game)
     machine = _machine(arguments, config.run_dir)

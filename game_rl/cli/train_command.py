@@ -35,6 +35,7 @@ from game_rl.config.loader import config_kind, load_config
 from game_rl.config.upload import checked_address
 from game_rl.errors import NotStoredError, UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, refuse_run_of_experiment, run_of
+from game_rl.lake.lake_feed import level_problems
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.system.units import format_duration, with_frames
@@ -270,13 +271,13 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 def _config(arguments: argparse.Namespace) -> "RunConfig":
     """Return the config of `--config`, or else the parent's; of a fork with a section `fork`."""
     if arguments.fork is None:
-        return load_config(arguments.config, arguments.set)
+        return load_config(arguments.config, arguments.set, more_checks=level_problems)
     place, at = named_checkpoint(arguments.fork)
     parent = RunDir(run_of(place))
     run = str(parent.root) if at is None else f"{parent.root}@{at}"
     overrides = [f"fork={{run: {json.dumps(run)}}}", *arguments.set]
     if arguments.config is not None:
-        return load_config(arguments.config, overrides)
+        return load_config(arguments.config, overrides, more_checks=level_problems)
     find_run(place if parent.root == place else parent.root)
     if not any(override.replace(" ", "").startswith("run_dir=") for override in arguments.set):
         raise UsageError("a fork is a new run: name its folder with --set run_dir=...")

@@ -49,7 +49,11 @@ _OVERRIDES_ORDER = 10**9  # after the last line of any file
 
 
 def load_config(
-    path: str | Path, overrides: Sequence[str] = (), *, is_saved: bool = False
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    is_saved: bool = False,
+    more_checks: Callable[[RunConfig], Iterable[Problem]] = lambda _: (),
 ) -> RunConfig:
     """Return the run that a file describes, after overrides such as `env.n_envs=16`.
 
@@ -59,6 +63,9 @@ def load_config(
     folder, or in an override to the current one. `run_dir` stays as written and is relative to the
     current folder.
 
+    Args:
+        more_checks: checks of what the config names that need more than this package.
+
     Raises:
         ConfigError: the file or an override is wrong; the message has every problem.
     """
@@ -66,6 +73,7 @@ def load_config(
     root, problems = source.tree(overrides)
     _refuse_game_file(source, root)
     config = source.model_of(root, problems, RunConfig, run_dir_problems)
+    source.refuse(root, more_checks(config))
     game_file = game_path(config.game, relative_to=source.folder_of(root.nearest(("game",))))
     return config if game_file is None else config.model_copy(update={"game": str(game_file)})
 

@@ -39,8 +39,8 @@ _MOST_LISTINGS = 20
 def other_level(path: Path, there: int, wanted: int) -> str:
     """Return an error's text about a Lake that was made with another compression level."""
     return (
-        f"lake.compression_level is {wanted}, but the Lake at {path} was made with level {there}, "
-        f"which stays: write lake.compression_level={there}, or name another folder with lake.path"
+        f"found {wanted}, but the Lake at {path} was made with level {there} and keeps it; "
+        f"write {there}, or name another folder with lake.path"
     )
 
 
@@ -81,7 +81,8 @@ class Lake:
                     "imported from a replay buffer; name another folder"
                 )
             if replace(lake.schema, level=schema.level) == schema:
-                raise LakeError(other_level(path, lake.schema.level, schema.level))
+                level = other_level(path, lake.schema.level, schema.level)
+                raise LakeError(f"lake.compression_level: {level}")
             raise LakeError(
                 f"{path} has rows of {lake.schema}, not of {schema}; name another folder, or give "
                 "the run the observation that the Lake was made with"

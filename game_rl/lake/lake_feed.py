@@ -1,12 +1,13 @@
 """The Lake that a run writes: opened as its config says, and fed with its timesteps."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from game_rl.buffers.feed import Transitions
 from game_rl.config.schema import LakeConfig, RunConfig
+from game_rl.config.strict_model import Problem
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import LakeError, UsageError
 from game_rl.lake.horizon import Capacity
@@ -260,21 +261,32 @@ def lake_path(settings: LakeConfig, run_dir: RunDir) -> Path:
     return run_dir.lake if settings.path is None else settings.path
 
 
-def check_level(config: RunConfig) -> None:
-    """Check that the run's Lake, if there is one, was made with the config's compression level.
+def level_problems(config: RunConfig, lake: Path | None = None) -> Iterator[Problem]:
+    """Check that a Lake which exists was made with the config's compression level.
 
-    Raises:
-        UsageError: it was made with another one.
+    Args:
+        lake: its folder; None: that of the run's own Lake.
     """
     if config.lake is None:
         return
-    path, wanted = lake_path(config.lake, RunDir(config.run_dir)), config.lake.compression_level
+    path = lake_path(config.lake, RunDir(config.run_dir)) if lake is None else lake
     try:
         schema = Lake.open(path).schema
     except LakeError:  # there is none, or it is damaged, which is reported when it is opened
         return
+    wanted = config.lake.compression_level
     if schema.arrays is None and schema.level != wanted:
-        raise UsageError(other_level(path, schema.level, wanted))
+        yield Problem(("lake", "compression_level"), other_level(path, schema.level, wanted))
+
+
+def check_level(config: RunConfig, lake: Path | None = None) -> None:
+    """As `level_problems`, where the file of the config is not known.
+
+    Raises:
+        UsageError: the Lake was made with another level.
+    """
+    for problem in level_problems(config, lake):
+        raise UsageError(f"{'.'.join(problem.key)}: {problem.message}")
 
 
 def _open(path: Path, schema: LakeSchema, settings: LakeConfig) -> Lake:

@@ -16,6 +16,7 @@ from game_rl.config.strict_model import differences
 from game_rl.config.values import run_at
 from game_rl.errors import DoesNotFitError, UsageError
 from game_rl.games.definition import Game, load_game
+from game_rl.lake.lake_feed import level_problems
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.preflight.random_play import measured_lake
@@ -63,7 +64,7 @@ def check_resumable(root: Path, *, overrides: Sequence[str], at: int | None) -> 
     """Check a run that is to be resumed; see `train.resume`."""
     run_dir = find_run(root)
     with run_dir.locked():
-        config = load_config(run_dir.config, overrides, is_saved=True)
+        config = load_config(run_dir.config, overrides, is_saved=True, more_checks=level_problems)
         game = load_game(config.game)
         if at is None and not run_dir.has_checkpoints():
             return

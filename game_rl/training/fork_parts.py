@@ -316,7 +316,7 @@ def forked_lake(
         LakeError: a file is missing or damaged.
     """
     state = None if source is None else checkpoint.lake()
-    if source is None or state is None or state.replay is None:
+    if source is None or state is None:
         return new_stream(stream)
     mark = state.parsed_mark(checkpoint.path)
     Lake.open(source).link_to(target, mark, pin=f"{stream}.{pin}")

@@ -27,7 +27,7 @@ from game_rl.errors import CheckpointError, UsageError
 from game_rl.event_log import EventFile
 from game_rl.events import Forked
 from game_rl.games.definition import Game, load_game
-from game_rl.lake.lake_feed import lake_path
+from game_rl.lake.lake_feed import check_level, lake_path
 from game_rl.lake.mark import LakeState
 from game_rl.lineage import Lineage, Source, manifest_sha256, read_lineage, write_lineage
 from game_rl.playback.teacher_copy import has_teacher_copy, link_teacher
@@ -163,6 +163,8 @@ def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
             "total_timesteps, or begin at 0 with --set fork.counters=new"
         )
     fork = fork.model_copy(update={"run": f"{source.place}@{source.timesteps}"})
+    if (linked := _linked_lake(source, new)) is not None:
+        check_level(config, linked)
     return ForkPlan(
         source=source,
         config=config.model_copy(update={"fork": fork}),
@@ -284,15 +286,22 @@ def _link_best(run_dir: RunDir, source: ForkSource, best: Best) -> None:
         link_for_play(kept, ours)
 
 
+def _linked_lake(source: ForkSource, new: NewParts) -> Path | None:
+    """Return the parent's Lake, if the fork takes its rows over."""
+    settings, state = source.config.lake, source.checkpoint.lake()
+    if settings is None or new.replay or state is None or state.replay is None:
+        return None
+    return lake_path(settings, source.run_dir)
+
+
 def _lake(run_dir: RunDir, plan: ForkPlan, stream: str) -> LakeState | None:
-    settings, parents = plan.config.lake, plan.source.config.lake
+    settings = plan.config.lake
     if settings is None:
         return None
-    theirs = None if parents is None else lake_path(parents, plan.source.run_dir)
     seed = seed_for(plan.config.seed, f"replay/{plan.timesteps}")
     return forked_lake(
         plan.source.checkpoint,
-        source=None if plan.new.replay else theirs,
+        source=_linked_lake(plan.source, plan.new),
         target=lake_path(settings, run_dir),
         stream=stream,
         pin=plan.first_checkpoint(run_dir).name,

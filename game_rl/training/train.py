@@ -23,6 +23,7 @@ from game_rl.errors import Interrupted, NotStoredError, TrainingError
 from game_rl.event_log import EventFile, EventLog
 from game_rl.events import Ended, Evaluating, Listener, Recorded
 from game_rl.games.definition import Game, load_game
+from game_rl.lake.lake_feed import level_problems
 from game_rl.playback.recording import record_run
 from game_rl.playback.teacher_copy import forget_teacher
 from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_trained_run
@@ -230,7 +231,7 @@ def _left_alone(
 
 
 def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
-    config = load_config(run_dir.config, overrides, is_saved=True)
+    config = load_config(run_dir.config, overrides, is_saved=True, more_checks=level_problems)
     return config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
 
 

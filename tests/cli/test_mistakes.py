@@ -77,6 +77,10 @@ MISTAKES = {
     "a run as a game": ("check-game CONFIG", "the config of a training, not a game"),
     "a file as a folder": ("new-game ROM --folder CONFIG", "CONFIG is a file, not a folder"),
     "a file as a Lake": ("train CONFIG lake.path=ROM", "name a new folder, or that of a Lake"),
+    "another level for a Lake": (
+        "train CONFIG lake.path=LAKE lake.compression_level=3",
+        "--set lake.compression_level=3  lake.compression_level: found 3, but the Lake at LAKE was",
+    ),
     "a clip in a file": ("record RUN --output ROM/clip.gif", "ROM is a file, not a folder"),
     "a zip in a file": ("export RUN --output ROM/x.zip", "ROM is a file, not a folder"),
     "a report in a file": ("compare RUN --output ROM", "ROM is a file, not a folder"),

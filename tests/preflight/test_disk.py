@@ -451,12 +451,12 @@ def test_another_compression_level_is_an_error_where_a_lake_exists(tmp_path: Pat
     assert lake.schema.level == 3
     preflight(three, game, MACHINE)
     nine = load_config(DUEL, [here])
-    with pytest.raises(UsageError, match=r"compression_level is 9, but .* with level 3") as error:
+    with pytest.raises(
+        UsageError, match=r"compression_level: found 9, but .* with level 3"
+    ) as error:
         preflight(nine, game, MACHINE)
-    assert "write lake.compression_level=3, or name another folder with lake.path" in str(
-        error.value
-    )
-    with pytest.raises(LakeError, match=r"compression_level is 9, but .* with level 3"):
+    assert "write 3, or name another folder with lake.path" in str(error.value)
+    with pytest.raises(LakeError, match=r"compression_level: found 9, but .* with level 3"):
         Lake.create(lake.path, replace(lake.schema, level=9))
 
 

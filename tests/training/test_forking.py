@@ -122,6 +122,15 @@ def test_a_folder_in_use_and_a_fork_without_timesteps_are_refused(
         fork_of(parent, 77, "fork")
 
 
+def test_a_fork_of_a_replay_keeps_the_lakes_compression_level(make_config: MakeConfig) -> None:
+    parent = whole_run(make_config, "dqn-lake", "total_timesteps=256")
+    other = fork_of(parent, 128, "fork", lake__compression_level=3)
+    with pytest.raises(UsageError, match=r"found 3, but the Lake at .* made with level 9"):
+        plan_fork(other)
+    assert not other.run_dir.exists()
+    plan_fork(fork_of(parent, 128, "fork", total_timesteps=512))
+
+
 def test_the_command_line_forks_and_the_fork_resumes_without_forking_again(
     make_config: MakeConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
