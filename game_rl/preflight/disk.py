@@ -383,7 +383,6 @@ def disk_plan(
         minimum_bytes=disk.minimum_bytes + installation_bytes,
         recommended_bytes=recommended,
         comfortable_bytes=recommended + course.pruned_bytes(),
-        reserve_bytes=course.reserve_bytes,
         margin=margin_words(course.lake_margin_bytes, pauses=course.lake_pauses),
         smaller=tuple(
             SmallerDisk(d.bytes + installation_bytes, course.timesteps(d.full_at), d.after_s)

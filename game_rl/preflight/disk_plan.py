@@ -55,8 +55,6 @@ class DiskPlan:
         minimum_bytes: with it, everything ends, and a Lake that pauses has every timestep.
         recommended_bytes: as well with other programs' files and frames that compress less.
         comfortable_bytes: as well if nothing had to be pruned or evicted.
-        reserve_bytes: the part of the minimum that stays free, because a run stops or its Lake
-            pauses before the disk is full.
         margin: the reason for what is recommended in addition to the minimum.
         smaller: some smaller disks.
         lake_pauses: whether a Lake pauses on a full disk while the training goes on.
@@ -70,7 +68,6 @@ class DiskPlan:
     minimum_bytes: int
     recommended_bytes: int
     comfortable_bytes: int
-    reserve_bytes: int
     margin: str
     smaller: tuple[SmallerDisk, ...] = ()
     lake_pauses: bool = False
@@ -79,6 +76,15 @@ class DiskPlan:
     @property
     def total_bytes(self) -> int:
         return sum(part.bytes for part in self.parts)
+
+    @property
+    def free_at_end_bytes(self) -> int:
+        """The part of the minimum that is free again at the end.
+
+        A run stops, or its Lake pauses, before the disk is full, and a checkpoint is written before
+        an older one is deleted.
+        """
+        return max(0, self.minimum_bytes - self.total_bytes)
 
     def verdict(self, free_bytes: int) -> Verdict:
         """Compare the plan with a disk that has `free_bytes` for everything in it."""
@@ -93,7 +99,7 @@ class DiskPlan:
             "minimum_bytes": self.minimum_bytes,
             "recommended_bytes": self.recommended_bytes,
             "comfortable_bytes": self.comfortable_bytes,
-            "reserve_bytes": self.reserve_bytes,
+            "free_at_end_bytes": self.free_at_end_bytes,
             "margin": self.margin,
             "compression_saved": self.compression_saved,
             "parts": [asdict(part) for part in self.parts],
@@ -136,13 +142,14 @@ def render_sizes(plan: DiskPlan) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
-    reserve = format_bytes(plan.reserve_bytes)
     whole = "everything ends"
     if plan.lake_pauses:
         whole += ", and the Lake has every timestep"
+    if plan.free_at_end_bytes:
+        whole += f"; {format_bytes(plan.free_at_end_bytes)} of it are free at the end"
     for name, size, buys in (
         ("disk plan", plan.total_bytes, "in all, at the end"),
-        ("  minimum", plan.minimum_bytes, f"{whole}; {reserve} of it stay free"),
+        ("  minimum", plan.minimum_bytes, whole),
         ("  recommended", plan.recommended_bytes, plan.margin),
         ("  comfortable", plan.comfortable_bytes, "nothing is pruned or evicted"),
     ):

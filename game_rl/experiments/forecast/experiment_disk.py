@@ -313,7 +313,6 @@ class ExperimentDisk:
             minimum_bytes=self.minimum_bytes + installation_bytes,
             recommended_bytes=recommended,
             comfortable_bytes=recommended + self.pruned_bytes,
-            reserve_bytes=self.reserve_bytes,
             margin=margin_words(self.lake_margin_bytes, pauses=self.lake_pauses),
             smaller=tuple(
                 SmallerDisk(disk.bytes + installation_bytes, disk.full_at, disk.after_s)
