@@ -67,6 +67,7 @@ CASES = {
         "rounds=6",
         "keep_rounds={last: 6}",
         "learner.device=cpu",
+        "learner.env.observation.size=full",
         "learner.algorithm.learning_starts=128",
         "learner_per_round={gradient_steps: 20, timesteps: 256}",
     ),
@@ -108,7 +109,10 @@ def tried(name: str, folder: Path) -> Iterator[str]:
     """Forecast a case, carry it out on two disks, and yield a line for each."""
     config, *settings = CASES[name]
     words = (str(_CONFIGS / f"{config}.yaml"), *settings, f"run_dir={folder / 'run'}")
-    report = json.loads(_printed(("preflight", *words, "--probe", "--json")).stdout)
+    planned = _printed(("preflight", *words, "--probe", "--json"))
+    if not planned.stdout:
+        raise SystemExit(planned.stderr)
+    report = json.loads(planned.stdout)
     plan = report["disk"]["plan"]
     less = plan["smaller"][0]
     at = f"{plan['stage']} {less['full_at']:,}"

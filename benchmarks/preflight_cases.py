@@ -286,6 +286,11 @@ EXPERIMENTS = (
         ("members=2", "generations=1", "timesteps_per_generation=4096", "executor.parallel=1"),
     ),
     ExperimentCase(
+        "population, 4 at once",
+        "duel_population",
+        ("members=4", "generations=2", "timesteps_per_generation=4096", "executor.parallel=4"),
+    ),
+    ExperimentCase(
         "mixture",
         "duel_mixture",
         (

@@ -90,11 +90,12 @@ def _training_s(
     return report.speed.wall_s - measured.start_s - final_s
 
 
-CONTROLLER_BYTES = 60_000_000  # its resident size at the end of 25 generations of 16 members
-# Memory that local members share, as a process that has loaded torch forks them. 2 and 4 members of
-# duel_population took 869 and 1,273 MB with their controller, where the forecast of one alone was
-# 525 MB. When each loaded torch itself, 2 took 930 MB.
-LOADED_BYTES = 200_000_000
+CONTROLLER_BYTES = 70_000_000  # its resident size after generations of members
+# What the process that has loaded torch, and forks the local members, takes in addition to what it
+# shares with them, because both write to a part of it. 1, 2 and 4 members of duel_population, each
+# of which would take 529 MB alone, took 680, 880 and 1,270 MB with their controller: 480 MB, and
+# 197 MB a member.
+LOADING_BYTES = 80_000_000
 RAY_CONTROLLER_BYTES = 120_000_000  # the controller's size with Ray loaded
 RAY_NODE_BYTES = 400_000_000  # Ray's own processes on a node that is also the head
 RAY_WORKER_BYTES = 80_000_000
@@ -106,14 +107,19 @@ def is_on_nodes(executor: ExecutorConfig) -> bool:
     return isinstance(executor, RayExecutorConfig) and not executor.starts_cluster
 
 
-def controller_bytes(executor: ExecutorConfig) -> int:
+def loaded_once_bytes(machine: Machine) -> int:
+    """Return what local members take only once, as a process forks them that has loaded torch."""
+    return machine.imports.bytes + calibration.FORKSERVER_BYTES
+
+
+def controller_bytes(executor: ExecutorConfig, machine: Machine) -> int:
     """Return the memory of everything that runs once, whatever the number of members."""
     if isinstance(executor, RayExecutorConfig):
         return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + (STORAGE_BYTES if executor.storage else 0)
-    return CONTROLLER_BYTES + LOADED_BYTES
+    return CONTROLLER_BYTES + LOADING_BYTES + loaded_once_bytes(machine)
 
 
-def task_bytes(executor: ExecutorConfig) -> int:
+def task_bytes(executor: ExecutorConfig, machine: Machine) -> int:
     """Return the memory that each member takes in addition to a run of its own.
 
     It is that of Ray's worker; on the local executor it is negative, as members share what they
@@ -121,7 +127,7 @@ def task_bytes(executor: ExecutorConfig) -> int:
     """
     if isinstance(executor, RayExecutorConfig):
         return RAY_WORKER_BYTES + (STORAGE_BYTES if executor.storage else 0)
-    return -LOADED_BYTES
+    return -loaded_once_bytes(machine)
 
 
 def slots_by_memory(
@@ -164,6 +170,6 @@ def member_slots_by_memory(
     return slots_by_memory(
         member,
         machine,
-        beside_all_bytes=controller_bytes(executor),
-        beside_each_bytes=task_bytes(executor),
+        beside_all_bytes=controller_bytes(executor, machine),
+        beside_each_bytes=task_bytes(executor, machine),
     )

@@ -77,10 +77,10 @@ class ExperimentReport:
         """
         if self.is_live:
             assert self.learner is not None
-            learner = self.learner.footprint.ram.peak.bytes + task_bytes(self.config.executor)
+            learner = self.learner.footprint.ram.peak.bytes + self._task_bytes
             return self.members_ram_bytes + learner + VIEW_BYTES  # a second view, on renewal
-        alone = self.largest_run_bytes + task_bytes(self.config.executor)
-        return max(self.members_ram_bytes, alone + controller_bytes(self.config.executor))
+        alone = self.largest_run_bytes + self._task_bytes
+        return max(self.members_ram_bytes, alone + self._controller_bytes)
 
     @property
     def runs_at_once(self) -> int:
@@ -89,8 +89,16 @@ class ExperimentReport:
 
     @property
     def members_ram_bytes(self) -> int:
-        each = self.member.footprint.ram.peak.bytes + task_bytes(self.config.executor)
-        return self.slots * each + controller_bytes(self.config.executor)
+        each = self.member.footprint.ram.peak.bytes + self._task_bytes
+        return self.slots * each + self._controller_bytes
+
+    @property
+    def _task_bytes(self) -> int:
+        return task_bytes(self.config.executor, self.machine)
+
+    @property
+    def _controller_bytes(self) -> int:
+        return controller_bytes(self.config.executor, self.machine)
 
     @property
     def largest_run_bytes(self) -> int:

@@ -9,7 +9,8 @@ from game_rl.config.experiments.population_config import KeepGenerationsConfig
 from game_rl.experiments.forecast.experiment_disk import kept_generations
 from game_rl.experiments.forecast.experiment_footprint import (
     CONTROLLER_BYTES,
-    LOADED_BYTES,
+    LOADING_BYTES,
+    loaded_once_bytes,
 )
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, experiment_preflight
 from game_rl.games.definition import load_game
@@ -41,8 +42,8 @@ def test_members_that_train_at_once_load_torch_once(make_population: MakePopulat
     report = forecast(population, machine(cpus=3))
     alone = preflight(population.run, load_game("duel"), machine(cpus=1))
     assert report.slots == 3
-    three = 3 * alone.footprint.ram.peak.bytes + CONTROLLER_BYTES
-    assert report.ram_bytes == three - 2 * LOADED_BYTES
+    three = 3 * alone.footprint.ram.peak.bytes + CONTROLLER_BYTES + LOADING_BYTES
+    assert report.ram_bytes == three - 2 * loaded_once_bytes(report.machine)
 
 
 @pytest.mark.parametrize(
@@ -103,19 +104,23 @@ def test_a_learner_counts_and_the_lake_of_all_members_counts_once(
     played = [g * 4 * 128 * 4_000 for g in range(1, 6)]
     assert [row.lake for row in report.growth] == [min(size, 10**7) for size in played]
     assert report.slots == 1
-    assert report.ram_bytes == report.learner.footprint.ram.peak.bytes + CONTROLLER_BYTES
+    learners = report.learner.footprint.ram.peak.bytes
+    assert report.ram_bytes == learners + CONTROLLER_BYTES + LOADING_BYTES
     assert report.learner.footprint.training.offline_gradient_steps == 10
 
 
 def test_too_many_members_at_once_get_the_most_that_fit(make_population: MakePopulation) -> None:
-    small = machine(ram_gib=1.2)
-    report = forecast(make_population("population", "executor.parallel=4"), small)
+    whole = "member.env.observation.size=full"  # each takes more than the margin
+    population = make_population("population", "executor.parallel=4", whole)
+    small = machine(ram_gib=0.98 * forecast(population, machine()).ram_bytes / GIB)
+    report = forecast(population, small)
     (finding,) = (f for f in report.findings if f.code == "members_do_not_fit")
     assert report.verdict == "does_not_fit"
     assert finding.fix is not None
-    fixed = make_population("population", f"executor.parallel={finding.fix.value}")
+    fixed = make_population("population", f"executor.parallel={finding.fix.value}", whole)
     assert forecast(fixed, small).verdict == "fits"
-    more = make_population("population", f"executor.parallel={int(finding.fix.value) + 1}")
+    next_one = f"executor.parallel={int(finding.fix.value) + 1}"
+    more = make_population("population", next_one, whole)
     assert forecast(more, small).verdict != "fits"
 
 

@@ -7,11 +7,12 @@ import pytest
 from game_rl.experiments.experiment_tables import forecast_table
 from game_rl.experiments.forecast.experiment_footprint import (
     CONTROLLER_BYTES,
-    LOADED_BYTES,
+    LOADING_BYTES,
     RAY_CONTROLLER_BYTES,
     RAY_NODE_BYTES,
     RAY_WORKER_BYTES,
     STORAGE_BYTES,
+    loaded_once_bytes,
 )
 from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB
@@ -25,8 +26,9 @@ def test_ray_takes_its_own_memory_and_some_for_each_member(make_population: Make
     local = forecast(make_population(), machine(cpus=3))
     ray = forecast(make_population("x", _RAY), machine(cpus=3))
     assert (ray.slots, ray.disk_bytes) == (local.slots, local.disk_bytes)
-    more = ray.ram_bytes - local.ram_bytes - 2 * LOADED_BYTES  # by each process on its own
-    assert more == RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + 3 * RAY_WORKER_BYTES - CONTROLLER_BYTES
+    shared = 2 * loaded_once_bytes(local.machine)  # by each process on its own
+    of_ray = RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + 3 * RAY_WORKER_BYTES
+    assert ray.ram_bytes - local.ram_bytes == shared + of_ray - CONTROLLER_BYTES - LOADING_BYTES
 
 
 def test_storage_takes_memory_for_each_member_and_disk_where_members_train(
