@@ -16,7 +16,7 @@ from game_rl.preflight import calibration
 from game_rl.preflight.disk_plan import DiskPlan, PlanRow, SmallerDisk, smaller_disks
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
-from game_rl.preflight.kept_checkpoints import KeptCheckpoints
+from game_rl.preflight.kept_checkpoints import KeptCheckpoints, offline_checkpoints_at_once
 from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
 from game_rl.preflight.workload import TrainingArithmetic
 from game_rl.system.machine import is_same_disk, nearest_folder
@@ -38,9 +38,10 @@ def disk_footprint(
     return DiskFootprint(
         parts=course.parts,
         checkpoint_bytes=checkpoint,
-        momentary_bytes=(at_once - kept) * checkpoint
-        + course.held_bytes(course.last)
-        + course.table_bytes,
+        momentary_bytes=max(
+            (at_once - kept) * checkpoint + course.held_bytes(course.last) + course.table_bytes,
+            course.offline_bytes - sum(part.bytes for part in course.parts),
+        ),
         log_bytes_per_update=course.log_bytes / course.last,
         lake_bytes=course.lake_bytes(course.last),
         lake_needed_bytes=course.lake_needed_bytes,
@@ -149,10 +150,12 @@ class _Course:
         size = self.other_bytes(update) + self._counted_lake_bytes(update) + slack
         if update < self.last:
             due = predicted_checkpoint_bytes(self.config, self.facts, self.timesteps(update))
-            return size + self.checkpoint_bytes(update - 1) + due + self.reserve_bytes
+            while_playing = size + self.checkpoint_bytes(update - 1) + due + self.reserve_bytes
+            return max(self.offline_bytes, while_playing)
         saved = _newest_bytes(self.config, self.facts, self.training, at_once, at=update)
         at_end = sum(part.bytes for part in self.parts) + self.held_bytes(update)
-        return max(size + saved, at_end + self._counted_lake_bytes(update) + slack)
+        ending = max(size + saved, at_end + self._counted_lake_bytes(update) + slack)
+        return max(self.offline_bytes, ending)
 
     @cached_property
     def minimum_bytes(self) -> int:
@@ -172,6 +175,24 @@ class _Course:
             needed=self.needed_up_to(update) + installation_bytes,
             after_s=after_s,
         )
+
+    @cached_property
+    def offline_bytes(self) -> int:
+        """The most that is on the disk before the first timestep; 0 without an offline phase."""
+        offline, training = self.config.offline, self.training
+        if offline is None or not training.offline_gradient_steps:
+            return 0
+        at_once = offline_checkpoints_at_once(
+            training.offline_gradient_steps,
+            save_every=offline.save_every_gradient_steps,
+            evaluate_every=offline.evaluate_every_gradient_steps,
+            keep_last=self.config.checkpoints.keep_last,
+        )
+        others = (*_teacher(self.config, self.facts), *_parent_parts(self.facts))
+        there = sum(part.bytes for part in others)
+        each = _offline_checkpoint_bytes(self.config, self.facts)
+        slack = at_once * checkpoint_files.CHECKPOINT_SLACK_BYTES + _SLACK_BYTES
+        return at_once * each + there + calibration.RUN_FILES_BYTES + self.table_bytes + slack
 
     @property
     def reserve_bytes(self) -> int:
@@ -244,11 +265,18 @@ def _lake_tables(facts: RunFacts) -> int:
 def _offline_checkpoints(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic
 ) -> tuple[Part, ...]:
-    """Checkpoints that stay from learning before the first timestep: the best and the last one."""
-    if not training.offline_gradient_steps:
+    """Checkpoints that stay from learning before the first timestep: the last one and the best."""
+    steps, offline = training.offline_gradient_steps, config.offline
+    if not steps or offline is None:
         return ()
-    each = predicted_checkpoint_bytes(config, facts) - saved_replay_bytes(config, facts)
-    return (Part("checkpoints before the first timestep", 2 * each),)
+    kept = 2 if steps > offline.evaluate_every_gradient_steps else 1
+    each = _offline_checkpoint_bytes(config, facts)
+    name = f"checkpoint{'s' if kept > 1 else ''} before the first timestep"
+    return (Part(name, kept * each),)
+
+
+def _offline_checkpoint_bytes(config: RunConfig, facts: RunFacts) -> int:
+    return predicted_checkpoint_bytes(config, facts) - saved_replay_bytes(config, facts)
 
 
 def predicted_checkpoint_bytes(

@@ -1,5 +1,6 @@
 """How many checkpoints a run keeps at each moment: upper bounds over all its possible courses."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -119,3 +120,17 @@ def _saves(every: tuple[int, ...], rollout: int, updates: int, most: int) -> NDA
         for each in every
     ]
     return np.unique(np.concatenate([*due, [updates]]))
+
+
+def offline_checkpoints_at_once(
+    gradient_steps: int, *, save_every: int, evaluate_every: int, keep_last: int
+) -> int:
+    """Return the most checkpoints of an offline phase that are on the disk at once.
+
+    That is the newest ones, the best one, and one that is being written, as the last one is while
+    those of the phase are still there.
+    """
+    before_end = gradient_steps - 1
+    rhythms = (save_every, evaluate_every)
+    saved = sum(before_end // every for every in rhythms) - before_end // math.lcm(*rhythms)
+    return min(saved, keep_last + (before_end >= evaluate_every)) + 1

@@ -38,7 +38,7 @@ from game_rl.preflight.disk import (
 from game_rl.preflight.estimate import Situation, estimate
 from game_rl.preflight.findings import lake_outgrows_disk
 from game_rl.preflight.footprint import DiskFootprint
-from game_rl.preflight.kept_checkpoints import KeptCheckpoints
+from game_rl.preflight.kept_checkpoints import KeptCheckpoints, offline_checkpoints_at_once
 from game_rl.preflight.memory import network_of
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.preflight_report import PreflightReport, render_report
@@ -629,3 +629,33 @@ def test_a_run_with_more_saves_than_anyone_counts_has_a_bound_above_that_of_a_sh
     found = [short.after(moments[0]), *(long.after(update) for update in moments)]
     assert found == sorted(found)
     assert long.at_once(10**12) <= long.after(10**12) + 1
+
+
+@given(
+    steps=st.integers(1, 60),
+    save_every=st.integers(1, 25),
+    evaluate_every=st.integers(1, 25),
+    keep_last=st.integers(1, 4),
+)
+def test_an_offline_phase_never_has_more_checkpoints_than_are_forecast(
+    steps: int, save_every: int, evaluate_every: int, keep_last: int
+) -> None:
+    evaluations = [step for step in range(1, steps) if step % evaluate_every == 0]
+    most = 0
+    for best in (*evaluations, None):  # the better ones end here
+        there: list[int] = []
+        for step in range(1, steps):
+            is_better = step in evaluations and best is not None and step <= best
+            if is_better or step % save_every == 0:
+                most = max(most, len(there) + 1)
+                there.append(step)
+                kept = max((e for e in evaluations if e <= step and e <= (best or 0)), default=None)
+                others = [name for name in there if name != kept]
+                there = [name for name in there if name == kept or name in others[-keep_last:]]
+        most = max(most, len(there) + 1)  # the run's own, of timestep 0
+    forecast = offline_checkpoints_at_once(
+        steps, save_every=save_every, evaluate_every=evaluate_every, keep_last=keep_last
+    )
+    assert most <= forecast
+    if not evaluations or save_every == evaluate_every:
+        assert most == forecast
