@@ -401,6 +401,7 @@ def train_study(arguments: argparse.Namespace) -> int:
     command = StudyCommand(
         stop=stop,
         force=arguments.force,
+        measures_lakes=True,
         show=lambda report: show_study_forecast(report, console_for(report.verdict, console)),
         on_result=_print_json if arguments.log == "json" else functools.partial(_show, console),
         on_death=functools.partial(_show_death, console),

@@ -22,7 +22,10 @@ from game_rl.experiments.study.study_results import (
     write_result,
 )
 from game_rl.experiments.tasks import Death, Task, TaskRunner
+from game_rl.games.definition import load_game
 from game_rl.jobs.results import FinishedRun, read_result
+from game_rl.preflight.facts import MeasuredLake
+from game_rl.preflight.random_play import measured_lake
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine
 from game_rl.system.stop_request import StopRequest
@@ -35,6 +38,7 @@ class StudyCommand:
     Attributes:
         stop: ends the study early once it is set.
         force: start even if the study does not fit this machine.
+        measures_lakes: measure first how the games compress in the Lakes that arms write.
         show: gets the preflight's report before anything starts.
         on_result: gets each new result, the number of results so far and the number of all.
         on_death: gets the death of each process that was killed.
@@ -42,6 +46,7 @@ class StudyCommand:
 
     stop: StopRequest
     force: bool = False
+    measures_lakes: bool = False
     show: Callable[[StudyReport], None] = lambda _: None
     on_result: Callable[[PairResult, int, int], None] = lambda *_: None
     on_death: Callable[[Death], None] = lambda *_: None
@@ -57,7 +62,8 @@ def run_study(study: Study, command: StudyCommand) -> None:
         Interrupted: a signal stopped it; all that was learned is saved.
     """
     registration, folder = registered(study).sha256(), study_dir(study.config)
-    report = study_preflight(study, detect_machine(study.config.run_dir))
+    lakes = _measured_lakes(study) if command.measures_lakes else {}
+    report = study_preflight(study, detect_machine(study.config.run_dir), lakes=lakes)
     command.show(report)
     if report.verdict == "does_not_fit" and not command.force:
         raise DoesNotFitError(
@@ -70,6 +76,12 @@ def run_study(study: Study, command: StudyCommand) -> None:
         RunDir(folder.runs).remove_leftovers()  # none of the runs is under way
         with LocalExecutor(report.slots) as executor:
             StudyRun(study, folder, registration, executor, command).run()
+
+
+def _measured_lakes(study: Study) -> dict[str, MeasuredLake]:
+    players = {name: arm.players[0] for name, arm in study.arms.items()}
+    found = {name: measured_lake(run, load_game(run.game)) for name, run in players.items()}
+    return {name: lake for name, lake in found.items() if lake is not None}
 
 
 def _claim(folder: StudyDir, registration: str) -> None:

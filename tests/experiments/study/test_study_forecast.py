@@ -32,7 +32,7 @@ def test_an_experiment_takes_one_member_and_a_controller_in_the_place_of_a_run(
             peaks.append(run.footprint.ram.peak.bytes)
             disk += run.footprint.disk.bytes
     assert (report.verdict, report.slots, report.runs) == ("fits", 2, 6)
-    controller = 60_000_000
+    controller = 70_000_000
     assert report.ram_bytes == 2 * max(peaks) + controller
     assert report.disk_bytes == 2 * disk
     assert report.arms["mixed"].ram_bytes > report.arms["four"].ram_bytes  # the learner's replay

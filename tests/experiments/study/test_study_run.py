@@ -11,6 +11,7 @@ from game_rl.config.experiments.study_config import Study, load_study
 from game_rl.config.loader import load_config
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.study.study_dir import study_dir
+from game_rl.experiments.study.study_forecast import StudyReport
 from game_rl.experiments.study.study_registration import Registration, register
 from game_rl.experiments.study.study_results import PairResult, write_result
 from game_rl.experiments.study.study_run import StudyCommand, StudyRun, run_study
@@ -151,3 +152,23 @@ def test_runs_of_another_registration_are_not_gone_on_with(make_study: MakeStudy
     folder.registration_of_runs.write_text("another\n", encoding="utf-8")
     with pytest.raises(UsageError, match="holds runs of another registration"):
         run_study(study, StudyCommand(stop=StopRequest(math.inf)))
+
+
+def test_the_lakes_of_arms_are_measured_before_a_study_starts(
+    make_study_of_experiments: MakeStudy,
+) -> None:
+    study, shown = make_study_of_experiments(), list[StudyReport]()
+    register(study)
+    folder = study_dir(study.config)
+    folder.runs.mkdir()
+    folder.registration_of_runs.write_text("another\n", encoding="utf-8")
+    for measures in (False, True):
+        command = StudyCommand(
+            stop=StopRequest(math.inf), force=True, measures_lakes=measures, show=shown.append
+        )
+        with pytest.raises(UsageError, match="another registration"):
+            run_study(study, command)
+    without, measured = shown
+    assert without.unmeasured_lakes == ("mixed",)
+    assert measured.unmeasured_lakes == ()
+    assert measured.disk_bytes > without.disk_bytes
