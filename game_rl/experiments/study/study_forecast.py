@@ -7,6 +7,7 @@ from typing import Any
 from game_rl.config.experiments.study_config import ExperimentArm, Study, StudyArm
 from game_rl.experiments.forecast.experiment_footprint import (
     CONTROLLER_BYTES,
+    LOADING_BYTES,
     slots_by_memory,
 )
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, experiment_preflight
@@ -136,7 +137,8 @@ def _arm_report(arm: StudyArm, alone: Machine, lake: MeasuredLake | None) -> Arm
         found = experiment_preflight(arm.experiment, game, alone, lake=lake)
         at_work = (found.member,) if found.learner is None else (found.member, found.learner)
         disk_bytes = found.disk_bytes + found.momentary_bytes
-        return ArmReport(found, at_work, disk_bytes, CONTROLLER_BYTES, is_unknown)
+        beside = CONTROLLER_BYTES + LOADING_BYTES
+        return ArmReport(found, at_work, disk_bytes, beside, is_unknown)
     run = report_of(arm.run, run_facts(arm.run, game, alone, None, lake), alone)
     lake_bytes = run.growth[-1].on_disk if run.growth else 0
     disk_bytes = run.footprint.disk.bytes + (lake_bytes or 0)
