@@ -200,8 +200,13 @@ class ExperimentDisk:
             disk = self.learner.footprint.disk
             of_learner = disk.bytes + disk.momentary_bytes
         training_on = row.checkpoints - self._kept(generation) * self._each_bytes
-        at_once = before * self._each_bytes + of_members + of_learner + training_on
-        needed = max(at_once + self.reserve_bytes, row.checkpoints)
+        playing = before * self._each_bytes + of_members + training_on
+        learning = playing + of_learner
+        if self.config.rule == "live":
+            playing = learning
+        # no Lake is written while the learner has the disk to itself
+        stops = learning + checkpoint_files.STOP_MARGIN_BYTES
+        needed = max(playing + self.reserve_bytes, stops, row.checkpoints)
         lake = (row.lake or 0) if self.lake_pauses else 0
         standing = self.superseded_bytes + self._on_nodes_bytes + self._held_bytes(generation)
         return needed + row.logs + lake + standing + self.slack_bytes(generation)
