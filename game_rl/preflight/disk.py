@@ -78,7 +78,8 @@ class _Course:
     def parts(self) -> tuple[Part, ...]:
         """What the run directory holds at the end, without a Lake."""
         config, facts, kept = self.config, self.facts, self.retention.after(self.last)
-        clip = n_pictures(config, facts) * calibration.PICTURE_BYTES[config.recording.format]
+        longest = config.env.max_episode_timesteps or facts.episode_timesteps
+        clip = n_pictures(config, longest) * calibration.PICTURE_BYTES[config.recording.format]
         logs = self.log_bytes + calibration.RUN_FILES_BYTES
         return (
             Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", self.checkpoint_bytes(self.last)),

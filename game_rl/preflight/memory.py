@@ -328,11 +328,15 @@ def _kept(size: int) -> Part:
     return Part("kept by the allocator", size)
 
 
-def n_pictures(config: RunConfig, facts: RunFacts) -> int:
-    """Return the number of pictures in the clip; a long frame skip has several in a timestep."""
+def n_pictures(config: RunConfig, episode_timesteps: int) -> int:
+    """Return the number of pictures in the clip; a long frame skip has several in a timestep.
+
+    Args:
+        episode_timesteps: length of the clip's episodes.
+    """
     recording, frame_skip = config.recording, config.env.frame_skip
     each = picture_frames(frame_skip)
-    whole = recording.episodes * facts.episode_timesteps * (frame_skip // each)
+    whole = recording.episodes * episode_timesteps * (frame_skip // each)
     if recording.max_s is None:
         return whole
     return min(whole, round(recording.max_s * FRAMES_PER_SECOND / each))
@@ -345,7 +349,7 @@ def _recording(config: RunConfig, facts: RunFacts, network: tuple[Part, ...]) ->
     """
     room = sum(part.bytes for part in network)
     policy = 2 * network_of(config, facts).policy_bytes
-    pictures = n_pictures(config, facts) * calibration.RECORDED_PICTURE_BYTES
+    pictures = n_pictures(config, facts.episode_timesteps) * calibration.RECORDED_PICTURE_BYTES
     return (
         Part("policy that plays", max(policy - room, 0)),
         Part("pictures of the clip", pictures),

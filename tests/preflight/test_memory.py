@@ -223,7 +223,7 @@ def test_recording_holds_every_picture(facts: RunFacts) -> None:
     without, recording = (
         phase(ram_footprint(config, facts).phases, "recording") for config in (none, one)
     )
-    assert recording.bytes - without.bytes == n_pictures(one, facts) * 3_300
+    assert recording.bytes - without.bytes == n_pictures(one, facts.episode_timesteps) * 3_300
 
 
 def test_the_policy_that_plays_at_the_end_needs_no_more_than_the_trained_network_left() -> None:
@@ -244,7 +244,7 @@ def test_a_clip_has_no_more_pictures_than_its_seconds(frame_skip: int, a_second:
         config = make_config(
             env={"frame_skip": frame_skip}, recording={"episodes": 3, "max_s": max_s}
         )
-        assert n_pictures(config, facts) == pytest.approx(expected, rel=0.01)
+        assert n_pictures(config, facts.episode_timesteps) == pytest.approx(expected, rel=0.01)
 
 
 DQN_RUN: dict[str, Any] = {"name": "dqn", "replay": {"capacity": 1_000_000}, "batch_size": 64}
