@@ -110,6 +110,14 @@ class NetworkSize:
         """
         return _BF16 * self.parameters if bf16 else _FLOAT * self.largest_parameter
 
+    def radam_blocks(self) -> list[int]:
+        """Return the sizes of the blocks alive together while RAdam moves the largest parameter.
+
+        Torch computes the step out of place: the corrected first moment, that times the learning
+        rate, the root of the second moment, its reciprocal, and that times its correction.
+        """
+        return 5 * [_FLOAT * self.largest_parameter]
+
     def step_blocks(
         self, batch_size: int, *, bf16: bool, way: Bf16Way = "native"
     ) -> dict[str, list[int]]:

@@ -5,7 +5,7 @@ from math import prod
 
 from game_rl.algorithms.sizes import NetworkSize, n_minibatch_parts, timesteps_together
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
-from game_rl.config.algorithms import DQNConfig
+from game_rl.config.algorithms import DQNConfig, PQNConfig
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
@@ -277,6 +277,8 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
         moment: [*(kept if moment.startswith("backward") else drawn), *(n * blocks), *gradients]
         for moment, blocks in network.step_blocks(size, bf16=facts.uses_bf16, way=way).items()
     }
+    if isinstance(algorithm, PQNConfig):  # Adam's fused step, of the others, needs no memory
+        moments["optimiser"] = network.radam_blocks()
     if facts.uses_gpu:
         moments["unpack"] = unpack_blocks(config, facts)
     return moments

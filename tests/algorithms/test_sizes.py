@@ -20,6 +20,7 @@ from stable_baselines3.dqn import CnnPolicy
 
 from game_rl.algorithms.automatic import resolved_on
 from game_rl.algorithms.make_algorithm import make_algorithm
+from game_rl.algorithms.networks import Adam, RAdam
 from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy, PQNPolicy, policy_arguments
 from game_rl.algorithms.ppo import LeanPPO
 from game_rl.algorithms.sizes import (
@@ -229,6 +230,20 @@ def test_the_step_is_what_torch_allocates(
     gradients = 0 if bf16 else network.weights_bytes  # bf16 ones take the place of their weights
     expected = most_bytes(network, batch_size, bf16=bf16) + gradients
     assert profiled_peak(shape, batch_size, precision) == pytest.approx(expected, rel=0.03)
+
+
+def test_radam_allocates_what_is_forecast_and_fused_adam_nothing() -> None:
+    policy = policy_of((4, 72, 80), 9)
+    for parameter in policy.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    peaks = []
+    for optimiser in (RAdam(policy.parameters()), Adam(policy.parameters(), fused=True)):
+        for _ in range(6):  # RAdam's first steps are simpler
+            optimiser.step()
+        peaks.append(peak_of_tensors(optimiser.step))
+    radam, adam = peaks
+    assert radam == pytest.approx(sum(network_in((4, 72, 80)).radam_blocks()), rel=0.01)
+    assert adam < 1_000
 
 
 @pytest.mark.slow
