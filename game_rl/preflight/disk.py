@@ -8,6 +8,7 @@ from pathlib import Path
 from game_rl.checkpoints import checkpoint_files
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
+from game_rl.config.values import run_at
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake_reader import TABLE_BYTES
@@ -321,9 +322,12 @@ def _newest_bytes(
 
 
 def _teacher(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
-    """The teacher's weights, counted as a copy; on the same disk as its run they are links."""
+    """The teacher's weights, which are links if its run is on the same disk."""
     if config.algorithm.teacher is None:
         return ()
+    root, _ = run_at(config.algorithm.teacher.run)
+    if root.exists() and is_same_disk(root, nearest_folder(config.run_dir.absolute())):
+        return (Part("teacher, linked", 0),)
     return (Part("teacher", network_of(config, facts).policy_bytes),)
 
 

@@ -1,6 +1,7 @@
 """What a teacher adds to a forecast: its weights, its copy on the disk, the episodes at the end."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,14 @@ def test_a_teacher_is_on_the_gpu_where_the_network_is() -> None:
     assert found[1].ram.peak.bytes == found[0].ram.peak.bytes
 
 
-def test_its_copy_is_on_the_disk() -> None:
-    plain, taught = (estimate(make_config(algorithm=a), FACTS).disk for a in (DQN, TAUGHT))
-    assert taught.bytes - plain.bytes >= 4 * sum(teacher_weights())
+def test_its_copy_is_on_the_disk_unless_it_can_be_linked(tmp_path: Path) -> None:
+    linked = DQN | {"teacher": {"run": str(tmp_path)}}
+    plain, copied, here = (
+        estimate(make_config(algorithm=a, run_dir=str(tmp_path / "run")), FACTS).disk
+        for a in (DQN, TAUGHT, linked)
+    )
+    assert copied.bytes - plain.bytes >= 4 * sum(teacher_weights())
+    assert here.bytes == plain.bytes
 
 
 @pytest.mark.parametrize(("final_episodes", "episodes"), [(100, 200), (300, 300)])
