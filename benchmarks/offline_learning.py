@@ -6,8 +6,9 @@
 A PQN run at level 2 writes a Lake. DQN learns from it without playing, with and without that run as
 its teacher. Forks continue from there and play for a quarter of the teacher's timesteps, with 0.2
 and 0.5 of each batch from their own play. The question, the definitions and what was fixed before
-the first run are in docs/learning-from-others.md. The benchmark can be stopped at any time, and the
-same command continues it. `--report` prints tables and writes offline.png from the results so far.
+the first run are in docs/research/learning-from-others.md. The benchmark can be stopped at any
+time, and the same command continues it. `--report` prints tables and writes offline.png from the
+results so far.
 """
 
 import argparse

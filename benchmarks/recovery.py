@@ -5,9 +5,9 @@
 
 A run of `configs/duel_pqn.yaml` is stopped at half of its timesteps and continued in forks:
 with exploration restarted at 1.0, at 0.3, and not at all. The question, the definitions and what
-was fixed before the first run are in docs/learning-from-others.md. The benchmark can be stopped at
-any time, and the same command continues it. `--report` prints tables and writes recovery.png from
-the results so far.
+was fixed before the first run are in docs/research/learning-from-others.md. The benchmark can be
+stopped at any time, and the same command continues it. `--report` prints tables and writes
+recovery.png from the results so far.
 """
 
 import argparse

@@ -201,8 +201,9 @@ def micro_batch_size(batch_size: int, *, sample_bytes: int, cpus: int, cache_byt
     micro-batches of equal size as parts of that size allow, and into so few that each thread still
     gets SMALLEST_PART samples.
 
-    The measurements are in `docs/performance.md`. Each part multiplies, copies and adds weights
-    and gradients of its own, which takes a tenth of the time or more below some 32 MiB of samples.
+    The measurements are in `docs/research/performance.md`. Each part multiplies, copies and adds
+    weights and gradients of its own, which takes a tenth of the time or more below some 32 MiB of
+    samples.
     With two threads on an EPYC, each with 16 MiB of L3, parts of 56 MiB were no slower than the
     whole batch, whose memory blocks return to the system after each use. Larger parts were no
     faster.

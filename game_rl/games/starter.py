@@ -11,7 +11,7 @@ from game_rl.errors import UsageError
 _SYMBOL_SUFFIXES = (".sym", ".noi", ".map")
 
 _TEMPLATE = """\
-# {title}. The walk through this file is docs/your-own-game.md; after each change run
+# {title}. The walk through this file is docs/tutorials/your-own-game.md; after each change run
 #   game-rl check-game {file}
 title: {title}
 rom:

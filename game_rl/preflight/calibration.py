@@ -86,7 +86,8 @@ RAM_MARGIN_FRACTION = 0.10
 RAM_MARGIN_BYTES = 512 * MIB
 VRAM_MARGIN_FRACTION = 0.05
 DISK_MARGIN_BYTES = GIB
-# Two measurements of random play of duel took 237 and 275 bytes a timestep (docs/replay.md).
+# Two measurements of random play of duel took 237 and 275 bytes a timestep
+# (docs/research/replay.md).
 LAKE_MARGIN_FRACTION = 0.2
 
 VIEW_BYTES = 3 << 20

@@ -13,7 +13,7 @@ class Case:
     """A bad or odd input.
 
     Attributes:
-        kind: row of the table in docs/reliability.md that counts the case.
+        kind: row of the table in docs/research/reliability.md that counts the case.
         name: name that is unique in its corpus.
         attempt: function that makes the input in an empty folder, loads it like a user's command,
             and uses what was loaded. It raises the error that the user would see.

@@ -1,4 +1,4 @@
-"""What docs/your-own-game.md tells people to write is valid."""
+"""What docs/tutorials/your-own-game.md tells people to write is valid."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from game_rl.games.custom_reward import load_custom_reward
 from game_rl.games.definition import load_game
 from tests.emulator.roms import make_rom
 
-PAGE = Path(__file__).parents[2] / "docs" / "your-own-game.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "your-own-game.md"
 
 
 def blocks(language: str) -> list[str]:

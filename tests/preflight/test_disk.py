@@ -413,7 +413,7 @@ def test_the_probe_is_repeatable_and_says_what_a_lake_of_this_game_takes() -> No
     first, second = (probe_lake(config, game, most_frames=8 * 400) for _ in range(2))
     assert first == second
     assert first.timesteps == 400
-    assert 50 < first.bytes_per_timestep < 600  # 2,880 packed; docs/replay.md measured 237
+    assert 50 < first.bytes_per_timestep < 600  # 2,880 packed; docs/research/replay.md measured 237
 
 
 def test_each_compression_level_is_measured_on_the_same_timesteps() -> None:

@@ -269,7 +269,8 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
     if kind != "study":
         raise UsageError(
             f"{path} is the config of a {kind or 'run'}, not a study, which begins with "
-            "`kind: study` (docs/studies.md); to compare trainings, name their run directories"
+            "`kind: study` (docs/how-to/studies.md); to compare trainings, name their run "
+            "directories"
         )
     config = source.model_of(root, problems, StudyConfig, run_dir_problems)
     sections = {name: root.nearest(("arms", name)) for name in config.arms}
