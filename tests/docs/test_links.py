@@ -1,0 +1,56 @@
+"""Links between pages, and names of pages in messages and docstrings, lead somewhere."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+_LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+_NAMED_PAGE = re.compile(r"\bdocs/[\w/-]+\.(?:md|png|gif)\b")
+_FENCE = re.compile(r"^(`{3,}|~{3,}).*?^\1`*$", re.DOTALL | re.MULTILINE)
+
+
+def _tracked(*suffixes: str) -> list[Path]:
+    names = [f"*{suffix}" for suffix in suffixes]
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *names]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        pytest.skip("not a git checkout")
+    files = (ROOT / name for name in found.stdout.splitlines())
+    return [file for file in files if file.is_file() and file.parent.parent != ROOT / "studies"]
+
+
+def _anchors(page: Path) -> set[str]:
+    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ +(.*)$", text, re.MULTILINE)
+    slugs = (re.sub(r"[^\w\s-]", "", title.lower()).strip().replace(" ", "-") for title in titles)
+    return set(slugs) | set(re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE))
+
+
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading() -> None:
+    broken = []
+    for page in _tracked(".md"):
+        for target, anchor in _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+            if re.match(r"[a-z]+:", target):
+                continue
+            there = (page.parent / target).resolve() if target else page
+            if not there.exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+            elif anchor and there.suffix == ".md" and anchor not in _anchors(there):
+                # the headings of generated pages are checked when the pages are built
+                if "```{generated}" not in there.read_text(encoding="utf-8"):
+                    broken.append(f"{page.relative_to(ROOT)}: {target}#{anchor}")
+    assert broken == []
+
+
+def test_every_page_that_code_names_exists() -> None:
+    broken = []
+    for file in _tracked(".py", ".yaml", ".md", ".toml", "Makefile"):
+        if file == Path(__file__):
+            continue
+        for name in _NAMED_PAGE.findall(file.read_text(encoding="utf-8")):
+            if not (ROOT / name).exists():
+                broken.append(f"{file.relative_to(ROOT)}: {name}")
+    assert broken == []
