@@ -1,0 +1,320 @@
+"""Markdown of the reference, made from the code: config keys, commands, events, exit codes."""
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from game_rl import errors, events
+from game_rl.cli.parser import COMMANDS, GROUPS, make_parser
+from game_rl.config.experiments.mixture_config import MixtureConfig
+from game_rl.config.experiments.population_config import PopulationConfig
+from game_rl.config.experiments.study_config import StudyConfig
+from game_rl.config.schema import RunConfig
+from game_rl.games.definition import GameDefinition
+
+JsonSchema = dict[str, Any]
+
+MODELS: Mapping[str, type[BaseModel]] = {
+    "run": RunConfig,
+    "game": GameDefinition,
+    "population": PopulationConfig,
+    "mixture": MixtureConfig,
+    "study": StudyConfig,
+}
+_OF_EVERY_COMMAND = {"help", "quiet", "verbose"}
+_CODE = re.compile(r"(`[^`]+`)")
+_SPECIAL = re.compile(r"([\\*_<>\[\]{}|$#~])")
+
+
+def _escaped(text: str) -> str:
+    """Return text of a docstring or a help text as Markdown; spans in backquotes stay code."""
+    parts = _CODE.split(" ".join(text.split()))
+    return "".join(part if part.startswith("`") else _SPECIAL.sub(r"\\\1", part) for part in parts)
+
+
+def _entry(term: str, facts: str, text: str = "") -> str:
+    """Return an entry of a definition list."""
+    lines = [term, f": {facts}"]
+    return "\n".join([*lines, "", f"  {text}"] if text else lines) + "\n\n"
+
+
+# --- keys of configs --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A section of a config that has a heading of its own."""
+
+    key: str
+    schema: JsonSchema
+    kind: str = ""  # what chooses it among several, as `name: dqn`
+
+    @property
+    def title(self) -> str:
+        return f"`{self.key}` with `{self.kind}`" if self.kind else f"`{self.key}`"
+
+    @property
+    def anchor(self) -> str:
+        return re.sub(r"\W+", "-", f"{self.key} {self.kind}").strip("-").lower()
+
+
+class _Keys:
+    """All keys of one model, section by section."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._root = MODELS[name].model_json_schema()
+        self._definitions: JsonSchema = self._root.get("$defs", {})
+        self._waiting: list[_Section] = []
+
+    def text(self) -> str:
+        blocks = ["## Keys of the file\n\n", *self._entries(_Section("", self._root))]
+        while self._waiting:
+            section = self._waiting.pop(0)
+            blocks.append(f"({self._name}-{section.anchor})=\n\n## {section.title}\n\n")
+            if text := section.schema.get("description"):
+                blocks.append(_escaped(text) + "\n\n")
+            nested, self._waiting = self._waiting, []
+            blocks += self._entries(section)
+            self._waiting += nested
+        return "".join(blocks)
+
+    def _entries(self, section: _Section) -> Iterator[str]:
+        required = section.schema.get("required", ())
+        for name, schema in section.schema.get("properties", {}).items():
+            yield self._key(section, name, schema, is_required=name in required)
+        if isinstance(inner := section.schema.get("additionalProperties"), dict):
+            yield self._key(section, "NAME", inner, is_required=False)
+
+    def _key(self, section: _Section, name: str, schema: JsonSchema, *, is_required: bool) -> str:
+        key = f"{section.key}.{name}".lstrip(".")
+        facts = " or ".join(dict.fromkeys(self._kinds(key, section.kind, schema)))
+        if is_required and "const" not in schema:
+            facts += "; required"
+        elif "default" in schema and not self._is_plain_section(schema):
+            facts += f"; default `{_yaml(schema['default'])}`"
+        example = "".join(f"; for example `{_yaml(one)}`" for one in schema.get("examples", ())[:1])
+        return _entry(f"`{key}`", facts + example, _escaped(schema.get("description", "")))
+
+    def _is_plain_section(self, schema: JsonSchema) -> bool:
+        """Return whether the default of a section is the defaults of its keys."""
+        default = schema.get("default")
+        if not isinstance(default, dict):
+            return False
+        if "$ref" in schema:
+            own = self._definitions[schema["$ref"].rsplit("/", 1)[-1]].get("properties", {})
+            return all(own.get(key, {}).get("default") == one for key, one in default.items())
+        return bool(schema.get("oneOf")) or not default
+
+    def _kinds(self, key: str, kind: str, schema: JsonSchema) -> Iterator[str]:
+        """Yield what may be written at a key; sections that it may have wait for their turn."""
+        if "$ref" in schema:
+            inner = self._definitions[schema["$ref"].rsplit("/", 1)[-1]]
+            yield from self._kinds(key, kind, inner)
+        elif options := schema.get("anyOf") or schema.get("oneOf"):
+            for option in options:
+                yield from self._kinds(key, kind, option)
+        elif schema.get("properties"):
+            yield self._link(key, kind, schema, "section")
+        elif isinstance(inner := _inner_of(schema), dict):
+            yield from self._kinds_of_mapping(key, kind, inner)
+        elif schema.get("type") == "array" and isinstance(items := schema.get("items"), dict):
+            least = f" with at least {schema['minItems']}" if schema.get("minItems") else ""
+            each = " or ".join(self._kinds(key, kind, items))
+            yield f"list{least}: each {each}"
+        else:
+            yield _scalar(schema)
+
+    def _kinds_of_mapping(self, key: str, kind: str, inner: JsonSchema) -> Iterator[str]:
+        name = inner.get("$ref", "").rsplit("/", 1)[-1]
+        if name == "JsonValue" or "$ref" not in inner:
+            values = " or ".join(self._kinds(key, kind, inner)) if name != "JsonValue" else ""
+            yield "section of names" + (f", each with a {values}" if values else "")
+        else:
+            found = self._link(f"{key}.NAME", kind, self._definitions[name], "section")
+            yield f"section of names, each with a {found}"
+
+    def _link(self, key: str, kind: str, schema: JsonSchema, word: str) -> str:
+        inside = schema["properties"]
+        constants = [f"{name}: {one['const']}" for name, one in inside.items() if "const" in one]
+        own = _Section(key, schema, constants[0] if constants else kind)
+        waiting = [section.anchor for section in self._waiting]
+        if own.anchor not in waiting:
+            self._waiting.append(own)
+        link = f"[{word}](#{self._name}-{own.anchor})"
+        return f"{link} `{constants[0]}`" if constants else link
+
+
+def _inner_of(schema: JsonSchema) -> object:
+    """Return the schema of the values of a section whose keys are names."""
+    return next(iter(schema.get("patternProperties", {}).values()), None) or schema.get(
+        "additionalProperties"
+    )
+
+
+def _scalar(schema: JsonSchema) -> str:
+    if "const" in schema:
+        return f"`{_yaml(schema['const'])}`"
+    if "enum" in schema:
+        return " or ".join(f"`{_yaml(one)}`" for one in schema["enum"])
+    words = {"integer": "whole number", "number": "number", "string": "text", "null": "`null`"}
+    words |= {"boolean": "`true` or `false`", "array": "list", "object": "section"}
+    if schema.get("format") == "path":
+        return "path"
+    return words.get(str(schema.get("type")), "any value") + _bounds(schema)
+
+
+def _bounds(schema: JsonSchema) -> str:
+    def number(name: str) -> str | None:
+        return None if name not in schema else f"{schema[name]:,}"
+
+    if (least := number("minimum")) is not None and (most := number("maximum")) is not None:
+        return f" from {least} to {most}"
+    words = {"minimum": "at least", "exclusiveMinimum": "above"}
+    words |= {"maximum": "at most", "exclusiveMaximum": "below"}
+    limits = [f"{word} {number(name)}" for name, word in words.items() if name in schema]
+    return f" {' and '.join(limits)}" if limits else ""
+
+
+def _yaml(value: object) -> str:
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{key}: {_yaml(one)}" for key, one in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_yaml, value)) + "]"
+        case str():
+            return value or '""'
+    return json.dumps(value)
+
+
+# --- commands ---------------------------------------------------------------------------------
+
+
+def commands_text() -> str:
+    os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
+    _, parsers = make_parser(list(COMMANDS))
+    blocks = []
+    for title, group in GROUPS.items():
+        blocks.append(f"## {title[0].upper()}{title[1:]}\n\n")
+        for command in group:
+            blocks += _command(parsers[command.name])
+    return "".join(blocks)
+
+
+def _command(parser: argparse.ArgumentParser) -> Iterator[str]:
+    anchor = parser.prog.replace(" ", "-")
+    usage = parser.format_usage().removeprefix("usage: ").rstrip()
+    yield f"({anchor})=\n\n### `{parser.prog}`\n\n{_escaped(parser.description or '')}\n\n"
+    yield f"```text\n{usage}\n```\n\n"
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _command(inner)
+        elif action.help != argparse.SUPPRESS and action.dest not in _OF_EVERY_COMMAND:
+            help_text = parser._get_formatter()._expand_help(action) if action.help else ""
+            yield _entry(f"`{_invocation(action)}`", _escaped(help_text) or "\\")
+    if example := (parser.epilog or "").partition("example:")[2].strip():
+        yield f"Example: `{example}`\n\n"
+
+
+def _invocation(action: argparse.Action) -> str:
+    values = "" if action.nargs == 0 else _values(action)
+    if not action.option_strings:
+        return values
+    return ", ".join(action.option_strings) + (f" {values}" if values else "")
+
+
+def _values(action: argparse.Action) -> str:
+    if isinstance(action.metavar, tuple):
+        return " ".join(action.metavar)
+    name = action.metavar or (
+        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
+    )
+    match action.nargs:
+        case "*":
+            return f"[{name} ...]"
+        case "+":
+            return f"{name} ..."
+        case "?":
+            return f"[{name}]"
+    return str(name)
+
+
+# --- events and exit codes --------------------------------------------------------------------
+
+
+def events_text() -> str:
+    """Return the events that are written to a file, those of runs and those of experiments."""
+    blocks = []
+    for title, union in (("runs", events.Event), ("experiments", events.ExperimentEvent)):
+        blocks.append(f"## Events of {title}\n\n")
+        for model in get_args(union):
+            if model.is_kept:
+                blocks += _event(model)
+    return "".join(blocks)
+
+
+def _event(model: type[events.TimedEvent]) -> Iterator[str]:
+    yield f"### `{model.model_fields['event'].default}`\n\n{_escaped(model.__doc__ or '')}\n\n"
+    schema = model.model_json_schema()
+    shared = {"event", "time", "timesteps", "generation"}
+    for name, own in schema.get("properties", {}).items():
+        if name not in shared or (name == "timesteps" and own.get("description")):
+            yield _entry(f"`{name}`", _plain(own, schema), _escaped(own.get("description", "")))
+
+
+def _plain(schema: JsonSchema, root: JsonSchema) -> str:
+    """Return what a key of an event holds, in words."""
+    if options := schema.get("anyOf"):
+        inner = [_plain(one, root) for one in options if one.get("type") != "null"]
+        return " or ".join(dict.fromkeys(inner)) + ", or left out"
+    if "$ref" in schema:
+        keys = root["$defs"][schema["$ref"].rsplit("/", 1)[-1]]["properties"]
+        return "object with " + ", ".join(f"`{key}`" for key in keys)
+    if schema.get("type") == "array":
+        return f"list: each {_plain(schema.get('items', {}), root)}"
+    if schema.get("type") == "object":
+        return f"object of names, each with a {_plain(schema.get('additionalProperties', {}), root)}"
+    return _scalar({key: one for key, one in schema.items() if key != "minimum"})
+
+
+def exit_codes_text() -> str:
+    """Return each exit code with the errors that lead to it."""
+    tree = errors.__doc__ or ""
+    rows = re.findall(r"^[ │├└─]*(\w+)  +(\d+)   +(.*)$", tree, re.MULTILINE)
+    lines = ["| exit code | error in Python | when |", "|--:|---|---|"]
+    for code in sorted({code for _, code, _ in rows}, key=int):
+        for name, own, when in rows:
+            if own == code:
+                assert getattr(errors, name).exit_code == int(code)
+                lines.append(f"| {code} | `{name}` | {_escaped(when)} |")
+    return "\n".join(lines) + "\n"
+
+
+def key_hints_text() -> str:
+    """Return what the key of another tool is here, as an error about it would say."""
+    lines = ["| key | what to write here |", "|---|---|"]
+    for name, hint in RunConfig.key_hints.items():
+        if "." not in name and name != "<<":
+            lines.append(f"| `{name}` | {_escaped(hint)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _keys_of(name: str) -> Callable[[], str]:
+    return lambda: _Keys(name).text()
+
+
+TEXTS: Mapping[str, Callable[[], str]] = {
+    **{f"{name} keys": _keys_of(name) for name in MODELS},
+    "commands": commands_text,
+    "events": events_text,
+    "exit codes": exit_codes_text,
+    "key hints": key_hints_text,
+}
+"""The text for each argument of the directive `generated`."""
