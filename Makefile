@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+DOCS_INSTALLED := $(VENV)/.docs_installed
 # one more than cores, as many tests wait for processes or pauses
 TEST_WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
 DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
@@ -11,7 +12,7 @@ DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-ci lint format rom lock clean
+.PHONY: help install demo test test-slow test-ci lint format docs rom lock clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 16
@@ -51,6 +52,13 @@ format: $(INSTALLED)  ## let ruff lay the code out
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
+docs: $(DOCS_INSTALLED)  ## build the docs as a site in docs/_build; every warning is an error
+	$(BIN)/python -m sphinx -W -n --keep-going docs docs/_build
+
+$(DOCS_INSTALLED): $(INSTALLED) pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
 rom:  ## rebuild the bundled games from their source (needs sdcc)
 	@command -v sdcc >/dev/null || { echo "sdcc is missing; on Debian: apt install sdcc"; exit 1; }
 	set -e; for game in game_rl/games/*/src; do $(MAKE) -C $$game; done
@@ -63,5 +71,5 @@ lock:  ## renew requirements.lock from pyproject.toml
 	  $(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//'; } > requirements.lock.new
 	mv requirements.lock.new requirements.lock
 
-clean:  ## remove .venv and caches; runs and ROMs stay
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache *.egg-info
+clean:  ## remove .venv, caches and built docs; runs and ROMs stay
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache *.egg-info

@@ -1,8 +1,11 @@
 """How Sphinx builds the docs: `make docs`."""
 
+import re
 import sys
 from importlib import metadata
 from pathlib import Path
+
+from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
@@ -20,3 +23,18 @@ myst_heading_anchors = 4  # links such as page.md#a-heading work as on a code ho
 html_theme = "furo"
 html_title = "game_rl"
 html_copy_source = False
+
+
+def mark_files_outside(app: Sphinx, _name: str, source: list[str]) -> None:
+    """Make links to Markdown files outside of the docs downloads; they are no pages of the site."""
+    page = Path(app.env.doc2path(app.env.docname)).parent
+
+    def marked(link: re.Match[str]) -> str:
+        is_page = (page / link[1]).resolve().is_relative_to(app.srcdir)
+        return link[0] if is_page else f"](path:{link[1]})"
+
+    source[0] = re.sub(r"\]\((\.\./[^)#\s]*\.md)\)", marked, source[0])
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", mark_files_outside)
