@@ -8,7 +8,7 @@ with the Python that runs this script. HTML comments, which no reader sees, chan
     <!-- with KEY=VALUE ... -->      for every later command that begins a run from a config
     <!-- replace A with B -->        in every later command
     <!-- writes FILE -->             the next block is the content of this file
-    <!-- appends FILE -->            the next block is the next part of this file
+    <!-- puts FILE -->               the next block becomes a section of this YAML file
     <!-- instead: COMMAND -->        run this in place of the next block
     <!-- exit N -->                  each command of the next block ends with this exit code
     <!-- not run: REASON -->         the next block is left out
@@ -30,11 +30,27 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_LEFT_OUT = 0.1
-_FENCE = re.compile(r"^(`{3,})(.*?)\s*$")
-_COMMENT = re.compile(r"^<!-- (setup:|with|replace|writes|appends|instead:|exit|not run:) ?(.*) -->$")
-_BEGINS_A_RUN = re.compile(
-    r"(game-rl|python train\.py) .*?(train|import|--config)\b(?!.*(--resume|--smoke|--help))"
+_FENCE = re.compile(r"^( *)(`{3,})(.*?)\s*$")
+_COMMENT = re.compile(
+    r"^ *<!-- (setup:|with|replace|writes|puts|instead:|exit|not run:) ?(.*) -->$"
 )
+_BEGINS_A_RUN = re.compile(
+    r" *(game-rl|python train\.py) .*?(train|import|--config)\b(?!.*(--resume|--smoke|total_timesteps=))"
+)
+
+
+_PRELUDE = r"""
+set -e
+write_file() { mkdir -p "$(dirname "$1")"; cat > "$1"; }
+put_section() { python -c '
+import re, sys
+from pathlib import Path
+path, block = Path(sys.argv[1]), sys.stdin.read()
+name = re.match(r"\w+:", block)[0]
+section = re.compile(rf"^{name}.*\n(?:[ #].*\n|\n(?=[ ]))*", re.MULTILINE)
+path.write_text(section.sub("", path.read_text()).rstrip() + "\n\n" + block)
+' "$1"; }
+"""
 
 
 @dataclass(frozen=True)
@@ -83,10 +99,10 @@ def parts_of(text: str) -> Iterator[Block | tuple[str, str]]:
         elif fence := _FENCE.match(line):
             inside = []
             for _, inner in lines:
-                if inner.rstrip() == fence[1]:
+                if inner.strip() == fence[2]:
                     break
-                inside.append(inner)
-            yield Block(number, fence[2], "\n".join(inside) + "\n", tuple(notes))
+                inside.append(inner.removeprefix(fence[1]))
+            yield Block(number, fence[3], "\n".join(inside) + "\n", tuple(notes))
             notes = []
         elif line.strip():
             notes = []
@@ -110,10 +126,9 @@ def read(path: Path) -> Page:
 
 def _steps(page: Page, block: Block, replaced: dict[str, str], extra: str) -> Iterator[str]:
     """Yield the lines of the shell script for one block."""
-    for name, sign in (("writes", ">"), ("appends", ">>")):
+    for name, function in (("writes", "write_file"), ("puts", "put_section")):
         if file := block.note(name):
-            yield f"mkdir -p {shlex.quote(str(Path(file).parent))}"
-            yield f"cat {sign} {shlex.quote(file)} <<'END_OF_BLOCK'\n{block.text}END_OF_BLOCK"
+            yield f"{function} {shlex.quote(file)} <<'END_OF_BLOCK'\n{block.text}END_OF_BLOCK"
     if not block.is_command:
         return
     page.blocks += 1
@@ -150,7 +165,7 @@ def run(page: Page, scratch: Path, timeout_s: float) -> str | None:
     (clone / ".venv").symlink_to(sys.prefix)
     binaries = Path(sys.prefix) / "bin"
     env = os.environ | {"PATH": f"{binaries}:{os.environ['PATH']}", "PYTHONPATH": str(clone)}
-    script = "\n".join(["set -e", *page.script, ""])
+    script = "\n".join([_PRELUDE, *page.script, ""])
     log = clone.with_suffix(".log")
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
@@ -177,7 +192,7 @@ def run(page: Page, scratch: Path, timeout_s: float) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("pages", nargs="*", type=Path, help="pages (default: all, and README.md)")
-    parser.add_argument("--scratch", type=Path, help="folder for clones and logs (default: a new one)")
+    parser.add_argument("--scratch", type=Path, help="folder of clones and logs (default: new)")
     parser.add_argument("--timeout", type=float, default=900, help="seconds a page may take")
     parser.add_argument("--list", action="store_true", help="count the blocks, run nothing")
     arguments = parser.parse_args()

@@ -280,7 +280,9 @@ def _plain(schema: JsonSchema, root: JsonSchema) -> str:
     if schema.get("type") == "array":
         return f"list: each {_plain(schema.get('items', {}), root)}"
     if schema.get("type") == "object":
-        return f"object of names, each with a {_plain(schema.get('additionalProperties', {}), root)}"
+        return (
+            f"object of names, each with a {_plain(schema.get('additionalProperties', {}), root)}"
+        )
     return _scalar({key: one for key, one in schema.items() if key != "minimum"})
 
 

@@ -1,4 +1,4 @@
-"""What docs/tutorials/your-own-game.md tells people to write is valid."""
+"""What readers of docs/tutorials/your-own-game.md are asked to write is valid."""
 
 import json
 import re
@@ -9,9 +9,10 @@ import pytest
 from game_rl.config.loader import load_config
 from game_rl.games.custom_reward import load_custom_reward
 from game_rl.games.definition import load_game
-from tests.emulator.roms import make_rom
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "your-own-game.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "tutorials" / "your-own-game.md"
+DUEL = ROOT / "game_rl" / "games" / "duel" / "duel.gb"
 
 
 def blocks(language: str) -> list[str]:
@@ -24,7 +25,7 @@ def blocks(language: str) -> list[str]:
 def folder(tmp_path: Path) -> Path:
     """A game whose game.yaml is the page's pieces one after the other."""
     pieces = [block for block in blocks("yaml") if not block.startswith("# configs")]
-    (tmp_path / "my_game.gb").write_bytes(make_rom())
+    (tmp_path / "my_game.gb").write_bytes(DUEL.read_bytes())
     (tmp_path / "rewards.py").write_text(blocks("python")[0], encoding="utf-8")
     header = "title: My game\nrom: {path: my_game.gb}\n"
     (tmp_path / "game.yaml").write_text(header + "".join(pieces), encoding="utf-8")
@@ -33,17 +34,17 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_pieces_of_the_page_make_a_valid_game(folder: Path) -> None:
     game = load_game(str(folder / "game.yaml"))
-    assert set(game.definition.rewards) == {"forward", "hit", "boss_down"}
+    assert set(game.definition.rewards) == {"hit", "be_hit", "round", "victory"}
     recorded = json.loads(blocks("json")[0])
     assert set(recorded["actions"]) <= set(game.action_names)
     assert recorded["start_state"] in game.definition.start_states
 
 
 def test_the_reward_class_of_the_page_pays_once_for_new_ground(folder: Path) -> None:
-    reward = load_custom_reward("rewards:BestDistance", folder)
-    reward.reset({"distance": 10})
-    earned = [reward.step({"distance": distance}) for distance in (13, 11, 13, 14)]
-    assert earned == [{"new_ground": 0.01 * gained} for gained in (3, 0, 0, 1)]
+    reward = load_custom_reward("rewards:NewGround", folder)
+    reward.reset({"position": 10})
+    earned = [reward.step({"position": position}) for position in (13, 11, 13, 14)]
+    assert earned == [{"new_ground": 0.001 * gained} for gained in (3, 0, 0, 1)]
 
 
 def test_the_run_config_of_the_page_is_valid(tmp_path: Path) -> None:
