@@ -35,7 +35,8 @@ _COMMENT = re.compile(
     r"^ *<!-- (setup:|with|replace|writes|puts|instead:|exit|not run:) ?(.*) -->$"
 )
 _BEGINS_A_RUN = re.compile(
-    r" *(game-rl|python train\.py) .*?(train|import|--config)\b(?!.*(--resume|--smoke|total_timesteps=))"
+    r" *(game-rl|python train\.py) .*?(train|import|--config)\b"
+    r"(?!.*(--resume|--smoke|total_timesteps=))"
 )
 
 
