@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
+from unittest.mock import patch
 
 from pydantic import BaseModel
 
@@ -197,13 +198,13 @@ def _yaml(value: object) -> str:
 
 
 def commands_text() -> str:
-    os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
     _, parsers = make_parser(list(COMMANDS))
     blocks = []
-    for title, group in GROUPS.items():
-        blocks.append(f"## {title[0].upper()}{title[1:]}\n\n")
-        for command in group:
-            blocks += _command(parsers[command.name])
+    with patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}):  # argparse reads them
+        for title, group in GROUPS.items():
+            blocks.append(f"## {title[0].upper()}{title[1:]}\n\n")
+            for command in group:
+                blocks += _command(parsers[command.name])
     return "".join(blocks)
 
 
