@@ -147,8 +147,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         metavar="best|latest|N",
         help="checkpoint to use; N is a timestep (default: best). The best acts as in the "
-        "evaluation that chose it: it takes its likeliest actions or draws them. Any other "
-        "checkpoint acts as evaluation.deterministic says or, if that is auto, like the best",
+        "evaluation that chose it, deterministic or stochastic. Any other checkpoint acts "
+        "as evaluation.deterministic says or, if that is auto, like the best",
     )
 
 

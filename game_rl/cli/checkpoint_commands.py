@@ -106,8 +106,8 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
     for finding in found:
         notes = [finding.damage or "whole"]
         if finding.is_best and finding.best_mean_reward is not None:
-            drawn = "" if finding.best_deterministic else ", actions drawn"
-            notes.append(f"best so far, mean reward {finding.best_mean_reward:.2f}{drawn}")
+            way = "" if finding.best_deterministic else ", stochastic"
+            notes.append(f"best so far, mean reward {finding.best_mean_reward:.2f}{way}")
         if finding.teacher_is_better:
             notes.append("its teacher was as good or better in the validation, and is the best")
         notes += finding.differences
@@ -134,12 +134,12 @@ def _export(arguments: argparse.Namespace) -> int:
     run = open_trained_run(root, checkpoint)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     export_policy(run, arguments.output)
-    which = "its likeliest actions" if run.deterministic else "actions drawn by their probabilities"
+    way = "deterministic" if run.deterministic else "stochastic"
     print_result(
         arguments,
         {"file": str(arguments.output), "deterministic": run.deterministic, **run.policy_facts()},
         f"{arguments.output}  (the policy: {run.name})",
-        f"it plays with {which}: model.predict(observation, deterministic={run.deterministic})",
+        f"it is {way}: model.predict(observation, deterministic={run.deterministic})",
     )
     return 0
 

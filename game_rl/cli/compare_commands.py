@@ -142,7 +142,7 @@ def compare_runs(arguments: argparse.Namespace) -> int:
     pairs = [(name, against) for name in names if name != against]
     comparison = compare_arms(arms, rule, pairs)
     note = (
-        "scores are of each run's final evaluation, on episodes that selected nothing"
+        "scores are of each run's final evaluation, on held-out episodes"
         if is_final
         else "some runs are not at their end: scores are of each run's newest evaluation, and the "
         "verdict may change"

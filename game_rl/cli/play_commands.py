@@ -106,7 +106,7 @@ def _evaluation_cells(evaluation: "Evaluation") -> dict[str, str]:
     success = evaluation.success_rate
     return {
         "episodes": f"{evaluation.episodes}",
-        "actions": "likeliest" if evaluation.deterministic else "drawn",
+        "policy": "deterministic" if evaluation.deterministic else "stochastic",
         "success": "not defined" if success is None else f"{success:.0%}",
         "mean reward": as_printed(f"{evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}"),
         "mean length": f"{evaluation.mean_length:.0f} timesteps",

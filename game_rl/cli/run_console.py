@@ -202,18 +202,18 @@ def _status(event: events.Progress | events.RolloutEnded) -> str:
 def _evaluation_line(event: events.Evaluated) -> str:
     success = _success(event.success_rate)
     best = ", the best so far" if event.is_best else ""
-    drawn = "" if event.deterministic else ", actions drawn"
+    way = "" if event.deterministic else ", stochastic"
     return (
-        f"evaluation of {event.episodes}{drawn}: "
+        f"evaluation of {event.episodes}{way}: "
         f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{success}, "
         f"length {event.mean_length:.0f}{best}"
     )
 
 
 def _confirmation_line(event: events.ConfirmationPlayed) -> str:
-    drawn = "" if event.deterministic else ", actions drawn"
+    way = "" if event.deterministic else ", stochastic"
     return (
-        f"confirmation by {event.episodes:,} new episodes{drawn}: "
+        f"confirmation by {event.episodes:,} new episodes{way}: "
         f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{_success(event.success_rate)}"
         f"; {'reached' if event.is_reached else 'not reached, so the run goes on'}"
     )

@@ -152,9 +152,10 @@ class EvaluationConfig(StrictModel):
     n_envs: Processes = 4
     """Number of emulators for evaluations, in addition to those of the training."""
     deterministic: bool | Literal["auto"] = "auto"
-    """true: take the likeliest action. false: draw an action, as in training. auto: PPO plays in
-    both ways and the better one counts; DQN and PQN take the likeliest action. Drawing counts as
-    better only if its mean reward is higher by more than one standard error."""
+    """true: deterministic, the policy takes its likeliest action. false: stochastic, it draws an
+    action, as in training. auto: PPO plays in both ways and the better one counts; DQN and PQN are
+    deterministic. Stochastic counts as better only if its mean reward is higher by more than one
+    standard error."""
 
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     """Seed of the episodes of evaluations during training; null: derived from the run's seed. After
@@ -272,9 +273,9 @@ class StopWhenConfig(StrictModel):
     episodes are played. All evaluations of a run play the same episodes."""
     confirm_episodes: Count = 100
     """Number of new episodes that must reach it as well. They are new each time, and played in the
-    way that counted in the evaluation: with the likeliest actions or with drawn ones."""
+    way that counted in the evaluation, deterministic or stochastic."""
     no_improvement_evaluations: Count | None = None
-    """Number of evaluations in a row without a new best mean reward that the run goes on after; one
+    """Number of evaluations in a row without a new best mean reward after which the run continues; one
     more ends it, as with StopTrainingOnNoModelImprovement of Stable-Baselines3."""
     hours: Annotated[Positive, Field(le=100_000)] | None = None
     """Hours of training after which the run ends, added up over all resumes."""

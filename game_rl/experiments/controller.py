@@ -241,7 +241,7 @@ class ExperimentRun:
         for member in record.members:
             if member.failure is not None:
                 way = (
-                    f"it goes on as a copy of {sources[member.number]}"
+                    f"it continues as a copy of {sources[member.number]}"
                     if member.number in sources
                     else "it is left out"
                 )

@@ -42,8 +42,8 @@ def generation_table(
                 "" if stretch is None else stretch.host,
             )
         )
-    names = ("member", "fitness", "reward", "goes on as", "timesteps/s", "where")
-    return filled_table(names, rows, texts=["goes on as"])
+    names = ("member", "fitness", "reward", "continues as", "timesteps/s", "where")
+    return filled_table(names, rows, texts=["continues as"])
 
 
 def filled_table(
@@ -77,7 +77,7 @@ def champion_table(champion: ChampionRecord) -> Table:
         _add_figures(table, "selected it", each.folder, each.selection)
     for each in champion.candidates:
         _add_figures(table, "chose among candidates", each.folder, each.validation)
-    _add_figures(table, "selected nothing", champion.folder, champion.final)
+    _add_figures(table, "were held out", champion.folder, champion.final)
     return table
 
 

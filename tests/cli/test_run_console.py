@@ -27,7 +27,7 @@ from game_rl.events import (
         (
             False,
             True,
-            "64   evaluation of 20, actions drawn: reward 1.50 ± 0.25, success 40%, length 30, "
+            "64   evaluation of 20, stochastic: reward 1.50 ± 0.25, success 40%, length 30, "
             "the best so far",
         ),
     ],
@@ -150,7 +150,7 @@ def test_a_win_is_told_in_two_lines() -> None:
     )
     console(StopConditionMet(timesteps=64, text="stop_when.success_rate: 0.97 in 100 new episodes"))
     assert [line.strip() for line in output.getvalue().splitlines()] == [
-        "64   confirmation by 100 new episodes, actions drawn: reward 1.50 ± 0.25, success 97%; "
+        "64   confirmation by 100 new episodes, stochastic: reward 1.50 ± 0.25, success 97%; "
         "reached",
         "64   the run ends here: stop_when.success_rate: 0.97 in 100 new episodes",
     ]

@@ -174,7 +174,7 @@ def test_a_table_of_a_generation_has_no_empty_column(
     assert headings(output) == [HEADINGS, [*HEADINGS, "timesteps/s", "where"]]
 
 
-HEADINGS = ["member", "fitness", "reward", "goes on as"]
+HEADINGS = ["member", "fitness", "reward", "continues as"]
 
 
 def headings(console: Console) -> list[list[str]]:

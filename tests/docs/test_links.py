@@ -15,7 +15,7 @@ _FENCE = re.compile(r"^(`{3,}|~{3,}).*?^\1`*$", re.DOTALL | re.MULTILINE)
 def _tracked(*suffixes: str) -> list[Path]:
     names = [f"*{suffix}" for suffix in suffixes]
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *names]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     if found.returncode != 0:
         pytest.skip("not a git checkout")
     files = (ROOT / name for name in found.stdout.splitlines())

@@ -106,7 +106,7 @@ class MutationsConfig(StrictModel):
 
 
 class ChampionConfig(StrictModel):
-    """How the best member is chosen at the end, on episodes that selected nothing before."""
+    """How the best member is chosen at the end, on held-out episodes."""
 
     candidates: Count = 3
     """Number of members, the best at the end, that play the same new episodes. A learner is always
@@ -200,7 +200,7 @@ class PopulationConfig(LearnerKeys):
     ] = None
     """Config of a run that learns from what all members have played: a run's config of dqn, or
     `config: FILE` with changes. After each `inject_every` generations (2 by default) the worst
-    member goes on as a copy of it. `learn_from` can stand here instead of in algorithm.
+    member continues as a copy of it. `learn_from` can stand here instead of in algorithm.
     `teacher: best_member` draws the learner towards the generation's best member. `member_shares`
     are weights of members in what it draws from the Lake, as in a mixture. null: no learner."""
     learner_per_generation: LearnerStretchConfig = LearnerStretchConfig()
