@@ -275,7 +275,7 @@ class StopWhenConfig(StrictModel):
     """Number of new episodes that must reach it as well. They are new each time, and played in the
     way that counted in the evaluation, deterministic or stochastic."""
     no_improvement_evaluations: Count | None = None
-    """Number of evaluations in a row without a new best mean reward after which the run continues; one
+    """Number of evaluations in a row without a new best mean reward that do not end the run; one
     more ends it, as with StopTrainingOnNoModelImprovement of Stable-Baselines3."""
     hours: Annotated[Positive, Field(le=100_000)] | None = None
     """Hours of training after which the run ends, added up over all resumes."""
