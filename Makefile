@@ -53,7 +53,7 @@ format: $(INSTALLED)  ## let ruff lay the code out
 	$(BIN)/ruff format .
 
 docs: $(DOCS_INSTALLED)  ## build the docs as a site in docs/_build; every warning is an error
-	$(BIN)/python -m sphinx -W -n --keep-going docs docs/_build
+	$(BIN)/python -m sphinx -W -n -E -a --keep-going docs docs/_build
 
 $(DOCS_INSTALLED): $(INSTALLED) pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

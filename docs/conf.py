@@ -20,9 +20,11 @@ nitpicky = True
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4  # links such as page.md#a-heading work as on a code host
 
+smartquotes = False  # options such as --at keep their hyphens
 html_theme = "furo"
 html_title = "game_rl"
 html_copy_source = False
+html_show_copyright = False
 
 
 def mark_files_outside(app: Sphinx, _name: str, source: list[str]) -> None:

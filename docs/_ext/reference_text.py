@@ -101,7 +101,9 @@ class _Keys:
         elif "default" in schema and not self._is_plain_section(schema):
             facts += f"; default `{_yaml(schema['default'])}`"
         example = "".join(f"; for example `{_yaml(one)}`" for one in schema.get("examples", ())[:1])
-        return _entry(f"`{key}`", facts + example, _escaped(schema.get("description", "")))
+        own = self._definitions.get(schema.get("$ref", "").rsplit("/", 1)[-1], {})
+        text = schema.get("description") or own.get("description", "")
+        return _entry(f"`{key}`", facts + example, _escaped(text))
 
     def _is_plain_section(self, schema: JsonSchema) -> bool:
         """Return whether the default of a section is the defaults of its keys."""
@@ -264,9 +266,9 @@ def events_text() -> str:
 def _event(model: type[events.TimedEvent]) -> Iterator[str]:
     yield f"### `{model.model_fields['event'].default}`\n\n{_escaped(model.__doc__ or '')}\n\n"
     schema = model.model_json_schema()
-    shared = {"event", "time", "timesteps", "generation"}
+    shared = {"event", "time", "generation" if "generation" in model.model_fields else "timesteps"}
     for name, own in schema.get("properties", {}).items():
-        if name not in shared or (name == "timesteps" and own.get("description")):
+        if name not in shared:
             yield _entry(f"`{name}`", _plain(own, schema), _escaped(own.get("description", "")))
 
 
