@@ -20,11 +20,13 @@ import argparse
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -181,8 +183,11 @@ def run(page: Page, scratch: Path, timeout_s: float) -> str | None:
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            code = process.wait()
+            code = 124
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     if code == 0:
         return None
     shown = log.read_text(encoding="utf-8", errors="replace").splitlines()
