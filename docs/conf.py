@@ -23,6 +23,8 @@ myst_heading_anchors = 4  # links such as page.md#a-heading work as on a code ho
 smartquotes = False  # options such as --at keep their hyphens
 html_theme = "furo"
 html_title = "game_rl"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 html_copy_source = False
 html_show_copyright = False
 
