@@ -202,6 +202,7 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=900, help="seconds a page may take")
     parser.add_argument("--list", action="store_true", help="count the blocks, run nothing")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the page's processes end, too
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     chosen = [path.resolve() for path in arguments.pages] or [
         path for path in found if "_build" not in path.parts
