@@ -20,7 +20,7 @@ PACKAGE = ROOT / "game_rl"
 # in the same row must not import each other.
 LAYERS = (
     {"errors", "seeds", "returns", "schedules", "statistics"},
-    {"saved"},
+    {"saved", "plain_state"},
     {"durable_files"},
     {"run_dir"},
     {"events"},

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from game_rl.games.custom_reward import state_from_json, state_to_json
+from game_rl.plain_state import state_from_json, state_to_json
 
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
