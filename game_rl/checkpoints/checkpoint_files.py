@@ -37,6 +37,7 @@ FileName = Literal[
     "arrays.safetensors",
     "replay.safetensors",
     "lake.json",
+    "callbacks.json",
     "state.json",
     "play.json",
 ]

@@ -13,7 +13,12 @@ from game_rl.checkpoints.checkpoint_files import (
     opened_verified,
     read_manifest,
 )
-from game_rl.checkpoints.checkpoint_state import Best, TrainingState
+from game_rl.checkpoints.checkpoint_state import (
+    Best,
+    CustomCallbackState,
+    CustomCallbackStates,
+    TrainingState,
+)
 from game_rl.checkpoints.evaluation_files import seed_of, was_deterministic, with_ways
 from game_rl.checkpoints.named import check_rom, read_checkpoint_state, read_model
 from game_rl.config.migration import saved_config
@@ -28,6 +33,7 @@ _WORDS: dict[FileName, str] = {
     "play.json": "emulators, random numbers and curves",
     "replay.safetensors": "replay",
     "lake.json": "mark of the Lake",
+    "callbacks.json": "callbacks of your own",
 }
 
 
@@ -107,6 +113,14 @@ class CheckpointFolder:
         if name not in self._manifest.files:
             return None
         return read_model(self.path, self._manifest, LakeState, name)
+
+    def custom_callbacks(self, config: RunConfig) -> list[CustomCallbackState | None]:
+        """Return the state of each callback of the config; None if the checkpoint has none."""
+        name: FileName = "callbacks.json"
+        references = [part.reference for part in config.custom_callbacks]
+        if name not in self._manifest.files:
+            return [None] * len(references)
+        return read_model(self.path, self._manifest, CustomCallbackStates, name).matched(references)
 
 
 def best_checkpoint(run_dir: RunDir, best: Best) -> Path:

@@ -1,6 +1,6 @@
 """The models of a checkpoint's JSON files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -37,6 +37,11 @@ class StopCounters(Saved):
     """Evaluations without a new best mean reward."""
     met: str = ""
     """The condition that has ended the run, in words; empty if none has."""
+
+    @property
+    def is_by_callback(self) -> bool:
+        """Whether a callback of the person's own has ended the run."""
+        return self.met.startswith("callbacks.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +85,13 @@ class CheckpointState(Saved):
     computing: dict[str, str]
 
     def counters_with(self, config: Mapping[str, object]) -> StopCounters:
-        """Return the counters, or new ones if `config` has another `stop_when`.
+        """Return the counters, or new ones if `config` has other conditions.
 
         Args:
             config: a run's config as JSON values.
         """
-        is_same = config.get("stop_when") == self.config.get("stop_when")
+        key = "callbacks" if self.stop_counters.is_by_callback else "stop_when"
+        is_same = config.get(key) == self.config.get(key)
         return self.stop_counters if is_same else StopCounters()
 
     @model_validator(mode="before")
@@ -165,3 +171,35 @@ class TrainingState(Saved):
     algorithm: dict[str, JsonValue]
     """The algorithm's own state, such as DQN's exploration. It is empty if there is none, or if the
     algorithm starts with a new one."""
+
+
+class CustomCallbackState(Saved):
+    """The state of a callback of a person's own."""
+
+    callback: str
+    """`module:Class`."""
+    has_state: bool = False
+    """Whether it has `state_dict` and `load_state_dict`; if not, the rest is empty."""
+    n_calls: Natural = 0
+    """SB3's counter of its calls."""
+    state: JsonValue = None
+    """What `state_dict` returned."""
+
+
+class CustomCallbackStates(Saved):
+    """The states of all callbacks of a person's own, in the order of the config."""
+
+    callbacks: tuple[CustomCallbackState, ...]
+
+    def matched(self, references: Sequence[str]) -> list[CustomCallbackState | None]:
+        """Return the state of each of these callbacks; None if there is none for it.
+
+        Each is for the next callback of its class, so callbacks may be added and removed.
+        """
+        left, found = list(self.callbacks), list[CustomCallbackState | None]()
+        for reference in references:
+            state = next((each for each in left if each.callback == reference), None)
+            if state is not None:
+                left.remove(state)
+            found.append(state)
+        return found

@@ -40,6 +40,7 @@ class RunConsole:
             TextColumn("{task.fields[left]}"),
             console=console,
         )
+        self._announced: set[str] = set()
         self._task: TaskID | None = None
         self._uploads: Progress | None = None
 
@@ -49,6 +50,15 @@ class RunConsole:
             self._bar.stop()
         if self._uploads is not None and self._console.is_terminal:
             self._uploads.stop()
+
+    def announce(self, warning: str) -> None:
+        """Print a warning before the training begins, which then does not repeat it here."""
+        self._warn(warning)
+        self._announced.add(warning)
+
+    def _warn(self, text: str) -> None:
+        if text not in self._announced:
+            self._print("[yellow]warning:[/]", text)
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -85,7 +95,7 @@ class RunConsole:
             case events.Validated():
                 self._line(event, _validation_line(event))
             case events.Warned() | events.WorkerRestarted():
-                self._print("[yellow]warning:[/]", event.text)
+                self._warn(event.text)
             case events.DiskForecast() | events.ResourceLow():
                 self._print("[yellow]warning:[/]", event.text)
             case events.Ended():

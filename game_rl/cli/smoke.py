@@ -16,7 +16,7 @@ from game_rl.cli.experiment_console import ExperimentConsole
 from game_rl.cli.printing import console_for
 from game_rl.cli.run_console import RunConsole, print_json
 from game_rl.config.experiments.experiment import load_experiment
-from game_rl.config.loader import config_kind, load_config
+from game_rl.config.loader import config_kind
 from game_rl.config.strict_model import Key, value_at, with_changed
 from game_rl.errors import GameRLError, UsageError
 from game_rl.events import ChampionFound, ExperimentEvent
@@ -54,9 +54,10 @@ def smoke_test(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, run_dir: Path, console: Console) -> str:
     """Carry out a run; return the steps of its way."""
     from game_rl.preflight.preflight_report import render_report
-    from game_rl.training.admission import check_fit, check_teacher_named
+    from game_rl.training.admission import check_fit, check_teacher_named, startable_config
 
-    config = load_config(arguments.config, arguments.set)
+    run_console = RunConsole(console, is_verbose=arguments.verbose)
+    config = startable_config(arguments.config, arguments.set, announce=run_console.announce)
     if config.fork is not None:
         raise UsageError("--smoke tries a config that begins anew: leave the section fork out")
     game = load_game(config.game)
@@ -73,7 +74,6 @@ def _run(arguments: argparse.Namespace, run_dir: Path, console: Console) -> str:
     from game_rl.training.train import TrainCommand, resume, train
 
     stop = StopRequest()
-    run_console = RunConsole(console, is_verbose=arguments.verbose)
     with closing(run_console), stopping_on_signals(stop):
         listener = print_json if arguments.log == "json" else run_console
         command = TrainCommand(stop=stop, force=True, listeners=[listener])

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
@@ -31,11 +32,10 @@ from game_rl.cli.run_console import RunConsole, print_json
 from game_rl.cli.smoke import smoke_test
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
-from game_rl.config.loader import config_kind, load_config
+from game_rl.config.loader import config_kind
 from game_rl.config.upload import checked_address
 from game_rl.errors import NotStoredError, UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, refuse_run_of_experiment, run_of
-from game_rl.lake.lake_feed import level_problems
 from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.system.units import format_duration, with_frames
@@ -221,10 +221,13 @@ def _trained(
 
     # a mistake is reported before torch is loaded
     config = report = None
+    announce = run_console.announce
     if arguments.resume is not None:
-        check_resumable(Path(arguments.resume), overrides=arguments.set, at=arguments.at)
+        check_resumable(
+            Path(arguments.resume), overrides=arguments.set, at=arguments.at, announce=announce
+        )
     else:
-        config = _config(arguments)
+        config = _config(arguments, announce)
         if config.fork is not None:
             check_new_fork(config)
         else:
@@ -268,20 +271,22 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         )
 
 
-def _config(arguments: argparse.Namespace) -> "RunConfig":
+def _config(arguments: argparse.Namespace, announce: Callable[[str], None]) -> "RunConfig":
     """Return the config of `--config`, or else the parent's; of a fork with a section `fork`."""
+    from game_rl.training.admission import startable_config
+
     if arguments.fork is None:
-        return load_config(arguments.config, arguments.set, more_checks=level_problems)
+        return startable_config(arguments.config, arguments.set, announce=announce)
     place, at = named_checkpoint(arguments.fork)
     parent = RunDir(run_of(place))
     run = str(parent.root) if at is None else f"{parent.root}@{at}"
     overrides = [f"fork={{run: {json.dumps(run)}}}", *arguments.set]
     if arguments.config is not None:
-        return load_config(arguments.config, overrides, more_checks=level_problems)
+        return startable_config(arguments.config, overrides, announce=announce)
     find_run(place if parent.root == place else parent.root)
     if not any(override.replace(" ", "").startswith("run_dir=") for override in arguments.set):
         raise UsageError("a fork is a new run: name its folder with --set run_dir=...")
-    return load_config(parent.config, overrides, is_saved=True)
+    return startable_config(parent.config, overrides, announce=announce, is_saved=True)
 
 
 def _print_result(result: "TrainingResult", console: "Console", *, with_hints: bool) -> None:

@@ -11,13 +11,14 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command, add_config_arguments, positive
 from game_rl.cli.printing import PROGRESS, add_json, print_facts
-from game_rl.config.loader import Document, config_kind, game_path, kind_in, load_config, named_file
+from game_rl.config.loader import Document, config_kind, game_path, kind_in, named_file
 from game_rl.config.proposal import propose
 from game_rl.config.strict_model import flat
 from game_rl.config.yaml_tree import Node
@@ -63,9 +64,10 @@ def add_tune(commands: "Commands", summary: str) -> None:
 def _tune(arguments: argparse.Namespace) -> int:
     from game_rl.measure.settings import setting_of
     from game_rl.system.machine import detect_machine
+    from game_rl.training.admission import startable_config
 
     refuse_experiment(arguments.config, arguments.set)
-    config = load_config(arguments.config, arguments.set)
+    config = startable_config(arguments.config, arguments.set, announce=_announce)
     game = load_game(config.game)
     machine = detect_machine(config.run_dir)
     setting_of(config)
@@ -85,6 +87,10 @@ def _tune(arguments: argparse.Namespace) -> int:
     if is_interrupted:
         raise KeyboardInterrupt
     return 0
+
+
+def _announce(text: str) -> None:
+    PROGRESS.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 import yaml
 from pydantic import BaseModel
 
+from game_rl.config.custom_part import source_problems
 from game_rl.config.diagnosis import Diagnosis
 from game_rl.config.migration import up_to_date
 from game_rl.config.schema import RunConfig
@@ -64,7 +65,8 @@ def load_config(
     current folder.
 
     Args:
-        more_checks: checks of what the config names that need more than this package.
+        more_checks: checks of what the config names that need more than this package. They get
+            the config that is returned.
 
     Raises:
         ConfigError: the file or an override is wrong; the message has every problem.
@@ -73,9 +75,13 @@ def load_config(
     root, problems = source.tree(overrides)
     _refuse_game_file(source, root)
     config = source.model_of(root, problems, RunConfig, run_dir_problems)
-    source.refuse(root, more_checks(config))
+    if not is_saved:  # a list of runs needs no class of theirs
+        source.refuse(root, custom_part_problems(config))
     game_file = game_path(config.game, relative_to=source.folder_of(root.nearest(("game",))))
-    return config if game_file is None else config.model_copy(update={"game": str(game_file)})
+    if game_file is not None:
+        config = config.model_copy(update={"game": str(game_file)})
+    source.refuse(root, more_checks(config))
+    return config
 
 
 def _refuse_game_file(source: "Document", root: Node) -> None:
@@ -293,6 +299,12 @@ def _require_way(root: Node, key: Key, place: Place) -> None:
             raise DocumentError(place, message)
 
 
+def custom_part_problems(config: RunConfig) -> Iterator[Problem]:
+    """Check that the classes of a person's own parts exist, without running their code."""
+    if parts := config.custom_parts:
+        yield from source_problems(parts, Path.cwd())
+
+
 def run_dir_problems(config: HasRunDir) -> Iterable[Problem]:
     """Check that run_dir and lake.path can be folders: the only check that looks at the disk."""
     yield from _folder_problems(("run_dir",), config.run_dir)
@@ -381,6 +393,7 @@ def run_based_on(
     base, tree = based_on(source, section)
     tree = with_decided(tree, decided)
     run = base.model_of(tree, [], RunConfig)
+    base.refuse(tree, custom_part_problems(run))
     game_file = game_path(run.game, relative_to=base.folder_of(tree.nearest(("game",))))
     return run if game_file is None else run.model_copy(update={"game": str(game_file)})
 

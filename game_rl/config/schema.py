@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from game_rl.config.algorithms import LEAST_VALIDATION_EPISODES, AlgorithmConfig, PPOConfig
+from game_rl.config.custom_part import CustomPart, PartItems, parts_of
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.upload import UploadConfig
@@ -28,6 +29,8 @@ _LAKE = (
     "`lake: {path: runs/lake}` a folder that several runs write"
 )
 _LAKE_KEY = "it belongs to the section lake, beside algorithm: write lake: "
+_CALLBACKS = "write callbacks: [module:Class], or [{module:Class: {name: value}}] with arguments"
+_WRAPPERS = "write env: {wrappers: [module:Class]}, with arguments [{module:Class: {name: value}}]"
 _EPISODE_OR_ROLLOUT = (
     "it can mean two things: algorithm.n_steps is how many timesteps each env plays between "
     "updates, env.max_episode_timesteps is after how many an episode is cut off"
@@ -43,6 +46,12 @@ KEY_HINTS = {
     "num_workers": "did you mean env.n_workers?",
     "n_timesteps": "did you mean total_timesteps?",
     "max_steps": "did you mean total_timesteps, or env.max_episode_timesteps?",
+    "callback": _CALLBACKS,
+    "env.callbacks": _CALLBACKS,
+    "env_wrapper": _WRAPPERS,
+    "env_wrappers": _WRAPPERS,
+    "wrapper": _WRAPPERS,
+    "vec_env_wrapper": "frames are stacked by env.frame_stack; " + _WRAPPERS,
     "early_stopping": "write stop_when: {success_rate: 0.95}, or another condition",
     "reward_threshold": "did you mean stop_when.mean_reward?",
     "max_no_improvement_evals": "did you mean stop_when.no_improvement_evaluations?",
@@ -137,6 +146,15 @@ class EnvConfig(StrictModel):
     """Resolution and colours of the frames that the agent sees."""
     worker_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
     """Seconds without an answer after which a worker process counts as hung."""
+    wrappers: Annotated[PartItems, Field(examples=[["my_wrappers:Penalty"]])] = ()
+    """Gymnasium wrappers of your own around each env, the innermost first, as module:Class or
+    {module:Class: {name: value}} with arguments. The module is a .py file in the current folder, or
+    installed. It runs with your rights. A wrapper must keep both spaces."""
+
+    @property
+    def custom_wrappers(self) -> tuple[CustomPart, ...]:
+        """The wrappers with their keys, the innermost first."""
+        return parts_of(self.wrappers, "env", "wrappers")
 
 
 class EvaluationConfig(StrictModel):
@@ -362,6 +380,20 @@ class RunConfig(StrictModel):
     upload: UploadConfig | None = None
     """Upload of the run's checkpoints to object storage or another disk while it trains; null: no
     upload."""
+    callbacks: Annotated[PartItems, Field(examples=[["my_callbacks:Lives"]])] = ()
+    """Callbacks of your own for Stable-Baselines3, called after the run's, as module:Class or
+    {module:Class: {name: value}} with arguments. The module is a .py file in the current folder, or
+    installed. It runs with your rights."""
+
+    @property
+    def custom_callbacks(self) -> tuple[CustomPart, ...]:
+        """The callbacks of a person's own, with their keys."""
+        return parts_of(self.callbacks, "callbacks")
+
+    @property
+    def custom_parts(self) -> tuple[CustomPart, ...]:
+        """All parts of a person's own: wrappers and callbacks."""
+        return (*self.env.custom_wrappers, *self.custom_callbacks)
 
     @property
     def rollout_timesteps(self) -> int:

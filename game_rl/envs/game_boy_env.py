@@ -22,6 +22,15 @@ from game_rl.saved import Blob, Saved
 Observation = NDArray[np.uint8]
 
 
+class WrapperState(Saved):
+    """The state of one of a person's own wrappers."""
+
+    wrapper: str
+    """`module:Class`."""
+    state: JsonValue = None
+    """What its `state_dict` returned; None if it has none, as it never changes."""
+
+
 class EnvState(Saved):
     """The state of an env, apart from its game and settings."""
 
@@ -32,6 +41,8 @@ class EnvState(Saved):
     start_state: str
     timesteps: int
     running: bool
+    wrappers: tuple[WrapperState, ...] = ()
+    """State of each of the person's own wrappers, the innermost first."""
 
 
 class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
@@ -44,6 +55,10 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
     The env owns the emulator, and `close` closes it. The same seed and actions give the same
     episodes.
+
+    Attributes:
+        observed: the last observation, the very array that was returned.
+        packing: format in which an observation is stored.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium's name; replaced, never changed
@@ -51,6 +66,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         "render_fps": round(FRAMES_PER_SECOND),
     }
     render_mode = "rgb_array"
+    observed: Observation | None = None
 
     def __init__(
         self,
@@ -77,7 +93,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._emulator = emulator
         self._game = game
         self._frame_skip = frame_skip
-        self._frame_format = frame_format
+        self._frame_format, self.packing = frame_format, frame_format.packing
         self._max_episode_timesteps = max_episode_timesteps
         self._starts = EpisodeStarts(
             emulator, game, names=start_states, max_idle_frames=max_idle_frames
@@ -124,7 +140,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         terminated = any(ending.holds(values) for ending in self._endings)
         truncated = not terminated and self._timesteps == self._max_episode_timesteps
         self._running = not (terminated or truncated)
-        info = {} if self._running else self._summary(self.read_variables())
+        info = {} if self._running else self.episode_summary()
         return self._observe(), reward, terminated, truncated, info
 
     def _cut_short(
@@ -204,21 +220,23 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         """The sum that each reward term has earned so far in this episode."""
         return self._reward.sums
 
-    def close(self) -> None:
-        self._running = False
-        self._emulator.close()
-
-    def _observe(self) -> Observation:
-        return self._frame_format.observe(self._emulator.screen())
-
-    def _summary(self, values: dict[str, int]) -> dict[str, Any]:
-        success = self._game.definition.success
+    def episode_summary(self) -> dict[str, Any]:
+        """Return the `info` of an episode that ends now."""
+        success, values = self._game.definition.success, self.read_variables()
         known = {} if success is None else {"is_success": success.holds(values)}
         return known | {
             "reward_terms": self.reward_terms,
             "game": values,
             "start_state": self._start_state,
         }
+
+    def close(self) -> None:
+        self._running = False
+        self._emulator.close()
+
+    def _observe(self) -> Observation:
+        self.observed = self._frame_format.observe(self._emulator.screen())
+        return self.observed
 
     def _valid(self, action: SupportsInt) -> int:
         index = int(action)

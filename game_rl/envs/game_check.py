@@ -16,7 +16,7 @@ from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Emulator
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.envs.make_env import make_emulator, make_env
+from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.errors import GameFileError, UsageError
 from game_rl.games.definition import Game, unknown_name
 from game_rl.games.variables import DecimalCheck
@@ -146,7 +146,7 @@ def check_game(
     """Play random timesteps, divided among the start states, then the recorded episode if any."""
     config = EnvConfig(max_episode_timesteps=_EPISODE_TIMESTEPS)
     emulator = make_emulator(game)
-    with closing(make_env(config, game, emulator)) as env:
+    with closing(make_game_env(config, game, emulator)) as env:
         unvarying = env.start_warnings(list(game.definition.start_states))
         start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
         log = _PlayLog(game, emulator)

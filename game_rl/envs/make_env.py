@@ -1,8 +1,16 @@
 """Build an environment from the `env` section of a run config."""
 
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from game_rl.config.custom_part import PartError
 from game_rl.config.schema import EnvConfig, ObservationConfig
+from game_rl.config.strict_model import Problem
 from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
+from game_rl.envs.custom_wrappers import GameEnv, WrappedEnv
 from game_rl.envs.episode_starts import chosen_start_states
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import FrameFormat, ObservationFormat
@@ -14,13 +22,48 @@ def make_emulator(game: Game) -> Emulator:
     return PyBoyEmulator(game.rom, colour=game.is_colour)
 
 
-def make_env(config: EnvConfig, game: Game, emulator: Emulator | None = None) -> GameBoyEnv:
-    """Return an environment, which owns its emulator and closes it.
+def make_env(
+    config: EnvConfig, game: Game, emulator: Emulator | None = None, *, folder: Path | None = None
+) -> GameEnv:
+    """Return an environment in the person's own wrappers, which owns its emulator and closes it.
+
+    Args:
+        folder: folder in which modules of wrappers are looked for; None: the current one.
 
     Raises:
-        ConfigError: the game's crop cannot be halved.
+        ConfigError: the game's crop cannot be halved, or a wrapper cannot be used.
         UsageError: the game has no such start state, or its episodes would never end.
     """
+    env = make_game_env(config, game, emulator)
+    if not config.wrappers:
+        return env
+    try:
+        return WrappedEnv(env, config.custom_wrappers, folder or Path.cwd())
+    except BaseException:
+        env.close()
+        raise
+
+
+def env_maker(config: EnvConfig, game: Game) -> Callable[[], GameEnv]:
+    """Return a function that makes the env in another process, whatever its current folder."""
+    if not config.wrappers:
+        return functools.partial(make_env, config, game)
+    return functools.partial(make_env, config, game, folder=Path.cwd())
+
+
+def wrapper_problems(config: EnvConfig, game: Game) -> Iterator[Problem]:
+    """Make an env, if it has wrappers, to find out whether they can be used; runs their code."""
+    if not config.wrappers:
+        return
+    try:
+        with closing(make_env(config, game)):
+            pass
+    except PartError as error:
+        yield Problem(error.key, error.message)
+
+
+def make_game_env(config: EnvConfig, game: Game, emulator: Emulator | None = None) -> GameBoyEnv:
+    """As `make_env`, without the person's own wrappers."""
     return GameBoyEnv(
         make_emulator(game) if emulator is None else emulator,
         game,

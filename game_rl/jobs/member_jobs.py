@@ -131,6 +131,11 @@ def _end_of(run_dir: RunDir, until: int, seed: int) -> StretchResult:
             f"{run_dir.root} is at timestep {timesteps:,}, beyond the end of the stretch at "
             f"{until:,}; continue the experiment with --resume, which brings it back"
         )
+    if met := newest.state.stop_counters.met:
+        raise ExperimentError(
+            f"{run_dir.root} was ended at timestep {timesteps:,}: {met}; "
+            "members train for equal times, so let the callback return True in an experiment"
+        )
     if not episodes.timesteps or episodes.timesteps[-1] != timesteps or best is None:
         raise ExperimentError(
             f"{run_dir.root} has no evaluation at timestep {timesteps:,}; "

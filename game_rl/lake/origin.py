@@ -27,6 +27,8 @@ from game_rl.saved import from_document, to_document
 _KIND = "origin of a lake's stream, format 1"
 _OF_THE_GAME = ("hardware", "actions", "rewards", "reward", "endings", "observation")
 
+_WRAPPERS = "env.wrappers"  # left out where there are none, as in origins of earlier versions
+
 Origin = Mapping[str, JsonValue]
 """The values that must agree. The keys are their names in error messages."""
 
@@ -36,6 +38,7 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
     definition = game.definition.model_dump(mode="json", by_alias=True)
     actions = [[name, buttons] for name, buttons in definition.pop("actions").items()]
     seen = config.env.observation.model_dump(mode="json")
+    wrappers = config.env.model_dump(mode="json")["wrappers"]
     return {
         "the ROM's sha256": game.rom.sha256,
         "env.frame_skip": config.env.frame_skip,
@@ -43,6 +46,7 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
         "env.observation": seen,
         "the game's actions": actions,  # their order counts
         **{f"the game's {name}": definition[name] for name in _OF_THE_GAME if name != "actions"},
+        **({_WRAPPERS: wrappers} if wrappers else {}),
     }
 
 
@@ -97,6 +101,7 @@ def _of_the_run_around(lake: Path, stream: str) -> Origin | None:
 
 def disagreement(ours: Origin, theirs: Origin) -> str | None:
     """Return the first difference with both values, or None if the two agree."""
+    ours, theirs = ({**one, _WRAPPERS: one.get(_WRAPPERS, [])} for one in (ours, theirs))
     for name, value in ours.items():
         if name in theirs and theirs[name] != value:
             return f"{name}: {_short(theirs[name])} there, {_short(value)} in this run"

@@ -18,7 +18,7 @@ from game_rl.emulator.emulator import (
     RecordingEmulator,
     picture_frames,
 )
-from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.make_env import make_emulator, make_env, make_observation_format
 from game_rl.playback.clip import Picture, clip_writer
 from game_rl.playback.trained_run import TrainedRun
@@ -74,7 +74,12 @@ def _most_pictures(max_s: float | None, picture_frames: int) -> int | None:
 
 
 def _play(
-    run: TrainedRun, env: GameBoyEnv, watched: RecordingEmulator, episodes: int, *, seed: int
+    run: TrainedRun,
+    env: GameEnv,
+    watched: RecordingEmulator,
+    episodes: int,
+    *,
+    seed: int,
 ) -> Iterator[Picture]:
     """Yield all pictures of the episodes; the last of each is repeated to make it visible."""
     observation_format = make_observation_format(run.config.env, run.game)

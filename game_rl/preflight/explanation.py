@@ -224,6 +224,13 @@ def _torch(situation: Situation) -> Compared:
     return Compared(f"torch is built for {name}, against {_gpus(situation)}")
 
 
+def _own_parts(situation: Situation) -> Compared:
+    count = len(situation.config.custom_parts)
+    if not count:
+        return Compared("callbacks and env.wrappers are empty", applies=False)
+    return Compared(f"{count} part{'' if count == 1 else 's'} in callbacks and env.wrappers")
+
+
 COMPARISONS: Mapping[Check, Callable[[Situation], Compared]] = {
     findings.gpu_missing: _network_gpu,
     findings.replay_gpu_missing: _replay_gpu,
@@ -240,5 +247,6 @@ COMPARISONS: Mapping[Check, Callable[[Situation], Compared]] = {
     findings.machine_under_used: _workers,
     findings.restart_without_effect: _restarts,
     findings.torch_for_cuda: _torch,
+    findings.own_parts_not_counted: _own_parts,
 }
 """What each of `findings.CHECKS` compares; a test holds that none is missing."""

@@ -449,6 +449,22 @@ def torch_for_cuda(situation: Situation) -> Finding | None:
     )
 
 
+def own_parts_not_counted(situation: Situation) -> Finding | None:
+    """List the parts of a person's own, whose memory and time nobody knows before they run."""
+    parts = situation.config.custom_parts
+    if not parts:
+        return None
+    names = ", ".join(f"{part.reference} ({'.'.join(part.key)})" for part in parts)
+    return Finding(
+        "info",
+        "own_parts_not_counted",
+        parts[0].key[0],
+        f"{names}: the memory and time of Python of your own are not part of this forecast; "
+        "--probe measures with wrappers, but without callbacks",
+        None,
+    )
+
+
 Check = Callable[[Situation], Finding | None]
 CHECKS: tuple[Check, ...] = (
     gpu_missing,
@@ -466,6 +482,7 @@ CHECKS: tuple[Check, ...] = (
     machine_under_used,
     restart_without_effect,
     torch_for_cuda,
+    own_parts_not_counted,
 )
 
 

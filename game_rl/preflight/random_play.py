@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from game_rl.config.schema import RunConfig
-from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.errors import LakeError
 from game_rl.games.definition import Game
@@ -53,7 +53,11 @@ def probe_episodes(
 
 
 def _play(
-    env: GameBoyEnv, game: Game, rng: np.random.Generator, *, most_timesteps: int
+    env: GameEnv,
+    game: Game,
+    rng: np.random.Generator,
+    *,
+    most_timesteps: int,
 ) -> tuple[int, bool]:
     """Play with random buttons in an env that was reset; return timesteps, and whether it ended."""
     for timesteps in range(1, most_timesteps + 1):

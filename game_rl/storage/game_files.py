@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from game_rl.config.custom_part import part_files
 from game_rl.config.loader import game_path, load_yaml_model
 from game_rl.config.schema import RunConfig
 from game_rl.errors import GameFileError
@@ -9,7 +10,7 @@ from game_rl.games.definition import GameDefinition
 from game_rl.run_dir import RunDir
 from game_rl.storage.upload_settings import GameFiles, UploadSettings
 
-_FOLDER = "game"
+_FOLDER, _PARTS = "game", "parts"  # in a fetched run
 
 
 def upload_settings(
@@ -27,10 +28,22 @@ def upload_settings(
         run=run_dir.identity().id,
         upload=config.upload,
         lake=None if lake is None else (lake.path or run_dir.lake).absolute(),
-        game=game_files(config.game),
+        game=_with_own_parts(game_files(config.game), config),
         begins_at=begins_at,
         take_over=take_over,
     )
+
+
+def _with_own_parts(game: GameFiles, config: RunConfig) -> GameFiles:
+    """Add the modules of a person's own parts that are files in the current folder."""
+    if not config.custom_parts:
+        return game
+    here = Path.cwd()
+    files = {
+        f"{_PARTS}/{file.relative_to(here).as_posix()}": file
+        for file in part_files(config.custom_parts, here)
+    }
+    return game.model_copy(update={"paths": {**game.paths, **files}})
 
 
 def game_files(game: str) -> GameFiles:

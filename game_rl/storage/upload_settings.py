@@ -11,10 +11,10 @@ from game_rl.storage.manifest import place_of, run_folder
 
 
 class GameFiles(Saved):
-    """The files of a user's own game, except for its ROM; none for a bundled game."""
+    """The files of a user's own game, except for its ROM, and of the user's own parts of a run."""
 
     game_file: str | None = None
-    """Path of its game.yaml in a fetched run."""
+    """Path of its game.yaml in a fetched run; None for a bundled game."""
     paths: dict[str, Path] = Field(default={})
     """Path of each file on this machine, by its path in a fetched run."""
 

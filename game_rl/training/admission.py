@@ -3,18 +3,22 @@
 Loading torch takes seconds, and a mistake is better reported before.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.named import check_playable, check_rom, find_run, saved_state
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.loader import load_config
+from game_rl.config.custom_part import callback_problems
+from game_rl.config.loader import custom_part_problems, load_config
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import differences
+from game_rl.config.strict_model import Problem, differences
 from game_rl.config.values import run_at
-from game_rl.errors import DoesNotFitError, UsageError
+from game_rl.envs.make_env import wrapper_problems
+from game_rl.errors import DoesNotFitError, GameFileError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_feed import level_problems
 from game_rl.preflight.preflight import preflight
@@ -50,6 +54,55 @@ def check_teacher_named(config: RunConfig) -> None:
         check_playable(root, "latest" if timesteps is None else str(timesteps))
 
 
+def announced_parts(config: RunConfig) -> Iterator[str]:
+    """Yield a sentence about each part of the person's own, whose code runs in a training.
+
+    Raises:
+        ConfigError: there is no such module or class.
+    """
+    for part in config.custom_parts:
+        source = part.source(Path.cwd())
+        yield f"{part.name}, is Python from {source}, which runs with your rights"
+
+
+def startable_config(
+    path: str | Path,
+    overrides: Sequence[str],
+    *,
+    announce: Callable[[str], None] = lambda _: None,
+    is_saved: bool = False,
+) -> RunConfig:
+    """Load the config of a run that is about to train, with parts of a person's own tried.
+
+    Their modules are imported, and an env is made in the wrappers.
+
+    Args:
+        announce: is called with a sentence about each part before its code runs.
+        is_saved: as in `load_config`.
+
+    Raises:
+        ConfigError: the file is wrong, or a part cannot be used.
+    """
+
+    def found_without_running(config: RunConfig) -> Iterator[Problem]:
+        yield from level_problems(config)
+        if is_saved:  # otherwise it is checked already
+            yield from custom_part_problems(config)
+
+    def found_by_running(config: RunConfig) -> Iterator[Problem]:
+        yield from callback_problems(config.custom_callbacks, Path.cwd())
+        with suppress(GameFileError, UsageError):  # reported when the game is loaded
+            yield from wrapper_problems(config.env, load_game(config.game))
+
+    load = partial(load_config, path, overrides, is_saved=is_saved)
+    config = load(more_checks=found_without_running)
+    if config.custom_parts:
+        for text in announced_parts(config):
+            announce(text)
+        load(more_checks=found_by_running)
+    return config
+
+
 def check_new_fork(config: RunConfig) -> None:
     """Check a fork that has not been made; its preflight needs the parent's weights."""
     assert config.fork is not None
@@ -60,11 +113,17 @@ def check_new_fork(config: RunConfig) -> None:
         check_rom(*found, game)
 
 
-def check_resumable(root: Path, *, overrides: Sequence[str], at: int | None) -> None:
-    """Check a run that is to be resumed; see `train.resume`."""
+def check_resumable(
+    root: Path,
+    *,
+    overrides: Sequence[str],
+    at: int | None,
+    announce: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Check a run that is to be resumed; see `train.resume` and `startable_config`."""
     run_dir = find_run(root)
     with run_dir.locked():
-        config = load_config(run_dir.config, overrides, is_saved=True, more_checks=level_problems)
+        config = startable_config(run_dir.config, overrides, announce=announce, is_saved=True)
         game = load_game(config.game)
         if at is None and not run_dir.has_checkpoints():
             return

@@ -112,6 +112,10 @@ class Extension(CheckpointCompanion):
         """Return its callbacks, which act before the one that watches memory and disk."""
         return ()
 
+    def last_callbacks(self, checkpoints: CheckpointCallback) -> Sequence[BaseCallback]:  # noqa: ARG002
+        """Return its callbacks that act after all others, at a boundary where the run goes on."""
+        return ()
+
     def phase(self, parts: RunParts, extensions: "Sequence[Extension]") -> FirstPhase | None:  # noqa: ARG002
         """Return the phase before the first timestep, if it is this extension's."""
         return None

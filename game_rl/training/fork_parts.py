@@ -39,6 +39,7 @@ _REPLAY_KEYS = (
     "env.frame_skip",
     "env.frame_stack",
     "env.observation",
+    "env.wrappers",
     "algorithm.replay.capacity",
 )
 
@@ -105,6 +106,14 @@ class NewParts:
     replay: bool = False
     algorithm: bool = False
 
+    @property
+    def dropped_files(self) -> Iterator[FileName]:
+        """Files of the parent's checkpoint that the fork does not take over."""
+        if self.replay:
+            yield "replay.safetensors"
+        if self.counters:
+            yield "callbacks.json"
+
 
 def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
     """Return the parts of the fork that begin anew.
@@ -146,7 +155,12 @@ def is_taught_the_same(differences: Differences) -> bool:
 
 
 def told_anew(
-    new: NewParts, differences: Differences, *, had_replay: bool, had_best: bool
+    new: NewParts,
+    differences: Differences,
+    *,
+    had_replay: bool,
+    had_best: bool,
+    had_callbacks: bool,
 ) -> Iterator[str]:
     """Yield descriptions, for people, of the parts that begin anew, each with the reason."""
     seed = "another seed" if new.random_numbers else ""
@@ -156,6 +170,7 @@ def told_anew(
         (new.algorithm, "the algorithm's state other than its network", "another algorithm"),
         (new.optimiser, "the optimiser", "fork.optimiser is new"),
         (new.counters, "timesteps, schedules and curves", "fork.counters is new"),
+        (new.counters and had_callbacks, "the callbacks of your own", "fork.counters is new"),
         (new.random_numbers, "the random numbers", seed),
         (new.emulators, "the episodes of the emulators", envs or seed),
         (new.replay and had_replay, "the replay", replay),
@@ -203,7 +218,7 @@ def write_forked_checkpoint(
         written["optimizer.safetensors"] = dump_tensors({})
     if lake is not None:
         written["lake.json"] = (lake.model_dump_json().encode(),)
-    dropped = {"lake.json", *(("replay.safetensors",) if new.replay else ())}
+    dropped = {"lake.json", *new.dropped_files}
     linked = {n: e for n, e in source.files.items() if n not in written and n not in dropped}
     write_files(path, written.items(), linked=linked, linked_from=source.path)
 

@@ -128,7 +128,11 @@ class ForkPlan:
         has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.lake() is not None
         has_lost_best = checkpoint.state.best is not None and not self.keeps_best
         found = told_anew(
-            self.new, self.differences, had_replay=bool(has_replay), had_best=has_lost_best
+            self.new,
+            self.differences,
+            had_replay=bool(has_replay),
+            had_best=has_lost_best,
+            had_callbacks=checkpoint.nbytes_of("callbacks.json") > 0,
         )
         noise = 0.0 if self.config.fork is None else self.config.fork.weight_noise
         weights = (f"the weights, by noise (fork.weight_noise is {noise:g})",) if noise else ()

@@ -21,6 +21,7 @@ from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.callbacks.stop_conditions import StopWhen
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.system.machine import effective_cpus
+from game_rl.training.custom_callbacks_extension import CustomCallbacksExtension
 from game_rl.training.extensions import Extension, RunParts
 from game_rl.training.lake_extension import LakeExtension
 from game_rl.training.learning_extension import LearningExtension
@@ -38,7 +39,8 @@ def make_extensions(parts: RunParts, more: Sequence[Extension]) -> tuple[Extensi
     learning = LearningExtension.of(parts)
     teacher = TeacherExtension.of(parts)
     lake = LakeExtension.of(parts)
-    return (*(found for found in (lake, learning, teacher) if found is not None), *more)
+    custom = CustomCallbacksExtension.of(parts)
+    return (*(found for found in (lake, learning, teacher, custom) if found is not None), *more)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ def make_callbacks(
         evaluation,  # before the checkpoint, which records the best
         checkpoints,
         ProgressCallback(parts.events, every_timesteps=parts.rhythm),
-        stop,  # last: all others must have acted at the boundary at which it stops
+        stop,  # last of ours: they must have acted at the boundary at which it stops
+        # after it: what begins a rollout for them is not in a checkpoint, and a resume repeats it
+        *(each for found in extensions for each in found.last_callbacks(checkpoints)),
     ]
     return Callbacks(CallbackList(in_order), checkpoints, cores, evaluation, stop)
 

@@ -1,6 +1,6 @@
 """Resuming: whether there is anything to do, what changed, what begins anew, how to continue."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,12 @@ import torch
 from game_rl.algorithms.automatic import placement_of
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_folder import best_checkpoint
-from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
+from game_rl.checkpoints.checkpoint_state import (
+    Best,
+    CheckpointState,
+    FixedState,
+    StopCounters,
+)
 from game_rl.checkpoints.checkpoint_store import set_aside_newer
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.tensorboard_log import cut_log
@@ -113,8 +118,21 @@ def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
             "or a Lake, keeps it"
         )
     if not checkpoint.has_envs:
-        anew.append("the episodes: the checkpoint has no emulators")
-    return anew
+        why = "the checkpoint has no emulators"
+        if config.env.wrappers:
+            why += "; a wrapper whose attributes change needs state_dict and load_state_dict"
+        anew.append(f"the episodes: {why}")
+    return [*anew, *_callbacks_anew(config, checkpoint)]
+
+
+def _callbacks_anew(config: RunConfig, checkpoint: Checkpoint) -> Iterator[str]:
+    for part, state in zip(
+        config.custom_callbacks, checkpoint.custom_callbacks(config), strict=True
+    ):
+        if state is None:
+            yield f"{part.name}: the checkpoint has no state of it"
+        elif not state.has_state:
+            yield f"{part.name}: it has no state_dict and load_state_dict"
 
 
 def _differences(state: CheckpointState, device: str) -> tuple[str, ...]:
@@ -196,10 +214,11 @@ def already_reached(
 
 
 def _won(run_dir: RunDir, config: RunConfig, timesteps: int, met: str) -> str:
+    change = "callbacks=[]" if StopCounters(met=met).is_by_callback else "stop_when=null"
     return (
         f"{run_dir.root} has ended at timestep {with_frames(timesteps, config.env.frame_skip)}: "
         f"{met}; nothing was trained and nothing was changed; train it on to its total with "
-        f"{run_dir.way_on} --set stop_when=null"
+        f"{run_dir.way_on} --set {change}"
     )
 
 

@@ -304,6 +304,7 @@ def _disagreements(
         "env.observation.colour": (theirs.env.observation.colour, config.env.observation.colour),
         "env.frame_stack": (theirs.env.frame_stack, config.env.frame_stack),
         "env.frame_skip": (theirs.env.frame_skip, config.env.frame_skip),
+        "env.wrappers": (theirs.env.wrappers, config.env.wrappers),
     }
     for key, (theirs_now, ours) in pairs.items():
         if theirs_now != ours:

@@ -39,7 +39,12 @@ from game_rl.storage.first_request import ask_once
 from game_rl.storage.game_files import upload_settings
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.admission import changes, check_fit, refuse_existing_run
+from game_rl.training.admission import (
+    announced_parts,
+    changes,
+    check_fit,
+    refuse_existing_run,
+)
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.resuming import (
     Asked,
@@ -371,6 +376,8 @@ class _Run:
             events.warn(
                 f"the reward is Python from {self.game.reward_source}, which runs with your rights"
             )
+        for warning in announced_parts(self.config):
+            events.warn(warning)
 
 
 @contextmanager

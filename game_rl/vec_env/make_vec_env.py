@@ -1,6 +1,5 @@
 """The vec envs of training and evaluation: made from the config, saved, restored."""
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,8 +8,9 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from game_rl.config.schema import EnvConfig
+from game_rl.envs.custom_wrappers import UnsavedEnv
 from game_rl.envs.game_boy_env import EnvState
-from game_rl.envs.make_env import make_env, make_observation_format
+from game_rl.envs.make_env import env_maker, make_observation_format
 from game_rl.games.definition import Game
 from game_rl.system.machine import effective_cpus
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
@@ -60,7 +60,7 @@ def _part(
 ) -> SharedMemoryVecEnv:
     observation_format = make_observation_format(config, game)
     return SharedMemoryVecEnv(
-        [functools.partial(make_env, config, game)] * n_envs,
+        [env_maker(config, game)] * n_envs,
         frame_stack=observation_format.stack,
         packing=observation_format.screen if packs else None,
         n_workers=n_workers,
@@ -92,8 +92,8 @@ def save_vec_env(vec_env: VecEnv, observations: NDArray[np.uint8]) -> VecEnvStat
     """Return the state after the vec step that gave `observations`.
 
     Returns:
-        The state, or None if a worker has just died or `vec_env` is not one of
-        `make_training_env`.
+        The state, or None if a worker has just died, a wrapper of the person's own cannot be saved,
+        or `vec_env` is not one of `make_training_env`.
     """
     if not isinstance(vec_env.unwrapped, SharedMemoryVecEnv | HalvedVecEnv):
         return None
@@ -103,7 +103,7 @@ def save_vec_env(vec_env: VecEnv, observations: NDArray[np.uint8]) -> VecEnvStat
         part.save_states_async()
     found = [part.save_states_wait() for part in parts]
     states = [state for part_states in found for state in part_states or ()]
-    if len(states) < vec_env.num_envs:
+    if len(states) < vec_env.num_envs or any(isinstance(each, UnsavedEnv) for each in states):
         return None
     return VecEnvState(
         envs=states,

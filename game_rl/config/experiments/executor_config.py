@@ -1,11 +1,13 @@
 """The section `executor`, and what a run cannot have with it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from game_rl.config.algorithms import DQNConfig
+from game_rl.config.custom_part import part_files
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.upload import checked_address
@@ -95,6 +97,14 @@ def storage_problems(executor: ExecutorConfig, run: RunConfig) -> Iterator[Probl
         yield _refused("algorithm.learn_from", "Lakes of other runs")
     if run.lake is not None and run.lake.path is not None:
         yield _refused("lake.path", f"{run.lake.path}, which members share")
+    for file in part_files(run.custom_parts, Path.cwd()) if run.custom_parts else ():
+        yield Problem(
+            _PLACE,
+            f"the member's config names a class in {file}, which nodes that share no files with "
+            "this machine lack: install it as a package there and here, or name a folder that all "
+            "nodes share as run_dir, and remove executor.storage",
+            (("member", "callbacks"), ("member", "env", "wrappers")),
+        )
     if run.upload is not None:
         yield Problem(
             _PLACE,

@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
 
+from game_rl.config.custom_part import part_files
 from game_rl.config.experiments.study_config import Study
 from game_rl.config.strict_model import differences
 from game_rl.durable_files import write_saved
@@ -128,6 +129,8 @@ def _files(study: Study) -> Iterator[Path]:
     """Yield the files that arms use, without the study's file and those of game_rl."""
     yield from (path for arm in study.arms.values() for path in arm.files)
     for run in (run for arm in study.arms.values() for run in arm.players):
+        if run.custom_parts:
+            yield from part_files(run.custom_parts, Path.cwd())
         if run.game in bundled_games():
             continue
         game = load_game(run.game)

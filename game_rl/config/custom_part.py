@@ -1,0 +1,211 @@
+"""Parts of a person's own in a run's config: `callbacks` and `env.wrappers`, as rl_zoo3 has them.
+
+An item of such a list is `module:Class`, or a mapping of one `module:Class` to its arguments. The
+module is a .py file in the current folder, or installed.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, JsonValue
+
+from game_rl.config.custom_class import class_source, load_class
+from game_rl.config.schema_guide import closest
+from game_rl.config.strict_model import Key, Problem
+from game_rl.errors import ConfigError
+
+_NAME = r"[A-Za-z_]\w*"
+_REFERENCE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}", re.ASCII)
+_FORM = "write module:Class, or {module:Class: {name: value}} with arguments"
+
+
+def _checked_item(item: object) -> object:
+    """Return the item in its shortest form."""
+    if isinstance(item, str):
+        _check_reference(item)
+        return item
+    if not isinstance(item, dict) or len(item) != 1:
+        found = "a section of " + ", ".join(map(str, item)) if isinstance(item, dict) else item
+        raise ValueError(f"found {found}; {_FORM}")
+    ((reference, arguments),) = item.items()
+    _check_reference(reference)
+    if not isinstance(arguments, dict | None):
+        raise ValueError(f"found {arguments} for the arguments of {reference}; {_FORM}")
+    return {reference: arguments} if arguments else reference
+
+
+def _check_reference(text: str) -> None:
+    if _REFERENCE.fullmatch(text):
+        return
+    module, dot, name = text.rpartition(".")
+    meant = f"{module}:{name}"
+    hint = f"did you mean {meant}? " if dot and _REFERENCE.fullmatch(meant) else ""
+    raise ValueError(f"found {text}, which is not module:Class; {hint}{_FORM}")
+
+
+PartItem = Annotated[
+    Annotated[str, Field(examples=["my_parts:MyClass"])] | dict[str, dict[str, JsonValue]],
+    BeforeValidator(_checked_item),
+]
+PartItems = tuple[PartItem, ...]
+
+
+class PartError(ConfigError):
+    """A part that cannot be used.
+
+    Attributes:
+        key: key of the part in the run's config.
+        message: what is wrong, without the key.
+    """
+
+    def __init__(self, key: Key, message: str) -> None:
+        super().__init__(key, message)
+        self.key, self.message = key, message
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.key)}: {self.message}"
+
+
+@dataclass(frozen=True)
+class CustomPart:
+    """A class of a person's own, with the arguments for its objects.
+
+    Attributes:
+        key: its key in the run's config, such as `callbacks.0`.
+        reference: `module:Class`.
+    """
+
+    key: Key
+    reference: str
+    arguments: Mapping[str, JsonValue]
+
+    @property
+    def name(self) -> str:
+        """Its key and class, for messages."""
+        return f"{'.'.join(self.key)}, {self.reference}"
+
+    def source(self, folder: Path) -> str:
+        """Return its file or installed module, without running its code.
+
+        Raises:
+            ConfigError: there is no such module or class.
+        """
+        with _importable(folder):
+            return class_source(self.reference, folder, error=ConfigError)
+
+    def load(
+        self, folder: Path, *, base: tuple[str, str], of_what: str, before: Sequence[object] = ()
+    ) -> Callable[..., Any]:
+        """Import the class, and check that the arguments fit.
+
+        Args:
+            base: module and name of the class that it must inherit from.
+            of_what: what the part is, for the message.
+            before: arguments that come before the part's own.
+
+        Raises:
+            PartError: there is no such class, it is no such part, or takes other arguments.
+        """
+        try:
+            with _importable(folder):
+                found, _ = load_class(self.reference, folder, error=ConfigError)
+        except ConfigError as error:
+            raise PartError(self.key, str(error)) from error
+        bases = [(one.__module__, one.__qualname__) for one in found.__mro__]
+        if base not in bases:
+            raise PartError(
+                self.key, f"{self.reference} is not {of_what}: let it inherit from {'.'.join(base)}"
+            )
+        self._check_arguments(found, before)
+        return found
+
+    def load_callback(self, folder: Path) -> Callable[..., Any]:
+        """As `load`, for a callback; its class is known by name, as this loads no torch itself."""
+        base = ("stable_baselines3.common.callbacks", "BaseCallback")
+        return self.load(folder, base=base, of_what="a callback of Stable-Baselines3")
+
+    def _check_arguments(self, found: type, before: Sequence[object]) -> None:
+        try:
+            signature = inspect.signature(found)
+        except ValueError:  # of a class in C
+            return
+        try:
+            signature.bind(*before, **self.arguments)
+        except TypeError as error:
+            parameters = list(signature.parameters.values())[len(before) :]
+            known = {each.name for each in parameters}
+            unknown = [name for name in self.arguments if name not in known]
+            near = closest(unknown[0], sorted(known)) if unknown else None
+            guess = f"; did you mean {near}?" if near else ""
+            shown = ", ".join(map(str, parameters))
+            raise PartError(
+                self.key,
+                f"{error}; the arguments of {self.reference} are ({shown}){guess}",
+            ) from None
+
+
+def parts_of(items: PartItems, *key: str) -> tuple[CustomPart, ...]:
+    """Return the parts that a list of the config names.
+
+    Args:
+        key: key of the list.
+    """
+    found = []
+    for number, item in enumerate(items):
+        reference, arguments = (item, {}) if isinstance(item, str) else next(iter(item.items()))
+        found.append(CustomPart((*key, str(number)), reference, arguments))
+    return tuple(found)
+
+
+def source_problems(parts: Sequence[CustomPart], folder: Path) -> Iterator[Problem]:
+    """Check that the classes exist, without running their code."""
+    for part in parts:
+        try:
+            part.source(folder)
+        except ConfigError as error:
+            yield Problem(part.key, str(error))
+
+
+def callback_problems(parts: Sequence[CustomPart], folder: Path) -> Iterator[Problem]:
+    """Import the classes of callbacks, and check that they are some and take the arguments."""
+    for part in parts:
+        try:
+            part.load_callback(folder)
+        except PartError as error:
+            yield Problem(error.key, error.message)
+
+
+def part_files(parts: Sequence[CustomPart], folder: Path) -> tuple[Path, ...]:
+    """Return the files in the folder that have the classes; a missing module has none.
+
+    Installed modules are left out.
+    """
+    found = []
+    for part in parts:
+        try:
+            source = Path(part.source(folder))
+        except ConfigError:
+            continue
+        if source.is_absolute() and source not in found:
+            found.append(source)
+    return tuple(found)
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Let modules in the folder be imported, after installed ones: the part's and their own."""
+    place = str(folder)
+    if place in sys.path:
+        yield
+        return
+    sys.path.append(place)
+    try:
+        yield
+    finally:
+        sys.path.remove(place)
