@@ -20,8 +20,9 @@ from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem
 from game_rl.errors import ConfigError
 
-_NAME = r"[A-Za-z_]\w*"
-_REFERENCE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}", re.ASCII)
+_NAME = "[A-Za-z_][A-Za-z0-9_]*"
+_PATTERN = rf"{_NAME}(\.{_NAME})*:{_NAME}"
+_REFERENCE = re.compile(_PATTERN)
 _FORM = "write module:Class, or {module:Class: {name: value}} with arguments"
 
 
@@ -50,7 +51,8 @@ def _check_reference(text: str) -> None:
 
 
 PartItem = Annotated[
-    Annotated[str, Field(examples=["my_parts:MyClass"])] | dict[str, dict[str, JsonValue]],
+    Annotated[str, Field(pattern=f"^{_PATTERN}$", examples=["my_parts:MyClass"])]
+    | dict[str, dict[str, JsonValue]],
     BeforeValidator(_checked_item),
 ]
 PartItems = tuple[PartItem, ...]

@@ -31,6 +31,25 @@ def test_a_few_faults_of_each_kind_lose_nothing(
     assert training_faults.main() == 0, capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_a_few_kills_of_a_run_with_parts_of_ones_own_lose_nothing_of_their_state(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--quick", "--only", "kill", "--algorithm", "ppo-own"]
+    monkeypatch.setattr("sys.argv", ["faults", *arguments])
+    assert training_faults.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("algorithm", ["ppo-own", "dqn-own"])
+def test_ten_kills_of_a_run_with_parts_of_ones_own_lose_nothing_of_their_state(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--kills", "10", "--only", "kill", "--algorithm", algorithm]
+    monkeypatch.setattr("sys.argv", ["faults", *arguments])
+    assert training_faults.main() == 0, capsys.readouterr().out
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", ["kill", "failpoint"])
 def test_a_few_faults_of_forks_lose_nothing_and_leave_the_parent_alone(

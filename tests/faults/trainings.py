@@ -29,6 +29,7 @@ COMPARED = (
     "optimizer.safetensors",
     "arrays.safetensors",
     "replay.safetensors",  # only of DQN
+    "callbacks.json",  # only with callbacks of one's own
 )
 HANG_S = 180.0
 _PLAIN = Setting()
