@@ -145,10 +145,10 @@ class CustomPart:
             unknown = [name for name in self.arguments if name not in known]
             near = closest(unknown[0], sorted(known)) if unknown else None
             guess = f"; did you mean {near}?" if near else ""
-            shown = ", ".join(map(str, parameters))
+            shown = inspect.Signature(parameters)
             raise PartError(
                 self.key,
-                f"{error}; the arguments of {self.reference} are ({shown}){guess}",
+                f"{error}; the arguments of {self.reference} are {shown}{guess}",
             ) from None
 
 
