@@ -1,12 +1,15 @@
 import json
+import math
 from collections import Counter, defaultdict
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 
-from game_rl.plain_state import state_from_json, state_to_json
+from game_rl.plain_state import array_to_json, state_from_json, state_to_json
 
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -53,3 +56,29 @@ def test_what_json_can_represent_stays_as_it_is(value: Any) -> None:
 def test_what_is_no_plain_data_is_named(value: Any, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         state_to_json(value)
+
+
+numbers = st.one_of(
+    *(
+        arrays(dtype, array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))
+        for dtype in (np.float32, np.float64, np.int64, np.uint8, np.bool_)
+    )
+)
+
+
+@given(st.dictionaries(keys, numbers | st.floats(), max_size=3))
+def test_arrays_and_all_floats_come_back_where_they_are_allowed(value: Any) -> None:
+    copy = state_from_json(json.loads(json.dumps(state_to_json(value, "it", array_to_json))))
+    assert list(copy) == list(value)
+    for one, two in zip(copy.values(), value.values(), strict=True):
+        assert type(one) is type(two)
+        if isinstance(two, float):
+            assert one == two or (math.isnan(one) and math.isnan(two))
+        else:
+            assert (one.dtype, one.shape, one.tobytes()) == (two.dtype, two.shape, two.tobytes())
+
+
+@pytest.mark.parametrize("value", [{"!array": ["O", [0], ""]}, {"!tensor": ["int8", [0], ""]}])
+def test_objects_and_tensors_are_refused_where_they_cannot_be(value: Any) -> None:
+    with pytest.raises(ValueError, match="cannot be here"):
+        state_from_json(value)

@@ -104,7 +104,7 @@ def test_wrappers_are_parts_of_env_and_come_first(load: Load) -> None:
     ],
 )
 def test_a_wrong_part_is_reported_with_its_line_without_running_it(
-    load: Load, folder: Path, lines: str, told: str
+    load: Load, lines: str, told: str
 ) -> None:
     with pytest.raises(ConfigError) as raised:
         load(lines + "\n")
