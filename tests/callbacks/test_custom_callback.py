@@ -16,7 +16,11 @@ from game_rl.checkpoints.checkpoint_state import CustomCallbackState, CustomCall
 from game_rl.config.custom_part import PartError, parts_of
 from tests.callbacks.conftest import N_STEPS
 
-HEAD = "from stable_baselines3.common.callbacks import BaseCallback\nimport numpy as np\nimport torch\n"
+HEAD = """\
+from stable_baselines3.common.callbacks import BaseCallback
+import numpy as np
+import torch
+"""
 NOTING = """
 class Own(BaseCallback):
     def __init__(self, name="own"):
@@ -76,23 +80,23 @@ def test_it_is_initialised_once_for_several_stretches(
 def test_an_error_names_the_class_the_method_and_the_line(
     make: Make, make_model: Callable[..., PPO], tmp_path: Path, method: str
 ) -> None:
-    code = (
-        f"class Own(BaseCallback):\n    def _on_step(self): return True\n    def {method}(self):\n"
-    )
-    code += "        raise ValueError('not today')\n    def load_state_dict(self, state): ...\n"
-    custom = make(code)
-    if method == "state_dict":
-        code = "state_dict"
+    custom = make(f"""
+class Own(BaseCallback):
+    def _on_step(self): return True
+    def {method}(self):
+        raise ValueError('not today')
+    def load_state_dict(self, state): ...
+""")
     with pytest.raises(PartError) as raised:
         make_model().learn(2 * N_STEPS, callback=custom)
     text = str(raised.value)
     assert text.startswith(f"callbacks.0: parts:Own failed in {method} with ValueError: not today")
-    assert f"in {tmp_path / 'parts.py'}, line 7" in text
+    assert f"in {tmp_path / 'parts.py'}, line 8" in text
     assert raised.value.exit_code == 2
 
 
 def test_an_error_in_its_constructor_names_the_class(make: Make) -> None:
-    code = "class Own(BaseCallback):\n    def __init__(self):\n        1 / 0\n"
+    code = "class Own(BaseCallback):\n    def __init__(self): 1 / 0\n    def _on_step(self): ...\n"
     with pytest.raises(PartError, match=r"callbacks\.0: parts:Own failed in __init__ with Zero"):
         make(code)
 
@@ -100,10 +104,8 @@ def test_an_error_in_its_constructor_names_the_class(make: Make) -> None:
 def test_false_ends_the_run_once_and_not_in_the_middle_of_a_rollout(
     make: Make, make_model: Callable[..., PPO]
 ) -> None:
-    custom, model = (
-        make("class Own(BaseCallback):\n    def _on_step(self): return False\n"),
-        make_model(),
-    )
+    code = "class Own(BaseCallback):\n    def _on_step(self): return False\n"
+    custom, model = make(code), make_model()
     model.learn(2 * N_STEPS, callback=custom)
     assert model.num_timesteps == 2 * N_STEPS
     assert make.ended == ["callbacks.0, parts:Own, returned False"]  # type: ignore[attr-defined]
