@@ -1,4 +1,4 @@
-"""What docs/your-own-parts.md shows works as it stands there."""
+"""What docs/how-to/your-own-parts.md shows works as it stands there."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from game_rl.training.train import resume, train
 from tests.tiny_run import command
 from tests.training.forks import quiet
 
-PAGE = Path(__file__).parents[2] / "docs" / "your-own-parts.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "your-own-parts.md"
 
 
 @pytest.fixture
