@@ -6,12 +6,18 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from game_rl.config.bundled_configs import find_config
 from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import run_of
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+NO_CONFIG = (
+    "a config is missing: name a file, or a config that comes with game_rl, such as duel_ppo; "
+    "game-rl configs lists them"
+)
 
 
 def add_command(
@@ -74,7 +80,8 @@ def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool) -> 
         "words",
         nargs="*",
         metavar="FILE|KEY=VALUE",
-        help="config file, then keys of it to override, such as env.n_envs=16",
+        help="config file, or the name of a bundled config, then keys to override, such as "
+        "env.n_envs=16",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the same as FILE")
     parser.add_argument(
@@ -108,20 +115,20 @@ def take_words(arguments: argparse.Namespace, unknown: Sequence[str]) -> list[st
     if len(files) > 1:
         raise UsageError(
             f"{files[0]} and {files[1]} both name a config; leave one out"
-            if "=" in files[1] or Path(files[1]).exists()
+            if "=" in files[1] or find_config(Path(files[1])).exists()
             else f"{files[1]!r} is neither a config file nor KEY=VALUE"
         )
     if not files and arguments.needs_config:
-        raise UsageError("a config is missing: name a file, such as configs/duel_ppo.yaml")
+        raise UsageError(NO_CONFIG)
     arguments.config = _config_file(Path(files[0])) if files else None
     arguments.set = [*arguments.set, *(word for word in words if not _is_file(word))]
     return []
 
 
 def _config_file(path: Path) -> Path:
-    """Return the path, or refuse the directory of a run or an experiment."""
+    """Return the config that a path or a name means, or refuse the directory of a run."""
     if not any((path / name).is_file() for name in ("config.yaml", "experiment.yaml")):
-        return path
+        return find_config(path)
     run = quote(str(path))
     raise UsageError(
         f"{path} is a run, not a config: continue it with game-rl train --resume {run}, begin a "

@@ -8,12 +8,14 @@ import shtab
 
 from game_rl.cli.arguments import add_command
 from game_rl.cli.parser import make_parser
+from game_rl.config.bundled_configs import bundled_configs
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
 
 SHELLS = ("bash", "zsh", "tcsh")
 _RUNS, _CONFIGS = "_game_rl_runs", "_game_rl_configs"
+_NAMES = " ".join(bundled_configs())
 # The functions that complete runs and configs: the folders and YAML files that there are.
 _BASH = f"""\
 {_RUNS}() {{
@@ -26,7 +28,7 @@ _BASH = f"""\
   compgen -d -- "$1"
 }}
 {_CONFIGS}() {{
-  compgen -W "$(ls configs/*.yaml 2>/dev/null)" -- "$1"
+  compgen -W "{_NAMES} $(ls configs/*.yaml 2>/dev/null)" -- "$1"
   compgen -f -X '!*.y*ml' -- "$1"
   compgen -d -- "$1"
 }}
@@ -40,7 +42,7 @@ _ZSH = f"""\
 }}
 {_CONFIGS}() {{
   local -a found
-  found=(configs/*.yaml(N))
+  found=({_NAMES} configs/*.yaml(N))
   compadd -a found
   _path_files -g '*.y*ml'
 }}

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     is_verbose = any(word in ("-v", "--verbose") for word in words)
     run = _run_traced if is_verbose else _run
-    return exit_code_of(lambda: run(words), trains=words[:1] == ["train"])
+    return exit_code_of(lambda: run(words), trains=words[:1] in (["train"], ["demo"]))
 
 
 def _run_traced(words: Sequence[str]) -> int:
@@ -60,8 +60,7 @@ def _check_command(words: Sequence[str]) -> None:
     """Refuse a command that does not exist, and suggest the one that was probably meant."""
     if not words:
         raise UsageError(
-            "a command is missing, such as game-rl train configs/duel_ppo.yaml; game-rl --help "
-            "lists all"
+            "a command is missing, such as game-rl train duel_ppo; game-rl --help lists all"
         )
     if words[0] in COMMANDS or words[0] in ("-h", "--help", "-V", "--version"):
         return
@@ -82,6 +81,7 @@ _OTHER_WORDS = {
     "test": "game-rl evaluate",
     "plot": "tensorboard --logdir",
     "init": "game-rl new-game",
+    "examples": "game-rl configs",
     "verify": "game-rl checkpoints",
     "fetch": "game-rl remote fetch",
     "push": "game-rl remote push",
@@ -91,6 +91,7 @@ _OTHER_WORDS = {
 
 def _no_command(first: str, rest: Sequence[str]) -> str:
     """Return what stands where a command is due, and what was probably meant."""
+    from game_rl.config.bundled_configs import bundled_configs
     from game_rl.config.schema_guide import closest
 
     if first.startswith("-"):
@@ -104,6 +105,8 @@ def _no_command(first: str, rest: Sequence[str]) -> str:
         return f"a command is missing: game-rl train {shlex.join([first, *rest])}"
     if any((Path(first) / name).is_file() for name in ("config.yaml", "experiment.yaml")):
         return f"a command is missing: game-rl status {shlex.join([first, *rest])}"
+    if first in bundled_configs():
+        return f"a command is missing: game-rl train {shlex.join([first, *rest])}"
     meant = closest(first, list(COMMANDS))
     guess = f"; did you mean {shlex.join(['game-rl', meant, *rest])}?" if meant else ""
     return f"there is no command {first!r}{guess}"

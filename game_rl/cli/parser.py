@@ -46,6 +46,11 @@ class Command:
 GROUPS: Mapping[str, Sequence[Command]] = {
     "train, and look at what was trained": (
         Command(
+            "demo",
+            "game_rl.cli.demo_command",
+            "train on the bundled game duel for minutes, evaluate the agent and record a GIF of it",
+        ),
+        Command(
             "train",
             "game_rl.cli.train_command",
             "train an agent, evaluate it and record a clip, or carry out an experiment or a study",
@@ -125,7 +130,12 @@ GROUPS: Mapping[str, Sequence[Command]] = {
             "list, fetch, verify and upload runs and experiments in object storage",
         ),
     ),
-    "games, editors and shells": (
+    "configs, games, editors and shells": (
+        Command(
+            "configs",
+            "game_rl.cli.configs_command",
+            "list the configs that come with game_rl, print one, or copy it here",
+        ),
         Command(
             "check-game",
             "game_rl.cli.game_commands",

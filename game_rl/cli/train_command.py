@@ -53,9 +53,9 @@ def add_train(commands: "Commands", summary: str) -> None:
     parser = add_command(
         commands,
         "train",
-        _train,
+        train_as_asked,
         summary=summary,
-        example="game-rl train configs/duel_ppo.yaml seed=1",
+        example="game-rl train duel_ppo seed=1",
         trains=True,
     )
     add_config_arguments(parser, required=False)
@@ -68,6 +68,11 @@ def add_train(commands: "Commands", summary: str) -> None:
         help="train up to the first update at or beyond timestep T, save and end; 0: end after "
         "algorithm.learn_from.offline",
     )
+    add_training_options(parser)
+
+
+def add_training_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every training that begins or goes on."""
     parser.add_argument(
         "--force",
         action="store_true",
@@ -129,7 +134,8 @@ def _add_resume(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _train(arguments: argparse.Namespace) -> int:
+def train_as_asked(arguments: argparse.Namespace) -> int:
+    """Carry out `game-rl train` with these arguments, and return the exit code."""
     _check_combination(arguments)
     if arguments.smoke:
         return smoke_test(arguments)
@@ -254,8 +260,9 @@ def _check_combination(arguments: argparse.Namespace) -> None:
     is_new = arguments.config is not None or arguments.fork is not None
     if arguments.resume is None and not is_new:
         raise UsageError(
-            "train needs a config, such as configs/duel_ppo.yaml, --resume RUN to continue a run, "
-            "or --fork RUN to begin from one"
+            "train needs a config: a file, or one that comes with game_rl, such as duel_ppo "
+            "(game-rl configs lists them); or --resume RUN to continue a run, or --fork RUN to "
+            "begin from one"
         )
     if arguments.resume is not None and is_new:
         raise UsageError(

@@ -48,7 +48,7 @@ def add_tune(commands: "Commands", summary: str) -> None:
         "tune",
         _tune,
         summary=summary,
-        example="game-rl tune configs/duel_ppo.yaml",
+        example="game-rl tune duel_ppo",
     )
     add_config_arguments(parser, required=True)
     parser.add_argument(

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 import yaml
 from pydantic import BaseModel
 
+from game_rl.config.bundled_configs import bundled_configs, find_config
 from game_rl.config.custom_part import source_problems
 from game_rl.config.diagnosis import Diagnosis
 from game_rl.config.migration import up_to_date
@@ -89,7 +90,7 @@ def _refuse_game_file(source: "Document", root: Node) -> None:
     if root.has(("rom",)) and (root.has(("actions",)) or root.has(("rewards",))):
         raise ConfigError(
             f"{source.path}: describes a game, not a run; name it in the config of a run, as in "
-            f"game-rl train configs/duel_ppo.yaml game={quote(str(source.path))} "
+            f"game-rl train duel_ppo game={quote(str(source.path))} "
             "env.start_states=null"
         )
 
@@ -260,9 +261,17 @@ class Document:
             return f"{self.path}: is a folder, {way_out}"
         if self.path.exists():
             return f"{self.path}: is not a regular file; name another{others}"
-        meant = closest(self.path.name, names)
-        guess = f"; did you mean {folder / meant}?" if meant else "; check the name"
-        return f"{self.path}: no such file{guess}{others}"
+        return f"{self.path}: no such file{self._guess(folder, names)}{others}"
+
+    def _guess(self, folder: Path, names: Sequence[str]) -> str:
+        """Return what the path was probably meant to be, as the end of a sentence."""
+        if meant := closest(self.path.name, names):
+            return f"; did you mean {folder / meant}?"
+        if self.error is not ConfigError or self.is_saved:
+            return "; check the name"
+        if meant := closest(self.path.stem, list(bundled_configs())):
+            return f"; did you mean {meant}, a config that comes with game_rl?"
+        return "; check the name, or choose one that `game-rl configs` lists"
 
 
 def _told(problem: LocatedProblem) -> str:
@@ -414,11 +423,14 @@ def based_on(source: Document, section: Node) -> tuple[Document, Node]:
 
 
 def named_file(source: Document, section: Node) -> Path | None:
-    """Return the file that the section's key `config` names (see `Document.folder_of`)."""
+    """Return the file or the bundled config that the section's key `config` names.
+
+    A path is relative to the folder that `Document.folder_of` returns.
+    """
     if not section.has(("config",)):
         return None
     node = section.nearest(("config",))
-    return source.folder_of(node) / expanded_path(str(node.value))
+    return find_config(expanded_path(str(node.value)), source.folder_of(node))
 
 
 def with_decided(tree: Node, decided: Sequence[tuple[Key, Any, str]]) -> Node:

@@ -77,7 +77,10 @@ def test_a_wrong_game_file_ends_with_2_and_a_message(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["train"], "train needs a config, such as configs/duel_ppo.yaml, --resume RUN"),
+        (
+            ["train"],
+            "train needs a config: a file, or one that comes with game_rl, such as duel_ppo",
+        ),
         (["train", "--resume", "runs", "--config", "a.yaml"], "leave --config and --fork out"),
         (["train", "--resume", "no/such/run"], "no/such/run is not a run directory"),
         (["evaluate", "no/such/run"], "no/such/run is not a run directory"),

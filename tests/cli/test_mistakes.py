@@ -14,7 +14,7 @@ Output = pytest.CaptureFixture[str]
 
 # what is typed (CONFIG, RUN and GAME stand for paths), and what the answer has in it
 MISTAKES = {
-    "no command": ("", "game-rl train configs/duel_ppo.yaml"),
+    "no command": ("", "game-rl train duel_ppo"),
     "a slip in a command": ("trian CONFIG", "did you mean game-rl train CONFIG?"),
     "a command left out": ("CONFIG", "a command is missing: game-rl train CONFIG"),
     "a slip in an option": ("train CONFIG --fource", "did you mean --force?"),
@@ -27,8 +27,15 @@ MISTAKES = {
     "a run where a config is due": ("train RUN", "game-rl train --resume RUN"),
     "a ROM where a config is due": ("train ROM", "game-rl new-game ROM"),
     "a game where a config is due": ("train GAME", "game=GAME"),
-    "no config": ("preflight", "configs/duel_ppo.yaml"),
+    "no config": ("preflight", "such as duel_ppo; game-rl configs lists them"),
     "two configs": ("train CONFIG --config other.yaml", "both name a config"),
+    "a bundled config and another": ("train duel_ppo --config CONFIG", "both name a config"),
+    "a slip in a bundled config": ("train duel_pop", "did you mean duel_ppo, a config that comes"),
+    "a bundled config in a folder": ("train configs/duel_pqm.yaml", "did you mean"),
+    "a bundled config as a command": ("duel_ppo seed=1", "game-rl train duel_ppo seed=1"),
+    "a slip in a config to print": ("configs duel_pp", "did you mean duel_ppo?"),
+    "no config to copy": ("configs --copy", "--copy copies one config: name it"),
+    "a config in the demo": ("demo duel_dqn", "game-rl train takes a config"),
     "neither config nor key": ("train CONFIG seed", "neither a config file nor KEY=VALUE"),
     "a section's name alone": ("train CONFIG algorithm=dqn", "did you mean algorithm.name=dqn?"),
     "a Mac's GPU": ("train CONFIG device=mps", "write auto, cpu, cuda:0"),
