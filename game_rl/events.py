@@ -47,6 +47,10 @@ class Begun(_RunEvent):
     """Emulator frames in a timestep; None in logs of the last release, which lack it."""
     device: str
     precision: str
+    version: str = ""
+    """Version of game_rl; empty in logs of the last release."""
+    source_sha256: str = ""
+    """Digest of game_rl's source; empty in logs of the last release."""
     stop_when: tuple[str, ...] = ()
     """The conditions under which the run ends before its total, in words."""
 
@@ -63,6 +67,10 @@ class Resumed(_RunEvent):
     """Emulator frames in a timestep; None in logs of the last release, which lack it."""
     device: str
     precision: str
+    version: str = ""
+    """Version of game_rl; empty in logs of the last release."""
+    source_sha256: str = ""
+    """Digest of game_rl's source; empty in logs of the last release."""
     stop_when: tuple[str, ...] = ()
     """The conditions under which the run ends before its total, in words."""
     superseded_from_bytes: Natural
@@ -71,6 +79,8 @@ class Resumed(_RunEvent):
     """The parts that continue exactly as they were."""
     not_restored: tuple[str, ...] = ()
     """The parts that begin anew or compute in another way, each with the reason."""
+    other_code: str = ""
+    """How game_rl differs from the one that wrote the checkpoint; empty if it does not."""
     changes: tuple[str, ...] = ()
     """Changes of the config and the game file since the checkpoint, as `key: old -> new`."""
     set_aside: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from game_rl.checkpoints.evaluation_files import was_deterministic
 from game_rl.envs.game_boy_env import EnvState
-from game_rl.saved import Blob, Natural, Saved
+from game_rl.saved import Blob, Natural, Saved, Sha256
 
 _MERSENNE_WORDS = 624
 
@@ -53,6 +53,7 @@ class FixedState:
     config: dict[str, JsonValue]
     game: dict[str, JsonValue]
     versions: dict[str, str]
+    source_sha256: str
     computing: dict[str, str]
 
 
@@ -82,6 +83,8 @@ class CheckpointState(Saved):
     game: dict[str, JsonValue]
     """The run's game file at that time."""
     versions: dict[str, str]
+    source_sha256: Sha256 | None = None
+    """Digest of game_rl's source at that time; None in checkpoints of the last release."""
     computing: dict[str, str]
 
     def counters_with(self, config: Mapping[str, object]) -> StopCounters:

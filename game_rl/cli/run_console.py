@@ -113,6 +113,8 @@ class RunConsole:
             )
             for reason in event.not_restored:
                 self._print("[yellow]not bit for bit as without the break:[/]", reason)
+            if event.other_code:
+                self._print("[yellow]note:[/] the checkpoint is from other code:", event.other_code)
         self._print(f"the network multiplies in {event.precision}, on {event.device}")
         self._may_end_early = bool(event.stop_when)
         if self._may_end_early:

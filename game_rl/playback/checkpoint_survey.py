@@ -6,7 +6,7 @@ from game_rl.checkpoints.checkpoint_folder import CheckpointFolder, best_checkpo
 from game_rl.errors import CheckpointError
 from game_rl.playback.teacher_copy import read_validation
 from game_rl.run_dir import RunDir
-from game_rl.system.versions import installed_versions, version_differences
+from game_rl.system.versions import code_difference, installed_versions, version_differences
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class CheckpointFinding:
         best_mean_reward: mean reward of the run's best, if there is one.
         best_deterministic: whether the run's best took its likeliest actions or drew them.
         differences: differences between the installed versions and those that wrote it.
+        other_code: how game_rl differs from the one that wrote it; empty if it does not.
     """
 
     timesteps: int
@@ -34,6 +35,7 @@ class CheckpointFinding:
     best_mean_reward: float | None
     best_deterministic: bool | None
     differences: tuple[str, ...]
+    other_code: str
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -64,6 +66,7 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
             best_mean_reward=None if best is None else best.mean_reward,
             best_deterministic=None if best is None else best.deterministic,
             differences=_differences(opened.get(timesteps)),
+            other_code=_other_code(opened.get(timesteps)),
         )
         for path in paths
         for timesteps in [int(path.name)]
@@ -75,6 +78,12 @@ def _differences(checkpoint: CheckpointFolder | None) -> tuple[str, ...]:
     if checkpoint is None:
         return ()
     return version_differences(checkpoint.state.versions, installed_versions())
+
+
+def _other_code(checkpoint: CheckpointFolder | None) -> str:
+    if checkpoint is None:
+        return ""
+    return code_difference(checkpoint.state.versions, checkpoint.state.source_sha256)
 
 
 def is_teacher_best(run_dir: RunDir, newest: CheckpointFolder) -> bool:

@@ -1,12 +1,15 @@
-"""Versions of installed packages, read without importing them."""
+"""Versions of installed packages, read without importing them, and a digest of this package."""
 
 import functools
 import hashlib
 import platform
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
-_PACKAGES = ("game_rl", "stable-baselines3", "torch", "gymnasium", "numpy", "pyboy")
+_OWN = "game_rl"
+_SHOWN = 12  # characters of a digest
+_PACKAGES = (_OWN, "stable-baselines3", "torch", "gymnasium", "numpy", "pyboy")
 
 
 def installed_versions() -> dict[str, str]:
@@ -15,12 +18,31 @@ def installed_versions() -> dict[str, str]:
 
 
 def version_differences(then: dict[str, str], now: dict[str, str]) -> tuple[str, ...]:
-    """Describe each version that differs."""
+    """Describe each version that differs, except this package's; see `code_difference`."""
     return tuple(
         f"{name} was {then.get(name, 'not there')}, is {now.get(name, 'not there')}"
         for name in {**then, **now}
-        if then.get(name) != now.get(name)
+        if name != _OWN and then.get(name) != now.get(name)
     )
+
+
+def code_difference(versions: Mapping[str, str], source: str | None) -> str:
+    """Describe how this package differs from the one that wrote a record; empty if it does not.
+
+    Other code may or may not compute other numbers, so this is no more than a note.
+
+    Args:
+        versions: `installed_versions` of the record.
+        source: `source_sha256` of the record; None if it has none, so that only the version counts.
+    """
+    then, now = versions.get(_OWN, "not there"), version(_OWN)
+    if source == source_sha256() or (source is None and then == now):
+        return ""
+    return f"{_OWN} was {_code(then, source)}, is {_code(now, source_sha256())}"
+
+
+def _code(number: str, source: str | None) -> str:
+    return f"{number} (source {'not recorded' if source is None else source[:_SHOWN]})"
 
 
 @functools.cache

@@ -26,7 +26,12 @@ from game_rl.events import Begun, Ended, Resumed
 from game_rl.games.definition import Game
 from game_rl.run_dir import RunDir, RunIdentity
 from game_rl.system.units import with_frames
-from game_rl.system.versions import installed_versions, version_differences
+from game_rl.system.versions import (
+    code_difference,
+    installed_versions,
+    source_sha256,
+    version_differences,
+)
 
 
 def usable_best(
@@ -75,6 +80,8 @@ def begun(identity: RunIdentity, config: RunConfig) -> Begun:
         frame_skip=config.env.frame_skip,
         device=placement.device,
         precision=placement.precision,
+        version=installed_versions()["game_rl"],
+        source_sha256=source_sha256(),
         stop_when=() if config.stop_when is None else config.stop_when.in_words,
     )
 
@@ -97,10 +104,13 @@ def resumed(
         frame_skip=config.env.frame_skip,
         device=placement.device,
         precision=placement.precision,
+        version=installed_versions()["game_rl"],
+        source_sha256=source_sha256(),
         stop_when=() if config.stop_when is None else config.stop_when.in_words,
         superseded_from_bytes=state.events_bytes,
         restored=checkpoint.contents,
         not_restored=(*_begins_anew(config, checkpoint), *_differences(state, placement.device)),
+        other_code=code_difference(state.versions, state.source_sha256),
         changes=tuple(changed),
         set_aside=tuple(set_aside),
     )
@@ -265,5 +275,6 @@ def fixed_state(config: RunConfig, game: Game, total: int, *, device: str) -> Fi
         config=config.model_dump(mode="json"),
         game=game.definition.model_dump(mode="json", by_alias=True),
         versions=installed_versions(),
+        source_sha256=source_sha256(),
         computing=computing(device),
     )

@@ -18,7 +18,13 @@ from tests.tiny_env import TinyEnv
 
 N_STEPS = 4
 FIXED = FixedState(
-    schedule_timesteps=64, rom_sha256="00", config={}, game={}, versions={}, computing={}
+    schedule_timesteps=64,
+    rom_sha256="00",
+    config={},
+    game={},
+    versions={},
+    source_sha256="0" * 64,
+    computing={},
 )
 FIXED_STATE = CheckpointState(num_timesteps=0, n_updates=0, best=None, **vars(FIXED))
 

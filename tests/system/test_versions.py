@@ -6,7 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from game_rl.system.versions import installed_versions, source_sha256, version_differences
+from game_rl.system.versions import (
+    code_difference,
+    installed_versions,
+    source_sha256,
+    version_differences,
+)
 
 _PACKAGE = Path(__file__).parents[2] / "game_rl"
 
@@ -42,4 +47,24 @@ def test_differences_are_named_item_by_item() -> None:
     assert version_differences(then, now) == (
         f"torch was 1.0, is {now['torch']}",
         "gone was 2, is not there",
+    )
+
+
+def test_this_package_is_compared_by_its_source_and_not_by_its_version() -> None:
+    now = installed_versions()
+    older = {**now, "game_rl": "0.0.1"}
+    assert version_differences(older, now) == ()
+    assert code_difference(older, source_sha256()) == ""  # installed anew, with the same code
+    other = code_difference(now, "ab" * 32)
+    assert other == (
+        f"game_rl was {now['game_rl']} (source abababababab), is {now['game_rl']} "
+        f"(source {source_sha256()[:12]})"
+    )
+
+
+def test_a_record_without_a_digest_is_compared_by_its_version() -> None:
+    now = installed_versions()
+    assert code_difference(now, None) == ""
+    assert code_difference({**now, "game_rl": "0.0.1"}, None).startswith(
+        "game_rl was 0.0.1 (source not recorded), is "
     )

@@ -26,12 +26,13 @@ from game_rl.config.algorithms import PPOConfig
 from game_rl.config.loader import load_config
 from game_rl.errors import CheckpointError, Interrupted, UsageError
 from game_rl.event_log import final_evaluation, read_events
-from game_rl.events import Ended, Evaluating, Event
+from game_rl.events import Ended, Evaluating, Event, Resumed
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.preflight.preflight_report import PreflightReport, measured_ram_peak_bytes
 from game_rl.run_dir import RunDir
 from game_rl.storage.run_status import run_status
 from game_rl.system.stop_request import StopRequest
+from game_rl.system.versions import source_sha256
 from game_rl.training.train import TrainCommand, resume, train
 from tests.tiny_run import TINY, MakeConfig, command, train_once
 from tests.training.forks import quiet
@@ -309,6 +310,50 @@ def test_other_versions_are_named_one_by_one(broken: Callable[..., RunDir]) -> N
     resume(run_dir.root, command(output))
     assert told(output).count("not bit for bit") == 2
     assert "torch was 1.0, is" in told(output)
+
+
+def resumed_event(run_dir: RunDir) -> Resumed:
+    return next(e for e in read_events(run_dir) if isinstance(e, Resumed))
+
+
+def test_other_code_is_a_note_of_its_own_and_every_part_is_restored(
+    broken: Callable[..., RunDir], whole: Path
+) -> None:
+    run_dir = broken(160)
+    state = run_dir.checkpoint(160) / "state.json"
+    text = json.loads(state.read_text(encoding="utf-8"))
+    assert text["source_sha256"] == source_sha256()
+    text["source_sha256"] = "ab" * 32
+    text["versions"] |= {"game_rl": "0.0.1"}
+    rewrite(state, run_dir.checkpoint(160) / "manifest.json", json.dumps(text))
+    output = console()
+    resume(run_dir.root, command(output))
+    assert "note: the checkpoint is from other code: game_rl was 0.0.1 (source abab" in told(output)
+    assert "not bit for bit" not in told(output)
+    event = resumed_event(run_dir)
+    assert (event.not_restored, event.other_code[:18]) == ((), "game_rl was 0.0.1 ")
+    assert event.source_sha256 == source_sha256()
+    assert_same_run(run_dir.root, whole)
+
+
+def test_a_checkpoint_without_a_digest_of_its_code_is_read(
+    broken: Callable[..., RunDir], whole: Path
+) -> None:
+    run_dir = broken(160)
+    state = run_dir.checkpoint(160) / "state.json"
+    text = json.loads(state.read_text(encoding="utf-8"))
+    del text["source_sha256"]
+    rewrite(state, run_dir.checkpoint(160) / "manifest.json", json.dumps(text))
+    output = console()
+    resume(run_dir.root, command(output))
+    assert "other code" not in told(output)
+    assert_same_run(run_dir.root, whole)
+
+
+def test_the_same_code_is_no_note(broken: Callable[..., RunDir]) -> None:
+    run_dir = broken(160)
+    resume(run_dir.root, command(console()))
+    assert resumed_event(run_dir).other_code == ""
 
 
 def rewrite(file: Path, manifest: Path, text: str) -> None:

@@ -109,8 +109,17 @@ def registered(study: Study) -> Registration:
 
 
 def code_hashes() -> dict[str, str]:
-    """Return the SHA-256 of every file of the package, except compiled Python, by path."""
-    paths = (p for p in _PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    """Return the SHA-256 of every file of the package, by path.
+
+    Compiled Python is left out, and so are the bundled configs, which only an installed package
+    has inside; the configs that a study uses are hashed for themselves.
+    """
+    left_out = ("__pycache__", "configs")
+    paths = (
+        path
+        for path in _PACKAGE.rglob("*")
+        if path.is_file() and not {*left_out} & {*path.relative_to(_PACKAGE).parts}
+    )
     return {path.relative_to(_PACKAGE).as_posix(): file_sha256(path) for path in sorted(paths)}
 
 
