@@ -72,7 +72,7 @@ def add_import(commands: "Commands", summary: str) -> None:
         "import",
         _import,
         summary=summary,
-        example="game-rl import model.zip --config configs/duel_ppo.yaml --set run_dir=runs/mine",
+        example="game-rl import model.zip --config duel_ppo --set run_dir=runs/mine",
     )
     parser.add_argument(
         "file", type=Path, metavar="FILE", help="zip file that PPO.save or DQN.save wrote"
@@ -111,6 +111,8 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
         if finding.teacher_is_better:
             notes.append("its teacher was as good or better in the validation, and is the best")
         notes += finding.differences
+        if finding.other_code:
+            notes.append(finding.other_code)
         written = datetime.fromtimestamp(finding.written_s).strftime("%Y-%m-%d %H:%M:%S")
         table.add_row(
             f"{finding.timesteps:,}",

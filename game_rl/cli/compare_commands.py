@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from game_rl.cli.arguments import add_command, add_group, check_output, not_negative
 from game_rl.cli.printing import add_json, print_facts, print_result
+from game_rl.config.bundled_configs import find_config
 from game_rl.config.experiments.study_config import load_study
 from game_rl.durable_files import write_atomic
 from game_rl.errors import UsageError
@@ -15,6 +16,7 @@ from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
 from game_rl.experiments.compare.comparison_arms import arms_of, check_metric, grouped, metric_of
 from game_rl.experiments.compare.comparison_report import comparison_json, comparison_lines
+from game_rl.system.extras import check_extra
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,6 +113,7 @@ def _add_rule(options: argparse._ArgumentGroup) -> None:
 def _compare(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         check_output(arguments.output / "report.md")
+    arguments.runs = [path if path.is_dir() else find_config(path) for path in arguments.runs]
     files = [path for path in arguments.runs if path.is_file()]
     if not files:
         return compare_runs(arguments)
@@ -170,6 +173,7 @@ def show_comparison(
     lines += ["", *more] if more else []
     output: Path | None = arguments.output
     if output is not None:
+        check_extra("matplotlib", "--output, for its picture,", way_out="leave --output out")
         from game_rl.experiments.compare.comparison_plot import plot_png
 
         output.mkdir(parents=True, exist_ok=True)
@@ -200,15 +204,13 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
 
 
 def add_study(commands: "Commands", summary: str) -> None:
-    steps = add_group(
-        commands, "study", summary, example="game-rl study status configs/study_ppo_pqn.yaml"
-    )
+    steps = add_group(commands, "study", summary, example="game-rl study status study_ppo_pqn")
     register = add_command(
         steps,
         "register",
         _register,
         summary="record a study's plan, and a hash of every file that may change a result",
-        example="game-rl study register configs/study_ppo_pqn.yaml",
+        example="game-rl study register study_ppo_pqn",
     )
     register.add_argument("file", type=Path, metavar="FILE", help="the study's file")
     add_json(register)
@@ -217,7 +219,7 @@ def add_study(commands: "Commands", summary: str) -> None:
         "give-up",
         _give_up,
         summary="count a run that cannot be brought to its end as failed, with the worst value",
-        example="game-rl study give-up configs/study_ppo_pqn.yaml --arm pqn --seed 103 "
+        example="game-rl study give-up study_ppo_pqn --arm pqn --seed 103 "
         "--reason 'the emulator locks up'",
     )
     give_up.add_argument("file", type=Path, metavar="FILE", help="the study's file")
@@ -234,7 +236,7 @@ def add_study(commands: "Commands", summary: str) -> None:
         "status",
         _status,
         summary="show which (arm, seed) has a result, and the progress of the others",
-        example="game-rl study status configs/study_ppo_pqn.yaml",
+        example="game-rl study status study_ppo_pqn",
     )
     status.add_argument("file", type=Path, metavar="FILE", help="the study's file")
     add_json(status, "list")
@@ -275,9 +277,9 @@ def _give_up(arguments: argparse.Namespace) -> int:
 def _study_of(file: Path) -> "Study":
     if file.is_dir():
         raise UsageError(
-            f"{file} is a folder; name the study's file, such as configs/study_ppo_pqn.yaml"
+            f"{file} is a folder; name the study's file, or a bundled one such as study_ppo_pqn"
         )
-    return load_study(file)
+    return load_study(find_config(file))
 
 
 def report_study(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from game_rl.cli.arguments import add_command, add_config_arguments
+from game_rl.cli.arguments import NO_CONFIG, add_command, add_config_arguments
 from game_rl.cli.preflight_answers import Answers, add_answers, check_answers
 from game_rl.cli.printing import PROGRESS
 from game_rl.config.experiments.experiment import load_experiment
@@ -24,6 +24,7 @@ from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
+    from game_rl.config.experiments.experiment import Experiment
     from game_rl.config.experiments.study_config import Study
     from game_rl.config.schema import RunConfig
     from game_rl.experiments.forecast.experiment_forecast import ExperimentReport
@@ -40,7 +41,7 @@ def add_preflight(commands: "Commands", summary: str) -> None:
         "preflight",
         _preflight,
         summary=summary,
-        example="game-rl preflight configs/duel_ppo.yaml --on ram=32GiB,cpus=8",
+        example="game-rl preflight duel_ppo --on ram=32GiB,cpus=8",
     )
     add_config_arguments(parser, required=False)
     parser.add_argument(
@@ -68,7 +69,7 @@ def _preflight(arguments: argparse.Namespace) -> int:
     if arguments.storage is not None:
         return _plain_storage(arguments)
     if arguments.config is None:
-        raise UsageError("a config is missing: name a file, such as configs/duel_ppo.yaml")
+        raise UsageError(NO_CONFIG)
     kind = config_kind(arguments.config, arguments.set)
     check_answers(arguments, kind)
     if kind == "study":
@@ -80,8 +81,11 @@ def _preflight(arguments: argparse.Namespace) -> int:
 
 def _preflight_run(arguments: argparse.Namespace) -> int:
     from game_rl.preflight.preflight import preflight, recommend
+    from game_rl.training.admission import check_packages
 
     config = load_config(arguments.config, arguments.set, more_checks=level_problems)
+    if not arguments.on:
+        check_packages(config)
     game = load_game(config.game)
     teacher = _teacher_note(config, game)
     machine = _machine(arguments, config.run_dir)
@@ -217,7 +221,7 @@ def _preflight_experiment(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.forecast.experiment_recommendation import ExperimentNeeds
     from game_rl.system.machine import without_installation
 
-    experiment = load_experiment(arguments.config, arguments.set)
+    experiment = _experiment(arguments)
     game = load_game(experiment.run.game)
     machine = _machine(arguments, experiment.config.run_dir)
     lengths, lake = _probed(experiment.run, game) if arguments.probe else (None, None)
@@ -250,6 +254,16 @@ def _preflight_experiment(arguments: argparse.Namespace) -> int:
             _print_levels(experiment.run, lake)
         answers.print(Console())
     return answers.exit_code(report.verdict)
+
+
+def _experiment(arguments: argparse.Namespace) -> "Experiment":
+    """Return the experiment; for this machine, check the packages that it needs."""
+    from game_rl.experiments.train_experiment import check_experiment_packages
+
+    experiment = load_experiment(arguments.config, arguments.set)
+    if not arguments.on:
+        check_experiment_packages(experiment)
+    return experiment
 
 
 def _preflight_study(arguments: argparse.Namespace) -> int:

@@ -47,6 +47,7 @@ from game_rl.games.definition import GameDefinition
 from game_rl.run_dir import upload_lock
 from game_rl.storage.faults import NO_PATIENCE, PASSING_FAULTS, Patience, StoreFault
 from game_rl.storage.game_files import upload_settings
+from game_rl.system.extras import check_extra
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -174,6 +175,7 @@ def waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
     def decorated(command: Command) -> Command:
         @functools.wraps(command)
         def carried_out(arguments: Namespace) -> int:
+            check_extra("obstore", "game-rl remote")
             done: Future[int] = Future()
             threading.Thread(target=_settle, args=(done, command, arguments), daemon=True).start()
             try:

@@ -1,6 +1,5 @@
 """The executor that an experiment's config asks for."""
 
-import importlib
 import os
 import sys
 import uuid
@@ -13,9 +12,9 @@ from game_rl.config.experiments.executor_config import (
     LocalExecutorConfig,
     RayExecutorConfig,
 )
-from game_rl.errors import UsageError
 from game_rl.executors.executor import Demand, Executor
 from game_rl.executors.local import LocalExecutor
+from game_rl.system.extras import check_extra, load_with_extra
 
 
 def make_executor(config: ExecutorConfig, demand: Demand) -> AbstractContextManager[Executor]:
@@ -38,14 +37,8 @@ def _ray_executor(config: RayExecutorConfig) -> _Make:
     if config.starts_cluster and "ray" not in sys.modules:
         # Ray reads these once, at import; without them it writes a token to the user's home folder
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=uuid.uuid4().hex)
-    try:
-        # imported by name: local members must neither need Ray nor wait for its import
-        module = importlib.import_module("game_rl.executors.ray")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "ray":
-            raise
-        raise UsageError(
-            "executor.kind: ray needs Ray, which is not installed; pip install 'game_rl[ray]', or "
-            "set executor.kind to local"
-        ) from None
+    needed_by, way_out = "executor.kind: ray", "set executor.kind to local"
+    check_extra("ray", needed_by, way_out=way_out)
+    # imported by name: local members must neither need Ray nor wait for its import
+    module = load_with_extra("game_rl.executors.ray", "obstore", needed_by, way_out=way_out)
     return cast("_Make", module.ray_executor)

@@ -53,8 +53,10 @@ from game_rl.jobs.results import FinishedRun, Played, finished_once, read_result
 from game_rl.preflight.random_play import measured_lake
 from game_rl.run_dir import RunDir
 from game_rl.storage.first_request import ask_once
+from game_rl.system.extras import check_extra
 from game_rl.system.machine import detect_machine, with_room
 from game_rl.system.stop_request import StopRequest
+from game_rl.training.admission import check_packages
 
 _ENDING_S = 30.0  # for the last checkpoint and the emulators, in addition to the deadline
 _MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion", "upload")
@@ -93,7 +95,6 @@ def begin_experiment(experiment: Experiment, command: ExperimentCommand) -> Cham
     """
     folder = ExperimentDir(experiment.config.run_dir)
     _refuse_existing(folder)
-    check_installed(experiment.config.executor)
     report = _check_fit(experiment, command)
     warnings = _ask_storage(experiment)
     folder.root.mkdir(parents=True, exist_ok=True)
@@ -144,6 +145,19 @@ def resume_experiment(
         return _carried_out(folder, experiment, command, report, warnings, went)
 
 
+def check_experiment_packages(experiment: Experiment) -> None:
+    """Check that the packages of extras that an experiment needs are installed.
+
+    Raises:
+        UsageError: one is not.
+    """
+    check_installed(experiment.config.executor)
+    if experiment.config.upload is not None:
+        check_extra("obstore", "upload", way_out="train without uploading: upload=null")
+    for run in experiment.players:
+        check_packages(run)
+
+
 def _refuse_existing(folder: ExperimentDir) -> None:
     if folder.exists():
         raise UsageError(
@@ -173,6 +187,7 @@ def _check_fit(
     experiment: Experiment, command: ExperimentCommand, generation: int | None = None
 ) -> ExperimentReport:
     config, folder = experiment.config, ExperimentDir(experiment.config.run_dir)
+    check_experiment_packages(experiment)
     machine = with_room(detect_machine(config.run_dir), experiment_bytes(folder))
     game = load_game(experiment.run.game)
     report = experiment_preflight(

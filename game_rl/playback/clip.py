@@ -1,19 +1,17 @@
-"""Writing pictures of a screen as a GIF or MP4 with little memory per picture."""
+"""Writing pictures of a screen as a GIF with little memory per picture, or as an MP4."""
 
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from fractions import Fraction
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
-import av
 import numpy as np
 from numpy.typing import NDArray
 from PIL import GifImagePlugin, Image
 
-from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.errors import UsageError
+from game_rl.system.extras import load_with_extra
 
 Picture = NDArray[np.uint8]  # [height, width, 3] RGB
 Indices = NDArray[np.uint8]  # [height, width], indices into a palette
@@ -27,12 +25,23 @@ _FOREVER = b"!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"
 _SAMPLES = 8  # pictures from which an inexact palette is made
 
 
-def clip_writer(path: Path) -> "Callable[[Iterable[Picture], float, Path], None]":
-    """Return the function that writes the format of this suffix, or raise UsageError."""
-    write = {".gif": write_gif, ".mp4": write_mp4}.get(path.suffix.lower())
-    if write is None:
+ClipWriter = Callable[[Iterable[Picture], float, Path], None]
+
+
+def clip_writer(path: Path) -> ClipWriter:
+    """Return the function that writes the format of this suffix.
+
+    Raises:
+        UsageError: there is no such format, or the package is missing that MP4 needs.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".gif":
+        return write_gif
+    if suffix != ".mp4":
         raise UsageError(f"{path} must end in .gif or .mp4")
-    return write
+    # imported by name: GIFs are written where the extra `video` is not installed
+    module = load_with_extra("game_rl.playback.mp4", "av", str(path), way_out="write a .gif")
+    return cast("ClipWriter", module.write_mp4)
 
 
 def write_gif(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
@@ -49,20 +58,6 @@ def write_gif(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
     units = max(round(seconds / _GIF_UNIT_S), _SHORTEST_UNITS)
     with path.open("wb") as file:
         _write_frames(file, map(index, waiting), palette, units)
-
-
-def write_mp4(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
-    """Write an MP4 that shows each picture for `seconds`."""
-    with av.open(str(path), "w", format="mp4") as container:
-        rate = Fraction(1 / seconds).limit_denominator(1000)
-        stream = container.add_stream("libx264", rate=rate, options={"crf": "18"})
-        stream.pix_fmt = "yuv420p"
-        stream.height, stream.width = SCREEN_HEIGHT * _SCALE, SCREEN_WIDTH * _SCALE
-        for picture in map(_enlarged, pictures):
-            for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")):
-                container.mux(packet)
-        for packet in stream.encode():
-            container.mux(packet)
 
 
 class _Waiting:
@@ -154,11 +149,12 @@ def _changed(before: Indices, after: Indices) -> tuple[int, int, int, int] | Non
 
 def _write_part(file: BinaryIO, frame: Indices, box: tuple[int, int, int, int], units: int) -> None:
     left, top, right, bottom = box
-    part = Image.fromarray(_enlarged(frame[top:bottom, left:right]))
+    part = Image.fromarray(enlarged(frame[top:bottom, left:right]))
     place = (left * _SCALE, top * _SCALE)
     for data in GifImagePlugin.getdata(part, place, duration=10 * units):
         file.write(data)
 
 
-def _enlarged(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def enlarged(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return a picture of twice the width and height, with each pixel four times."""
     return picture.repeat(_SCALE, axis=0).repeat(_SCALE, axis=1)

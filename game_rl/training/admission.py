@@ -25,6 +25,7 @@ from game_rl.preflight.preflight import preflight
 from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.preflight.random_play import measured_lake
 from game_rl.run_dir import RunDir
+from game_rl.system.extras import check_extra
 from game_rl.system.machine import detect_machine, with_room
 
 
@@ -101,11 +102,22 @@ def startable_config(
             announce(text)
         load(more_checks=found_by_running)
     return config
+def check_packages(config: RunConfig) -> None:
+    """Check that the packages of extras that a run needs, now or at its end, are installed.
+
+    Raises:
+        UsageError: one is not.
+    """
+    if config.recording.episodes > 0 and config.recording.format == "mp4":
+        check_extra("av", "recording.format: mp4", way_out="set recording.format=gif")
+    if config.upload is not None:
+        check_extra("obstore", "upload", way_out="train without uploading: upload=null")
 
 
 def check_new_fork(config: RunConfig) -> None:
     """Check a fork that has not been made; its preflight needs the parent's weights."""
     assert config.fork is not None
+    check_packages(config)
     refuse_used_folder(config.run_dir)
     root, timesteps = run_at(config.fork.run)
     game = load_game(config.game)
@@ -124,6 +136,8 @@ def check_resumable(
     run_dir = find_run(root)
     with run_dir.locked():
         config = startable_config(run_dir.config, overrides, announce=announce, is_saved=True)
+        config = load_config(run_dir.config, overrides, is_saved=True, more_checks=level_problems)
+        check_packages(config)
         game = load_game(config.game)
         if at is None and not run_dir.has_checkpoints():
             return
@@ -166,8 +180,10 @@ def check_fit(
             writes a Lake. Without that, the Lake does not count.
 
     Raises:
+        UsageError: a package is missing that the run needs.
         DoesNotFitError: the run does not fit this machine, and `force` is not set.
     """
+    check_packages(config)
     machine = with_room(detect_machine(config.run_dir), _own_bytes(config))
     lake = measured_lake(config, game) if measures_lake else None
     report = preflight(config, game, machine, lake=lake)
