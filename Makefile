@@ -4,8 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DOCS_INSTALLED := $(VENV)/.docs_installed
+TESTABLE := $(VENV)/.testable
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # one more than cores, as many tests wait for processes or pauses
 TEST_WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
+# https://download.pytorch.org/whl/cpu has the build of torch without CUDA, a tenth of the other one
+TORCH_INDEX ?=
 DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
 
 # with it, each of the hundreds of processes that the tests start would compile the package anew
@@ -17,38 +21,43 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 16
 
-install: $(INSTALLED)  ## create .venv and install the locked packages into it
+install: $(INSTALLED)  ## create .venv and install the locked packages of a run into it
 
-$(INSTALLED): requirements.lock pyproject.toml
+$(INSTALLED): requirements.lock requirements-torch.lock pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "game_rl needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1);"; \
 	  echo "name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv"; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(PIP_INSTALL) --require-hashes --no-deps --requirement requirements.lock
+	$(PIP_INSTALL) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) --requirement requirements-torch.lock
+	$(PIP_INSTALL) --no-deps --editable .
+	@touch $@
+
+$(TESTABLE): $(INSTALLED) requirements-dev.lock
+	$(PIP_INSTALL) --require-hashes --no-deps --requirement requirements-dev.lock
 	@touch $@
 
 demo: $(INSTALLED)  ## train the default config on duel, evaluate it, record a GIF
 	$(BIN)/python train.py --config configs/duel_ppo.yaml --set run_dir=$(DEMO_DIR)
 
-test: $(INSTALLED)  ## the tests, without those that train for minutes
+test: $(TESTABLE)  ## the tests, without those that train for minutes
 	$(BIN)/python -m pytest -m "not slow and not soak and not gpu" --numprocesses $(TEST_WORKERS)
 
-test-slow: $(INSTALLED)  ## the tests that train agents or kill trainings, properties on all examples
+test-slow: $(TESTABLE)  ## the tests that train agents or kill trainings, properties on all examples
 	$(BIN)/python -m pytest -m "slow or soak or hypothesis" --hypothesis-profile full
 
-test-ci: $(INSTALLED)  ## the same without those that CI leaves out, the longest first
+test-ci: $(TESTABLE)  ## the same without those that CI leaves out, the longest first
 	$(BIN)/python -m pytest -m "(slow and not soak) or hypothesis" --hypothesis-profile full \
 	  --numprocesses 2 --dist worksteal
 
-lint: $(INSTALLED)  ## ruff and mypy
+lint: $(TESTABLE)  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(INSTALLED)  ## let ruff lay the code out
+format: $(TESTABLE)  ## let ruff lay the code out
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
@@ -63,13 +72,24 @@ rom:  ## rebuild the bundled games from their source (needs sdcc)
 	@command -v sdcc >/dev/null || { echo "sdcc is missing; on Debian: apt install sdcc"; exit 1; }
 	set -e; for game in game_rl/games/*/src; do $(MAKE) -C $$game; done
 
-lock:  ## renew requirements.lock from pyproject.toml
-	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	{ sed -n '/^#/p' requirements.lock; \
-	  $(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//'; } > requirements.lock.new
-	mv requirements.lock.new requirements.lock
+# Torch has a file of its own: its builds for the CPU and for each CUDA differ in their hashes and in
+# what they need. What torch needs on a GPU alone is left out of the other files for the same reason.
+LOCK := $(VENV)-lock
+COMPILE = $(LOCK)/bin/uv pip compile --quiet --no-header --no-annotate --upgrade --generate-hashes \
+  --universal --fork-strategy fewest --python-version 3.11 \
+  --constraint requirements-torch.lock pyproject.toml
+NOT_LOCKED := /^\(torch\|triton\|nvidia-[a-z0-9-]*\|cuda-[a-z0-9-]*\)[= ]/,/[^\\]$$/d
 
-clean:  ## remove .venv, caches and built docs; runs and ROMs stay
-	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache *.egg-info
+lock:  ## renew requirements.lock and requirements-dev.lock from pyproject.toml
+	$(PYTHON) -m venv --clear $(LOCK)
+	$(LOCK)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(COMPILE) --extra dev --output-file $(LOCK)/-dev
+	$(COMPILE) --constraint $(LOCK)/-dev --output-file $(LOCK)/-run
+	{ sed -n '/^#/p' requirements.lock; sed '$(NOT_LOCKED)' $(LOCK)/-run; } > $(LOCK)/run
+	{ sed -n '/^#/p' requirements-dev.lock; sed '$(NOT_LOCKED)' $(LOCK)/-dev; } > $(LOCK)/dev
+	mv $(LOCK)/run requirements.lock
+	mv $(LOCK)/dev requirements-dev.lock
+	rm -rf $(LOCK)
+
+clean:  ## remove .venv, caches, built docs and packages; runs and ROMs stay
+	rm -rf $(VENV) docs/_build build dist .pytest_cache .mypy_cache .ruff_cache *.egg-info
