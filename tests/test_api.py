@@ -155,8 +155,9 @@ def test_a_run_without_a_lake_says_how_to_get_one(make_config: MakeConfig) -> No
         game_rl.open_lake(run.root)
 
 
-def test_a_run_that_does_not_fit_is_refused_and_can_be_forced(make_config: MakeConfig) -> None:
-    config = make_config("large", "env.n_envs=1000", "algorithm.n_steps=100000")
-    with pytest.raises(game_rl.GameRLError, match="does not fit"):
+def test_a_run_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    place, replay = f"run_dir={tmp_path / 'run'}", "algorithm.replay.capacity=1_000_000_000"
+    config = game_rl.load_config("duel_dqn", place, replay)
+    with pytest.raises(game_rl.GameRLError, match="does not fit this machine"):
         game_rl.train(config, progress=False)
     assert not config.run_dir.exists()

@@ -1,0 +1,85 @@
+"""A program that uses the public API is checked by mypy against the installed package."""
+
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = next((ROOT / "docs").rglob("api.md"))
+CONSUMER = """
+from pathlib import Path
+
+import game_rl
+
+config: game_rl.RunConfig = game_rl.load_config("duel_ppo", "seed=1")
+report: game_rl.PreflightReport = game_rl.forecast(config)
+fits: bool = report.verdict == "fits"
+result: game_rl.TrainingResult = game_rl.train(config, until=64, listeners=[print])
+evaluation: game_rl.Evaluation = game_rl.evaluate(result.run_dir.root, episodes=3)
+mean: float = evaluation.mean_reward
+clip: Path = game_rl.record("runs/mine", "clip.gif")
+policy: game_rl.TrainedPolicy = game_rl.load_policy("runs/mine", checkpoint="latest")
+lake: game_rl.Lake = game_rl.open_lake("runs/mine")
+sampler = game_rl.Sampler(lake.view())
+"""
+WRONG = """
+import game_rl
+
+game_rl.load_config(7)
+game_rl.train("duel_ppo")
+game_rl.no_such_name
+wrong: int = game_rl.evaluate("runs/mine").mean_reward
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with this package and with what is installed here."""
+    folder = tmp_path_factory.mktemp("consumer") / "env"
+    venv.create(folder, with_pip=False)
+    own = {"base": str(folder), "platbase": str(folder)}
+    packages = Path(sysconfig.get_path("purelib", "venv", vars=own))
+    (packages / "game_rl").symlink_to(ROOT / "game_rl")
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    return folder / "bin" / "python"
+
+
+def checked(python: Path, folder: Path, *files: Path) -> list[str]:
+    """Return what mypy complains about, without the summary."""
+    options = ["--strict", "--no-error-summary", "--python-executable", str(python)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, *(file.name for file in files)],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert ended.returncode in (0, 1), ended.stderr
+    return ended.stdout.splitlines()
+
+
+def examples() -> list[str]:
+    """The programs of the page on the API, but for the cell of a notebook."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    return [block for block in blocks if "IPython" not in block]
+
+
+@pytest.mark.slow
+def test_mypy_accepts_programs_that_use_it_rightly_and_no_others(
+    python: Path, tmp_path: Path
+) -> None:
+    programs = [CONSUMER, *examples()]
+    assert len(programs) > 4
+    files = [tmp_path / f"program_{n}.py" for n in range(len(programs))]
+    wrong = tmp_path / "wrong.py"
+    for file, text in zip([*files, wrong], [*programs, WRONG], strict=True):
+        file.write_text(text, encoding="utf-8")
+    found = checked(python, tmp_path, *files, wrong)
+    lines = {int(line.split(":")[1]) for line in found if line.startswith("wrong.py")}
+    assert lines == {4, 5, 6, 7}, found
+    assert not [line for line in found if not line.startswith("wrong.py")]
