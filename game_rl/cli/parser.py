@@ -3,14 +3,15 @@
 import argparse
 import difflib
 import importlib
+import platform
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import NoReturn
 
 from game_rl.errors import UsageError
+from game_rl.system.versions import installed_versions, source_sha256
 
 EXIT_CODES = """\
 exit codes:
@@ -174,6 +175,17 @@ class _Parser(argparse.ArgumentParser):
         return f"; for example: {example}" if "are required" in message and example else ""
 
 
+class _Version(argparse.Action):
+    """Prints what a report of a bug needs; the digest of the source takes a moment."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        found = installed_versions()
+        print(f"game-rl {found.pop('game_rl')}\nsource {source_sha256()}")
+        print("\n".join(f"{name} {number}" for name, number in found.items()))
+        print(platform.platform())
+        parser.exit()
+
+
 def make_parser(
     names: Collection[str] = COMMANDS,
 ) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
@@ -188,7 +200,11 @@ def make_parser(
         ),
     )
     parser.add_argument(
-        "-V", "--version", action="version", version=f"game-rl {metadata.version('game_rl')}"
+        "-V",
+        "--version",
+        action=_Version,
+        nargs=0,
+        help="print the version, and those of the packages that a run's numbers depend on",
     )
     commands = parser.add_subparsers(
         prog="game-rl", metavar="COMMAND", required=True, help=argparse.SUPPRESS

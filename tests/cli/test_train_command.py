@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
 from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
@@ -23,6 +24,7 @@ from game_rl.events import ExperimentBegun, ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_generations import go_back
 from game_rl.run_dir import RunDir
+from game_rl.system.versions import installed_versions, source_sha256
 from tests.cli.test_main import kept_run
 from tests.experiments.conftest import (
     MakePopulation,
@@ -260,7 +262,10 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("game-rl 0.")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"game-rl {installed_versions()['game_rl']}"
+    assert lines[1] == f"source {source_sha256()}"
+    assert f"torch {torch.__version__}" in lines
 
 
 def test_a_seed_chooses_the_episodes_of_an_evaluation(
