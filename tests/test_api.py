@@ -157,7 +157,7 @@ def test_a_run_without_a_lake_says_how_to_get_one(make_config: MakeConfig) -> No
 
 def test_a_run_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     """Its rollout takes 400 GB."""
-    changes = ["env.n_envs=64", "algorithm.n_steps=1_048_576", "total_timesteps=1_000_000_000"]
+    changes = ["env.n_envs=128", "algorithm.n_steps=524_288", "total_timesteps=1_000_000_000"]
     rare = [f"{name}.every_timesteps=100_000_000" for name in ("evaluation", "checkpoints")]
     place = f"run_dir={tmp_path / 'run'}"
     config = game_rl.load_config("fighter_32gb", *changes, *rare, place)

@@ -70,7 +70,7 @@ def test_the_message_names_who_needs_it_the_extra_and_another_way(
         (["train", "duel_population", "executor={kind: ray}"], "ray"),
         (["remote", "verify", "file:///tmp"], "upload"),
     ],
-    ids=" ".join,
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
 def test_without_it_a_command_ends_with_2_and_writes_nothing(
     arguments: list[str], extra: str, tmp_path: Path
