@@ -102,6 +102,8 @@ def startable_config(
             announce(text)
         load(more_checks=found_by_running)
     return config
+
+
 def check_packages(config: RunConfig) -> None:
     """Check that the packages of extras that a run needs, now or at its end, are installed.
 
@@ -136,7 +138,6 @@ def check_resumable(
     run_dir = find_run(root)
     with run_dir.locked():
         config = startable_config(run_dir.config, overrides, announce=announce, is_saved=True)
-        config = load_config(run_dir.config, overrides, is_saved=True, more_checks=level_problems)
         check_packages(config)
         game = load_game(config.game)
         if at is None and not run_dir.has_checkpoints():
