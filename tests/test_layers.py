@@ -77,7 +77,7 @@ ONLY_IN = {
     "obstore": {"storage/object_store.py"},
     "matplotlib": {"experiments/compare/comparison_plot.py"},
     "ray": {"executors/ray.py"},
-    "psutil": {"system/machine.py", "system/process_memory.py"},
+    "psutil": {"system/machine.py", "system/process_memory.py", "system/leashed_process.py"},
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
 MAX_LINES = 600
@@ -227,10 +227,12 @@ def test_what_lives_in_one_place_is_imported_there_only(source: Source) -> None:
 
 
 # What only Linux or Unix has: modules, and names in `os`, `signal` and `socket`.
-ONE_SYSTEM_MODULES = {"fcntl", "resource", "select"}
+ONE_SYSTEM_MODULES = {"fcntl", "resource", "select", "pwd", "grp", "termios", "pty"}
 ONE_SYSTEM_NAMES = re.compile(
     r"os\.(fork|memfd_create|pidfd_open|waitid|killpg|setsid|nice|getuid|geteuid|register_at_fork|"
-    r"[gs]etpriority|sched_\w+)|signal\.(setitimer|pidfd_send_signal|SIGALRM)|socket\.\w+_fds"
+    r"[gs]etpriority|sched_\w+|p(read|write)v?|kill)|socket\.(\w+_fds|AF_UNIX|SOCK_SEQPACKET)|"
+    r"signal\.([gs]etitimer|alarm|pause|pidfd_send_signal|pthread_kill|"
+    r"SIG(ALRM|KILL|HUP|CHLD|USR1|USR2))"
 )
 ONE_SYSTEM_PLACES = ("system/", "run_dir.py", "durable_files.py")
 

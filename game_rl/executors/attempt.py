@@ -15,7 +15,7 @@ from game_rl.errors import GameRLError, UsageError
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.executors.local import JobProcess
 from game_rl.executors.staging import GivenUpError, NodeStaging, RemoteJob, StagedJob
-from game_rl.system.processes import handled_signals, treat_as_own
+from game_rl.system.processes import KILLED, handled_signals, known_signals, treat_as_own
 
 _LONG_S = 3600.0
 _LOOK_EVERY_S = 1.0  # for a new checkpoint
@@ -55,7 +55,7 @@ def _on_own_disk(remote_job: RemoteJob, staged: StagedJob) -> CompletedJob:
                 staging.deliver(ended.code)
             return ended
     except GivenUpError as error:
-        return _ended(remote_job, -signal.SIGKILL, str(error))
+        return _ended(remote_job, KILLED, str(error))
     except GameRLError as error:
         return _ended(remote_job, error.exit_code, str(error))
 
@@ -94,7 +94,8 @@ def _interruptible() -> AbstractContextManager[None]:
     """
     stop = signal.default_int_handler
     return handled_signals(
-        {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGCHLD: signal.SIG_DFL}
+        {signal.SIGTERM: stop, signal.SIGINT: stop}
+        | dict.fromkeys(known_signals("SIGCHLD"), signal.SIG_DFL)
     )
 
 

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -17,7 +16,8 @@ from game_rl.system.fork_server import (
     OwnProcess,
     Process,
 )
-from game_rl.system.processes import share_environment
+from game_rl.system.leashed_process import LeashedProcess
+from game_rl.system.processes import CAN_FORK, share_environment
 
 _IMPORTED = ("game_rl.jobs.member_jobs",)  # takes most of the time that a job needs to start
 
@@ -49,7 +49,8 @@ class JobProcess:
         with self._output.open("ab") as file:
             self._process: Process
             if server is None:
-                self._process = OwnProcess(job.module, arguments, own, file.fileno(), folder=folder)
+                start = OwnProcess if CAN_FORK else LeashedProcess
+                self._process = start(job.module, arguments, own, file.fileno(), folder=folder)
             else:
                 self._process = server.fork(job.module, arguments, own, file.fileno())
 
@@ -76,11 +77,11 @@ class JobProcess:
     def ask_to_stop(self) -> None:
         """Have the training save and end, and with it its workers."""
         if self._code is None:
-            self._process.send_signal(signal.SIGTERM)
+            self._process.ask_to_stop()
 
     def begin_to_kill(self) -> None:
         if self._code is None:
-            self._process.send_signal(signal.SIGKILL)
+            self._process.begin_to_kill()
 
     def kill(self) -> int:
         """Kill it and its process group at once, and return its exit code."""

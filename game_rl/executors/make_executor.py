@@ -34,6 +34,11 @@ _Make = Callable[[RayExecutorConfig, Demand], AbstractContextManager[Executor]]
 
 
 def _ray_executor(config: RayExecutorConfig) -> _Make:
+    if not hasattr(os, "fork"):  # as on Windows: nothing there ends all processes of a cluster
+        raise UsageError(
+            "executor.kind: ray does not work on this system, which cannot fork processes; set "
+            "executor.kind to local"
+        )
     if config.starts_cluster and "ray" not in sys.modules:
         # Ray reads these once, at import; without them it writes a token to the user's home folder
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=uuid.uuid4().hex)

@@ -29,7 +29,7 @@ from game_rl.executors.attempt import SHORT_PLACE, private_folder, run_attempt
 from game_rl.executors.executor import CompletedJob, Demand, Job
 from game_rl.executors.node_checks import Needs, NodeFacts, introduce, warnings_of
 from game_rl.executors.staging import Staging, shared_files, shared_storage
-from game_rl.system.processes import is_own_file
+from game_rl.system.processes import KILLED, is_own_file
 from game_rl.system.reaper import reaping
 from game_rl.system.units import format_bytes
 
@@ -138,7 +138,7 @@ class RayExecutor:
             return CompletedJob(job, code, "a node of the cluster", text)
         except exceptions.RayError as error:  # its worker or its node is lost
             cause = _lines(error)[0]
-            return CompletedJob(job, -signal.SIGKILL, "a node of the cluster", cause=cause)
+            return CompletedJob(job, KILLED, "a node of the cluster", cause=cause)
         return ended
 
     def ask_to_stop(self) -> None:

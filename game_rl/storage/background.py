@@ -30,6 +30,7 @@ from game_rl.storage.upload_settings import UploadSettings
 _GB = 10**9
 _LEAVES_WITHIN_S = 5.0
 _LOOK_EVERY_S = 0.1
+_LOWEST_PRIORITY: int = getattr(subprocess, "IDLE_PRIORITY_CLASS", 0)  # Windows
 UPLOAD_PROCESS = "game_rl.storage.upload_process"
 
 
@@ -227,4 +228,5 @@ def started(module: str, *arguments: str) -> subprocess.Popen[str]:
         stderr=subprocess.DEVNULL,  # libraries may print secrets there
         encoding="utf-8",
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},  # whatever this terminal's is
+        creationflags=_LOWEST_PRIORITY,
     )

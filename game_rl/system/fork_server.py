@@ -16,7 +16,6 @@ import importlib
 import json
 import os
 import runpy
-import select
 import signal
 import socket
 import subprocess
@@ -26,11 +25,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from game_rl.system.processes import PARENT_VARIABLE, end_with_parent
+from game_rl.system.processes import (
+    CAN_FORK,
+    KILLED,
+    PARENT_VARIABLE,
+    end_with_parent,
+    known_signals,
+    poll_of,
+)
 
 _ANSWER_S = 120.0  # for imports from a cold network disk
 _MODULE = "game_rl.system.fork_server"
-_NOT_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+_NOT_FOR_US = known_signals("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
 _MESSAGE_BYTES = 1 << 20
 
 
@@ -51,12 +57,11 @@ class ForkServer:
             imported, so they must be those of the jobs.
 
     Raises:
-        ForkServerUnavailableError: this is not Linux. Elsewhere children would outlive
-            the process that forked them.
+        ForkServerUnavailableError: processes are not forked on this system.
     """
 
     def __init__(self, modules: Sequence[str], environment: Mapping[str, str]) -> None:
-        if sys.platform != "linux":
+        if not CAN_FORK:
             raise ForkServerUnavailableError
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -101,7 +106,7 @@ class ForkServer:
             return int(self._answer()["code"])
         except OSError:  # the fork server has ended, and all its children with it
             self.close()
-            return -signal.SIGKILL
+            return KILLED
 
     def close(self) -> None:
         """End the fork server and its children; may be called twice."""
@@ -127,7 +132,10 @@ class Process(Protocol):
     def has_ended(self) -> bool:
         """Whether it has ended; not reaped, so its id is not reused before `kill_and_wait`."""
 
-    def send_signal(self, number: int) -> None: ...
+    def ask_to_stop(self) -> None:
+        """Have it save and end; nothing happens if it has ended."""
+
+    def begin_to_kill(self) -> None: ...
 
     def kill_and_wait(self) -> int:
         """Kill it and its process group, if it has not ended, and return its exit code."""
@@ -163,8 +171,11 @@ class OwnProcess:
         ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return ended is not None
 
-    def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+    def ask_to_stop(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+
+    def begin_to_kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
 
     def kill_and_wait(self) -> int:
         with suppress(ProcessLookupError):
@@ -179,18 +190,23 @@ class ForkedProcess:
         self.pid = pid
         self._server = server
         self._descriptor = descriptor
-        self._end = select.poll()
-        self._end.register(descriptor, select.POLLIN)
+        self._end = poll_of(descriptor)
 
     def has_ended(self) -> bool:
         return bool(self._end.poll(0))
 
-    def send_signal(self, number: int) -> None:
+    def ask_to_stop(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def begin_to_kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._descriptor, number)
 
     def kill_and_wait(self) -> int:
-        self.send_signal(signal.SIGKILL)
+        self.begin_to_kill()
         self._end.poll()
         code = self._server.reap(self.pid)
         os.close(self._descriptor)

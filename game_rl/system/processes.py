@@ -1,49 +1,78 @@
 """What a process is given and can do on this system; other systems get their calls here.
 
-Its end with its parent, its CPUs and cores, its signals, its open files, memory without a path, and
-waiting for several descriptors. Workers load this file, so it needs the standard library alone.
+Its end with its parent, its CPUs and cores, its signals, its open files, and waiting for several
+descriptors. Where a system lacks something, the portable form stands beside it. Workers load this
+file, so it needs the standard library alone.
 """
 
 import contextlib
 import ctypes
 import os
-import resource
 import select
 import signal
 import sys
-import tempfile
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+CAN_FORK = sys.platform == "linux" and hasattr(os, "fork")
+"""Whether processes are forked here. macOS has `fork`, but its libraries may crash in the child;
+there and on Windows each process is a fresh interpreter."""
+CAN_POLL = hasattr(select, "poll")
+"""Whether `poll_of` works here."""
 PARENT_VARIABLE = "GAME_RL_PARENT"
-"""Environment variable: the id of the parent process with which this process ends."""
+"""Environment variable: the id of the parent process with which this process ends, or `LEASH`."""
+LEASH = "stdin"
+"""Value of `GAME_RL_PARENT`: the parent holds the other end of this process's standard input."""
 CPUS_VARIABLE = "GAME_RL_CPUS"
 """Environment variable: the number of CPUs that this process may use, whatever the machine has."""
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 Handler = Callable[[int, FrameType | None], object] | signal.Handlers | int | None
-Poll = select.poll
-yield_core = os.sched_yield
+KILLED = -9
+"""Exit code of a process that was killed."""
+yield_core: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 """Let other processes have this core for a moment."""
 
 
 def end_with_parent() -> None:
     """Have this process killed when its parent, which `GAME_RL_PARENT` names, ends.
 
-    Without the variable nothing happens. Only Linux supports this. On other systems the process
-    runs to its own end, and its lock keeps other processes out meanwhile. The variable is removed,
-    so child processes do not inherit it.
+    Without the variable nothing happens. With the id of a process, only Linux supports this; with
+    `LEASH`, every system does. The variable is removed, so child processes do not inherit it.
     """
     named = os.environ.pop(PARENT_VARIABLE, "")
+    if named == LEASH:
+        threading.Thread(target=_follow_leash, name="leash", daemon=True).start()
     if not named.isdigit() or sys.platform != "linux":
         return
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(named):  # the parent had ended before the prctl
-        os._exit(128 + signal.SIGKILL)
+        os._exit(128 - KILLED)
+
+
+def _follow_leash() -> None:
+    """Take each byte of standard input as a SIGTERM, and its end as that of the parent."""
+    while os.read(0, 1):  # not sys.stdin, whose lock this thread would hold at the exit
+        signal_self(signal.SIGTERM)
+    os._exit(128 - KILLED)
+
+
+def signal_self(number: int) -> None:
+    """Send this process a signal, from any thread; Python handles it in the main thread."""
+    if os.name == "nt":  # where `os.kill` ends a process whatever the signal
+        signal.raise_signal(number)
+    else:
+        os.kill(os.getpid(), number)  # wakes the main thread
 
 
 def share_environment(cpus: int) -> dict[str, str]:
@@ -66,7 +95,7 @@ def let_others_finish() -> None:
     at the moment of sending a request. A policy that is not the default, such as idle, was chosen
     by the user who started the training, and stays.
     """
-    if not hasattr(os, "SCHED_BATCH"):
+    if not hasattr(os, "sched_setscheduler"):
         return
     with contextlib.suppress(OSError):  # a sandbox may forbid it
         if os.sched_getscheduler(0) == os.SCHED_OTHER:
@@ -78,13 +107,22 @@ def set_cores(process: int, cores: Collection[int]) -> None:
     os.sched_setaffinity(process, cores)
 
 
-def _known(names: Collection[str]) -> Iterator[int]:
-    return (getattr(signal, name) for name in names if hasattr(signal, name))
+def known_signals(*names: str) -> tuple[signal.Signals, ...]:
+    """Return the signals of these names that this system has."""
+    return tuple(getattr(signal, name) for name in names if hasattr(signal, name))
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, which this system may lack."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "SIGKILL" if number == -KILLED else f"signal {number}"
 
 
 def ignore_signals(*names: str) -> None:
     """Ignore signals from now on; those that this system does not have are left out."""
-    for number in _known(names):
+    for number in known_signals(*names):
         signal.signal(number, signal.SIG_IGN)
 
 
@@ -93,7 +131,7 @@ def ignore_signals_here_alone(*names: str) -> None:
     ignore_signals(*names)
 
     def restore() -> None:
-        for number in _known(names):
+        for number in known_signals(*names):
             signal.signal(number, signal.SIG_DFL)
 
     os.register_at_fork(after_in_child=restore)
@@ -128,7 +166,7 @@ def deferred_interrupts() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def poll_of(*descriptors: int) -> Poll:
+def poll_of(*descriptors: int) -> "select.poll":
     """Return an object whose `poll` waits until one of the descriptors can be read."""
     poll = select.poll()
     for descriptor in descriptors:
@@ -138,6 +176,8 @@ def poll_of(*descriptors: int) -> Poll:
 
 def allow_open_files(needed: int) -> int | None:
     """Let this process have `needed` files open at once; return the limit if that is lower."""
+    if resource is None:  # no such limit
+        return None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return None
@@ -145,17 +185,6 @@ def allow_open_files(needed: int) -> int | None:
         return hard
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
     return None
-
-
-def nameless_memory() -> int:
-    """Return a file descriptor of memory without a path, so `kill -9` leaves nothing behind.
-
-    Unlike /dev/shm, a memfd is not limited to the 64 MB that containers have by default.
-    """
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("game_rl")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 def own_niceness() -> int:
@@ -171,9 +200,10 @@ def treat_as_own(pid: int, niceness: int) -> None:
 
 
 def yield_to_others() -> None:
-    """Give this process the lowest priority."""
-    with contextlib.suppress(OSError):
-        os.nice(19)
+    """Give this process the lowest priority; Windows starts it with that."""
+    if hasattr(os, "nice"):
+        with contextlib.suppress(OSError):
+            os.nice(19)
 
 
 def is_root() -> bool:

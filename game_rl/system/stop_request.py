@@ -3,16 +3,14 @@
 import math
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
 from game_rl.errors import GameRLError, Interrupted
-from game_rl.system.processes import handled_signals
+from game_rl.system.processes import Handler, handled_signals, known_signals, signal_self
 
-_SIGNALS = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1") if hasattr(signal, name)
-)
+_SIGNALS = known_signals("SIGINT", "SIGTERM", "SIGUSR1", "SIGBREAK")  # the last one is Windows'
 
 
 class StopRequest:
@@ -64,6 +62,56 @@ class StopRequest:
         return notice
 
 
+class _Alarm:
+    """A deadline that a signal of its own announces."""
+
+    handlers: Mapping[int, Handler]
+    is_over = False
+
+    def __init__(self) -> None:
+        def on_alarm(_number: int, _frame: FrameType | None) -> None:
+            raise KeyboardInterrupt
+
+        self.handlers = {signal.SIGALRM: on_alarm}
+
+    def set(self, seconds: float) -> None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def cancel(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+class _Timer:
+    """A deadline that a thread announces by a SIGINT; `is_over` tells it from others."""
+
+    handlers: Mapping[int, Handler] = {}
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._timer: threading.Timer | None = None
+        self._lock = threading.RLock()  # a signal's handler may interrupt `cancel`
+
+    def set(self, seconds: float) -> None:
+        self.cancel()
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def cancel(self) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _end(self) -> None:
+        with self._lock:
+            if self._timer is not None and not self._timer.finished.is_set():
+                self.is_over = True
+                signal_self(signal.SIGINT)
+
+
+_new_deadline = _Alarm if hasattr(signal, "SIGALRM") else _Timer
+
+
 @contextmanager
 def stopping_on_signals(
     stop: StopRequest, tell: Callable[[str], None] | None = None
@@ -81,8 +129,10 @@ def stopping_on_signals(
         yield
         return
 
+    deadline = _new_deadline()
+
     def on_signal(number: int, _frame: FrameType | None) -> None:
-        if isinstance(stop.reason, Interrupted):
+        if deadline.is_over or isinstance(stop.reason, Interrupted):
             raise KeyboardInterrupt
         name = signal.Signals(number).name
         reason = Interrupted(f"stopped by {name}", exit_code=128 + number)
@@ -90,14 +140,10 @@ def stopping_on_signals(
         if tell is not None:
             tell(stop.take_notice() or "")
         if math.isfinite(stop.deadline_s):
-            signal.setitimer(signal.ITIMER_REAL, stop.deadline_s)
+            deadline.set(stop.deadline_s)
 
-    def on_deadline(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    handlers = {**dict.fromkeys(_SIGNALS, on_signal), signal.SIGALRM: on_deadline}
-    with handled_signals(handlers):
+    with handled_signals({**dict.fromkeys(_SIGNALS, on_signal), **deadline.handlers}):
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            deadline.cancel()

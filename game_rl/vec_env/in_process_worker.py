@@ -7,17 +7,20 @@ process with it, Ctrl-C in an env is an exception of the env, and nothing runs i
 
 import contextlib
 import os
-import signal
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Literal
 
+from game_rl.system.processes import CAN_FORK, KILLED
 from game_rl.vec_env.worker import Worker
 from game_rl.vec_env.worker_protocol import NOTHING_TO_SAY, pack
 
 StartMethod = Literal["forkserver", "spawn", "in_process"]
 
-default_start_method: ContextVar[StartMethod] = ContextVar("start method", default="forkserver")
+USUAL_START_METHOD: StartMethod = "forkserver" if CAN_FORK else "spawn"
+default_start_method: ContextVar[StartMethod] = ContextVar(
+    "start method", default=USUAL_START_METHOD
+)
 
 
 @contextlib.contextmanager
@@ -70,7 +73,7 @@ class InProcessWorker:
 
     def kill(self) -> None:
         if self._worker is not None:
-            self._end(-signal.SIGKILL)
+            self._end(KILLED)
 
     def join(self, timeout: float | None = None) -> None:
         pass

@@ -72,8 +72,8 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         timeout_s: seconds that a worker may take for one command.
         lost_info: entries for the infos of episodes that end because their worker died.
         start_method: "forkserver", with which workers share the memory of the modules they import,
-            "spawn", or "in_process" for a fake (see `in_process_worker`). None is "forkserver",
-            except in a block of `workers_in_process`.
+            "spawn", or "in_process" for a fake (see `in_process_worker`). None is "forkserver" on
+            Linux and "spawn" elsewhere, except in a block of `workers_in_process`.
 
     Attributes:
         packed_frames: the packed frames of the last `reset`, `step_wait` or `load_states`; None

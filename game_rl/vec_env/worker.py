@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import GameRLError
 from game_rl.system.output import keep_output_harmless
-from game_rl.system.processes import Poll, ignore_signals, let_others_finish, poll_of, yield_core
+from game_rl.system.processes import ignore_signals, let_others_finish, yield_core
+from game_rl.system.shared_memory import NamedMemory, NamelessMemory, SharedMemory
+from game_rl.vec_env.worker_channel import Channel, channel_of
 from game_rl.vec_env.worker_protocol import (
     NOTHING_TO_SAY,
     Attachment,
@@ -36,8 +38,6 @@ from game_rl.vec_env.worker_protocol import (
     StepReport,
     WorkerCommand,
     pack,
-    receive,
-    send,
     unpack_request,
 )
 
@@ -62,28 +62,27 @@ def run_worker(connection: Connection, first_env: int) -> None:
     let_others_finish()
     keep_output_harmless()  # a reward in Python may print
     worker = Worker(first_env, functools.partial(recv_handle, connection))
-    socket = connection.fileno()
-    poll = poll_of(socket)
+    channel = channel_of(connection)
     message, failed = pack(NOTHING_TO_SAY), False
     waits_are_short = False
     try:
         while not failed:
-            send(socket, message)
-            waits_are_short = _wait(poll, awake=waits_are_short)
-            message, failed = worker.answer(receive(socket))
-        send(socket, message)  # the Failure
+            channel.send(message)
+            waits_are_short = _wait(channel, awake=waits_are_short)
+            message, failed = worker.answer(channel.take())
+        channel.send(message)  # the Failure
     except (EOFError, OSError):
         pass  # the parent closed the pipe
     finally:
         worker.close()
 
 
-def _wait(poll: Poll, *, awake: bool) -> bool:
+def _wait(channel: Channel, *, awake: bool) -> bool:
     """Wait for a message; return whether it came soon, as the next one may then come soon too."""
     start = time.perf_counter()
-    while awake and not poll.poll(0) and time.perf_counter() - start < _SHORT_WAIT_S:
+    while awake and not channel.is_ready() and time.perf_counter() - start < _SHORT_WAIT_S:
         yield_core()
-    poll.poll()
+    channel.is_ready(None)
     return time.perf_counter() - start < _SHORT_WAIT_S
 
 
@@ -103,7 +102,8 @@ class Worker:
     """The envs of a worker, from `first_env` on, and its answers to requests.
 
     Args:
-        receive_descriptor: function that returns the file descriptor that follows an ATTACH.
+        receive_descriptor: function that returns the file descriptor that follows an ATTACH for
+            memory without a name.
     """
 
     def __init__(self, first_env: int, receive_descriptor: Callable[[], int]) -> None:
@@ -190,10 +190,14 @@ class Worker:
         return first
 
     def _attach(self, attachment: Attachment) -> None:
-        file_descriptor = self._receive_descriptor()
-        self._arrays = SharedArrays(file_descriptor, attachment)
+        memory: SharedMemory
+        if attachment.memory_name is None:
+            memory = NamelessMemory(self._receive_descriptor())
+        else:
+            memory = NamedMemory(attachment.memory_name)
+        self._arrays = SharedArrays(memory, attachment)
         self._packing = attachment.packing
-        os.close(file_descriptor)
+        memory.close()
 
     def _env(self, number: int) -> Env:
         return self._envs[number - self._first_env]

@@ -5,28 +5,25 @@ import contextlib
 import multiprocessing
 import multiprocessing.forkserver
 import os
-import signal
 import sys
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import send_handle
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Union, cast
 
 from game_rl.errors import WorkerError
-from game_rl.system.processes import allow_open_files, deferred_interrupts, poll_of
+from game_rl.system.processes import KILLED, allow_open_files, deferred_interrupts, signal_name
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod, default_start_method
 from game_rl.vec_env.worker import run_worker
+from game_rl.vec_env.worker_channel import channel_of
 from game_rl.vec_env.worker_protocol import (
     Failure,
     Request,
     WorkerCommand,
     pack,
-    receive,
-    send,
     unpack_answer,
 )
 
@@ -35,7 +32,10 @@ _LAST_CHANCE_S = 1.0  # after Ctrl-Z and fg every deadline is over, but the answ
 _LEAVE_TIMEOUT_S = 2.0  # for a worker to close its envs
 _DEATH_TIMEOUT_S = 1.0  # for the kernel to end a killed process and to say how
 
-Context = ForkServerContext | SpawnContext
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, SpawnContext  # Windows lacks the first
+
+Context = Union["ForkServerContext", "SpawnContext"]
 
 
 class WorkerProcess:
@@ -50,23 +50,22 @@ class WorkerProcess:
                 name=f"game_rl worker {number}",
                 daemon=True,
             )
-            if isinstance(context, ForkServerContext):
+            if context.get_start_method() == "forkserver":
                 multiprocessing.forkserver.ensure_running()
             with deferred_interrupts():  # a process that gets half of its arguments complains
                 self.process.start()
-        self._descriptor = self._connection.fileno()
-        self._poll = poll_of(self._descriptor, self.process.sentinel)
+        self._channel = channel_of(self._connection, self.process.sentinel)
 
     def send(self, message: bytes, *, file_descriptor: int | None = None) -> None:
         """Send a message, then the file descriptor; raise OSError if the process has ended."""
-        send(self._descriptor, message)
+        self._channel.send(message)
         if file_descriptor is not None:
             assert self.process.pid is not None
             send_handle(self._connection, file_descriptor, self.process.pid)
 
     def is_heard(self) -> bool:
         """Whether there is a message, or the process has ended."""
-        return bool(self._poll.poll(0))
+        return self._channel.is_ready()
 
     def receive(self, timeout_s: float) -> bytes | None:
         """Return the next message, or None if there is none in time.
@@ -74,12 +73,7 @@ class WorkerProcess:
         Raises:
             EOFError, OSError: the process has ended, and all its messages have been received.
         """
-        events = self._poll.poll(timeout_s * 1000)  # in the order of `poll_of`
-        if not events:
-            return None
-        if events[0][0] != self._descriptor:
-            raise EOFError
-        return receive(self._descriptor)
+        return self._channel.receive(timeout_s)
 
     def hang_up(self) -> None:
         """Close the pipe, which makes the worker close its envs and exit, even while it sends."""
@@ -305,8 +299,8 @@ def _ending(exitcode: int | None) -> str:
         return "closed its connection"
     if exitcode >= 0:
         return f"exited with code {exitcode}"
-    name = signal.Signals(-exitcode).name
-    if name == "SIGKILL":
+    name = signal_name(-exitcode)
+    if exitcode == KILLED:
         return (
             "was killed (SIGKILL), probably because the machine is out of memory "
             "(lower env.n_envs or env.n_workers),"
@@ -332,14 +326,14 @@ def worker_context(start_method: str) -> Context:
         ValueError: it is "fork", or unknown.
     """
     context = multiprocessing.get_context(start_method)
-    if not isinstance(context, (ForkServerContext, SpawnContext)):
+    if context.get_start_method() not in ("forkserver", "spawn"):
         raise ValueError(
             f"start_method is {start_method!r}, but workers are started by 'forkserver' or "
             "'spawn': a fork of this process would copy the locks that PyTorch's threads hold "
             "and could hang; leave start_method out"
         )
     context.set_forkserver_preload(_PRELOAD)
-    return context
+    return cast("Context", context)
 
 
 @contextlib.contextmanager

@@ -3,17 +3,13 @@
 Each command takes one message in each direction, however many envs the worker has. A request is a
 pickled `Request`. Its answer is a pickled `Reply`, or a `Failure`, after which the worker exits.
 The data of every step (observations, actions, rewards) goes through `SharedArrays`, so the messages
-of an ordinary step are empty: `STEP` one way, `NOTHING_TO_SAY` the other. On the wire, a message is
-preceded by its length. `multiprocessing.Connection` does the same but takes three times as long.
+of an ordinary step are empty: `STEP` one way, `NOTHING_TO_SAY` the other.
 """
 
 import enum
 import itertools
 import math
-import mmap
-import os
 import pickle
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
@@ -25,8 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import GameRLError
-
-_LENGTH = struct.Struct("=Q")
+from game_rl.system.shared_memory import SharedMemory
 
 
 class WorkerCommand(enum.Enum):
@@ -34,7 +29,7 @@ class WorkerCommand(enum.Enum):
 
     START = "start"  # never sent; the greeting of a new worker counts as its answer
     BUILD = "build"  # (pickled list of env functions) -> Spaces of the worker's first env alone
-    ATTACH = "attach"  # (Attachment), then the file descriptor -> None
+    ATTACH = "attach"  # (Attachment), then the memory's file descriptor if it has no name -> None
     RESET = "reset"  # (seed or None by env, options by env) -> reset info
     STEP = "step"  # all envs of the worker -> StepReport, or None if there is nothing to say
     LOAD_STATE = "load_state"  # (what `save_state` returned, by env) -> None
@@ -82,12 +77,16 @@ class Spaces:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """The dimensions of the SharedArrays; frames are packed if there is a `packing`."""
+    """The dimensions of the SharedArrays; frames are packed if there is a `packing`.
+
+    `memory_name` is the name of their memory; None for memory that has only a file descriptor.
+    """
 
     n_envs: int
     n_rows: int
     spaces: Spaces
     packing: FramePacking | None = None
+    memory_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,30 +123,6 @@ def unpack_answer(message: bytes) -> Reply | Failure:
     return answer
 
 
-def send(descriptor: int, message: bytes) -> None:
-    """Write a message to a socket; raise OSError if the other end is closed."""
-    unsent = _LENGTH.pack(len(message)) + message
-    while unsent:
-        unsent = unsent[os.write(descriptor, unsent) :]
-
-
-def receive(descriptor: int) -> bytes:
-    """Read a message from a socket; raise OSError or EOFError if the other end is closed."""
-    (length,) = _LENGTH.unpack(_read(descriptor, _LENGTH.size))
-    return _read(descriptor, length) if length else b""
-
-
-def _read(descriptor: int, n_bytes: int) -> bytes:
-    parts = []
-    while n_bytes:
-        part = os.read(descriptor, n_bytes)
-        if not part:
-            raise EOFError
-        parts.append(part)
-        n_bytes -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
 _ALIGNMENT = 64  # bytes of a cache line
 
 _Field = tuple[tuple[int, ...], DTypeLike]
@@ -165,7 +140,7 @@ class SharedArrays:
         terminated, truncated: bool [n_envs].
     """
 
-    def __init__(self, file_descriptor: int, attachment: Attachment) -> None:
+    def __init__(self, memory: SharedMemory, attachment: Attachment) -> None:
         packing = attachment.packing
         fields = _fields(
             attachment.n_envs,
@@ -174,7 +149,7 @@ class SharedArrays:
             action=_shape_and_dtype(attachment.spaces.action),
             packed_bytes=0 if packing is None else packing.nbytes,
         )
-        arrays = _map_arrays(file_descriptor, fields)
+        arrays = _map_arrays(memory, fields)
         self.observations, self.packed, self.actions, self.rewards, *flags = arrays
         self.terminated, self.truncated, self.rows = flags
 
@@ -208,14 +183,12 @@ def _fields(
     ]
 
 
-def _map_arrays(file_descriptor: int, fields: list[_Field]) -> list[NDArray[Any]]:
+def _map_arrays(memory: SharedMemory, fields: list[_Field]) -> list[NDArray[Any]]:
     sizes = [_padded_bytes(shape, dtype) for shape, dtype in fields]
-    if os.fstat(file_descriptor).st_size < sum(sizes):
-        os.ftruncate(file_descriptor, sum(sizes))
-    memory = mmap.mmap(file_descriptor, sum(sizes))
+    mapped = memory.mapped(sum(sizes))
     offsets = itertools.accumulate(sizes, initial=0)
     return [
-        np.ndarray(shape, dtype, memory, offset)
+        np.ndarray(shape, dtype, mapped, offset)
         for (shape, dtype), offset in zip(fields, offsets, strict=False)
     ]
 

@@ -4,10 +4,10 @@ Where a number is `wanted`, it is the one in the config, or None if the config l
 """
 
 import itertools
-import os
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import cloudpickle
 import gymnasium as gym
 
 from game_rl.errors import WorkerError
-from game_rl.system.processes import nameless_memory
+from game_rl.system.shared_memory import new_shared_memory
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
 from game_rl.vec_env.worker_pool import WorkerPool
 from game_rl.vec_env.worker_protocol import (
@@ -61,8 +61,8 @@ class Workers:
         self.lost: set[int] = set()
         self._env_fns = env_fns
         self._empty: set[int] = set()  # new processes, without envs yet
-        self._file = nameless_memory()
-        weakref.finalize(self, os.close, self._file)
+        self._memory = new_shared_memory()
+        weakref.finalize(self, self._memory.close)
         self._attachment: Attachment | None = None
         self._pool = WorkerPool(self.blocks, timeout_s=timeout_s, start_method=start_method)
 
@@ -90,8 +90,8 @@ class Workers:
 
     def attach(self, attachment: Attachment) -> SharedArrays:
         """Create the shared arrays, let all workers map them, and return them."""
-        self._attachment = attachment
-        arrays = SharedArrays(self._file, attachment)
+        arrays = SharedArrays(self._memory, attachment)
+        self._attachment = replace(attachment, memory_name=self._memory.name)
         self._attach(range(len(self.blocks)))
         self._pool.fail_if_any_died()
         return arrays
@@ -146,7 +146,8 @@ class Workers:
     def _attach(self, workers: Sequence[int] | set[int]) -> None:
         request = Request(WorkerCommand.ATTACH, (), (self._attachment,))
         living = [worker for worker in workers if worker not in self._pool.deaths]
-        self._pool.request(dict.fromkeys(living, request), file_descriptor=self._file)
+        descriptor = self._memory.descriptor
+        self._pool.request(dict.fromkeys(living, request), file_descriptor=descriptor)
         self._pool.collect()
 
 

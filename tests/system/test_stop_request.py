@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +16,7 @@ from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.events import Event
 from game_rl.run_dir import RunDir
+from game_rl.system import stop_request
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from tests.callbacks.conftest import make_checkpoints, make_model, saved_timesteps
 
@@ -103,3 +105,19 @@ def test_a_boundary_that_does_not_come_is_not_waited_for(
     with pytest.raises(KeyboardInterrupt):
         learn(make_model(), stop, run_dir, At(6, press_and_hang), every=8)
     assert saved_timesteps(run_dir)[0] == 8
+
+
+def test_a_timer_does_the_same_where_there_is_no_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stop_request, "_new_deadline", stop_request._Timer)
+    hanging = StopRequest(deadline_s=0.01)
+    with stopping_on_signals(hanging):
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            signal.pause()
+    assert isinstance(hanging.reason, Interrupted)
+    assert hanging.reason.exit_code == 128 + signal.SIGTERM
+    in_time = StopRequest(deadline_s=0.1)
+    with stopping_on_signals(in_time):
+        os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.2)  # nothing comes any more
+    assert in_time.is_asked

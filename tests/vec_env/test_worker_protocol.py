@@ -8,21 +8,25 @@ import pytest
 from gymnasium import spaces
 
 from game_rl.envs.packing import FramePacking
-from game_rl.system.processes import nameless_memory
+from game_rl.system.shared_memory import NamedMemory, NamelessMemory
 from game_rl.vec_env.worker_protocol import Attachment, SharedArrays, Spaces, shared_bytes
 
 
 @pytest.mark.parametrize("n_envs", [1, 5])
 @pytest.mark.parametrize("bits", [2, 8])
-def test_the_forecast_is_what_is_shared(n_envs: int, bits: int) -> None:
+@pytest.mark.parametrize("kind", [NamelessMemory, NamedMemory])
+def test_the_forecast_is_what_is_shared(
+    n_envs: int, bits: int, kind: type[NamelessMemory | NamedMemory]
+) -> None:
     packing = FramePacking((3, 36, 40), bits=bits)  # type: ignore[arg-type]
     picture = spaces.Box(0, 255, packing.shape, np.uint8)
     attachment = Attachment(n_envs, 5, Spaces(picture, spaces.Discrete(4)), packing)
-    file = nameless_memory()
-    with closing(os.fdopen(file, encoding="utf-8")):
-        arrays = SharedArrays(file, attachment)
+    with closing(kind()) as memory:
+        arrays = SharedArrays(memory, attachment)
         forecast = shared_bytes(
             n_envs=n_envs, frame_stack=4, frame_shape=packing.shape, packed_bytes=packing.nbytes
         )
-        assert os.fstat(file).st_size == forecast
+        descriptor = memory.descriptor
+        size = len(memory.mapped(1)) if descriptor is None else os.fstat(descriptor).st_size
+        assert size == forecast
         assert arrays.packed.nbytes == 2 * n_envs * packing.nbytes
