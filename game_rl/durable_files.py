@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +15,34 @@ _TEMPORARY = ".tmp"
 _TRASH = ".trash"
 
 
+_READ_WITHIN_S = 2.0
+
+
+def rename(source: Path, target: Path) -> None:
+    """Rename a file, over one that exists, or a directory.
+
+    Windows refuses to while another process has it open. Readers of ours close soon, so there it is
+    tried for two seconds.
+    """
+    end_s = time.monotonic() + _READ_WITHIN_S
+    while True:
+        try:
+            source.replace(target)
+        except PermissionError:
+            if os.name != "nt" or time.monotonic() > end_s:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 def write_atomic(path: Path, content: str | bytes) -> None:
     """Write `content` to `path` in one rename, so that readers see the old or the new file."""
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}{_TEMPORARY}")
     try:
         write_synced(temporary, data)
-        temporary.replace(path)
+        rename(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
@@ -65,7 +87,7 @@ def new_directory(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         sync_directory(temporary)
-        temporary.rename(path)
+        rename(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     sync_directory(path.parent)
@@ -86,7 +108,7 @@ def remove_directory(path: Path) -> None:
     """Rename `path`, then delete it, so that readers never see a part of it."""
     trash = path.with_name(f".{path.name}{_TRASH}")
     shutil.rmtree(trash, ignore_errors=True)
-    path.rename(trash)
+    rename(path, trash)
     shutil.rmtree(trash)
 
 
@@ -98,13 +120,25 @@ def replaced_directory(path: Path) -> Iterator[None]:
         return
     trash = path.with_name(f".{path.name}{_TRASH}")
     shutil.rmtree(trash, ignore_errors=True)
-    path.rename(trash)
+    rename(path, trash)
     try:
         yield
     except BaseException:
-        trash.rename(path)
+        rename(trash, path)
         raise
     shutil.rmtree(trash)
+
+
+_FOR_SYNC = os.O_RDWR if os.name == "nt" else os.O_RDONLY  # Windows syncs only what it may write
+
+
+def sync_file(path: Path) -> None:
+    """Sync a file that is on the disk already."""
+    descriptor = os.open(path, _FOR_SYNC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:

@@ -5,12 +5,12 @@ machine that may be wrong: a node that was cut off or asleep comes back. So each
 claim to the run, and a process that finds another claim in the folder ends without writing.
 """
 
-import fcntl
+import errno
 import os
 import shlex
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import FileIO
@@ -23,6 +23,11 @@ from pydantic import Field
 from game_rl.durable_files import remove_leftovers, write_atomic, write_saved
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.saved import Natural, Saved, read_saved
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 EXPERIMENT_VARIABLE = "GAME_RL_EXPERIMENT"
 """Environment variable of a job's process: the experiment's folder, as its user knows it."""
@@ -295,7 +300,11 @@ def is_locked(file: Path) -> bool:
         return False
 
 
-def file_lock(file: Path, *, shared: bool) -> FileIO:
+_SLOTS = 64
+HeldLock = FileIO | ExitStack
+
+
+def file_lock(file: Path, *, shared: bool) -> HeldLock:
     """Lock a file that others may read, as one of many or alone, until what is returned is closed.
 
     Its content stays. The kernel releases the lock when the process ends.
@@ -303,6 +312,8 @@ def file_lock(file: Path, *, shared: bool) -> FileIO:
     Raises:
         BlockingIOError: another process holds a lock that excludes this one.
     """
+    if fcntl is None:
+        return _slots_held(file, shared=shared)
     held = FileIO(file, "r+")  # network file systems lock only what is open for writing
     try:
         fcntl.flock(held, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -310,6 +321,30 @@ def file_lock(file: Path, *, shared: bool) -> FileIO:
         held.close()
         raise
     return held
+
+
+def _slots_held(file: Path, *, shared: bool) -> ExitStack:
+    """Do the same with locks that only one process can hold: one of them is a share, all the file.
+
+    At most 64 processes can share it.
+    """
+    slots = file.with_name(f".{file.name}.locks")
+    slots.mkdir(exist_ok=True)
+    with ExitStack() as held:
+        for number in range(_SLOTS):
+            slot = FileLock(slots / f"{number:02d}", thread_local=False)
+            try:
+                held.enter_context(slot.acquire(timeout=0))
+            except Timeout:
+                if not shared:
+                    break
+            else:
+                if shared:
+                    return held.pop_all()
+        else:
+            if not shared:
+                return held.pop_all()
+    raise BlockingIOError(errno.EWOULDBLOCK, "locked by another process", str(file))
 
 
 @contextmanager

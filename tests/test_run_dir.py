@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from game_rl import run_dir as run_dir_module
 from game_rl.config.loader import dump_config
 from game_rl.durable_files import new_directory, remove_directory, write_atomic
 from game_rl.errors import ExperimentError, UsageError
@@ -15,9 +16,11 @@ from game_rl.jobs.requests import StretchRequest
 from game_rl.run_dir import (
     CLAIM_VARIABLE,
     EXPERIMENT_VARIABLE,
+    HeldLock,
     Parent,
     RunDir,
     check_claim,
+    file_lock,
     take_claim,
 )
 from game_rl.system.stop_request import StopRequest
@@ -229,3 +232,62 @@ def test_a_member_whose_claim_is_taken_writes_no_further_checkpoint_and_no_resul
 def test_a_lock_that_this_user_cannot_open_is_not_held(tmp_path: Path) -> None:
     (tmp_path / "lock").mkdir()  # fails as a file of another user does, for root too
     assert not RunDir(tmp_path).is_locked
+
+
+_HOLDER = """\
+import sys, pathlib
+from game_rl import run_dir
+if sys.argv[3] == "slots":
+    run_dir.fcntl = None
+with run_dir.file_lock(pathlib.Path(sys.argv[1]), shared=sys.argv[2] == "shared"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holds(held: list[bool], wanted: bool) -> bool:
+    """Whether a lock can be had: many may share a file, or one has it alone."""
+    return not held or (wanted and all(held))
+
+
+@pytest.mark.parametrize("form", ["fcntl", "slots"])
+def test_a_file_is_shared_by_many_or_held_by_one(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By processes that are killed, or by one process."""
+    if form == "slots":
+        monkeypatch.setattr(run_dir_module, "fcntl", None)
+    file = tmp_path / "lake.json"
+    file.write_text("{}", encoding="utf-8")
+    held: list[tuple[bool, HeldLock]] = []
+    for shared in (True, True, False, True, False):
+        if holds([one for one, _ in held], shared):
+            held.append((shared, file_lock(file, shared=shared)))
+        else:
+            with pytest.raises(BlockingIOError):
+                file_lock(file, shared=shared)
+    for _, lock in held:
+        with pytest.raises(BlockingIOError):
+            file_lock(file, shared=False)
+        lock.close()
+    file_lock(file, shared=False).close()
+    for kind, other_may in (("shared", True), ("alone", False)):
+        holder = subprocess.Popen(
+            [sys.executable, "-c", _HOLDER, str(file), kind, form],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        with holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            with pytest.raises(BlockingIOError):
+                file_lock(file, shared=False)
+            if other_may:
+                file_lock(file, shared=True).close()
+            else:
+                with pytest.raises(BlockingIOError):
+                    file_lock(file, shared=True)
+            holder.kill()
+        file_lock(file, shared=False).close()
+    assert file.read_text(encoding="utf-8") == "{}"

@@ -1,6 +1,5 @@
 """The smallest possible run of the bundled game."""
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -9,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from rich.console import Console
 
 from game_rl.cli.run_console import RunConsole
@@ -66,8 +66,7 @@ def train_once(config: RunConfig) -> RunDir:
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     is_beside_others = "PYTEST_XDIST_WORKER" in os.environ  # then each process has its own folder
     shared = run.root.parents[2 if is_beside_others else 1] / f"trained once, {key}"
-    with shared.with_suffix(".lock").open("w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(shared.with_suffix(".lock")):
         if shared.exists():
             _copy(shared, run.root, was=shared, becomes=run.root)
         else:

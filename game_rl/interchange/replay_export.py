@@ -24,6 +24,7 @@ from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.sampler import Batch, Sampler
 from game_rl.lake.view import LakeView
+from game_rl.system.file_positions import BINARY, write_at
 
 
 def export_replay(
@@ -116,7 +117,7 @@ class BufferFile:
         rest = pickle.dumps(buffer, protocol=3).replace(_PROTOCOL_3, _PROTOCOL_4, 1)
         self._layouts = {name: place.layout for name, place in places.items()}
         self._offsets: dict[str, int] = {}
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o644)
         end = 0
         for name, place in sorted(places.items(), key=lambda item: rest.index(item[1].marker)):
             before, rest = rest.split(_BYTES + place.marker)
@@ -135,7 +136,7 @@ class BufferFile:
     def _write(self, data: Any, offset: int) -> None:  # noqa: ANN401 - bytes or an array of them
         left = memoryview(data)
         while left:
-            n = os.pwrite(self._file, left, offset)
+            n = write_at(self._file, left, offset)
             left, offset = left[n:], offset + n
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ from game_rl.config.algorithms import DQNConfig, PPOConfig, ReplayConfig
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import Schedule
-from game_rl.durable_files import write_atomic
+from game_rl.durable_files import rename, write_atomic
 from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import CheckpointError
 from game_rl.games.definition import Game, load_game
@@ -68,7 +68,7 @@ def export_policy(run: TrainedRun, output: Path) -> None:
             model.save(file_object)
             file_object.flush()
             os.fsync(file_object.fileno())
-        temporary.rename(output)
+        rename(temporary, output)
     finally:
         temporary.unlink(missing_ok=True)
 

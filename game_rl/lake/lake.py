@@ -7,12 +7,11 @@ locks. A checkpoint keeps a `Mark` of the Lake, which takes a few kilobytes, and
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from io import FileIO
 from pathlib import Path
 
 from filelock import FileLock
 
-from game_rl.durable_files import link_file, sync_directory, write_atomic
+from game_rl.durable_files import link_file, rename, sync_directory, write_atomic
 from game_rl.errors import LakeError, NoLakeError
 from game_rl.lake.horizon import NO_LIMIT, Capacity, Firsts, Horizon, highest, is_of, raised
 from game_rl.lake.lake_schema import LakeSchema
@@ -31,7 +30,7 @@ from game_rl.lake.segment import (
     superseded,
 )
 from game_rl.lake.view import LakeView, ends_of
-from game_rl.run_dir import file_lock
+from game_rl.run_dir import HeldLock, file_lock
 
 _MOST_LISTINGS = 20
 
@@ -304,7 +303,7 @@ class Lake:
         for name in names:
             shelved = (self.path / name).with_suffix(SHELVED)
             if _is_of(stream, shelved) and shelved.exists():
-                shelved.rename(self.path / name)
+                rename(shelved, self.path / name)
         sync_directory(self.path)
         firsts = {name: first for name, first in mark.horizon.items() if is_of(stream, name)}
         self._horizon.set_back(stream, firsts)
@@ -403,7 +402,7 @@ class Lake:
         """
         shelved = path.with_suffix(SHELVED)
         try:
-            path.rename(shelved)
+            rename(path, shelved)
         except FileNotFoundError:
             return  # another process was first
         if path.name not in self.pinned():
@@ -437,7 +436,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def shared_lock(lake: Path) -> FileIO:
+def shared_lock(lake: Path) -> HeldLock:
     """Take the lock with which streams are written or changed beside others, until it is closed.
 
     Raises:
@@ -447,7 +446,7 @@ def shared_lock(lake: Path) -> FileIO:
     return _locked(lake, busy, shared=True)
 
 
-def exclusive_lock(lake: Path) -> FileIO:
+def exclusive_lock(lake: Path) -> HeldLock:
     """Take the lock under which no other process can write the Lake, until it is closed.
 
     Raises:
@@ -460,7 +459,7 @@ def exclusive_lock(lake: Path) -> FileIO:
     return _locked(lake, busy, shared=False)
 
 
-def _locked(lake: Path, busy: str, *, shared: bool) -> FileIO:
+def _locked(lake: Path, busy: str, *, shared: bool) -> HeldLock:
     try:
         return file_lock(lake / "lake.json", shared=shared)
     except BlockingIOError:

@@ -29,6 +29,7 @@ from game_rl.lake.view import (
     number_blocks,
     stream_of,
 )
+from game_rl.system.file_positions import read_at
 
 _MOST_VIEWS = 5  # attempts at one draw while files are being deleted
 _FOLLOWING = "following"  # suffix of the pin between checkpoints
@@ -345,7 +346,7 @@ class StoredView(LakeView):
 
 def _read(file: int, start: int, n: int) -> Records:
     """Return up to `n` records from `start`, fewer at the end of the table."""
-    return np.frombuffer(os.pread(file, n * TABLE_BYTES, start * TABLE_BYTES), RECORD)
+    return np.frombuffer(read_at(file, n * TABLE_BYTES, start * TABLE_BYTES), RECORD)
 
 
 def _stored(view: LakeView, folder: Path) -> _Stored:

@@ -31,11 +31,12 @@ from shlex import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.durable_files import sync_directory
+from game_rl.durable_files import rename, sync_directory
 from game_rl.errors import LakeError
 from game_rl.lake import block as blocks
 from game_rl.lake.block import HEAD, DamagedBlockError
 from game_rl.lake.lake_schema import LakeSchema
+from game_rl.system.file_positions import BINARY
 
 _STREAM = re.compile(r"[A-Za-z0-9_-]+")
 _NAME = re.compile(r"([A-Za-z0-9_-]+)\.(\d+)-(\d+)-[0-9a-f]+\.\w+")
@@ -176,7 +177,7 @@ class SegmentWriter:
         self._heads: list[bytes] = []
         self.n_bytes = 0
         self._is_torn = False
-        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o644)
         text = schema.to_json().encode()
         try:
             self._write(_PREAMBLE.pack(_MAGIC, len(text), zlib.crc32(text)) + text)
@@ -224,7 +225,7 @@ class SegmentWriter:
             os.fsync(self._file)
         finally:
             self.close()
-        self.path.rename(self._sealed_path)
+        rename(self.path, self._sealed_path)
         sync_directory(self._sealed_path.parent)
         return read_index(self._sealed_path)
 

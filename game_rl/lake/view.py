@@ -15,6 +15,7 @@ from game_rl.lake import block as blocks
 from game_rl.lake.block import HEAD, Block, Columns, DamagedBlockError
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.segment import DamagedFileError, SealedSegment, SegmentName
+from game_rl.system.file_positions import BINARY, read_at
 
 Records = NDArray[np.void]
 
@@ -229,12 +230,12 @@ class LakeView:
         record = self.record(number)
         path = self.segments[int(record["segment"])].path
         try:
-            file = os.open(path, os.O_RDONLY)
+            file = os.open(path, os.O_RDONLY | BINARY)
         except FileNotFoundError:
             raise _evicted(path) from None
         try:
             length = blocks.block_bytes(record["head"]) if n_bytes is None else n_bytes
-            return os.pread(file, length, int(record["offset"]))
+            return read_at(file, length, int(record["offset"]))
         finally:
             os.close(file)
 

@@ -31,7 +31,7 @@ from obstore.exceptions import (
 from obstore.store import LocalStore, from_url
 
 from game_rl.config.upload import checked_address
-from game_rl.durable_files import sync_directory
+from game_rl.durable_files import sync_directory, sync_file
 from game_rl.errors import UsageError
 from game_rl.storage.faults import NO_PATIENCE, Answer, FaultKind, Patience, StoreFault
 
@@ -334,11 +334,7 @@ class ObjectStore:
             return
         path = self._folder / name
         with self._told():
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_file(path)
             while path != self._folder:
                 path = path.parent
                 sync_directory(path)

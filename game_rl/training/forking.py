@@ -5,6 +5,7 @@ without the parts that begin anew. The section `fork` stays in its config as a r
 further effect.
 """
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,7 +23,13 @@ from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.config.values import run_at
-from game_rl.durable_files import remove_directory, sync_directory, write_atomic, write_synced
+from game_rl.durable_files import (
+    remove_directory,
+    rename,
+    sync_directory,
+    write_atomic,
+    write_synced,
+)
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.event_log import EventFile
 from game_rl.events import Forked
@@ -345,6 +352,9 @@ def _event(plan: ForkPlan, identity: RunIdentity) -> Forked:
     )
 
 
+_MOVES_WHAT_IS_OPEN = os.name != "nt"  # as the lock is
+
+
 @contextmanager
 def _whole_run(root: Path) -> Iterator[RunDir]:
     """Yield a temporary run directory that becomes `root` when the block ends.
@@ -360,10 +370,13 @@ def _whole_run(root: Path) -> Iterator[RunDir]:
         try:
             yield begun
             sync_directory(begun.root)
-            begun.root.rename(root)
+            if _MOVES_WHAT_IS_OPEN:
+                begun.root.rename(root)
         except BaseException:
             remove_directory(begun.root)
             raise
+    if not _MOVES_WHAT_IS_OPEN:
+        rename(begun.root, root)
     sync_directory(root.parent)
 
 
