@@ -21,6 +21,7 @@ from game_rl.preflight.footprint import (
 )
 from game_rl.preflight.workload import training_arithmetic
 from game_rl.system.placement import Bf16Way
+from game_rl.vec_env.in_process_worker import USUAL_START_METHOD
 from game_rl.vec_env.worker_protocol import shared_bytes
 from game_rl.vec_env.workers import evaluation_workers, training_workers
 
@@ -155,7 +156,8 @@ def frames_in_a_step(config: RunConfig, facts: RunFacts) -> int:
 
 
 def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
-    own = facts.import_bytes - calibration.SHARED_WITH_WORKERS_BYTES
+    is_forked = USUAL_START_METHOD == "forkserver"
+    own = facts.import_bytes - (calibration.SHARED_WITH_WORKERS_BYTES if is_forked else 0)
     main = own + calibration.FIRST_UPDATE_BYTES
     if facts.uses_gpu:
         main += calibration.CUDA_HOST_BYTES
@@ -167,7 +169,9 @@ def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     evaluation = _workers_bytes(facts, workers=workers, emulators=n_envs)
     return (
         Part("Python, torch, SB3", main),
-        Part("forkserver", calibration.FORKSERVER_BYTES),
+        Part("forkserver", calibration.FORKSERVER_BYTES)
+        if is_forked
+        else Part("resource tracker", calibration.RESOURCE_TRACKER_BYTES),
         Part("training workers", training),
         Part("evaluation workers", evaluation),
     )
@@ -175,7 +179,9 @@ def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
 
 def _workers_bytes(facts: RunFacts, *, workers: int, emulators: int) -> int:
     emulator = calibration.EMULATOR_BYTES + facts.rom_bytes
-    return workers * calibration.WORKER_BYTES + emulators * emulator
+    is_forked = USUAL_START_METHOD == "forkserver"
+    each = calibration.WORKER_BYTES if is_forked else calibration.SPAWNED_WORKER_BYTES
+    return workers * each + emulators * emulator
 
 
 def _network_on_cpu(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:

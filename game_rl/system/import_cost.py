@@ -24,6 +24,12 @@ for line in open("/proc/self/smaps_rollup"):
     if line.startswith("Rss:"):
         print(json.dumps({"bytes": int(line.split()[1]) * 1024, "cuda": torch.version.cuda}))
 """
+_PORTABLE_CHILD = """\
+import json
+import psutil, pyboy, stable_baselines3, torch, torch.utils.tensorboard
+size = psutil.Process().memory_info().rss
+print(json.dumps({"bytes": size, "cuda": torch.version.cuda}))
+"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,8 @@ def _version(library: str) -> str:
 
 
 def _measure() -> ImportCost | None:
-    command = [sys.executable, "-c", _CHILD]
+    child = _CHILD if Path("/proc/self/smaps_rollup").exists() else _PORTABLE_CHILD
+    command = [sys.executable, "-c", child]
     try:
         output = subprocess.run(command, capture_output=True, check=True, timeout=_TIMEOUT_S).stdout
         return ImportCost(**json.loads(output.splitlines()[-1]))

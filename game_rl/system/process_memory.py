@@ -26,8 +26,9 @@ def process_tree_memory(pid: int, *, root: Path = _ROOT) -> tuple[int, int]:
     each, so the sum is the memory that the tree really takes. Pages of files, such as libraries,
     may be shared with other programs, whose part would be missing. So together they count at least
     as much as the process has mapped that maps most of them; without other programs, that is never
-    more than their sum. Where the kernel has no smaps_rollup (macOS, Windows, Linux < 4.14) a
-    process counts with its unique set size instead, which leaves shared pages out.
+    more than their sum. Where the kernel has no smaps_rollup (macOS, Windows, Linux < 4.14), each
+    process counts with its unique set size, and pages that processes share count together as much
+    as that process has resident that has most of them.
 
     Its resident memory is of the same moment, and 0 where the kernel has no smaps_rollup.
     """
@@ -38,7 +39,10 @@ def process_tree_memory(pid: int, *, root: Path = _ROOT) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class _Memory:
-    """Bytes of a process; those of files are 0 where the kernel does not report them (< 5.3)."""
+    """Bytes of a process; those of files are 0 where the kernel does not report them (< 5.3).
+
+    Without smaps_rollup, `pss` has unshared pages alone, and `file_rss` all shared ones.
+    """
 
     pss: int
     resident: int = 0
@@ -59,7 +63,8 @@ def _memory_of(pid: int, root: Path) -> _Memory:
     if (root / "proc/self/smaps_rollup").exists():
         return _Memory(0)  # it ended meanwhile, is a zombie, or belongs to another user
     try:
-        return _Memory(int(psutil.Process(pid).memory_full_info().uss))
+        info = psutil.Process(pid).memory_full_info()
+        return _Memory(pss=int(info.uss), file_rss=max(int(info.rss) - int(info.uss), 0))
     except psutil.Error:
         return _Memory(0)
 
@@ -75,7 +80,8 @@ def _process_tree(pid: int, root: Path) -> list[int]:
 def _parents(root: Path) -> dict[int, int]:
     proc = root / "proc"
     if not (proc / "self/stat").exists():
-        return {p.pid: p.ppid() for p in psutil.process_iter()}
+        # by `info`, since it leaves out processes that end meanwhile
+        return {p.pid: p.info["ppid"] for p in psutil.process_iter(["ppid"])}
     parents: dict[int, int] = {}
     for entry in os.listdir(proc):  # noqa: PTH208 - called four times a second; no Path objects
         # "pid (name) state ppid ...", where the name may contain spaces and parentheses
@@ -170,7 +176,8 @@ def keep_freed_memory() -> None:
     That costs up to 14,000 page faults a step. The peak of the process's memory is the same. The
     function has no effect without glibc.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    libc = None if os.name == "nt" else ctypes.CDLL(None)
+    mallopt = getattr(libc, "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_THRESHOLD)
         mallopt(_M_TRIM_THRESHOLD, _NEVER)

@@ -11,6 +11,7 @@ from game_rl.preflight.footprint import comfortable_ram_bytes
 from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.preflight.workload import ExperimentSpeed, MeasuredSpeed, playing_s
 from game_rl.system.machine import Machine
+from game_rl.system.processes import CAN_FORK
 
 _JOB_S = 1.3  # fork a process, read a checkpoint, leave a result; for two at once on two cores
 _DECISION_S = 1.0  # write the record, and make the copies
@@ -108,7 +109,12 @@ def is_on_nodes(executor: ExecutorConfig) -> bool:
 
 
 def loaded_once_bytes(machine: Machine) -> int:
-    """Return what local members take only once, as a process forks them that has loaded torch."""
+    """Return what local members take only once, as a process forks them that has loaded torch.
+
+    Where processes are not forked, each member takes everything.
+    """
+    if not CAN_FORK:
+        return 0
     return machine.imports.bytes + calibration.FORKSERVER_BYTES
 
 
@@ -116,7 +122,8 @@ def controller_bytes(executor: ExecutorConfig, machine: Machine) -> int:
     """Return the memory of everything that runs once, whatever the number of members."""
     if isinstance(executor, RayExecutorConfig):
         return RAY_CONTROLLER_BYTES + RAY_NODE_BYTES + (STORAGE_BYTES if executor.storage else 0)
-    return CONTROLLER_BYTES + LOADING_BYTES + loaded_once_bytes(machine)
+    loading = LOADING_BYTES if CAN_FORK else 0
+    return CONTROLLER_BYTES + loading + loaded_once_bytes(machine)
 
 
 def task_bytes(executor: ExecutorConfig, machine: Machine) -> int:
