@@ -12,6 +12,7 @@ from game_rl.config.experiments.executor_config import (
     LocalExecutorConfig,
     RayExecutorConfig,
 )
+from game_rl.errors import UsageError
 from game_rl.executors.executor import Demand, Executor
 from game_rl.executors.local import LocalExecutor
 from game_rl.system.extras import check_extra, load_with_extra
