@@ -23,7 +23,7 @@ FORKSERVER_BYTES = 60_000_000
 # Unshared pages of each process that runs emulators.
 WORKER_BYTES = 13_000_000
 # The same where workers are not forked (macOS, Windows), and the process that Python starts for
-# shared memory. Measured on Linux in that form (docs/reference/platforms.md).
+# shared memory. Compared on Linux with five runs in that form (docs/reference/platforms.md).
 SPAWNED_WORKER_BYTES = 38_000_000
 RESOURCE_TRACKER_BYTES = 8_000_000
 # Each emulator and its environment, without the ROM.
