@@ -8,11 +8,14 @@ import pytest
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
-from game_rl.errors import ConfigError, LakeError, UsageError
+from game_rl.errors import ConfigError, ExperimentError, LakeError, UsageError
 from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Event, Resumed, StopConditionMet, Warned
+from game_rl.jobs.member_jobs import run_stretch
+from game_rl.jobs.requests import StretchRequest
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir
+from game_rl.system.stop_request import StopRequest
 from game_rl.training.forking import plan_fork
 from game_rl.training.train import resume, train
 from tests.tiny_run import MakeConfig, command
@@ -306,3 +309,22 @@ def test_an_error_in_the_middle_of_a_run_is_reported_by_name_and_saves_nothing_w
     with pytest.raises(ConfigError, match=r"callbacks\.0: failing:Ending failed in _on_step with"):
         trained("run", "callbacks=[{failing:Ending: {at: 90}}]")
     assert RunDir(folder / "run").checkpoints_newest_first()[0].name == f"{64:012d}"
+
+
+def test_an_upload_takes_the_modules_along(trained: Own, folder: Path) -> None:
+    (folder / "store").mkdir()
+    run_dir = trained("run", *OWN, f"upload.to=file://{folder}/store", until=64)
+    address = f"file://{folder}/store/runs/{run_dir.identity().id}"
+    assert main(["remote", "fetch", address, str(folder / "fetched")]) == 0
+    parts = folder / "fetched" / "parts"
+    assert {file.name for file in parts.iterdir()} == {"own_wrappers.py", "own_callbacks.py"}
+    assert (parts / "own_wrappers.py").read_text(encoding="utf-8") == WRAPPERS
+
+
+def test_a_callback_that_ends_a_member_is_an_error(trained: Own, folder: Path) -> None:
+    run_dir = trained("run", "callbacks=[{own_callbacks:Ending: {at: 40}}]", until=32)
+    request = StretchRequest(
+        root=folder, run=run_dir.root, until=128, seed=1, result=folder / "result.json"
+    )
+    with pytest.raises(ExperimentError, match=r"own_callbacks:Ending, returned False; members"):
+        run_stretch(request, StopRequest())

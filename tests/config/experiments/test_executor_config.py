@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from game_rl.config.experiments.executor_config import LocalExecutorConfig, RayExecutorConfig
@@ -99,3 +101,15 @@ def test_what_a_member_on_its_own_disk_cannot_have_is_refused_with_the_way_out(
     with pytest.raises(ConfigError, match=r"executor\.storage") as refused:
         make_population("distant", _DISTANT, *overrides)
     assert said in str(refused.value)
+
+
+def test_a_class_in_the_current_folder_is_not_on_nodes_that_share_no_files(
+    make_population: MakePopulation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_parts.py").write_text("class Own: ...\n", encoding="utf-8")
+    own = "member.callbacks=[own_parts:Own]"
+    make_population("shared", "executor={kind: ray}", own)
+    with pytest.raises(ConfigError, match=r"own_parts\.py, which nodes .* install it as a package"):
+        make_population("x", _DISTANT, own)
+    make_population("installed", _DISTANT, "member.env.wrappers=[gymnasium.wrappers:Autoreset]")

@@ -56,6 +56,24 @@ def test_a_changed_config_of_an_arm_is_told_by_its_name(make_study: MakeStudy) -
         registered(load_study(study.file))
 
 
+def test_a_changed_class_of_an_arms_own_is_told_by_its_file(
+    make_study: MakeStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_parts.py").write_text("class Own: ...\n", encoding="utf-8")
+    study = make_study()
+    arm = study.file.with_name("arm.yaml")
+    arm.write_text(
+        arm.read_text(encoding="utf-8") + "callbacks: [own_parts:Own]\n", encoding="utf-8"
+    )
+    study = load_study(study.file)
+    register(study)
+    registered(study)
+    (tmp_path / "own_parts.py").write_text("class Own: x = 1\n", encoding="utf-8")
+    with pytest.raises(ExperimentError, match=r"own_parts\.py has changed"):
+        registered(study)
+
+
 def test_a_changed_config_of_a_populations_learner_is_told_by_its_name(tmp_path: Path) -> None:
     file = with_erl(write_study_of_experiments(tmp_path / "study"))
     register(load_study(file))
