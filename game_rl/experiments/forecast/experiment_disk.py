@@ -191,6 +191,17 @@ class ExperimentDisk:
         Until a generation's record is written, its checkpoints are there in addition to those of
         the generations that were kept before; a member stops while there is no room for one more.
         """
+        return self._most_bytes(
+            generation, playing=self.reserve_bytes, learning=checkpoint_files.STOP_MARGIN_BYTES
+        )
+
+    def _most_bytes(self, generation: int, *, playing: int = 0, learning: int = 0) -> int:
+        """Return the most that is there in a generation, and what has to stay free beside it.
+
+        Args:
+            playing: what has to stay free while members, or all at once, train.
+            learning: the same while the learner has the disk to itself, when no Lake is written.
+        """
         row, before = self.rows[generation - 1], self._kept(generation - 1)
         checkpoint = self._disk.checkpoint_bytes
         of_members = self.config.members * self._saved_in_a_generation * checkpoint
@@ -200,13 +211,11 @@ class ExperimentDisk:
             disk = self.learner.footprint.disk
             of_learner = disk.bytes + disk.momentary_bytes
         training_on = row.checkpoints - self._kept(generation) * self._each_bytes
-        playing = before * self._each_bytes + of_members + training_on
-        learning = playing + of_learner
+        of_all = before * self._each_bytes + of_members + training_on
+        with_learner = of_all + of_learner
         if self.config.rule == "live":
-            playing = learning
-        # no Lake is written while the learner has the disk to itself
-        stops = learning + checkpoint_files.STOP_MARGIN_BYTES
-        needed = max(playing + self.reserve_bytes, stops, row.checkpoints)
+            of_all = with_learner
+        needed = max(of_all + playing, with_learner + learning, row.checkpoints)
         lake = (row.lake or 0) if self.lake_pauses else 0
         standing = self.superseded_bytes + self._on_nodes_bytes + self._held_bytes(generation)
         return needed + row.logs + lake + standing + self.slack_bytes(generation)
@@ -284,7 +293,7 @@ class ExperimentDisk:
     def momentary_bytes(self) -> int:
         """What is needed for a while, in addition to what stays, without the reserve."""
         stays = self.superseded_bytes + self.rows[-1].total
-        return max(0, self.minimum_bytes - self.reserve_bytes - stays)
+        return max(0, self._most_bytes(self.config.generations) - stays)
 
     def full_at(self, free_bytes: int) -> int | None:
         """Return the generation in which a disk with so much free space is full; None if none."""
