@@ -23,7 +23,12 @@ from tests.tiny_run import TINY, train_once
 
 Output = pytest.CaptureFixture[str]
 DQN = "{name: dqn, learning_starts: 32, batch_size: 16, replay: {capacity: 500}}"
-WITHOUT_JSON = {"train", "schema", "completion"}  # train has --log json; a schema is JSON
+WITHOUT_JSON = {
+    "train",
+    "demo",
+    "schema",
+    "completion",
+}  # training has --log json; a schema is JSON
 DUEL = Path(__file__).parents[2] / "game_rl" / "games" / "duel"
 
 

@@ -343,4 +343,4 @@ def forked(words: list[str]) -> RunConfig:
     """Return the config of the fork that a command line asks for."""
     arguments, left = make_parser(["train"])[0].parse_known_args(words)
     assert take_words(arguments, left) == []
-    return _config(arguments)
+    return _config(arguments, lambda _: None)

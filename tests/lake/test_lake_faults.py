@@ -23,7 +23,7 @@ from game_rl.lake.segment_sink import OnFull
 from game_rl.lake.writer import LakeWriter
 from tests.lake.plays import SCHEMA, Play, assert_view_holds
 
-OPERATIONS = ("open", "write", "fsync", "rename", "ftruncate", "unlink")
+OPERATIONS = ("open", "write", "fsync", "replace", "ftruncate", "unlink")
 
 
 @dataclass
@@ -91,7 +91,7 @@ def test_no_operation_that_fails_loses_what_was_sealed(
     tmp_path: Path, on_full: OnFull, lasts: str, code: int
 ) -> None:
     names = operations_of_a_life(tmp_path / "whole")
-    assert set(names) == {"open", "write", "fsync", "rename"}
+    assert set(names) == {"open", "write", "fsync", "replace"}
     for at in range(len(names)):
         lake = Lake.create(tmp_path / f"{at}", SCHEMA)
         play = Play(SCHEMA, np.random.default_rng(at))
