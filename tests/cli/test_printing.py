@@ -28,7 +28,7 @@ WITHOUT_JSON = {
     "demo",
     "schema",
     "completion",
-}  # training has --log json; a schema is JSON
+}  # --log json; a schema is JSON
 DUEL = Path(__file__).parents[2] / "game_rl" / "games" / "duel"
 
 
