@@ -73,7 +73,7 @@ def add_record(commands: "Commands", summary: str) -> None:
         "record",
         _record,
         summary=summary,
-        example="game-rl record runs/duel_ppo --output fight.mp4 --episodes 3",
+        example="game-rl record runs/duel_ppo --output fight.gif --episodes 3",
     )
     add_run_arguments(parser)
     parser.add_argument(

@@ -381,7 +381,7 @@ def next_steps(run: Path, video: Path | None) -> list[tuple[str, str]]:
     fights = ["evaluate", str(run), "--episodes", "100", "--seed", "1"]
     return [
         *clip,
-        ("record", shell_command("game-rl", "record", str(run), "--output", "clip.mp4")),
+        ("record", shell_command("game-rl", "record", str(run), "--output", "clip.gif")),
         ("evaluate", shell_command("game-rl", *fights)),
         ("curves", shell_command("tensorboard", "--logdir", str(run))),
     ]
