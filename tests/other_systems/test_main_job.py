@@ -165,13 +165,18 @@ def test_what_cannot_work_is_refused_in_one_line_before_anything_is_written(tmp_
     assert not (tmp_path / "population").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["ppo", "dqn-lake", "pqn"])
-def test_ten_kills_lose_nothing(
-    algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("algorithm", "kills"),
+    [
+        pytest.param("dqn-lake", "2", marks=pytest.mark.slow),
+        *(pytest.param(name, "10", marks=pytest.mark.soak) for name in ("ppo", "dqn-lake", "pqn")),
+    ],
+)
+def test_kills_lose_nothing(
+    algorithm: str, kills: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", PATH)
-    arguments = ["--only", "kill", "--kills", "10", "--algorithm", algorithm]
+    arguments = ["--only", "kill", "--kills", kills, "--algorithm", algorithm]
     monkeypatch.setattr("sys.argv", ["faults", *arguments])
     assert training_faults.main() == 0, capsys.readouterr().out
 
