@@ -65,7 +65,6 @@ def test_the_message_names_who_needs_it_the_extra_and_another_way(
         (["preflight", "duel_ppo", "recording.format=mp4"], "video"),
         (["train", "duel_ppo", "upload={to: file:///tmp}"], "upload"),
         (["preflight", "duel_ppo", "upload={to: file:///tmp}"], "upload"),
-        (["train", "duel_population", "member.recording.format=mp4"], "video"),
         (["preflight", "duel_population", "upload={to: file:///tmp}"], "upload"),
         (["train", "duel_population", "executor={kind: ray}"], "ray"),
         (["remote", "verify", "file:///tmp"], "upload"),
