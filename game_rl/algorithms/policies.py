@@ -167,10 +167,14 @@ def make_policy(
     observation_space: spaces.Space[Any],
     action_space: spaces.Space[Any],
 ) -> BasePolicy:
-    """Build a new float32 policy on the CPU, with the same state dict as `make_algorithm`'s has."""
+    """Build a float32 policy on the CPU for weights of `make_algorithm`'s, which replace its own."""
     if isinstance(config, PPOConfig):
         return ActorCriticCnnPolicy(
-            observation_space, action_space, _NO_LEARNING, optimizer_class=Adam
+            observation_space,
+            action_space,
+            _NO_LEARNING,
+            ortho_init=False,  # takes half a second for weights that nobody uses
+            optimizer_class=Adam,
         )
     assert isinstance(action_space, spaces.Discrete)
     kind: type[DQNPolicy | PQNPolicy] = DQNPolicy if isinstance(config, DQNConfig) else PQNPolicy

@@ -12,7 +12,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecFrameStack, VecMonitor
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    SubprocVecEnv,
+    VecEnv,
+    VecFrameStack,
+    VecMonitor,
+)
 
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_env
@@ -51,16 +57,8 @@ def played(vec_env: VecEnv, n_steps: int) -> list[Any]:
     return seen
 
 
-class Oracle(SubprocVecEnv):
-    """SB3's, with rewards in float32, as its DummyVecEnv and its algorithms have them."""
-
-    def step_wait(self) -> tuple:
-        observations, rewards, dones, infos = super().step_wait()
-        return observations, rewards.astype(np.float32), dones, infos
-
-
 def of_sb3(env_fns: list[Callable[[], gym.Env]], seed: int) -> VecEnv:
-    vec_env = VecFrameStack(VecMonitor(Oracle(env_fns)), FRAME_STACK, channels_order="first")
+    vec_env = VecFrameStack(VecMonitor(DummyVecEnv(env_fns)), FRAME_STACK, channels_order="first")
     vec_env.seed(seed)
     return vec_env
 
