@@ -167,7 +167,7 @@ def make_policy(
     observation_space: spaces.Space[Any],
     action_space: spaces.Space[Any],
 ) -> BasePolicy:
-    """Build a float32 policy on the CPU for weights of `make_algorithm`'s, which replace its own."""
+    """Build a float32 policy on the CPU, whose weights are to be replaced by `make_algorithm`'s."""
     if isinstance(config, PPOConfig):
         return ActorCriticCnnPolicy(
             observation_space,
