@@ -19,7 +19,7 @@ from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.train import TrainCommand, train
 
-SMALL_WINDOW = "observation: {crop: {top: 84, left: 40, height: 36, width: 72}}"
+SMALL_WINDOW = "observation: {crop: {top: 40, left: 40, height: 72, width: 72}}"
 TINY_GAME = Path(__file__).parent / "tiny_game" / "game.yaml"
 TINY = """\
 game: GAME
