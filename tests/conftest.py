@@ -1,4 +1,4 @@
-"""Settings of all tests: files in memory, examples, threads that share two cores, and Ctrl-C."""
+"""Settings of all tests: files in memory, examples, workers in this process, and Ctrl-C."""
 
 import gc
 import os
@@ -14,10 +14,6 @@ from hypothesis import settings
 import tests.examples  # its profiles  # noqa: F401
 from game_rl.vec_env.in_process_worker import default_start_method, workers_in_process
 from tests.tiny_run import make_config as make_config  # a fixture
-
-# tests run in parallel, so threads that wait for each other should leave the core to other tests
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # thousands of small trainings wait for the disk longer than they compute, so their files are in
 # memory where there is room (a container has 64 MB)
