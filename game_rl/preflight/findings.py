@@ -17,6 +17,7 @@ from game_rl.preflight.memory import (
     gradient_step_bytes,
     network_gpu,
     replay_gpu,
+    reserved_replay_bytes,
     storage,
 )
 from game_rl.system.import_cost import USUAL_IMPORT_COST
@@ -301,12 +302,20 @@ def replay_is_never_full(situation: Situation) -> Finding | None:
         return None
     fix = Fix("algorithm.replay.capacity", enough)
     smaller = fixes.apply_fix(config, fix)
+    severity: Severity = "info"
     note = ""
-    if smaller is not None and replay_gpu(config) is not None:
+    reserved, ram = reserved_replay_bytes(config, facts), situation.machine.ram_bytes
+    if replay_gpu(config) is None and reserved > ram:  # Linux's heuristic overcommit refuses it
+        severity = "error"
+        note = (
+            f". All of it is reserved at the start: {format_bytes(reserved)}, which a machine of "
+            f"{format_bytes(ram)} refuses"
+        )
+    elif smaller is not None and replay_gpu(config) is not None:
         saved = storage(config, facts).bytes - storage(smaller, facts).bytes
         note = f", and leave {format_bytes(saved)} more of GPU memory free"
     return Finding(
-        "info",
+        severity,
         "replay_is_never_full",
         "algorithm.replay.capacity",
         f"the replay has room for {capacity:,} timesteps, and the run plays {timesteps:,}; "

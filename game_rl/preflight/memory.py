@@ -59,6 +59,12 @@ def saved_replay_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None
     return _pond_bytes(config, facts, filled_capacity(config, facts, timesteps))
 
 
+def reserved_replay_bytes(config: RunConfig, facts: RunFacts) -> int:
+    """Return the bytes of the replay's whole capacity, which is reserved at the start."""
+    assert config.algorithm.replay is not None
+    return _pond_bytes(config, facts, config.algorithm.replay.capacity)
+
+
 def filled_capacity(config: RunConfig, facts: RunFacts, timesteps: int | None = None) -> int:
     """Return how much of the replay's capacity timesteps and the episodes' last frames fill.
 

@@ -62,11 +62,13 @@ def report_of(
         timesteps_per_s=None if speed is None else speed.timesteps_per_s,
     )
     checks = explain(situation)
+    findings = worst_first(result.finding for result in checks)
+    has_error = any(finding.severity == "error" for finding in findings)
     return PreflightReport(
-        verdict(footprint, machine),
+        "does_not_fit" if has_error else verdict(footprint, machine),
         machine,
         footprint,
-        worst_first(result.finding for result in checks),
+        findings,
         plan,
         speed,
         growth,

@@ -19,7 +19,7 @@ from game_rl.preflight.fixes import (
 from game_rl.preflight.footprint import disk_verdict, ram_verdict, vram_verdict
 from game_rl.preflight.memory import together
 from game_rl.system.placement import Gpu
-from game_rl.system.units import GIB, MIB
+from game_rl.system.units import GIB, MIB, format_bytes
 
 Make = Callable[..., Situation]
 
@@ -326,7 +326,7 @@ def test_a_replay_that_is_never_full_gets_a_capacity_that_the_run_just_fills(
     situation: Make,
 ) -> None:
     assert "replay_is_never_full" not in by_code(situation(algorithm=dqn(1_000_000)))
-    case = situation(algorithm=dqn(50_000_000))
+    case = situation(algorithm=dqn(50_000_000), machine__ram_bytes=900 * GIB)
     finding = by_code(case)["replay_is_never_full"]
     assert finding.severity == "info"
     assert finding.fix == Fix("algorithm.replay.capacity", 1_100_000)  # 200 timesteps an episode
@@ -345,6 +345,14 @@ def test_a_replay_that_is_never_full_gets_a_capacity_that_the_run_just_fills(
     after = mended(on_gpu, finding)
     assert after.footprint.vram is not None
     assert after.footprint.vram.peak.bytes < on_gpu.footprint.vram.peak.bytes / 20
+
+
+def test_a_replay_that_is_never_full_must_still_be_reserved(situation: Make) -> None:
+    reserved = situation(algorithm=dqn(50_000_000)).machine.ram_bytes
+    finding = by_code(situation(algorithm=dqn(50_000_000)))["replay_is_never_full"]
+    assert finding.severity == "error"
+    assert f"which a machine of {format_bytes(reserved)} refuses" in finding.message
+    assert finding.fix == Fix("algorithm.replay.capacity", 1_100_000)
 
 
 CODE = "restart_without_effect"

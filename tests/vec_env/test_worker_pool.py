@@ -219,11 +219,12 @@ def test_after_ctrl_c_in_a_step_the_workers_answer_the_next_call() -> None:
 
 PARENT = """
 import sys
-import numpy as np
-from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from tests.vec_env.envs import Loud, RandomEpisodes
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # the workers import this program again, and are to stay without torch
+    import numpy as np
+    from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+    from tests.vec_env.envs import Loud, RandomEpisodes
+
     env = Loud if sys.argv[1] == "hang" else RandomEpisodes
     vec_env = SharedMemoryVecEnv([env] * 2, start_method=sys.argv[2])
     vec_env.reset()
