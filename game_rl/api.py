@@ -38,6 +38,7 @@ from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine, parse_machine
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.training import train as training
+from game_rl.training.admission import check_custom_parts
 from game_rl.training.train import TrainCommand, TrainingResult
 from game_rl.vec_env import make_vec_env as vec_envs
 
@@ -111,6 +112,7 @@ def train(
     Raises:
         GameRLError: the run cannot begin, was stopped, or failed; the message says how to go on.
     """
+    check_custom_parts(config)
     with _command(until, force=force, progress=progress, listeners=listeners) as command:
         return training.train(config, command)
 

@@ -155,6 +155,17 @@ def test_a_run_without_a_lake_says_how_to_get_one(make_config: MakeConfig) -> No
         game_rl.open_lake(run.root)
 
 
+def test_a_part_of_ones_own_that_cannot_be_used_is_an_error_before_a_folder_is_made(
+    make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "number.py").write_text("one = 1\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    config = make_config("run", "callbacks=[number:one]")
+    with pytest.raises(game_rl.GameRLError, match=r"^callbacks.0: .*number.py has no class one"):
+        game_rl.train(config, progress=False)
+    assert not config.run_dir.exists()
+
+
 def test_a_run_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     """Its rollout takes 400 GB."""
     changes = ["env.n_envs=128", "algorithm.n_steps=524_288", "total_timesteps=1_000_000_000"]

@@ -90,18 +90,29 @@ def startable_config(
         if is_saved:  # otherwise it is checked already
             yield from custom_part_problems(config)
 
-    def found_by_running(config: RunConfig) -> Iterator[Problem]:
-        yield from callback_problems(config.custom_callbacks, Path.cwd())
-        with suppress(GameFileError, UsageError):  # reported when the game is loaded
-            yield from wrapper_problems(config.env, load_game(config.game))
-
     load = partial(load_config, path, overrides, is_saved=is_saved)
     config = load(more_checks=found_without_running)
     if config.custom_parts:
         for text in announced_parts(config):
             announce(text)
-        load(more_checks=found_by_running)
+        load(more_checks=_found_by_running)
     return config
+
+
+def _found_by_running(config: RunConfig) -> Iterator[Problem]:
+    yield from callback_problems(config.custom_callbacks, Path.cwd())
+    with suppress(GameFileError, UsageError):  # reported when the game is loaded
+        yield from wrapper_problems(config.env, load_game(config.game))
+
+
+def check_custom_parts(config: RunConfig) -> None:
+    """Check a loaded config's parts of a person's own, as `startable_config` checks a file's.
+
+    Raises:
+        UsageError: a part cannot be used.
+    """
+    for problem in _found_by_running(config):
+        raise UsageError(f"{'.'.join(problem.key)}: {problem.message}")
 
 
 def check_packages(config: RunConfig) -> None:
