@@ -19,7 +19,7 @@ from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.durable_files import write_atomic
-from game_rl.errors import Interrupted, NotStoredError, TrainingError
+from game_rl.errors import Interrupted, NoCheckpointError, NotStoredError, TrainingError
 from game_rl.event_log import EventFile, EventLog
 from game_rl.events import Ended, Evaluating, Listener, Recorded
 from game_rl.games.definition import Game, load_game
@@ -452,7 +452,10 @@ def evaluate_best(
         validate_teacher(run_dir, config, events, stop)
     except EvaluationInterrupted:
         raise _stopped(run_dir, stop) from None
-    best = open_trained_run(run_dir.root, "best")
+    try:
+        best = open_trained_run(run_dir.root, "best")
+    except NoCheckpointError:  # it was imported with all its timesteps, so it had no evaluation
+        best = open_trained_run(run_dir.root, "latest")
     timesteps, episodes = best.state.num_timesteps, best.config.evaluation.final_episodes
     events.emit(
         Evaluating(

@@ -26,6 +26,8 @@ from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
+from game_rl.event_log import read_events
+from game_rl.events import Evaluating
 from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_zip import export_policy, import_policy, plain_model, read_sb3_zip
 from game_rl.playback.trained_run import open_trained_run
@@ -152,6 +154,17 @@ def test_networks_that_sb3_does_not_have_are_refused_both_ways(
     with pytest.raises(UsageError, match=message):
         import_policy(exported, config)
     assert not config.run_dir.exists()
+
+
+def test_an_imported_policy_that_has_learned_enough_is_evaluated(
+    make_config: MakeConfig, exported: Path
+) -> None:
+    run_dir = import_policy(exported, make_config("enough", "total_timesteps=64"))
+    result = resume(run_dir.root, command(Console(file=StringIO())))
+    assert result.evaluation is not None
+    assert result.evaluation.episodes == 2
+    events = read_events(run_dir)
+    assert [e.policy_timesteps for e in events if isinstance(e, Evaluating)] == [96]
 
 
 def test_a_run_goes_on_from_what_plain_sb3_saved(make_config: MakeConfig, tmp_path: Path) -> None:
