@@ -26,8 +26,7 @@ from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
-from game_rl.event_log import read_events
-from game_rl.events import Evaluating
+from game_rl.event_log import final_evaluation, read_events
 from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_zip import export_policy, import_policy, plain_model, read_sb3_zip
 from game_rl.playback.trained_run import open_trained_run
@@ -163,8 +162,9 @@ def test_an_imported_policy_that_has_learned_enough_is_evaluated(
     result = resume(run_dir.root, command(Console(file=StringIO())))
     assert result.evaluation is not None
     assert result.evaluation.episodes == 2
-    events = read_events(run_dir)
-    assert [e.policy_timesteps for e in events if isinstance(e, Evaluating)] == [96]
+    found = final_evaluation(read_events(run_dir))
+    assert found is not None
+    assert found.policy_timesteps == 96
 
 
 def test_a_run_goes_on_from_what_plain_sb3_saved(make_config: MakeConfig, tmp_path: Path) -> None:
