@@ -35,7 +35,7 @@ def test_a_few_faults_of_each_kind_lose_nothing(
 def test_a_few_kills_of_a_run_with_parts_of_ones_own_lose_nothing_of_their_state(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--quick", "--only", "kill", "--algorithm", "ppo-own"]
+    arguments = ["--kills", "2", "--only", "kill", "--algorithm", "ppo-own"]
     monkeypatch.setattr("sys.argv", ["faults", *arguments])
     assert training_faults.main() == 0, capsys.readouterr().out
 

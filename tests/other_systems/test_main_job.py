@@ -181,11 +181,16 @@ def test_kills_lose_nothing(
     assert training_faults.main() == 0, capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param("--only controller --kills 1", marks=pytest.mark.slow),
+        pytest.param("--only controller member --kills 2", marks=pytest.mark.soak),
+    ],
+)
 def test_a_population_whose_processes_are_killed_loses_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", PATH)
-    arguments = ["--only", "controller", "member", "--kills", "2"]
-    monkeypatch.setattr("sys.argv", ["faults", *arguments])
+    monkeypatch.setattr("sys.argv", ["faults", *arguments.split()])
     assert population_faults.main() == 0, capsys.readouterr().out
