@@ -208,7 +208,7 @@ def main() -> int:
     chosen = [path.resolve() for path in arguments.pages] or [
         path for path in found if "_build" not in path.parts
     ]
-    pages = [page for page in map(read, chosen) if page.blocks]
+    pages = [page for page in map(read, chosen) if page.script or page.blocks]
     scratch = arguments.scratch or Path(tempfile.mkdtemp(prefix="game_rl_docs_"))
     failed = 0
     for page in pages:
