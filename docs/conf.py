@@ -5,6 +5,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
@@ -40,5 +41,14 @@ def mark_files_outside(app: Sphinx, _name: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\((\.\./[^)#\s]*\.md)\)", marked, source[0])
 
 
+def keep_percent_signs(_app: Sphinx, doctree: nodes.document) -> None:
+    """Let no line break separate a number from its percent sign."""
+    for text in list(doctree.findall(nodes.Text)):
+        joined = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text)
+        if joined != text and not isinstance(text.parent, nodes.literal | nodes.literal_block):
+            text.parent.replace(text, nodes.Text(joined))
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("doctree-read", keep_percent_signs)
     app.connect("source-read", mark_files_outside)

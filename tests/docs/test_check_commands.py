@@ -83,3 +83,22 @@ def test_at_most_a_tenth_of_the_blocks_of_the_docs_is_left_out(check: ModuleType
     pages = [check.read(path) for path in found]
     left_out = sum(len(page.left_out) for page in pages)
     assert left_out <= check.MOST_LEFT_OUT * sum(page.blocks for page in pages)
+
+
+def test_a_page_alone_may_leave_out_more_and_one_without_blocks_is_run(
+    check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "README.md").write_text("no commands\n", encoding="utf-8")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "left_out.md").write_text("<!-- not run: x -->\n\n```bash\nno\n```\n", encoding="utf-8")
+    (docs / "setup.md").write_text("<!-- setup: python cell.py -->\n", encoding="utf-8")
+    ran: list[str] = []
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    monkeypatch.setattr(check, "run", lambda page, *_: ran.append(page.path.name))
+    code = {}
+    for chosen in ([], [str(docs / "left_out.md")]):
+        monkeypatch.setattr(sys, "argv", ["check_commands.py", "--scratch", "x", *chosen])
+        code[len(chosen)] = check.main()
+    assert code == {0: 1, 1: 0}
+    assert ran == ["left_out.md", "setup.md", "left_out.md"]
