@@ -133,9 +133,20 @@ def _gradient_step(config: RunConfig, facts: RunFacts) -> tuple[Part, Part, Part
     step = Part("gradient step", max(map(sum, moments)))
     small = max(map(_small, moments))
     heap = small + _holes(config, facts, small)
-    spare = max(map(_large, moments)) + heap - step.bytes
-    top = min(heap, _n_parts(config, facts) * calibration.HEAP_TOP_BYTES)
+    optimiser = _optimiser_heap(config, facts)
+    spare = max(map(_large, moments)) + heap + optimiser - step.bytes
+    top = min(heap, _n_parts(config, facts) * calibration.HEAP_TOP_BYTES) + optimiser
     return step, _kept(spare), _kept(top)
+
+
+def _optimiser_heap(config: RunConfig, facts: RunFacts) -> int:
+    """Return what the main thread's heap keeps of RAdam's step while others compute gradients."""
+    if not isinstance(config.algorithm, PQNConfig) or facts.uses_gpu:
+        return 0  # Adam's fused step needs no memory
+    if _n_parts(config, facts) == 1:  # the main thread's blocks for gradients are in the same heap
+        return 0
+    blocks = network_of(config, facts).radam_blocks()
+    return _small(blocks[: calibration.RADAM_BLOCKS_KEPT])
 
 
 def together(config: RunConfig, facts: RunFacts) -> int:
