@@ -104,13 +104,13 @@ def train(
     `if __name__ == "__main__":` around this, since workers import it again.
 
     Args:
-        until: timestep at which to save and stop instead; `resume` goes on from there.
+        until: timestep at which to save and stop instead; `resume` continues from there.
         force: start even if the run does not fit this machine.
         progress: print the forecast, the progress and the evaluations.
         listeners: functions that are called with each event; see `game_rl.events`.
 
     Raises:
-        GameRLError: the run cannot begin, was stopped, or failed; the message says how to go on.
+        GameRLError: the run cannot begin, was stopped, or failed; the message says how to continue.
     """
     check_custom_parts(config)
     with _command(until, force=force, progress=progress, listeners=listeners) as command:

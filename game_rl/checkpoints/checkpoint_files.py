@@ -24,7 +24,7 @@ _MANIFEST_LIMIT_BYTES = 64 * 1024
 _LARGEST_FILE_BYTES = 64 * 2**30  # more than any network or replay buffer needs
 
 # Beside the space for the next checkpoint: below the first a run stops, so that logs and other
-# programs have room while it saves; below the second its Lake pauses, so that the run goes on.
+# programs have room while it saves; below the second its Lake pauses, so that the run continues.
 STOP_MARGIN_BYTES = 64 * MIB
 LAKE_MARGIN_BYTES = 256 * MIB
 # A file takes whole blocks of the disk; a checkpoint has up to eight files and a folder.

@@ -33,7 +33,7 @@ def add_command(
 
     Args:
         run: carries the command out and returns the exit code.
-        trains: whether the command goes on if its output can no longer be written.
+        trains: whether the command continues if its output can no longer be written.
     """
     parser = commands.add_parser(
         name,

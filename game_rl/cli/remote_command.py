@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 
 _MOST_FAILURES = 120  # with pauses of five seconds, for about ten minutes
-_GOES_ON = "the same command goes on where it stopped"
+_CONTINUES = "the same command continues where it stopped"
 _URL = (
     "s3://bucket/folder, gs://…, az://… or file:///…; …/runs/ID names one run, …/experiments/ID "
     "one experiment"
@@ -169,7 +169,7 @@ def waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
     On Ctrl-C, the process ends like one that is killed: files that are whole stay.
 
     Args:
-        way_on: how to go on after an interruption or a long outage.
+        way_on: how to continue after an interruption or a long outage.
     """
 
     def decorated(command: Command) -> Command:
@@ -192,7 +192,7 @@ def waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
     return decorated
 
 
-@waiting_for_storage(_GOES_ON)
+@waiting_for_storage(_CONTINUES)
 def _fetch(arguments: argparse.Namespace) -> int:
     from game_rl.storage.fetch import fetch_run
     from game_rl.storage.inventory import ExperimentAddress
@@ -316,7 +316,7 @@ def _verified_runs(url: str) -> "Iterator[_Verified]":
     yield _Verified(facts, text, failure if damage else "")
 
 
-@waiting_for_storage(_GOES_ON)
+@waiting_for_storage(_CONTINUES)
 def _push(arguments: argparse.Namespace) -> int:
     from game_rl.storage.upload_process import push
 

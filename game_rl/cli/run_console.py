@@ -227,7 +227,7 @@ def _confirmation_line(event: events.ConfirmationPlayed) -> str:
     return (
         f"confirmation by {event.episodes:,} new episodes{way}: "
         f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{_success(event.success_rate)}"
-        f"; {'reached' if event.is_reached else 'not reached, so the run goes on'}"
+        f"; {'reached' if event.is_reached else 'not reached, so the run continues'}"
     )
 
 

@@ -72,7 +72,7 @@ def add_train(commands: "Commands", summary: str) -> None:
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every training that begins or goes on."""
+    """Add the options of every training that begins or continues."""
     parser.add_argument(
         "--force",
         action="store_true",

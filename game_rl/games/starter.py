@@ -21,7 +21,7 @@ rom:
 hardware: {hardware}   # dmg: four shades; cgb: Game Boy Color
 
 # Where episodes begin: what to press from power-on, in frames (60 a second). The logo takes about
-# 80 of them. Look at the contact sheet of check-game, and go on until the player can act.
+# 80 of them. Look at the contact sheet of check-game, and continue until the player can act.
 start_states:
   beginning:
     script:

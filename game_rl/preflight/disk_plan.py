@@ -57,7 +57,7 @@ class DiskPlan:
         comfortable_bytes: as well if nothing had to be pruned or evicted.
         margin: the reason for what is recommended in addition to the minimum.
         smaller: some smaller disks.
-        lake_pauses: whether a Lake pauses on a full disk while the training goes on.
+        lake_pauses: whether a Lake pauses on a full disk while the training continues.
         compression_saved: share of the bytes of whole frame stacks that the Lake saves; None
             without a Lake that was measured.
     """

@@ -90,7 +90,7 @@ def exit_code_of(command: Callable[[], int], *, trains: bool = False) -> int:
     """Run a program's command, print why it failed, and return the exit code.
 
     Args:
-        trains: whether the command goes on if its output can no longer be written.
+        trains: whether the command continues if its output can no longer be written.
     """
     try:
         with lasting_output(_tell_of_lost_output) if trains else nullcontext():

@@ -347,7 +347,7 @@ def test_after_a_long_outage_the_error_says_how_to_go_on(
     assert main(["remote", "fetch", s3_address, "nowhere"]) == 1
     error = capfd.readouterr().err
     assert "cannot be reached" in error
-    assert "the same command goes on where it stopped" in error
+    assert "the same command continues where it stopped" in error
 
 
 def test_ctrl_c_ends_a_fetch_at_once_though_storage_gives_no_answer(
@@ -373,7 +373,7 @@ def test_ctrl_c_ends_a_fetch_at_once_though_storage_gives_no_answer(
     assert fetching.returncode == 130
     # on a busy machine, the connection itself may have taken too long before, which is told
     assert "Traceback" not in error
-    assert error.endswith("interrupted; the same command goes on where it stopped\n")
+    assert error.endswith("interrupted; the same command continues where it stopped\n")
 
 
 def test_what_a_fetch_has_is_not_fetched_again(

@@ -265,7 +265,7 @@ def _given_away_of_learner(config: ExperimentConfig, learner: Node | None) -> It
         (*LEARN_FROM, "agents"): "write member_shares beside config, or draw evenly",
         (*OFFLINE, "gradient_steps"): f"it is {key}.gradient_steps",
         ("algorithm", "teacher"): "write teacher: best_member, or null, beside config",
-        ("checkpoints", "save_replay_buffer"): f"the {kind} needs the replay to go on",
+        ("checkpoints", "save_replay_buffer"): f"the {kind} needs the replay to continue",
     }
     yield from decided_key_problems(learner, "learner", reasons, example="duel_dqn.yaml")
 

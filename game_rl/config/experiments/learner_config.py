@@ -145,14 +145,14 @@ def disagreements(
     """Yield what keeps the learner from using members' rows, or members from using its weights.
 
     Args:
-        are_cloned: whether members go on with the learner's weights.
+        are_cloned: whether members continue with the learner's weights.
     """
     assert isinstance(learner.algorithm, DQNConfig)  # nothing else has learn_from
     if are_cloned and isinstance(run.algorithm, PPOConfig):
         yield Problem(
             ("member",),
-            "ppo has no values of actions, so it cannot go on with the learner's weights; use pqn "
-            "or dqn, such as config: duel_pqn.yaml",
+            "ppo has no values of actions, so it cannot continue with the learner's weights; use "
+            "pqn or dqn, such as config: duel_pqn.yaml",
         )
         return
     if run.game != learner.game:
@@ -173,5 +173,5 @@ def disagreements(
         yield Problem(
             ("learner", "algorithm", "layer_norm"),
             f"{learner.algorithm.layer_norm} differs from the members' {run.algorithm.layer_norm}; "
-            "use the same, as members go on with the learner's weights",
+            "use the same, as members continue with the learner's weights",
         )

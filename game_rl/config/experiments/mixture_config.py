@@ -41,7 +41,7 @@ from game_rl.config.yaml_tree import Node
 
 
 class CloneConfig(StrictModel):
-    """How members go on as clones of the learner."""
+    """How members continue as clones of the learner."""
 
     to: Literal["all", "worst"] = "all"
     """all: every member may become a clone. worst: only the worst member may."""
@@ -57,7 +57,7 @@ class CloneConfig(StrictModel):
 
 
 class MixtureConfig(LearnerKeys):
-    """Members play apart and feed one Lake; a learner learns from it; members go on as its clones.
+    """Members play apart and feed one Lake; a learner learns from it; members become its clones.
 
     `member` and `learner` are the sections as they are written; the runs' configs are made of them.
     """
@@ -110,7 +110,7 @@ class MixtureConfig(LearnerKeys):
     """State with which the learner begins a round. kept: its own at the end of the round before.
     fresh: new weights. best_member: the weights of the round's best member."""
     clone: CloneConfig = CloneConfig()
-    """How members go on as clones of the learner."""
+    """How members continue as clones of the learner."""
     fitness: FitnessConfig = FitnessConfig()
     """How members and the learner are scored."""
     champion: ChampionConfig = ChampionConfig()
@@ -218,7 +218,7 @@ class MixtureConfig(LearnerKeys):
         if not self.is_live and self.clone.optimiser == "keep" and run.algorithm.name == "pqn":
             yield Problem(
                 ("clone", "optimiser"),
-                f"{run.algorithm.name} cannot go on with the optimiser of dqn; write new",
+                f"{run.algorithm.name} cannot continue with the optimiser of dqn; write new",
             )
 
 

@@ -28,9 +28,9 @@ from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
 
 Rule = Literal["selection", "injection", "cloning", "live"]
-"""How members go on after a generation. selection: copies of the best replace the worst. injection:
-the same, and a copy of the learner replaces the worst. cloning: clones of the learner replace
-members. live: all go on as they are, the learner among them."""
+"""How members continue after a generation. selection: copies of the best replace the worst.
+injection: the same, and a copy of the learner replaces the worst. cloning: clones of the learner
+replace members. live: all continue as they are, the learner among them."""
 
 INJECT_EVERY = 2
 """Default of `inject_every`, in generations; Khadka and Tumer (2018) have 1 and 10."""
@@ -50,7 +50,7 @@ class FitnessConfig(StrictModel):
 
 
 class SelectionConfig(StrictModel):
-    """Which members go on as copies of others."""
+    """Which members continue as copies of others."""
 
     name: Literal["truncation"] = "truncation"
     """truncation: each member of the worst share becomes a copy of one of the best share, drawn
@@ -149,7 +149,7 @@ class KeepGenerationsConfig(StrictModel):
 
 
 class PopulationConfig(LearnerKeys):
-    """Members that train side by side; after each generation the worst go on as copies of the best.
+    """Members that train side by side; after each generation copies of the best replace the worst.
 
     `member` and `learner` are the sections as they are written; the runs' configs are made of them.
     """
@@ -188,7 +188,7 @@ class PopulationConfig(LearnerKeys):
     fitness: FitnessConfig = FitnessConfig()
     """How members are scored."""
     selection: SelectionConfig = SelectionConfig()
-    """Which members go on as copies of others."""
+    """Which members continue as copies of others."""
     mutation: MutationsConfig = Field(
         default_factory=lambda: MutationsConfig.model_validate({}),  # mypy asks for its extra keys
     )

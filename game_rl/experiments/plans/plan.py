@@ -37,7 +37,7 @@ class Plan:
 
     Members train side by side. After them, an extra run may train: the learner, on the Lake that
     they feed, or the best member of the last generation, alone. In a live mixture, the learner is
-    one of the members. Then the config's rule decides which members go on as copies.
+    one of the members. Then the config's rule decides which members continue as copies.
     """
 
     folder: ExperimentDir

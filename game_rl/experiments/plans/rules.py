@@ -1,4 +1,4 @@
-"""The rules by which members go on as copies: selection, injection of a learner, cloning."""
+"""The rules by which members continue as copies: selection, injection of a learner, cloning."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

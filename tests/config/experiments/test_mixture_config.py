@@ -88,7 +88,7 @@ def test_what_is_saved_is_read_back_as_it_was(
         ("member.config=ppo.yaml", "ppo has no values"),
         ("learner.env.frame_stack=2", "differs from the members' 4"),
         ("learner.algorithm.layer_norm=none", "none differs from the members' channels"),
-        ("clone.optimiser=keep", "pqn cannot go on with the optimiser of dqn"),
+        ("clone.optimiser=keep", "pqn cannot continue with the optimiser of dqn"),
         ("learner.teacher=worst_member", "write best_member"),
         ("learner.learn_from.lakes=[x]", "it learns from the mixture's Lake"),
         ("learner.learn_from.agents={a: 1}", "write member_shares beside config"),
