@@ -452,10 +452,7 @@ def evaluate_best(
         validate_teacher(run_dir, config, events, stop)
     except EvaluationInterrupted:
         raise _stopped(run_dir, stop) from None
-    try:
-        best = open_trained_run(run_dir.root, "best")
-    except NoCheckpointError:  # it was imported with all its timesteps, so it had no evaluation
-        best = open_trained_run(run_dir.root, "latest")
+    best = _best_policy(run_dir)
     timesteps, episodes = best.state.num_timesteps, best.config.evaluation.final_episodes
     events.emit(
         Evaluating(
@@ -481,6 +478,13 @@ def evaluate_best(
     if video is not None:
         events.emit(Recorded(timesteps=events.timesteps, path=str(video)))
     return FinalEvaluation(evaluation, best.name, video)
+
+
+def _best_policy(run_dir: RunDir) -> TrainedRun:
+    try:
+        return open_trained_run(run_dir.root, "best")
+    except NoCheckpointError:  # it was imported with all its timesteps, so it had no evaluation
+        return open_trained_run(run_dir.root, "latest")
 
 
 def _stopped(run_dir: RunDir, stop: StopRequest) -> Interrupted:
