@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-import tests.cores  # before torch is imported  # noqa: F401
+import tests.cores  # before torch is imported
 import tests.examples  # its profiles  # noqa: F401
 from game_rl.vec_env.in_process_worker import default_start_method, workers_in_process
 from tests.tiny_run import make_config as make_config  # a fixture
