@@ -43,9 +43,9 @@ HEAP_HOLES = {"float32": 0.9, "bf16": 0.6, "unfolded": 1.2}
 HOLES_OF_GRADIENTS = 1
 HOLES_OF_MICRO_BATCHES = 2
 # Of the blocks of RAdam's step, as many stay with the main thread while other threads compute
-# gradients; the number with the smallest errors in the PQN rows on whole pictures (50, 60, and four
-# drawn with --seed 1 and 2), where a block is 29 MB.
-RADAM_BLOCKS_KEPT = 4
+# gradients; the numbers with the smallest errors in the PQN rows on whole pictures (50, 60, and
+# those drawn with --seed 1 and 2), where a block is 29 MB.
+RADAM_BLOCKS_KEPT = {"float32": 3, "bf16": 4}
 # Memory that each thread that computes gradients keeps when all its blocks are freed: its heaps
 # have 64 MiB (glibc's HEAP_MAX_SIZE), and all but the first are returned.
 HEAP_TOP_BYTES = 64 * MIB

@@ -146,7 +146,8 @@ def _optimiser_heap(config: RunConfig, facts: RunFacts) -> int:
     if _n_parts(config, facts) == 1:  # the main thread's blocks for gradients are in the same heap
         return 0
     blocks = network_of(config, facts).radam_blocks()
-    return _small(blocks[: calibration.RADAM_BLOCKS_KEPT])
+    kept = calibration.RADAM_BLOCKS_KEPT["bf16" if facts.uses_bf16 else "float32"]
+    return _small(blocks[:kept])
 
 
 def together(config: RunConfig, facts: RunFacts) -> int:
