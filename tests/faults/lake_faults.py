@@ -113,10 +113,18 @@ def in_a_process(act: Callable[[], None]) -> int:
     return pid
 
 
-def killed_after(pid: int, seconds: float) -> bool:
-    """Send SIGKILL after the seconds; return False if the process had already ended."""
+def killed_after(pid: int, seconds: float, *, of_work: bool) -> bool:
+    """Send SIGKILL after the seconds; return False if the process had already ended.
+
+    Args:
+        of_work: whether they are the process's CPU seconds, which pass as it gets something done,
+            however busy the machine is.
+    """
     process = os.pidfd_open(pid)
-    is_alive = not select.select([process], [], [], seconds)[0]
+    cpu_clock = (~pid << 3) | 2  # as clock_getcpuclockid(3) makes it
+    is_alive = not select.select([process], [], [], 0.0 if of_work else seconds)[0]
+    while of_work and is_alive and time.clock_gettime(cpu_clock) < seconds:
+        is_alive = not select.select([process], [], [], 0.0002)[0]
     os.close(process)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -145,7 +153,7 @@ class Life:
             lambda: write_until_killed(self.path, self.play, journal, own, self._pause_s)
         )
         self.tally.trials += 1
-        if not killed_after(pid, chance.uniform(0, _LONGEST_S)):
+        if not killed_after(pid, chance.uniform(0, _LONGEST_S), of_work=not self._pause_s):
             self.tally.problems.append(f"{self.path.name}: the writer ended by itself")
         if journal.is_started[0]:
             self.told(journal.began.copy())
