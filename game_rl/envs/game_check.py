@@ -18,8 +18,8 @@ from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Emulator
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.errors import GameFileError, UsageError
+from game_rl.games.decimal_check import DecimalCheck
 from game_rl.games.definition import Game, unknown_name
-from game_rl.games.variables import DecimalCheck
 
 
 class RecordedEpisode(StrictModel):

@@ -18,14 +18,8 @@ from game_rl.games.conditions import Condition
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.rewards import RewardTerm
 from game_rl.games.start_states import StartStateSpec
-from game_rl.games.variables import (
-    Location,
-    Variable,
-    VariableSpec,
-    half_byte_warning,
-    place_variable,
-    read_symbols,
-)
+from game_rl.games.symbol_files import Location, read_symbols
+from game_rl.games.variables import Variable, VariableSpec, half_byte_warning, place_variable
 
 _OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down"))
 _BUNDLED = Path(__file__).parent

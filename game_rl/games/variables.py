@@ -1,10 +1,7 @@
 """A variable of a game: its entry in game.yaml, where it is, and how its bytes are read."""
 
-import re
-import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
@@ -12,7 +9,7 @@ from pydantic import Field
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.rom import Rom
-from game_rl.errors import GameFileError
+from game_rl.games.symbol_files import Location
 
 VariableType = Literal["u8", "u16", "u24", "u32", "s8", "s16", "bcd", "bit"]
 _N_BYTES: dict[str, int] = {"u8": 1, "u16": 2, "u24": 3, "u32": 4, "s8": 1, "s16": 2, "bit": 1}
@@ -93,11 +90,6 @@ class Variable:
 def _from_bcd(raw: int, *, n_digits: int) -> int:
     """Return the sum of digit x 10^place; a nibble above 9, which no score has, counts as is."""
     return sum((raw >> 4 * place & 0xF) * 10**place for place in range(n_digits))
-
-
-class Location(NamedTuple):
-    address: int
-    bank: int | None  # None if the file does not name one
 
 
 def place_variable(
@@ -193,110 +185,3 @@ def _banks(region: _Region, *, rom: Rom, is_colour: bool) -> range:
     if region.start == 0xD000:
         return range(1, 8) if is_colour else range(2)
     return range(1)
-
-
-_LARGEST_FILE_BYTES = 16 * 2**20
-_MOST_SYMBOLS = 250_000  # four times as many as Pokémon Crystal has
-_SYM_LINE = re.compile(r"([0-9A-Fa-f]{2,3}):([0-9A-Fa-f]{4})\s+(\S+)")  # RGBDS, WLA-DX, no$gmb
-_NOI_LINE = re.compile(r"DEF\s+(\S+)\s+0x([0-9A-Fa-f]{1,8})\b")  # SDCC
-_SDCC_MAP_LINE = re.compile(r"([0-9A-Fa-f]{8})\s+(\S+)")
-_RGBDS_MAP_BANK = re.compile(r"\w+ bank #(\d{1,3}):")
-_RGBDS_MAP_LINE = re.compile(r"\$([0-9A-Fa-f]{4}) = (\S+)")
-
-
-def read_symbols(path: Path) -> dict[str, Location]:
-    """Read the symbols of a .sym (RGBDS), .noi (SDCC) or .map (both) file, by name.
-
-    Raises:
-        GameFileError: the file cannot be read, or it contains no symbol or too many.
-    """
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise GameFileError(f"{path} is not a regular file; name a .sym, .noi or .map file")
-        if path.stat().st_size > _LARGEST_FILE_BYTES:
-            raise GameFileError(
-                f"{path} is larger than a symbol file can be (16 MiB); name another file"
-            )
-        with path.open(encoding="utf-8", errors="replace") as file:
-            symbols = _parse(path, file)
-    except FileNotFoundError:
-        raise GameFileError(
-            f"there is no symbol file {path}; correct `symbols`, or remove it and use addresses"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise GameFileError(
-            f"the symbol file {path} cannot be read ({reason}); name another, or use addresses"
-        ) from None
-    if not symbols:
-        raise GameFileError(
-            f"{path} holds no symbol; .sym lines read `00:C0A0 name`, .noi lines `DEF name 0xC0A0`"
-        )
-    return symbols
-
-
-def _parse(path: Path, lines: Iterable[str]) -> dict[str, Location]:
-    symbols: dict[str, Location] = {}
-    bank: int | None = None
-    for line in map(str.strip, lines):
-        if len(symbols) > _MOST_SYMBOLS:
-            raise GameFileError(
-                f"{path} holds more than {_MOST_SYMBOLS:,} symbols, which no game has; name "
-                "another file, or use addresses"
-            )
-        if match := _SYM_LINE.match(line):
-            symbols[match[3]] = Location(int(match[2], 16), int(match[1], 16))
-        elif match := _NOI_LINE.match(line):
-            symbols[match[1]] = _sdcc_location(match[2])
-        elif match := _RGBDS_MAP_BANK.match(line):
-            bank = int(match[1])
-        elif match := _RGBDS_MAP_LINE.match(line):
-            symbols[match[2]] = Location(int(match[1], 16), bank)
-        elif match := _SDCC_MAP_LINE.match(line):
-            symbols[match[2]] = _sdcc_location(match[1])
-    return symbols
-
-
-def _sdcc_location(digits: str) -> Location:
-    """Split an SDCC address, whose bank is above the lower 16 bits; there is none for bank 0."""
-    value = int(digits, 16)
-    return Location(value & 0xFFFF, value >> 16 or None)
-
-
-class DecimalCheck:
-    """Looks at the bytes of the bcd variables while a game is played."""
-
-    def __init__(self, variables: Iterable[Variable]) -> None:
-        self._variables = tuple(v for v in variables if v.type == "bcd")
-        self._no_decimal: dict[str, int] = {}  # a byte with a half above 9
-        self._has_tens: set[str] = set()
-        self._digits: dict[str, tuple[bytes, int]] = {}  # a reading of several single digits
-
-    def look(self, emulator: Emulator) -> None:
-        for variable in self._variables:
-            self._note(variable, variable.read_bytes(emulator), variable.read(emulator))
-
-    def _note(self, variable: Variable, found: bytes, value: int) -> None:
-        name = variable.name
-        for byte in found:
-            if byte & 0x0F > 9 or byte >> 4 > 9:
-                self._no_decimal.setdefault(name, byte)
-        if any(byte >> 4 for byte in found):
-            self._has_tens.add(name)
-        elif sum(byte > 0 for byte in found) > 1:
-            self._digits[name] = (found, value)
-
-    def warnings(self) -> Iterator[str]:
-        for name, byte in self._no_decimal.items():
-            yield (
-                f"variables.{name}: held 0x{byte:02X}, which is not two decimal digits, so it is "
-                "no bcd; correct its type or its address"
-            )
-        for name, (found, value) in self._digits.items():
-            if name not in self._has_tens:
-                digits = "".join(f"{byte}" for byte in found)
-                yield (
-                    f"variables.{name}: no byte held more than one digit; bcd reads "
-                    f"{found.hex(' ')} as {value:,}, and if the screen shows {digits}, the game "
-                    "keeps one digit in a byte: make each byte a u8 of its own"
-                )

@@ -9,7 +9,8 @@ from game_rl.emulator.rom import CartridgeType, Rom
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import FrameFormat
 from game_rl.games.definition import Game, GameDefinition
-from game_rl.games.variables import Location, place_variable
+from game_rl.games.symbol_files import Location
+from game_rl.games.variables import place_variable
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
 

@@ -1,4 +1,5 @@
-from game_rl.games.variables import DecimalCheck, Variable
+from game_rl.games.decimal_check import DecimalCheck
+from game_rl.games.variables import Variable
 from tests.emulator.fake_emulator import FakeEmulator
 
 ADDRESS = 0xC020
