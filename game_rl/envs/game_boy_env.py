@@ -16,7 +16,7 @@ from game_rl.envs.observation import FrameFormat
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game
 from game_rl.games.rewards import EpisodeReward, RewardState
-from game_rl.games.variables import Variable
+from game_rl.games.variables import MemoryVariable, Value, numbers_of
 from game_rl.saved import Blob, Saved
 
 Observation = NDArray[np.uint8]
@@ -50,8 +50,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
     Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` has "start_state"
     at a reset and is empty during the episode. At its end it has "is_success" (if the game defines
-    success), "reward_terms" (the sum of each term), "game" (each variable) and "start_state". When
-    the game locks up the CPU, the episode is truncated without success, and `info` has "lock_up".
+    success), "reward_terms" (the sum of each term), "game" (each variable that is a number) and
+    "start_state". When the game locks up the CPU, the episode is truncated without success, and
+    `info` has "lock_up".
 
     The env owns the emulator, and `close` closes it. The same seed and actions give the same
     episodes.
@@ -211,7 +212,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             self._reward.renew_custom()
         return self._reward.largest.warning
 
-    def read_variables(self) -> dict[str, int]:
+    def read_variables(self) -> dict[str, Value]:
         """Return the current values of the game's variables, by name."""
         return _read(self._game.variables, self._emulator)
 
@@ -226,7 +227,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         known = {} if success is None else {"is_success": success.holds(values)}
         return known | {
             "reward_terms": self.reward_terms,
-            "game": values,
+            "game": numbers_of(values),
             "start_state": self._start_state,
         }
 
@@ -248,11 +249,11 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         return index
 
 
-def _read(variables: Iterable[Variable], emulator: Emulator) -> dict[str, int]:
+def _read(variables: Iterable[MemoryVariable], emulator: Emulator) -> dict[str, Value]:
     return {variable.name: variable.read(emulator) for variable in variables}
 
 
-def _variables_of_a_step(game: Game) -> tuple[Variable, ...]:
+def _variables_of_a_step(game: Game) -> tuple[MemoryVariable, ...]:
     """Return the variables that rewards and endings use; a custom reward class may use all."""
     definition = game.definition
     if definition.reward is not None:

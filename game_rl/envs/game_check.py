@@ -1,6 +1,6 @@
 """`game-rl check-game`: plays a game, and reports what its game.yaml does."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.errors import GameFileError, UsageError
 from game_rl.games.decimal_check import DecimalCheck
 from game_rl.games.definition import Game, unknown_name
+from game_rl.games.variables import Value, Values
 
 
 class RecordedEpisode(StrictModel):
@@ -97,9 +98,11 @@ _EPISODE_TIMESTEPS = 1_000_000  # so many that only the endings end episodes
 
 @dataclass(frozen=True)
 class VariableRange:
+    """The lowest and highest value of a variable, for an array those of its numbers."""
+
     name: str
-    minimum: int
-    maximum: int
+    minimum: float
+    maximum: float
     changes: int
 
 
@@ -262,10 +265,12 @@ class _PlayLog:
         self._emulator, self._decimals = emulator, DecimalCheck(game.variables)
         self.action_names = game.action_names
         self.timesteps = self.episodes = self.ended = self.successes = 0
-        self._minima: dict[str, int] = {}
-        self._maxima: dict[str, int] = {}
+        self._minima: dict[str, float] = {}
+        self._maxima: dict[str, float] = {}
+        self._firsts: dict[str, Value] = {}
+        self._vary: set[str] = set()
         self._changes: dict[str, int] = {v.name: 0 for v in game.variables}
-        self._values: dict[str, int] = {}
+        self._values: Values = {}
         self._sums: dict[str, float] = dict.fromkeys(game.definition.rewards, 0.0)
         self._times: dict[str, int] = dict.fromkeys(game.definition.rewards, 0)
         self._earned: dict[str, float] = {}
@@ -295,10 +300,13 @@ class _PlayLog:
         self._decimals.look(self._emulator)
         self._keep_picture(env, f"{start_state}, timestep {self.timesteps}")
 
-    def _widen(self, values: dict[str, int]) -> None:
+    def _widen(self, values: Mapping[str, Value]) -> None:
         for name, value in values.items():
-            self._minima[name] = min(value, self._minima.get(name, value))
-            self._maxima[name] = max(value, self._maxima.get(name, value))
+            if value != self._firsts.setdefault(name, value):
+                self._vary.add(name)
+            numbers = value if isinstance(value, tuple) else (value,)
+            self._minima[name] = min(*numbers, self._minima.get(name, numbers[0]))
+            self._maxima[name] = max(*numbers, self._maxima.get(name, numbers[0]))
 
     def _keep_picture(self, env: GameBoyEnv, label: str) -> None:
         """Keep a picture of every n-th timestep; n doubles whenever there are too many."""
@@ -323,10 +331,11 @@ class _PlayLog:
         return tuple(TermSum(name, self._sums[name], self._times[name]) for name in self._sums)
 
     def warnings(self, game: Game) -> Iterator[str]:
-        for name, value in self._minima.items():
-            if value == self._maxima[name]:
+        for name, value in self._firsts.items():
+            if name not in self._vary:
+                always = "" if isinstance(value, tuple) else f", it is always {value}"
                 yield (
-                    f"variables.{name}: never changes, it is always {value}; "
+                    f"variables.{name}: never changes{always}; "
                     "check its address, or play a recorded episode in which it does"
                 )
         yield from self._decimals.warnings()

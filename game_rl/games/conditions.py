@@ -1,11 +1,12 @@
 """Conditions on a variable: endings and success."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import Field
 
 from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.games.variables import Values
 
 
 class Condition(StrictModel):
@@ -22,8 +23,8 @@ class Condition(StrictModel):
         if sum(g is not None for g in given) != 1:
             yield Problem((), "give exactly one of `equals`, `in`, `at_most`, `at_least`")
 
-    def holds(self, values: Mapping[str, int]) -> bool:
-        value = values[self.variable]
+    def holds(self, values: Values) -> bool:
+        value: float = values[self.variable]
         if self.equals is not None:
             return value == self.equals
         if self.one_of is not None:

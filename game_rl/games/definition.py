@@ -19,13 +19,19 @@ from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_s
 from game_rl.games.rewards import RewardTerm
 from game_rl.games.start_states import StartStateSpec
 from game_rl.games.symbol_files import Location, read_symbols
-from game_rl.games.variables import Variable, VariableSpec, half_byte_warning, place_variable
+from game_rl.games.variables import (
+    UNSIGNED,
+    MemoryVariable,
+    VariableSpec,
+    half_byte_warning,
+    place_array,
+    place_variable,
+)
 
 _OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down"))
 _BUNDLED = Path(__file__).parent
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWN_CHARACTERS = 60
-_SEEDABLE = ("u8", "u16", "u24", "u32")
 
 
 class RomFile(StrictModel):
@@ -137,6 +143,8 @@ class GameDefinition(StrictModel):
             if variable not in self.variables:
                 message = unknown_name(variable, "variable", self.variables)
                 yield Problem(key, message, reads=(("variables", variable),))
+            elif key != ("random_seed",) and self.variables[variable].is_array:
+                yield Problem(key, _is_an_array(variable), reads=(("variables", variable),))
 
     def _references(self) -> Iterable[tuple[Key, str]]:
         for name, term in self.rewards.items():
@@ -149,13 +157,16 @@ class GameDefinition(StrictModel):
             yield ("random_seed",), self.random_seed
 
     def _seed_problems(self) -> Iterable[Problem]:
-        seed = self.variables.get(self.random_seed or "")
-        if seed is not None and seed.type not in _SEEDABLE:
-            yield Problem(
-                ("random_seed",),
-                f"{self.random_seed} is of type {seed.type}; a seed is one of "
-                f"{', '.join(_SEEDABLE)}",
-            )
+        name = self.random_seed or ""
+        seed = self.variables.get(name)
+        if seed is None or seed.is_whole_number:
+            return
+        what = "is not one whole number" if seed.type in UNSIGNED else f"is of type {seed.type}"
+        yield Problem(
+            ("random_seed",),
+            f"{name} {what}; a seed is one of {', '.join(UNSIGNED)}, without `mask`",
+            reads=(("variables", name),),
+        )
 
 
 def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None = None) -> str:
@@ -168,6 +179,10 @@ def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None =
     if not names:
         return f"{what}; there are none"
     return f"{what}; known: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}"
+
+
+def _is_an_array(name: str) -> str:
+    return f"{name} is an array, and a number is needed; name a variable that is one number"
 
 
 def _shortened(name: str) -> str:
@@ -188,7 +203,7 @@ class Game:
     folder: Path
     definition: GameDefinition
     rom: Rom
-    variables: tuple[Variable, ...]
+    variables: tuple[MemoryVariable, ...]
 
     @property
     def is_colour(self) -> bool:
@@ -200,6 +215,12 @@ class Game:
         found = [None if self.rom.warning is None else f"rom.path: {self.rom.warning}"]
         found += [half_byte_warning(variable, self.rom) for variable in self.variables]
         return tuple(text for text in found if text is not None)
+
+    @property
+    def number_names(self) -> tuple[str, ...]:
+        """Names of the variables that are a number, not an array."""
+        specs = self.definition.variables.items()
+        return tuple(name for name, spec in specs if not spec.is_array)
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -284,7 +305,7 @@ class _Parts:
 
     def __init__(self, folder: Path) -> None:
         self.rom: Rom | None = None
-        self.variables: list[Variable] = []
+        self.variables: list[MemoryVariable] = []
         self._folder = folder
 
     def problems(self, definition: GameDefinition) -> Iterable[Problem]:
@@ -327,18 +348,30 @@ class _Parts:
     ) -> Iterable[Problem]:
         is_colour = definition.hardware == "cgb"
         for name, spec in definition.variables.items():
-            key = ("variables", name, "symbol" if spec.symbol is not None else "address")
+            key = ("variables", name, _place_key(spec))
             location = _location(spec, symbols)
-            if location is None:
-                assert spec.symbol is not None
+            if location is None and spec.symbol is not None:
                 yield Problem(key, _unknown_symbol(spec.symbol, definition, symbols))
                 continue
             try:
-                place = place_variable(name, spec, location, rom=rom, is_colour=is_colour)
+                place = _place(name, spec, location, rom, is_colour=is_colour)
             except ValueError as error:
                 yield Problem(key, str(error), reads=(("variables", name), ("hardware",)))
             else:
                 self.variables.append(place)
+
+
+def _place_key(spec: VariableSpec) -> str:
+    return next(key for key in ("symbol", "address", "addresses") if getattr(spec, key) is not None)
+
+
+def _place(
+    name: str, spec: VariableSpec, location: Location | None, rom: Rom, *, is_colour: bool
+) -> MemoryVariable:
+    """Return the variable; raise ValueError if it cannot be there."""
+    if location is not None:
+        return place_variable(name, spec, location, rom=rom, is_colour=is_colour)
+    return place_array(name, spec, spec.addresses or (), rom=rom, is_colour=is_colour)
 
 
 def _location(spec: VariableSpec, symbols: Mapping[str, Location]) -> Location | None:

@@ -1,8 +1,9 @@
-"""A variable of a game: its entry in game.yaml, where it is, and how its bytes are read."""
+"""A variable of a game: its entry in game.yaml, where it is, how its bytes are read and written."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from itertools import chain
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -11,37 +12,121 @@ from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.rom import Rom
 from game_rl.games.symbol_files import Location
 
-VariableType = Literal["u8", "u16", "u24", "u32", "s8", "s16", "bcd", "bit"]
-_N_BYTES: dict[str, int] = {"u8": 1, "u16": 2, "u24": 3, "u32": 4, "s8": 1, "s16": 2, "bit": 1}
+Value = int | float | tuple[int, ...]
+"""The value of a variable: a number, or an array of whole numbers."""
+
+Values = Mapping[str, Any]
+"""A `Value` by the name of its variable. Where a number is needed, game.yaml was checked for it."""
+
+VariableType = Literal[
+    "u8", "u16", "u24", "u32", "s8", "s16", "s24", "s32", "bcd", "digits", "bit", "bits"
+]
+UNSIGNED: tuple[VariableType, ...] = ("u8", "u16", "u24", "u32")
+_SIGNED: tuple[VariableType, ...] = ("s8", "s16", "s24", "s32")
+_N_BYTES = {name: n for names in (UNSIGNED, _SIGNED) for n, name in enumerate(names, 1)} | {
+    "bit": 1
+}
+_MOST_BYTES = {"bcd": 8, "digits": 8, "bits": 1024}
+_HIGHEST_ZERO = 0xFF - 9
 
 
 class VariableSpec(StrictModel):
     """One entry of `variables` in game.yaml."""
 
     symbol: str | None = None
+    """Name in the symbol file, in place of `address`."""
     address: Annotated[int, Field(ge=0, le=0xFFFF)] | None = None
+    addresses: (
+        Annotated[
+            tuple[Annotated[int, Field(ge=0, le=0xFFFF)], ...], Field(min_length=1, max_length=256)
+        ]
+        | None
+    ) = None
+    """Addresses of an array, whose numbers are all of this `type`."""
     bank: Annotated[int, Field(ge=0)] | None = None
     type: VariableType = "u8"
     endian: Literal["little", "big"] = "little"
-    bytes: Annotated[int, Field(ge=1, le=4)] | None = None
+    bytes: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """How many bytes: `bcd` and `digits` have 1 to 8, `bits` up to 1,024."""
     bit: Annotated[int, Field(ge=0, le=7)] | None = None
+    """Number of the bit of `type: bit`; 0 is the lowest."""
+    mask: Annotated[int, Field(ge=1, le=0xFFFFFFFF)] | None = None
+    """Bits of an unsigned number that count; the others belong to something else."""
+    shift: Annotated[int, Field(ge=0, le=31)] | None = None
+    """How many bits the masked number is moved to the right."""
+    zero: Annotated[int, Field(ge=0, le=_HIGHEST_ZERO)] | None = None
+    """Byte that stands for the digit 0 in `type: digits`, often a tile number; 0 by default."""
 
     def problems(self) -> Iterable[Problem]:
-        if (self.symbol is None) == (self.address is None):
-            yield Problem(("symbol",), "give either `symbol` or `address`")
-        if (self.type == "bcd") != (self.bytes is not None):
-            yield Problem(("bytes",), "`bytes` (1 to 4) goes with `type: bcd`, and only with it")
+        if sum(w is not None for w in (self.symbol, self.address, self.addresses)) != 1:
+            yield Problem(
+                ("symbol",), "give either `symbol` or `address`, or `addresses` for an array"
+            )
+        yield from self._size_problems()
         if (self.type == "bit") != (self.bit is not None):
             yield Problem(("bit",), "`bit` (0 to 7) goes with `type: bit`, and only with it")
+        if self.zero is not None and self.type != "digits":
+            yield Problem(("zero",), "`zero` goes with `type: digits`, and only with it")
+        yield from self._mask_problems()
+        if self.type == "bits" and self.addresses is not None:
+            yield Problem(
+                ("addresses",), "bits are at one `address`, and `bytes` says how many bytes of them"
+            )
+        if self.type == "bits" and self.endian == "big":
+            yield Problem(("endian",), "bits are an array, which has no `endian`; remove it")
+
+    def _size_problems(self) -> Iterable[Problem]:
+        most = _MOST_BYTES.get(self.type)
+        if most is None and self.bytes is not None:
+            yield Problem(
+                ("bytes",),
+                "`bytes` goes with `type: bcd`, `digits` and `bits`, and only with them; the other "
+                "types have their size in their name",
+            )
+        elif most is not None and not 1 <= (self.bytes or 0) <= most:
+            yield Problem(("bytes",), f"`bytes` (1 to {most:,}) goes with `type: {self.type}`")
+
+    def _mask_problems(self) -> Iterable[Problem]:
+        if self.mask is None and self.shift is None:
+            return
+        key = ("shift",) if self.mask is None else ("mask",)
+        if self.type not in UNSIGNED:
+            yield Problem(key, f"goes with {', '.join(UNSIGNED)}, not with `type: {self.type}`")
+            return
+        n_bits = 8 * self.n_bytes
+        mask = self.mask or (1 << n_bits) - 1
+        if mask >> n_bits:
+            yield Problem(key, f"0x{mask:X} has more bits than the {n_bits} of a {self.type}")
+        elif not mask >> (self.shift or 0):
+            yield Problem(
+                ("shift",),
+                f"moves every bit of 0x{mask:X} out, so the value is always 0; lower it",
+                reads=(key,),
+            )
 
     @property
     def n_bytes(self) -> int:
         return self.bytes if self.bytes is not None else _N_BYTES[self.type]
 
+    @property
+    def is_array(self) -> bool:
+        return self.addresses is not None or self.type == "bits"
+
+    @property
+    def is_whole_number(self) -> bool:
+        """Whether it is an unsigned number that has all bits of its bytes for itself."""
+        has_all_bits = self.mask is None and self.shift is None
+        return self.type in UNSIGNED and has_all_bits and not self.is_array
+
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable at a known address."""
+    """A number at a known address.
+
+    Attributes:
+        mask: bits of an unsigned number that count, before the shift; None for all.
+        zero: the byte that stands for the digit 0.
+    """
 
     name: str
     address: int
@@ -50,6 +135,13 @@ class Variable:
     n_bytes: int
     big_endian: bool = False
     bit: int = 0
+    mask: int | None = None
+    shift: int = 0
+    zero: int = 0
+
+    @property
+    def numbers(self) -> "tuple[Variable, ...]":
+        return (self,)
 
     def read(self, emulator: Emulator) -> int:
         if self.n_bytes == 1:
@@ -64,10 +156,55 @@ class Variable:
         return bytes(emulator.read(a, bank=self.bank) for a in self._most_significant_first())
 
     def write(self, emulator: Emulator, raw: int) -> None:
-        """Store the low `n_bytes` bytes of `raw`; only for unsigned variables."""
+        """Store the low `n_bytes` bytes of `raw`, the number whose bytes are in memory."""
         for address in reversed(self._most_significant_first()):
             emulator.write(address, raw & 0xFF, bank=self.bank)
             raw >>= 8
+
+    def encode(self, value: int, before: int = 0) -> int:
+        """Return the number to `write` so that `read` returns `value`.
+
+        Args:
+            value: the value to store.
+            before: the number in memory (see `read_bytes`), whose other bits are kept where the
+                variable has only some of them.
+
+        Raises:
+            ValueError: the variable cannot have this value; the message says which it can.
+        """
+        self._check_fits(value)
+        if self.type == "bit":
+            return before & ~(1 << self.bit) | value << self.bit
+        if self.type == "bcd":
+            return int(str(value), 16)
+        if self.type == "digits":
+            digits = str(value).zfill(self.n_bytes)
+            return int.from_bytes(bytes(self.zero + int(digit) for digit in digits), "big")
+        if self.mask is not None:
+            return before & ~self.mask | value << self.shift
+        return value % (1 << 8 * self.n_bytes)
+
+    def _check_fits(self, value: int) -> None:
+        lowest, highest = self._limits()
+        if not lowest <= value <= highest:
+            raise ValueError(f"{value:,} does not fit: it can be {lowest:,} to {highest:,}")
+        if self.mask is not None and value << self.shift & ~self.mask:
+            raise ValueError(
+                f"{value:,} has bits that the mask 0x{self.mask:X} leaves out; choose a value "
+                "without them"
+            )
+
+    def _limits(self) -> tuple[int, int]:
+        n_values = 1 << 8 * self.n_bytes
+        if self.type in _SIGNED:
+            return -n_values // 2, n_values // 2 - 1
+        if self.type == "bit":
+            return 0, 1
+        if self.type == "bcd":
+            return 0, 100**self.n_bytes - 1
+        if self.type == "digits":
+            return 0, 10**self.n_bytes - 1
+        return 0, (n_values - 1 if self.mask is None else self.mask) >> self.shift
 
     def _most_significant_first(self) -> range:
         last = self.address + self.n_bytes - 1
@@ -76,15 +213,16 @@ class Variable:
         return range(last, self.address - 1, -1)
 
     def _decode(self, raw: int) -> int:
-        if self.type == "s8":
-            return raw - 0x100 if raw & 0x80 else raw
-        if self.type == "s16":
-            return raw - 0x10000 if raw & 0x8000 else raw
+        if self.type in UNSIGNED:
+            return raw if self.mask is None else (raw & self.mask) >> self.shift
         if self.type == "bit":
             return raw >> self.bit & 1
         if self.type == "bcd":
             return _from_bcd(raw, n_digits=2 * self.n_bytes)
-        return raw
+        if self.type == "digits":
+            return _from_digits(raw.to_bytes(self.n_bytes, "big"), self.zero)
+        n_bits = 8 * self.n_bytes
+        return raw - (raw >> n_bits - 1 << n_bits)
 
 
 def _from_bcd(raw: int, *, n_digits: int) -> int:
@@ -92,15 +230,68 @@ def _from_bcd(raw: int, *, n_digits: int) -> int:
     return sum((raw >> 4 * place & 0xF) * 10**place for place in range(n_digits))
 
 
+def _from_digits(found: bytes, zero: int) -> int:
+    """Return the number that the digits spell; any other byte, such as a blank, counts as 0."""
+    value = 0
+    for byte in found:
+        digit = byte - zero
+        value = 10 * value + (digit if 0 <= digit <= 9 else 0)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class NumberArray:
+    """Numbers of one type at several addresses."""
+
+    name: str
+    numbers: tuple[Variable, ...]
+
+    def read(self, emulator: Emulator) -> tuple[int, ...]:
+        return tuple(number.read(emulator) for number in self.numbers)
+
+
+_BITS_OF_BYTE = tuple(tuple(byte >> bit & 1 for bit in range(8)) for byte in range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class BitArray:
+    """The bits of some bytes, the lowest bit of the first byte first."""
+
+    name: str
+    address: int
+    bank: int | None
+    n_bytes: int
+
+    @property
+    def numbers(self) -> tuple[Variable, ...]:
+        return ()
+
+    def read(self, emulator: Emulator) -> tuple[int, ...]:
+        addresses = range(self.address, self.address + self.n_bytes)
+        found = (_BITS_OF_BYTE[emulator.read(a, bank=self.bank)] for a in addresses)
+        return tuple(chain.from_iterable(found))
+
+
+MemoryVariable = Variable | NumberArray | BitArray
+
+
+def numbers_of(values: Values) -> dict[str, int | float]:
+    """Return the values that are numbers."""
+    return {name: value for name, value in values.items() if not isinstance(value, tuple)}
+
+
 def place_variable(
     name: str, spec: VariableSpec, location: Location, *, rom: Rom, is_colour: bool
-) -> Variable:
+) -> Variable | BitArray:
     """Return the variable at `location`.
 
     Raises:
         ValueError: the variable cannot be there; the message says why.
     """
     bank = _bank_to_read(location, spec.n_bytes, rom=rom, is_colour=is_colour)
+    if spec.type == "bits":
+        return BitArray(name, location.address, bank, spec.n_bytes)
+    has_all_bits = spec.mask is None and spec.shift is None
     return Variable(
         name=name,
         address=location.address,
@@ -109,19 +300,52 @@ def place_variable(
         n_bytes=spec.n_bytes,
         big_endian=spec.endian == "big",
         bit=spec.bit or 0,
+        mask=None if has_all_bits else spec.mask or (1 << 8 * spec.n_bytes) - 1,
+        shift=spec.shift or 0,
+        zero=spec.zero or 0,
     )
 
 
-def half_byte_warning(variable: Variable, rom: Rom) -> str | None:
+def place_array(
+    name: str, spec: VariableSpec, addresses: Sequence[int], *, rom: Rom, is_colour: bool
+) -> NumberArray:
+    """Return the array of the numbers at `addresses`.
+
+    Raises:
+        ValueError: a number cannot be where it is; the message says which and why.
+    """
+    found = (
+        place_variable(
+            f"{name}[{index}]", spec, Location(address, spec.bank), rom=rom, is_colour=is_colour
+        )
+        for index, address in enumerate(addresses)
+    )
+    return NumberArray(name, tuple(number for number in found if isinstance(number, Variable)))
+
+
+def half_byte_warning(variable: MemoryVariable, rom: Rom) -> str | None:
     """Return why a variable's type does not fit memory of four bits a byte, or None if it does."""
-    is_there = rom.cartridge.has_half_bytes and variable.address in _CARTRIDGE_RAM
-    fits = variable.type == "u8" or (variable.type == "bit" and variable.bit < 4)
-    if fits or not is_there:
+    parts = (variable,) if isinstance(variable, BitArray) else variable.numbers
+    wrong = [part for part in parts if part.address in _CARTRIDGE_RAM and not _fits_nibbles(part)]
+    if not wrong or not rom.cartridge.has_half_bytes:
         return None
+    kind = "bits" if isinstance(wrong[0], BitArray) else wrong[0].type
     return (
-        f"variables.{variable.name}: 0x{variable.address:04X} is in the RAM of "
+        f"variables.{variable.name}: 0x{wrong[0].address:04X} is in the RAM of "
         f"{rom.cartridge.name}, where a byte has four bits, so it cannot be of type "
-        f"{variable.type}; make each byte a u8 of its own"
+        f"{kind}; make each byte a u8 of its own"
+    )
+
+
+def _fits_nibbles(variable: Variable | BitArray) -> bool:
+    if isinstance(variable, BitArray):
+        return False
+    if variable.mask is not None:
+        return not variable.mask & int("F0" * variable.n_bytes, 16)
+    return (
+        variable.type == "u8"
+        or (variable.type == "bit" and variable.bit < 4)
+        or (variable.type == "digits" and variable.zero + 9 < 16)
     )
 
 

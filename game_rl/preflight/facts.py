@@ -166,7 +166,7 @@ def run_facts(
         n_actions=len(game.action_names),
         four_shades=not game.is_colour,
         rom_bytes=len(game.rom.data),
-        n_game_curves=len(game.variables) + len(game.definition.rewards),
+        n_game_curves=len(game.number_names) + len(game.definition.rewards),
         cpus=machine.cpus,
         uses_gpu=placement.is_on_gpu,
         uses_bf16=placement.precision == "bf16",
