@@ -112,7 +112,8 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     for heading in ("lowest", "highest", "changes"):
         variables.add_column(heading, justify="right")
     for v in check.variables:
-        variables.add_row(v.name, f"{v.minimum:,}", f"{v.maximum:,}", f"{v.changes:,}")
+        lowest, highest = _in_digits(v.minimum), _in_digits(v.maximum)
+        variables.add_row(v.name, lowest, highest, f"{v.changes:,}")
     terms = Table("term", title="reward", title_justify="left")
     for heading in ("sum", "timesteps"):
         terms.add_column(heading, justify="right")
@@ -120,6 +121,10 @@ def _print_check(check: "GameCheck", console: Console) -> None:
         terms.add_row(escape(term.name), f"{term.total:,.2f}", f"{term.times:,}")
     console.print(variables, terms)
     _print_warnings(check.warnings, console)
+
+
+def _in_digits(value: float) -> str:
+    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _print_warnings(warnings: Iterable[str], console: Console) -> None:

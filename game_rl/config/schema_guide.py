@@ -159,8 +159,10 @@ class SchemaGuide:
     def _describe_list(self, schema: JsonSchema) -> str:
         items = schema.get("items")
         inner = [self._describe(branch) for branch in self._branches(items)] if items else []
-        least = f" with at least {schema['minItems']}" if schema.get("minItems") else ""
-        return "a list [...]" + least + (f", each {' or '.join(inner)}" if any(inner) else "")
+        least, most = schema.get("minItems"), schema.get("maxItems")
+        size = f" with at least {least}" if least else ""
+        size = f" of {most}" if least == most is not None else size
+        return "a list [...]" + size + (f", each {' or '.join(inner)}" if any(inner) else "")
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """A Game Boy game as a Gymnasium environment."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, SupportsInt
 
 import gymnasium
@@ -15,8 +15,9 @@ from game_rl.envs.episode_starts import EpisodeStarts, StartVariety
 from game_rl.envs.observation import FrameFormat
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game
+from game_rl.games.derived_variables import VariableReader
 from game_rl.games.rewards import EpisodeReward, RewardState
-from game_rl.games.variables import MemoryVariable, Value, numbers_of
+from game_rl.games.variables import Value, numbers_of
 from game_rl.saved import Blob, Saved
 
 Observation = NDArray[np.uint8]
@@ -104,7 +105,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._actions = tuple(frozenset(buttons) for buttons in definition.actions.values())
         self._endings = tuple(definition.endings.values())
         self._reward = EpisodeReward(definition.rewards, game.custom_reward())
-        self._watched = _variables_of_a_step(game)
+        self._all = VariableReader(game.variables, definition.variables)
+        self._watched = _variables_of_a_step(game, self._all)
         self._start_state, self._timesteps, self._running = "", 0, False
         self.observation_space = spaces.Box(0, 255, frame_format.shape, np.uint8)
         self.action_space = spaces.Discrete(len(self._actions))
@@ -135,7 +137,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             self._emulator.tick(self._frame_skip, render=True)
         except LockUpError as error:
             return self._cut_short(error)
-        values = _read(self._watched, self._emulator)
+        values = self._watched.read(self._emulator)
         reward = self._reward.step(values)
         self._timesteps += 1
         terminated = any(ending.holds(values) for ending in self._endings)
@@ -214,7 +216,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
     def read_variables(self) -> dict[str, Value]:
         """Return the current values of the game's variables, by name."""
-        return _read(self._game.variables, self._emulator)
+        return self._all.read(self._emulator)
 
     @property
     def reward_terms(self) -> dict[str, float]:
@@ -249,18 +251,14 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         return index
 
 
-def _read(variables: Iterable[MemoryVariable], emulator: Emulator) -> dict[str, Value]:
-    return {variable.name: variable.read(emulator) for variable in variables}
-
-
-def _variables_of_a_step(game: Game) -> tuple[MemoryVariable, ...]:
+def _variables_of_a_step(game: Game, every: VariableReader) -> VariableReader:
     """Return the variables that rewards and endings use; a custom reward class may use all."""
     definition = game.definition
     if definition.reward is not None:
-        return game.variables
+        return every
     watched = {term.variable for term in definition.rewards.values()}
     watched |= {ending.variable for ending in definition.endings.values()}
-    return tuple(variable for variable in game.variables if variable.name in watched)
+    return VariableReader(game.variables, definition.variables, watched)
 
 
 def _check_ends(game: Game, max_episode_timesteps: int | None) -> None:

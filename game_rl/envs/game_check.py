@@ -269,7 +269,7 @@ class _PlayLog:
         self._maxima: dict[str, float] = {}
         self._firsts: dict[str, Value] = {}
         self._vary: set[str] = set()
-        self._changes: dict[str, int] = {v.name: 0 for v in game.variables}
+        self._changes: dict[str, int] = dict.fromkeys(game.definition.variables, 0)
         self._values: Values = {}
         self._sums: dict[str, float] = dict.fromkeys(game.definition.rewards, 0.0)
         self._times: dict[str, int] = dict.fromkeys(game.definition.rewards, 0)
@@ -334,9 +334,11 @@ class _PlayLog:
         for name, value in self._firsts.items():
             if name not in self._vary:
                 always = "" if isinstance(value, tuple) else f", it is always {value}"
+                operation = game.definition.variables[name].operation
+                what = "its address" if operation is None else f"`{operation}`"
                 yield (
                     f"variables.{name}: never changes{always}; "
-                    "check its address, or play a recorded episode in which it does"
+                    f"check {what}, or play a recorded episode in which it does"
                 )
         yield from self._decimals.warnings()
         for name, times in self._times.items():

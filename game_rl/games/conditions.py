@@ -3,20 +3,25 @@
 from collections.abc import Iterable
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.games.variables import Values
+
+Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
+"""A number that a variable is compared with; a whole one stays whole."""
 
 
 class Condition(StrictModel):
     """`{variable: lives, equals: 0}`, or `in: [..]`, `at_most: n`, `at_least: n`."""
 
     variable: str
-    equals: int | None = None
-    one_of: Annotated[tuple[int, ...], Field(min_length=1)] | None = Field(default=None, alias="in")
-    at_most: int | None = None
-    at_least: int | None = None
+    equals: Number | None = None
+    one_of: Annotated[tuple[Number, ...], Field(min_length=1)] | None = Field(
+        default=None, alias="in"
+    )
+    at_most: Number | None = None
+    at_least: Number | None = None
 
     def problems(self) -> Iterable[Problem]:
         given = [self.equals, self.one_of, self.at_most, self.at_least]

@@ -16,13 +16,13 @@ from game_rl.emulator.rom import Rom, read_rom
 from game_rl.errors import GameFileError, RomError
 from game_rl.games.conditions import Condition
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
+from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
 from game_rl.games.rewards import RewardTerm
 from game_rl.games.start_states import StartStateSpec
 from game_rl.games.symbol_files import Location, read_symbols
+from game_rl.games.variable_spec import UNSIGNED, VariableSpec
 from game_rl.games.variables import (
-    UNSIGNED,
     MemoryVariable,
-    VariableSpec,
     half_byte_warning,
     place_array,
     place_variable,
@@ -32,6 +32,7 @@ _OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down
 _BUNDLED = Path(__file__).parent
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWN_CHARACTERS = 60
+_TAKES_ARRAYS = (*TAKES_ARRAYS, "random_seed")  # which has a check of its own
 
 
 class RomFile(StrictModel):
@@ -105,6 +106,7 @@ class GameDefinition(StrictModel):
         yield from self._name_problems()
         yield from self._action_problems()
         yield from self._reference_problems()
+        yield from derivation_problems(self.variables)
         yield from self._seed_problems()
         if not self.rewards and self.reward is None:
             yield Problem(
@@ -143,10 +145,13 @@ class GameDefinition(StrictModel):
             if variable not in self.variables:
                 message = unknown_name(variable, "variable", self.variables)
                 yield Problem(key, message, reads=(("variables", variable),))
-            elif key != ("random_seed",) and self.variables[variable].is_array:
+            elif self.variables[variable].is_array and key[-1] not in _TAKES_ARRAYS:
                 yield Problem(key, _is_an_array(variable), reads=(("variables", variable),))
 
     def _references(self) -> Iterable[tuple[Key, str]]:
+        for name, spec in self.variables.items():
+            for source in spec.sources:
+                yield ("variables", name, str(spec.operation)), source
         for name, term in self.rewards.items():
             yield ("rewards", name, "variable"), term.variable
         for name, condition in self.endings.items():
@@ -161,7 +166,8 @@ class GameDefinition(StrictModel):
         seed = self.variables.get(name)
         if seed is None or seed.is_whole_number:
             return
-        what = "is not one whole number" if seed.type in UNSIGNED else f"is of type {seed.type}"
+        is_type = seed.operation is None and seed.type not in UNSIGNED
+        what = f"is of type {seed.type}" if is_type else "is not one whole number in memory"
         yield Problem(
             ("random_seed",),
             f"{name} {what}; a seed is one of {', '.join(UNSIGNED)}, without `mask`",
@@ -182,7 +188,10 @@ def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None =
 
 
 def _is_an_array(name: str) -> str:
-    return f"{name} is an array, and a number is needed; name a variable that is one number"
+    return (
+        f"{name} is an array, and a number is needed; name a variable that is one number, such as "
+        f"{{count: {name}}}, {{sum: {name}}} or {{maximum: {name}}}"
+    )
 
 
 def _shortened(name: str) -> str:
@@ -196,7 +205,7 @@ class Game:
     Attributes:
         name: name of the bundled game, or of the folder or file of its game.yaml.
         folder: folder of game.yaml; paths in the file are relative to it.
-        variables: the variables with their addresses, in the order of game.yaml.
+        variables: the variables in memory with their addresses, in the order of game.yaml.
     """
 
     name: str
@@ -348,6 +357,8 @@ class _Parts:
     ) -> Iterable[Problem]:
         is_colour = definition.hardware == "cgb"
         for name, spec in definition.variables.items():
+            if spec.operation is not None:
+                continue
             key = ("variables", name, _place_key(spec))
             location = _location(spec, symbols)
             if location is None and spec.symbol is not None:

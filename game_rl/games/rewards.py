@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.errors import GameFileError
+from game_rl.games.conditions import Number
 from game_rl.games.custom_reward import CUSTOM_TERM, GameReward
 from game_rl.games.variables import Values, numbers_of
 from game_rl.saved import Saved
@@ -20,7 +21,7 @@ class RewardTerm(StrictModel):
 
     variable: str
     on: Literal["increase", "decrease", "change", "equals", "value"]
-    value: int | None = None
+    value: Number | None = None
     weight: float = 1.0
     once: bool = False
 

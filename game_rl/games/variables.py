@@ -1,122 +1,20 @@
-"""A variable of a game: its entry in game.yaml, where it is, how its bytes are read and written."""
+"""A variable in memory: where it is, and how its bytes are read and written."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import Field
-
-from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.rom import Rom
 from game_rl.games.symbol_files import Location
+from game_rl.games.variable_spec import SIGNED, UNSIGNED, VariableSpec, VariableType
 
 Value = int | float | tuple[int, ...]
 """The value of a variable: a number, or an array of whole numbers."""
 
 Values = Mapping[str, Any]
 """A `Value` by the name of its variable. Where a number is needed, game.yaml was checked for it."""
-
-VariableType = Literal[
-    "u8", "u16", "u24", "u32", "s8", "s16", "s24", "s32", "bcd", "digits", "bit", "bits"
-]
-UNSIGNED: tuple[VariableType, ...] = ("u8", "u16", "u24", "u32")
-_SIGNED: tuple[VariableType, ...] = ("s8", "s16", "s24", "s32")
-_N_BYTES = {name: n for names in (UNSIGNED, _SIGNED) for n, name in enumerate(names, 1)} | {
-    "bit": 1
-}
-_MOST_BYTES = {"bcd": 8, "digits": 8, "bits": 1024}
-_HIGHEST_ZERO = 0xFF - 9
-
-
-class VariableSpec(StrictModel):
-    """One entry of `variables` in game.yaml."""
-
-    symbol: str | None = None
-    """Name in the symbol file, in place of `address`."""
-    address: Annotated[int, Field(ge=0, le=0xFFFF)] | None = None
-    addresses: (
-        Annotated[
-            tuple[Annotated[int, Field(ge=0, le=0xFFFF)], ...], Field(min_length=1, max_length=256)
-        ]
-        | None
-    ) = None
-    """Addresses of an array, whose numbers are all of this `type`."""
-    bank: Annotated[int, Field(ge=0)] | None = None
-    type: VariableType = "u8"
-    endian: Literal["little", "big"] = "little"
-    bytes: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """How many bytes: `bcd` and `digits` have 1 to 8, `bits` up to 1,024."""
-    bit: Annotated[int, Field(ge=0, le=7)] | None = None
-    """Number of the bit of `type: bit`; 0 is the lowest."""
-    mask: Annotated[int, Field(ge=1, le=0xFFFFFFFF)] | None = None
-    """Bits of an unsigned number that count; the others belong to something else."""
-    shift: Annotated[int, Field(ge=0, le=31)] | None = None
-    """How many bits the masked number is moved to the right."""
-    zero: Annotated[int, Field(ge=0, le=_HIGHEST_ZERO)] | None = None
-    """Byte that stands for the digit 0 in `type: digits`, often a tile number; 0 by default."""
-
-    def problems(self) -> Iterable[Problem]:
-        if sum(w is not None for w in (self.symbol, self.address, self.addresses)) != 1:
-            yield Problem(
-                ("symbol",), "give either `symbol` or `address`, or `addresses` for an array"
-            )
-        yield from self._size_problems()
-        if (self.type == "bit") != (self.bit is not None):
-            yield Problem(("bit",), "`bit` (0 to 7) goes with `type: bit`, and only with it")
-        if self.zero is not None and self.type != "digits":
-            yield Problem(("zero",), "`zero` goes with `type: digits`, and only with it")
-        yield from self._mask_problems()
-        if self.type == "bits" and self.addresses is not None:
-            yield Problem(
-                ("addresses",), "bits are at one `address`, and `bytes` says how many bytes of them"
-            )
-        if self.type == "bits" and self.endian == "big":
-            yield Problem(("endian",), "bits are an array, which has no `endian`; remove it")
-
-    def _size_problems(self) -> Iterable[Problem]:
-        most = _MOST_BYTES.get(self.type)
-        if most is None and self.bytes is not None:
-            yield Problem(
-                ("bytes",),
-                "`bytes` goes with `type: bcd`, `digits` and `bits`, and only with them; the other "
-                "types have their size in their name",
-            )
-        elif most is not None and not 1 <= (self.bytes or 0) <= most:
-            yield Problem(("bytes",), f"`bytes` (1 to {most:,}) goes with `type: {self.type}`")
-
-    def _mask_problems(self) -> Iterable[Problem]:
-        if self.mask is None and self.shift is None:
-            return
-        key = ("shift",) if self.mask is None else ("mask",)
-        if self.type not in UNSIGNED:
-            yield Problem(key, f"goes with {', '.join(UNSIGNED)}, not with `type: {self.type}`")
-            return
-        n_bits = 8 * self.n_bytes
-        mask = self.mask or (1 << n_bits) - 1
-        if mask >> n_bits:
-            yield Problem(key, f"0x{mask:X} has more bits than the {n_bits} of a {self.type}")
-        elif not mask >> (self.shift or 0):
-            yield Problem(
-                ("shift",),
-                f"moves every bit of 0x{mask:X} out, so the value is always 0; lower it",
-                reads=(key,),
-            )
-
-    @property
-    def n_bytes(self) -> int:
-        return self.bytes if self.bytes is not None else _N_BYTES[self.type]
-
-    @property
-    def is_array(self) -> bool:
-        return self.addresses is not None or self.type == "bits"
-
-    @property
-    def is_whole_number(self) -> bool:
-        """Whether it is an unsigned number that has all bits of its bytes for itself."""
-        has_all_bits = self.mask is None and self.shift is None
-        return self.type in UNSIGNED and has_all_bits and not self.is_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +94,7 @@ class Variable:
 
     def _limits(self) -> tuple[int, int]:
         n_values = 1 << 8 * self.n_bytes
-        if self.type in _SIGNED:
+        if self.type in SIGNED:
             return -n_values // 2, n_values // 2 - 1
         if self.type == "bit":
             return 0, 1

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from game_rl.emulator.rom import SUPPORTED_CARTRIDGES
 from game_rl.games.symbol_files import Location
+from game_rl.games.variable_spec import VariableSpec
 from game_rl.games.variables import (
     BitArray,
     Variable,
-    VariableSpec,
     half_byte_warning,
     place_array,
     place_variable,
