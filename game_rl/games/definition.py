@@ -13,6 +13,7 @@ from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Button
 from game_rl.emulator.rom import Rom, read_rom
+from game_rl.emulator.rom_search import find_rom
 from game_rl.errors import GameFileError, RomError
 from game_rl.games.conditions import Condition
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
@@ -36,12 +37,31 @@ _TAKES_ARRAYS = (*TAKES_ARRAYS, "random_seed")  # which has a check of its own
 
 
 class RomFile(StrictModel):
-    path: Path
-    """Path of the ROM, relative to game.yaml."""
+    path: Path | None = None
+    """Path of the ROM, relative to game.yaml. Without it, the ROM is found by its hash in `roms` in
+    the current folder, and in the folder that the environment variable `GAME_RL_ROMS` names."""
     sha256: (
         Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$", examples=["64 hex digits"])] | None
     ) = None
     """SHA-256 of the ROM revision that the addresses are for."""
+    sha1: Annotated[str, Field(pattern=r"^[0-9a-fA-F]{40}$", examples=["40 hex digits"])] | None = (
+        None
+    )
+    """SHA-1 of that revision, as lists of ROMs often have it."""
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The digests that the ROM must have, by algorithm."""
+        given = {"sha256": self.sha256, "sha1": self.sha1}
+        return {name: digest.lower() for name, digest in given.items() if digest is not None}
+
+    def problems(self) -> Iterable[Problem]:
+        if self.path is None and not self.hashes:
+            yield Problem(
+                ("path",),
+                "give the ROM's `path`, or its `sha256` or `sha1`, by which it is found in roms",
+                reads=(("sha256",), ("sha1",)),
+            )
 
 
 class CropSpec(StrictModel):
@@ -321,9 +341,10 @@ class _Parts:
         yield from self._start_state_problems(definition)
         yield from self._reward_problems(definition)
         try:
-            self.rom = read_rom(self._folder / definition.rom.path)
+            self.rom = _read_rom(definition.rom, self._folder)
         except RomError as error:
-            yield Problem(("rom", "path"), str(error))
+            key = "path" if definition.rom.path is not None else next(iter(definition.rom.hashes))
+            yield Problem(("rom", key), str(error))
             return
         yield from _revision_problems(definition.rom, self.rom)
         yield from _hardware_problems(definition, self.rom)
@@ -402,14 +423,20 @@ def _unknown_symbol(
     return unknown_name(symbol, "symbol", symbols, of=str(definition.symbols))
 
 
+def _read_rom(file: RomFile, folder: Path) -> Rom:
+    return read_rom(find_rom(file.hashes) if file.path is None else folder / file.path)
+
+
 def _revision_problems(file: RomFile, rom: Rom) -> Iterable[Problem]:
-    if file.sha256 is not None and file.sha256.lower() != rom.sha256:
-        yield Problem(
-            ("rom", "sha256"),
-            f"{rom.path} has sha256 {rom.sha256}, not {file.sha256.lower()}: it is another "
-            "revision of the game, and addresses may differ; use the right one, or write the new "
-            "sha256 here and run `game-rl check-game`",
-        )
+    found = {"sha256": rom.sha256, "sha1": rom.sha1}
+    for name, digest in file.hashes.items():
+        if digest != found[name]:
+            yield Problem(
+                ("rom", name),
+                f"{rom.path} has {name} {found[name]}, not {digest}: it is another "
+                "revision of the game, and addresses may differ; use the right one, or write the "
+                f"new {name} here and run `game-rl check-game`",
+            )
 
 
 def _hardware_problems(definition: GameDefinition, rom: Rom) -> Iterable[Problem]:

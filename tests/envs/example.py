@@ -18,6 +18,7 @@ FAKE_ROM = Rom(
     path=Path("fake.gb"),
     data=b"",
     sha256=fake.FAKE_ROM_SHA256,
+    sha1="fa" * 20,
     title="FAKE",
     cartridge=CartridgeType("ROM"),
     n_ram_banks=0,

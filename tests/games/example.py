@@ -163,6 +163,13 @@ BAD_GAMES = (
     _changed("colour of a grey game", "hardware: dmg", "hardware: cgb", "write `hardware: dmg`"),
     _changed("another revision", _SHA, "ab" * 32, _SHA, "ab" * 32, "another revision of the game"),
     _changed("sha256 of no form", _SHA, "abc", "rom.sha256", "64 hex digits"),
+    _changed("another revision by sha1", "game.gb,", f"game.gb, sha1: {'ab' * 20},", "rom.sha1",
+             hashlib.sha1(ROM_BYTES, usedforsecurity=False).hexdigest(), "another revision"),
+    _changed("sha1 of no form", "game.gb,", "game.gb, sha1: abc,", "rom.sha1", "40 hex digits"),
+    _changed("neither path nor hash", f"path: game.gb, sha256: {_SHA}", "", "rom.path",
+             "give the ROM's `path`, or its `sha256` or `sha1`"),
+    _changed("no ROM of the hash", f"path: game.gb, sha256: {_SHA}", f"sha1: {'ab' * 20}",
+             "rom.sha1", "there is no ROM with sha1", "put it into a folder roms"),
     _changed("unknown symbol", "symbol: _seed", "symbol: _sead", "did you mean _seed?"),
     _changed(
         "symbol of a function",

@@ -1,3 +1,4 @@
+import hashlib
 import pickle
 from pathlib import Path
 
@@ -5,7 +6,14 @@ import pytest
 
 from game_rl.errors import GameFileError
 from game_rl.games.definition import bundled_games, load_game
-from tests.games.example import BAD_GAMES, BAD_REWARDS, VALID_GAME, BadGame, write_game
+from tests.games.example import (
+    BAD_GAMES,
+    BAD_REWARDS,
+    ROM_BYTES,
+    VALID_GAME,
+    BadGame,
+    write_game,
+)
 
 
 def test_a_valid_game_is_loaded_with_its_places(tmp_path: Path) -> None:
@@ -79,6 +87,28 @@ def test_a_sha256_is_not_needed_and_may_be_in_capitals(tmp_path: Path) -> None:
     for text in (f", sha256: {sha256}", ""), (sha256, sha256.upper()):
         game = load_game(str(write_game(tmp_path, VALID_GAME.replace(*text))))
         assert game.rom.sha256 == sha256
+
+
+def test_a_rom_without_a_path_is_found_by_its_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "roms").mkdir()
+    digests = {
+        "sha256": hashlib.sha256(ROM_BYTES).hexdigest(),
+        "sha1": hashlib.sha1(ROM_BYTES, usedforsecurity=False).hexdigest(),
+    }
+    named = load_game(str(write_game(tmp_path)))
+    for name, digest in digests.items():
+        path = write_game(
+            tmp_path,
+            VALID_GAME.replace(f"path: game.gb, sha256: {digests['sha256']}", f"{name}: {digest}"),
+        )
+        (tmp_path / "game.gb").rename(tmp_path / "roms" / "any name.gb")
+        game = load_game(str(path))
+        assert game.rom.path == Path("roms/any name.gb")
+        assert game.rom.data == named.rom.data
+        assert game.definition.rom.path is None
 
 
 def test_a_folder_is_enough_and_paths_are_relative_to_the_current_one(
