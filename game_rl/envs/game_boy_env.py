@@ -105,8 +105,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._actions = tuple(frozenset(buttons) for buttons in definition.actions.values())
         self._endings = tuple(definition.endings.values())
         self._reward = EpisodeReward(definition.rewards, game.custom_reward())
-        self._all = VariableReader(game.variables, definition.variables)
-        self._watched = _variables_of_a_step(game, self._all)
+        self._all, self._watched = _variable_readers(game)
         self._start_state, self._timesteps, self._running = "", 0, False
         self.observation_space = spaces.Box(0, 255, frame_format.shape, np.uint8)
         self.action_space = spaces.Discrete(len(self._actions))
@@ -251,14 +250,18 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         return index
 
 
-def _variables_of_a_step(game: Game, every: VariableReader) -> VariableReader:
-    """Return the variables that rewards and endings use; a custom reward class may use all."""
+def _variable_readers(game: Game) -> tuple[VariableReader, VariableReader]:
+    """Return readers of all variables, and of those that a step needs.
+
+    These are the ones that rewards and endings use; a custom reward class may use all.
+    """
     definition = game.definition
+    every = VariableReader(game.variables, definition.variables)
     if definition.reward is not None:
-        return every
+        return every, every
     watched = {term.variable for term in definition.rewards.values()}
     watched |= {ending.variable for ending in definition.endings.values()}
-    return VariableReader(game.variables, definition.variables, watched)
+    return every, VariableReader(game.variables, definition.variables, watched)
 
 
 def _check_ends(game: Game, max_episode_timesteps: int | None) -> None:

@@ -18,6 +18,7 @@ from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Emulator
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.errors import GameFileError, UsageError
+from game_rl.games.bank_check import BankCheck
 from game_rl.games.decimal_check import DecimalCheck
 from game_rl.games.definition import Game, unknown_name
 from game_rl.games.variables import Value, Values
@@ -123,6 +124,7 @@ class GameCheck:
         episodes: number of episodes begun; `ended` of them reached an ending, and `successes`
             counts those that ended with a success.
         warnings: sentences that each name an entry of game.yaml.
+        errors: such sentences about values that cannot be right.
         screens: pictures for the contact sheet: each start state, then some of the play.
     """
 
@@ -134,6 +136,7 @@ class GameCheck:
     variables: tuple[VariableRange, ...]
     reward_terms: tuple[TermSum, ...]
     warnings: tuple[str, ...]
+    errors: tuple[str, ...]
     screens: tuple[LabelledScreen, ...] = field(repr=False)
 
     def to_json(self) -> dict[str, object]:
@@ -172,6 +175,7 @@ def check_game(
         variables=log.variable_ranges(),
         reward_terms=log.term_sums(),
         warnings=warnings,
+        errors=tuple(log.banks.errors()),
         screens=pictures,
     )
 
@@ -263,6 +267,7 @@ class _PlayLog:
 
     def __init__(self, game: Game, emulator: Emulator) -> None:
         self._emulator, self._decimals = emulator, DecimalCheck(game.variables)
+        self.banks = BankCheck(game.variables, game.rom, is_colour=game.is_colour)
         self.action_names = game.action_names
         self.timesteps = self.episodes = self.ended = self.successes = 0
         self._minima: dict[str, float] = {}
@@ -283,6 +288,7 @@ class _PlayLog:
         self._earned = env.reward_terms
         self._widen(self._values)
         self._decimals.look(self._emulator)
+        self.banks.look(self._emulator)
 
     def add(self, env: GameBoyEnv, start_state: str, *, ended: bool, success: bool) -> None:
         self.timesteps += 1
@@ -298,6 +304,7 @@ class _PlayLog:
         self._values, self._earned = values, earned
         self._widen(values)
         self._decimals.look(self._emulator)
+        self.banks.look(self._emulator)
         self._keep_picture(env, f"{start_state}, timestep {self.timesteps}")
 
     def _widen(self, values: Mapping[str, Value]) -> None:
@@ -341,6 +348,7 @@ class _PlayLog:
                     f"check {what}, or play a recorded episode in which it does"
                 )
         yield from self._decimals.warnings()
+        yield from self.banks.warnings()
         for name, times in self._times.items():
             if not times:
                 yield (

@@ -33,6 +33,10 @@ _OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down
 _BUNDLED = Path(__file__).parent
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWN_CHARACTERS = 60
+_IGNORED = {
+    0xFF04: "the divider register, which becomes 0 whatever is written to it",
+    0xFF44: "the number of the line that is drawn, which cannot be written",
+}
 _TAKES_ARRAYS = (*TAKES_ARRAYS, "random_seed")  # which has a check of its own
 
 
@@ -391,6 +395,8 @@ class _Parts:
                 yield Problem(key, str(error), reads=(("variables", name), ("hardware",)))
             else:
                 self.variables.append(place)
+                if name == definition.random_seed:
+                    yield from _register_problems(place)
 
 
 def _place_key(spec: VariableSpec) -> str:
@@ -404,6 +410,19 @@ def _place(
     if location is not None:
         return place_variable(name, spec, location, rom=rom, is_colour=is_colour)
     return place_array(name, spec, spec.addresses or (), rom=rom, is_colour=is_colour)
+
+
+def _register_problems(seed: MemoryVariable) -> Iterable[Problem]:
+    for place in seed.numbers:
+        for register in range(place.address, place.address + place.n_bytes):
+            if register in _IGNORED:
+                yield Problem(
+                    ("random_seed",),
+                    f"{seed.name} is at 0x{register:04X}, {_IGNORED[register]}, so every seed "
+                    "would be the same; name the variable in which the game keeps its random "
+                    "numbers, or remove `random_seed`: env.max_idle_frames varies the beginning",
+                    reads=(("variables", seed.name),),
+                )
 
 
 def _location(spec: VariableSpec, symbols: Mapping[str, Location]) -> Location | None:

@@ -285,6 +285,14 @@ def _bank_to_read(location: Location, n_bytes: int, *, rom: Rom, is_colour: bool
     return bank if switchable else None
 
 
+def switchable_banks(address: int, *, rom: Rom, is_colour: bool) -> range:
+    """Return the banks of which the game maps one to this address; an empty range if it has one."""
+    region = next(r for r in _REGIONS if r.start <= address < r.end)
+    banks = _banks(region, rom=rom, is_colour=is_colour)
+    is_switchable = region.name == "cartridge RAM" or is_colour
+    return banks if len(banks) > 1 and is_switchable else range(0)
+
+
 def _check_region(region: _Region, address: int, n_bytes: int, rom: Rom) -> None:
     last = address + n_bytes - 1
     if region.name == "ROM":
