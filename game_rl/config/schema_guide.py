@@ -138,7 +138,7 @@ class SchemaGuide:
 
     def _describe(self, schema: JsonSchema) -> str:
         if choices := _enum(schema):
-            return ("" if len(choices) == 1 else "one of ") + ", ".join(map(str, choices))
+            return ("" if len(choices) == 1 else "one of ") + ", ".join(map(_as_written, choices))
         match schema.get("type"):
             case "integer":
                 return "a whole number" + _bounds(schema)
@@ -193,6 +193,10 @@ def _constants(section: JsonSchema) -> list[tuple[str, object]]:
 
 def _enum(schema: JsonSchema) -> list[object]:
     return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
+
+
+def _as_written(choice: object) -> str:
+    return str(choice).lower() if isinstance(choice, bool) else str(choice)
 
 
 def _bounds(schema: JsonSchema) -> str:

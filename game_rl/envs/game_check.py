@@ -258,7 +258,7 @@ def _play(
             log.begin(env)
             seed += 1_000_003  # another game seed for the next episode
         _, _, terminated, truncated, info = env.step(indices[name])
-        log.add(env, start_state, ended=terminated, success=bool(info.get("is_success")))
+        log.add(env, start_state, ended="ending" in info, success=bool(info.get("is_success")))
         over = terminated or truncated
 
 

@@ -15,7 +15,7 @@ from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Button
 from game_rl.emulator.rom import Rom, read_rom
 from game_rl.emulator.rom_search import find_rom
 from game_rl.errors import GameFileError, RomError
-from game_rl.games.conditions import Condition
+from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
 from game_rl.games.rewards import RewardTerm
@@ -117,7 +117,9 @@ class GameDefinition(StrictModel):
     """The buttons that each action holds throughout a timestep."""
     variables: Annotated[dict[str, VariableSpec], Field(min_length=1)]
     rewards: dict[str, RewardTerm] = Field(default={})
-    endings: dict[str, Condition] = Field(default={})
+    place: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Variables that say where the player is, such as [map, x, y]; for `same_place_for`."""
+    endings: dict[str, Ending] = Field(default={})
     """Conditions that end the episode; one of them is enough."""
     success: Condition | None = None
     observation: ObservationArea = ObservationArea()
@@ -131,6 +133,7 @@ class GameDefinition(StrictModel):
         yield from self._action_problems()
         yield from self._reference_problems()
         yield from derivation_problems(self.variables)
+        yield from self._wait_problems()
         yield from self._seed_problems()
         if not self.rewards and self.reward is None:
             yield Problem(
@@ -178,12 +181,31 @@ class GameDefinition(StrictModel):
                 yield ("variables", name, str(spec.operation)), source
         for name, term in self.rewards.items():
             yield ("rewards", name, "variable"), term.variable
-        for name, condition in self.endings.items():
-            yield ("endings", name, "variable"), condition.variable
-        if self.success is not None:
-            yield ("success", "variable"), self.success.variable
+        for at, condition in self._conditions():
+            yield from (((*at, *key), name) for key, name in condition.references())
+        for index, name in enumerate(self.place or ()):
+            yield ("place", str(index)), name
         if self.random_seed is not None:
             yield ("random_seed",), self.random_seed
+
+    def _conditions(self) -> Iterable[tuple[Key, Condition]]:
+        yield from ((("endings", name), ending) for name, ending in self.endings.items())
+        if self.success is not None:
+            yield ("success",), self.success
+
+    def _wait_problems(self) -> Iterable[Problem]:
+        for at, condition in self._conditions():
+            for key, part in condition.parts():
+                name = "same_place_for" if part.same_place_for is not None else "no_reward_for"
+                if part.is_wait and at == ("success",):
+                    yield Problem((*at, *key, name), "is for endings only; remove it")
+                elif part.same_place_for is not None and self.place is None:
+                    yield Problem(
+                        (*at, *key, name),
+                        "needs to know where the player is; name the variables that say so, as in "
+                        "`place: [map, x, y]`, beside `endings`",
+                        reads=(("place",),),
+                    )
 
     def _seed_problems(self) -> Iterable[Problem]:
         name = self.random_seed or ""

@@ -55,7 +55,7 @@ rewards:
   score_up: {{variable: score, on: increase, weight: 0.01}}
   # life_lost: {{variable: lives, on: decrease, weight: -1.0}}
 
-# What ends an episode: equals: n, in: [n, m], at_most: n or at_least: n.
+# What ends an episode: equals: n, in: [n, m], at_most: n, at_least: n, increases: true and more.
 # endings:
 #   game_over: {{variable: lives, equals: 0}}
 
