@@ -1,9 +1,11 @@
 import hashlib
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from game_rl.config.strict_model import differences
 from game_rl.errors import GameFileError
 from game_rl.games.definition import bundled_games, load_game
 from tests.games.example import (
@@ -137,3 +139,30 @@ def test_an_unknown_name_gets_a_guess_and_the_way_to_a_path(name: str, says: str
         load_game(name)
     assert says in str(caught.value)
     assert f"./{name}/game.yaml" in str(caught.value)
+
+
+_OLD_KEYS = {
+    "": ("title", "rom", "symbols", "hardware", "random_seed", "start_states", "actions",
+         "variables", "rewards", "endings", "success", "observation", "reward"),
+    "rom": ("path", "sha256"),
+    "variables": ("symbol", "address", "bank", "type", "endian", "bytes", "bit"),
+    "endings": ("variable", "equals", "in", "at_most", "at_least"),
+}  # fmt: skip
+"""The keys that there were before variables could be computed."""
+
+
+def _of_old_keys(entry: dict[str, Any], section: str) -> dict[str, Any]:
+    return {key: entry[key] for key in _OLD_KEYS[section]}
+
+
+def test_a_game_without_new_keys_is_dumped_as_earlier_versions_did(tmp_path: Path) -> None:
+    for name in (*bundled_games(), str(write_game(tmp_path))):
+        dumped = load_game(name).definition.model_dump(mode="json", by_alias=True)
+        old = _of_old_keys(dumped, "")
+        old["rom"] = _of_old_keys(dumped["rom"], "rom")
+        for section in ("variables", "endings"):
+            old[section] = {n: _of_old_keys(e, section) for n, e in dumped[section].items()}
+        old["success"] = _of_old_keys(dumped["success"], "endings")
+        assert differences(old, dumped) == {}
+        for section in ("rewards", "endings", "success", "actions", "observation"):
+            assert old[section] == dumped[section], "these are compared as a whole"
