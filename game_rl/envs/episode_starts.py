@@ -42,7 +42,8 @@ class EpisodeStarts:
         self.max_idle_frames = max_idle_frames
         self._states = StartStateCache(emulator, game)
         seed = game.definition.random_seed
-        self.seed_variable = next((v for v in game.variables if v.name == seed), None)
+        numbers = (v for v in game.variables if isinstance(v, Variable))
+        self.seed_variable = next((v for v in numbers if v.name == seed), None)
 
     def begin_alive(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
         """Call `begin`, again with new draws for what `options` leave open if the game locks up.
