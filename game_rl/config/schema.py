@@ -15,7 +15,16 @@ from game_rl.config.custom_part import CustomPart, PartItems, parts_of
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.upload import UploadConfig
-from game_rl.config.values import Count, Name, Positive, Processes, RunAt, Timesteps, named_folder
+from game_rl.config.values import (
+    Count,
+    Name,
+    Positive,
+    Processes,
+    RunAt,
+    Timesteps,
+    Weight,
+    named_folder,
+)
 from game_rl.errors import ConfigError
 
 _REPLAY = (
@@ -136,9 +145,14 @@ class EnvConfig(StrictModel):
     motion."""
     max_episode_timesteps: Timesteps | None = 1_000
     """Number of timesteps after which an episode is cut off (truncated)."""
-    start_states: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
-    """Names of start states in game.yaml. Each episode begins in one of them, drawn evenly. null:
-    all of them."""
+    start_states: (
+        Annotated[tuple[Name, ...], Field(min_length=1)]
+        | Annotated[dict[Name, Weight], Field(min_length=1)]
+        | None
+    ) = None
+    """Names of start states in game.yaml. Each episode begins in one of them, in training and in
+    evaluations. [shore, caves]: drawn evenly. {shore: 1, caves: 3}: drawn with these weights, here
+    three of four in caves. null: all of them, evenly."""
     max_idle_frames: Annotated[int, Field(ge=0, le=100_000)] = 30
     """Each episode begins with frames without buttons. Their number is drawn at random, from 0 to
     this."""

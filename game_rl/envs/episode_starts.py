@@ -4,12 +4,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game, unknown_name
 from game_rl.games.start_states import make_start_state
 from game_rl.games.variables import Variable
+
+ChosenStarts = Sequence[str] | Mapping[str, float]
+"""Names of start states, or the names with the weights by which they are drawn."""
 
 _MOST_BEGINNINGS = 16  # if half of them lock up, 65,535 of 65,536 episodes still begin
 
@@ -19,7 +23,8 @@ class EpisodeStarts:
 
     Args:
         emulator: an emulator that was just switched on; the caller still owns it.
-        names: start states to begin from, all equally likely; None for all of the game's.
+        chosen: start states to begin from, all equally likely, or with a weight for each; None for
+            all of the game's.
         max_idle_frames: an episode begins after 0 to this many frames without a button.
 
     Attributes:
@@ -32,13 +37,14 @@ class EpisodeStarts:
         emulator: Emulator,
         game: Game,
         *,
-        names: Sequence[str] | None,
+        chosen: ChosenStarts | None,
         max_idle_frames: int,
     ) -> None:
         self._emulator = emulator
         self._title = game.name
         self._known = game.definition.start_states
-        self.names = chosen_start_states(names, game)
+        self.names = chosen_start_states(chosen, game)
+        self._bounds = _bounds(chosen, self.names)
         self.max_idle_frames = max_idle_frames
         self._states = StartStateCache(emulator, game)
         seed = game.definition.random_seed
@@ -67,7 +73,7 @@ class EpisodeStarts:
         `options` may fix "start_state" and "idle_frames". All numbers are drawn regardless, so an
         option does not change later episodes.
         """
-        drawn = int(random.integers(len(self.names)))
+        drawn = self._drawn(random)
         idle_frames = int(random.integers(self.max_idle_frames + 1))
         game_seed = int(random.integers(2**32))
         idle_frames = int(options.get("idle_frames", idle_frames))
@@ -76,6 +82,11 @@ class EpisodeStarts:
             raise UsageError(unknown_name(name, "start state", self._known, of=self._title))
         self.bring(name, game_seed=game_seed, idle_frames=idle_frames)
         return name
+
+    def _drawn(self, random: np.random.Generator) -> int:
+        if self._bounds is None:
+            return int(random.integers(len(self.names)))
+        return int(np.searchsorted(self._bounds, random.random(), side="right"))
 
     def bring(self, name: str, *, game_seed: int, idle_frames: int) -> None:
         """Bring the emulator to this beginning."""
@@ -86,17 +97,32 @@ class EpisodeStarts:
             self._emulator.tick(idle_frames, render=True)
 
 
-def chosen_start_states(names: Sequence[str] | None, game: Game) -> tuple[str, ...]:
-    """Return `names`, or all start states of the game; raise UsageError for an unknown name."""
+def chosen_start_states(chosen: ChosenStarts | None, game: Game) -> tuple[str, ...]:
+    """Return the names of `chosen`, or of all start states of the game.
+
+    Names with weights come sorted: two mappings that are equal draw the same.
+
+    Raises:
+        UsageError: the game has no such start state, or none is chosen.
+    """
     known = game.definition.start_states
-    if names is None:
+    if chosen is None:
         return tuple(known)
-    for name in names:
+    for name in chosen:
         if name not in known:
             raise UsageError(unknown_name(name, "start state", known, of=game.name))
-    if not names:
+    if not chosen:
         raise UsageError("start_states is empty; name at least one, or none to use them all")
-    return tuple(names)
+    return tuple(sorted(chosen)) if isinstance(chosen, Mapping) else tuple(chosen)
+
+
+def _bounds(chosen: ChosenStarts | None, names: Sequence[str]) -> NDArray[np.float64] | None:
+    """Return where each start state's part of 0..1 ends, but the last; None without weights."""
+    if not isinstance(chosen, Mapping):
+        return None
+    sums = np.cumsum([chosen[name] for name in names], dtype=np.float64)
+    bounds: NDArray[np.float64] = sums[:-1] / sums[-1]
+    return bounds
 
 
 _Key = tuple[str, bool, str, str]

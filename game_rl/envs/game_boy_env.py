@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
-from game_rl.envs.episode_starts import EpisodeStarts, StartVariety
+from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
 from game_rl.envs.observation import FrameFormat
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game
@@ -76,7 +76,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         frame_skip: int,
         frame_format: FrameFormat,
         max_episode_timesteps: int | None,
-        start_states: Sequence[str] | None = None,
+        start_states: ChosenStarts | None = None,
         max_idle_frames: int = 0,
     ) -> None:
         """Make an env that takes over `emulator`.
@@ -87,7 +87,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             frame_skip: frames per timestep.
             frame_format: format of the observations.
             max_episode_timesteps: length at which episodes are truncated; None needs `endings`.
-            start_states: start states to begin from, all equally likely; None for all.
+            start_states: start states to begin from, evenly or by weights; None for all, evenly.
             max_idle_frames: an episode begins after 0 to this many frames without a button.
         """
         self._emulator = emulator
@@ -96,7 +96,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._frame_format, self.packing = frame_format, frame_format.packing
         self._max_episode_timesteps = max_episode_timesteps
         self._starts = EpisodeStarts(
-            emulator, game, names=start_states, max_idle_frames=max_idle_frames
+            emulator, game, chosen=start_states, max_idle_frames=max_idle_frames
         )
         _check_ends(game, max_episode_timesteps)
         definition = game.definition

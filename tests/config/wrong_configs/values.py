@@ -115,6 +115,21 @@ VALUES = (
         ("line 7", "env.start_states.1: found 2", "text"),
     ),
     WrongConfig(
+        "a weight of nothing",
+        valid_and("env:\n  start_states: {level_1: 1, level_2: 0}\n"),
+        ("line 5", "env.start_states.level_2: found 0", "above 0"),
+    ),
+    WrongConfig(
+        "no weights",
+        valid_and("env: {start_states: {}}\n"),
+        ("line 4", "env.start_states: found a section", "at least 1"),
+    ),
+    WrongConfig(
+        "a word for a weight",
+        valid_and("env: {start_states: {level_1: often}}\n"),
+        ("line 4", "env.start_states.level_1: found often", "a number"),
+    ),
+    WrongConfig(
         "an algorithm that does not exist",
         valid_and("algorithm: {name: PPO}\n"),
         ("line 4", "algorithm.name: found PPO", "allowed: ppo", "did you mean ppo?"),
