@@ -1,7 +1,7 @@
 """Where an episode begins, with a cache of start states; whether what should vary it does so."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game, unknown_name
-from game_rl.games.start_states import make_start_state
+from game_rl.games.start_states import make_start_state, set_variable
 from game_rl.games.variables import Variable
 
 ChosenStarts = Sequence[str] | Mapping[str, float]
@@ -49,6 +49,8 @@ class EpisodeStarts:
         self._states = StartStateCache(emulator, game)
         seed = game.definition.random_seed
         self.seed_variable = next((v for v in game.variables if v.name == seed), None)
+        self._written = _values_by_start(game, "write")
+        self._held = _values_by_start(game, "hold_values")
 
     def begin_alive(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
         """Call `begin`, again with new draws for what `options` leave open if the game locks up.
@@ -91,10 +93,33 @@ class EpisodeStarts:
     def bring(self, name: str, *, game_seed: int, idle_frames: int) -> None:
         """Bring the emulator to this beginning."""
         self._emulator.load_state(self._states.state(name))
+        for variable, value in self._written.get(name, ()):
+            set_variable(self._emulator, variable, value)
         if self.seed_variable is not None:
             self.seed_variable.write(self._emulator, game_seed)
+        self.hold_values(name)
         if idle_frames:
             self._emulator.tick(idle_frames, render=True)
+            self.hold_values(name)
+
+    def hold_values(self, name: str) -> None:
+        """Set the variables that this start state holds; called after each timestep."""
+        for variable, value in self._held.get(name, ()):
+            set_variable(self._emulator, variable, value)
+
+    def unkept(self, name: str) -> Iterator[str]:
+        """Bring the emulator to this start state; yield what is set there and does not stay."""
+        self._emulator.load_state(self._states.state(name))
+        for section, values in (("write", self._written), ("hold_values", self._held)):
+            for variable, value in values.get(name, ()):
+                set_variable(self._emulator, variable, value)
+                found = variable.read(self._emulator)
+                if found != value:
+                    yield (
+                        f"start_states.{name}.{section}.{variable.name}: 0x{variable.address:04X} "
+                        f"does not keep {value:,}, it is {found:,} at once; choose a variable that "
+                        "the game keeps in RAM"
+                    )
 
 
 def chosen_start_states(chosen: ChosenStarts | None, game: Game) -> tuple[str, ...]:
@@ -114,6 +139,30 @@ def chosen_start_states(chosen: ChosenStarts | None, game: Game) -> tuple[str, .
     if not chosen:
         raise UsageError("start_states is empty; name at least one, or none to use them all")
     return tuple(sorted(chosen)) if isinstance(chosen, Mapping) else tuple(chosen)
+
+
+def game_changes(game: Game, chosen: ChosenStarts | None = None) -> tuple[str, ...]:
+    """Say in words how these start states change the game, by `write` and `hold_values`.
+
+    Args:
+        chosen: the start states; None for all of the game's. Unknown names are left out.
+    """
+    known = game.definition.start_states
+    words = {name: known[name].in_words for name in chosen or known if name in known}
+    return tuple(f"start state {name}: {text}" for name, text in words.items() if text)
+
+
+_Values = Mapping[str, tuple[tuple[Variable, int], ...]]
+
+
+def _values_by_start(game: Game, section: Literal["write", "hold_values"]) -> _Values:
+    """Return the variables that each start state sets, if it sets any, with their values."""
+    variables = {variable.name: variable for variable in game.variables}
+    found = {
+        name: tuple((variables[key], value) for key, value in getattr(spec, section).items())
+        for name, spec in game.definition.start_states.items()
+    }
+    return {name: values for name, values in found.items() if values}
 
 
 def _bounds(chosen: ChosenStarts | None, names: Sequence[str]) -> NDArray[np.float64] | None:
@@ -148,7 +197,8 @@ class StartStateCache:
         """Return the state to load; the emulator may end up in any state."""
         spec = self._game.definition.start_states[name]
         place = str(self._game.folder.resolve()) if spec.file is not None else ""
-        key = (self._game.rom.sha256, self._emulator.is_colour, spec.model_dump_json(), place)
+        made_from = spec.model_dump_json(exclude={"write", "hold_values"})
+        key = (self._game.rom.sha256, self._emulator.is_colour, made_from, place)
 
         def make() -> bytes:
             return make_start_state(
@@ -193,6 +243,9 @@ class StartVariety:
 
     def warnings(self, names: Iterable[str]) -> Iterator[str]:
         """Yield what does not vary episodes from these start states, though it is said to."""
+        names = tuple(names)
+        for name in names:
+            yield from self._starts.unkept(name)
         alike = {name: self._alike(name) for name in names}
         seed, idle_frames = self._starts.seed_variable, self._starts.max_idle_frames
         by_seed, by_idling = (
@@ -225,7 +278,7 @@ class StartVariety:
         """Return everything that is compared after `frames` frames of play."""
         try:
             self._starts.bring(name, game_seed=game_seed, idle_frames=idle_frames)
-            self._play(frames)
+            self._play(name, frames)
         except LockUpError as error:
             return str(error)
         seen = [variable.read(self._emulator) for variable in self._variables]
@@ -233,13 +286,14 @@ class StartVariety:
         ram = bytes(map(self._emulator.read, self._addresses if is_last else ()))
         return seen, ram, self._emulator.screen().tobytes()
 
-    def _play(self, frames: int) -> None:
+    def _play(self, name: str, frames: int) -> None:
         rng = np.random.default_rng(0)
         actions = tuple(self._game.definition.actions.values())
         while frames > 0:
             self._emulator.hold(actions[rng.integers(len(actions))])
             held = min(frames, int(rng.integers(1, _LONGEST_HOLD_FRAMES + 1)))
             self._emulator.tick(held, render=held == frames)
+            self._starts.hold_values(name)
             frames -= held
 
     def _about_seed(self, seed: Variable, alike: list[str]) -> str:

@@ -134,6 +134,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             self._emulator.tick(self._frame_skip, render=True)
         except LockUpError as error:
             return self._cut_short(error)
+        self._starts.hold_values(self._start_state)
         values = _read(self._watched, self._emulator)
         reward = self._reward.step(values)
         self._timesteps += 1

@@ -153,8 +153,20 @@ class GameDefinition(StrictModel):
             yield ("success", "variable"), self.success.variable
         if self.random_seed is not None:
             yield ("random_seed",), self.random_seed
+        for name, state in self.start_states.items():
+            for key, variable, _ in state.values:
+                yield ("start_states", name, *key), variable
 
     def _seed_problems(self) -> Iterable[Problem]:
+        for name, state in self.start_states.items():
+            for key, variable, _ in state.values:
+                if variable == self.random_seed:
+                    yield Problem(
+                        ("start_states", name, *key),
+                        f"{variable} is the random_seed, which gets a random value; remove one of "
+                        "the two",
+                        reads=(("random_seed",),),
+                    )
         seed = self.variables.get(self.random_seed or "")
         if seed is not None and seed.type not in _SEEDABLE:
             yield Problem(
@@ -310,6 +322,19 @@ class _Parts:
             yield Problem(("symbols",), str(error))
             return
         yield from self._variable_problems(definition, self.rom, symbols)
+        yield from self._value_problems(definition)
+
+    def _value_problems(self, definition: GameDefinition) -> Iterable[Problem]:
+        variables = {variable.name: variable for variable in self.variables}
+        for name, state in definition.start_states.items():
+            for key, variable, value in state.values:
+                if variable not in variables:
+                    continue  # another problem says why
+                try:
+                    variables[variable].encode(value)
+                except ValueError as error:
+                    place = ("start_states", name, *key)
+                    yield Problem(place, str(error), reads=(("variables", variable),))
 
     def _start_state_problems(self, definition: GameDefinition) -> Iterable[Problem]:
         for name, state in definition.start_states.items():

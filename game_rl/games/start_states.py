@@ -1,15 +1,16 @@
 """Start states of episodes: a button script from power-on, or a saved state."""
 
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import Button, Emulator
 from game_rl.errors import EmulatorError, GameFileError
+from game_rl.games.variables import Variable
 
 _LARGEST_STATE_BYTES = 4 * 2**20  # PyBoy's have up to 0.4 MB
 _Frames = Annotated[int, Field(gt=0, le=36_000)]  # ten minutes; more would be a typing error
@@ -31,13 +32,31 @@ class ScriptStep(StrictModel):
             yield Problem((), "write `wait: 90` or `hold: [start], frames: 4`")
 
 
+def _is_default(value: object) -> bool:
+    return not value
+
+
+# Left out of a dump where they say nothing, so that it is equal to one of an earlier version.
+_Values = Annotated[dict[str, int], Field(exclude_if=_is_default)]
+
+
 class StartStateSpec(StrictModel):
     """One entry of `start_states` in game.yaml."""
 
     script: Annotated[tuple[ScriptStep, ...], Field(min_length=1)] | None = None
+    """Buttons to press from power-on."""
     file: Path | None = None
+    """State file, relative to game.yaml."""
+    write: _Values = Field(default={})
+    """Variables that get a value when an episode begins. This changes the game, and reports say
+    so."""
+    hold_values: _Values = Field(default={})
+    """Variables that are set to a value when an episode begins and after each timestep, before
+    rewards and endings look at them. This changes the game, and reports say so."""
 
     def problems(self) -> Iterable[Problem]:
+        for name in self.write.keys() & self.hold_values.keys():
+            yield Problem(("write", name), "hold_values sets it from the beginning on; remove this")
         if (self.script is None) == (self.file is None):
             yield Problem((), "give either `script` or `file`")
         frames = sum(step.wait or step.frames or 0 for step in self.script or ())
@@ -47,6 +66,32 @@ class StartStateSpec(StrictModel):
                 f"takes {frames:_} frames, but the limit is {_LONGEST_SCRIPT_FRAMES:_} (an hour); "
                 "shorten it, or save a state there and name it as `file`",
             )
+
+    @property
+    def values(self) -> Iterator[tuple[Key, str, int]]:
+        """Yield each variable that is set, with the key that says so and the value."""
+        for section, values in (("write", self.write), ("hold_values", self.hold_values)):
+            for name, value in values.items():
+                yield (section, name), name, value
+
+    @property
+    def in_words(self) -> str:
+        """How the start state changes the game; empty if it does not."""
+        held, written = (
+            ", ".join(f"{name} {verb} {value:,}" for name, value in values.items())
+            for values, verb in ((self.hold_values, "is held at"), (self.write, "begins as"))
+        )
+        return ", ".join(filter(None, (written, held)))
+
+
+def set_variable(emulator: Emulator, variable: Variable, value: int) -> None:
+    """Let the variable read as `value`; the other bits of its bytes stay.
+
+    Raises:
+        ValueError: the variable cannot have this value.
+    """
+    before = int.from_bytes(variable.read_bytes(emulator), "big")
+    variable.write(emulator, variable.encode(value, before))
 
 
 def play_script(emulator: Emulator, script: tuple[ScriptStep, ...]) -> None:

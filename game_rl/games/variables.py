@@ -67,10 +67,40 @@ class Variable:
         return bytes(emulator.read(a, bank=self.bank) for a in self._most_significant_first())
 
     def write(self, emulator: Emulator, raw: int) -> None:
-        """Store the low `n_bytes` bytes of `raw`; only for unsigned variables."""
+        """Store the low `n_bytes` bytes of `raw`, the number whose bytes are in memory."""
         for address in reversed(self._most_significant_first()):
             emulator.write(address, raw & 0xFF, bank=self.bank)
             raw >>= 8
+
+    def encode(self, value: int, before: int = 0) -> int:
+        """Return the number to `write` so that `read` returns `value`.
+
+        Args:
+            value: the value to store.
+            before: the number in memory (see `read_bytes`), whose other bits are kept where the
+                variable has only some of them.
+
+        Raises:
+            ValueError: the variable cannot have this value; the message says which it can.
+        """
+        lowest, highest = self._limits()
+        if not lowest <= value <= highest:
+            raise ValueError(f"{value:,} does not fit: it can be {lowest:,} to {highest:,}")
+        if self.type == "bit":
+            return before & ~(1 << self.bit) | value << self.bit
+        if self.type == "bcd":
+            return int(str(value), 16)
+        return value % (1 << 8 * self.n_bytes)
+
+    def _limits(self) -> tuple[int, int]:
+        n_values = 1 << 8 * self.n_bytes
+        if self.type in {"s8", "s16"}:
+            return -n_values // 2, n_values // 2 - 1
+        if self.type == "bit":
+            return 0, 1
+        if self.type == "bcd":
+            return 0, 100**self.n_bytes - 1
+        return 0, n_values - 1
 
     def _most_significant_first(self) -> range:
         last = self.address + self.n_bytes - 1

@@ -231,6 +231,13 @@ def _own_parts(situation: Situation) -> Compared:
     return Compared(f"{count} part{'' if count == 1 else 's'} in callbacks and env.wrappers")
 
 
+def _changes(situation: Situation) -> Compared:
+    count = len(situation.facts.game_changes)
+    if not count:
+        return Compared("start states neither write nor hold values", applies=False)
+    return Compared(f"{count} start state{'' if count == 1 else 's'} with write or hold_values")
+
+
 COMPARISONS: Mapping[Check, Callable[[Situation], Compared]] = {
     findings.gpu_missing: _network_gpu,
     findings.replay_gpu_missing: _replay_gpu,
@@ -248,5 +255,6 @@ COMPARISONS: Mapping[Check, Callable[[Situation], Compared]] = {
     findings.restart_without_effect: _restarts,
     findings.torch_for_cuda: _torch,
     findings.own_parts_not_counted: _own_parts,
+    findings.game_is_changed: _changes,
 }
 """What each of `findings.CHECKS` compares; a test holds that none is missing."""

@@ -8,6 +8,7 @@ from statistics import mean, median
 
 from game_rl.config.schema import RunConfig, check_image_size
 from game_rl.config.values import run_at
+from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.make_env import check_env_config, make_observation_format, observation_format
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import UsageError
@@ -62,6 +63,7 @@ class RunFacts:
         bf16_way: how torch multiplies bfloat16 on the CPU.
         import_bytes: memory of a process that has imported the libraries of a training.
         fork: the fork's files and timestep; None if the run is not a fork.
+        game_changes: how start states change the game, in words.
     """
 
     crop: CropSpec
@@ -79,6 +81,7 @@ class RunFacts:
     bf16_way: Bf16Way = "native"
     import_bytes: int = USUAL_IMPORT_COST.bytes
     fork: ForkFacts | None = None
+    game_changes: tuple[str, ...] = ()
 
     @property
     def began_at(self) -> int:
@@ -177,6 +180,7 @@ def run_facts(
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
         fork=fork_facts(config),
         learned_lakes=_learned_lakes(config, game, seen),
+        game_changes=game_changes(game, config.env.start_states),
     )
 
 

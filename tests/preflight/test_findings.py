@@ -384,3 +384,11 @@ def test_a_restart_that_has_an_effect_is_not(situation: Make) -> None:
     for algorithm in (PQN | {"exploration": good}, DQN | {"exploration": good}):
         assert CODE not in by_code(situation(algorithm=algorithm))
     assert CODE not in by_code(situation())
+
+
+def test_a_changed_game_is_named(situation: Callable[..., Situation]) -> None:
+    assert "game_is_changed" not in by_code(situation())
+    changes = ("start state caves: repel is held at 255", "start state sea: money begins as 9")
+    finding = by_code(situation(facts__game_changes=changes))["game_is_changed"]
+    assert finding.severity == "info"
+    assert all(change in finding.message for change in changes)
