@@ -196,13 +196,19 @@ class StartStateCache:
     def state(self, name: str) -> bytes:
         """Return the state to load; the emulator may end up in any state."""
         spec = self._game.definition.start_states[name]
-        place = str(self._game.folder.resolve()) if spec.file is not None else ""
+        has_file = spec.file is not None or spec.battery is not None
+        place = str(self._game.folder.resolve()) if has_file else ""
         made_from = spec.model_dump_json(exclude={"write", "hold_values"})
         key = (self._game.rom.sha256, self._emulator.is_colour, made_from, place)
 
         def make() -> bytes:
             return make_start_state(
-                self._emulator, name, spec, power_on=self._power_on, folder=self._game.folder
+                self._emulator,
+                name,
+                spec,
+                rom=self._game.rom,
+                power_on=self._power_on,
+                folder=self._game.folder,
             )
 
         return _made_once(key, make)

@@ -17,7 +17,7 @@ from game_rl.errors import GameFileError, RomError
 from game_rl.games.conditions import Condition
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.rewards import RewardTerm
-from game_rl.games.start_states import StartStateSpec
+from game_rl.games.start_states import StartStateSpec, battery_problem
 from game_rl.games.variables import (
     Location,
     Variable,
@@ -306,7 +306,7 @@ class _Parts:
         self._folder = folder
 
     def problems(self, definition: GameDefinition) -> Iterable[Problem]:
-        yield from self._start_state_problems(definition)
+        yield from self._missing_state_files(definition)
         yield from self._reward_problems(definition)
         try:
             self.rom = read_rom(self._folder / definition.rom.path)
@@ -315,6 +315,7 @@ class _Parts:
             return
         yield from _revision_problems(definition.rom, self.rom)
         yield from _hardware_problems(definition, self.rom)
+        yield from self._start_state_problems(definition, self.rom)
         file = definition.symbols
         try:
             symbols = {} if file is None else read_symbols(self._folder / file)
@@ -336,7 +337,14 @@ class _Parts:
                     place = ("start_states", name, *key)
                     yield Problem(place, str(error), reads=(("variables", variable),))
 
-    def _start_state_problems(self, definition: GameDefinition) -> Iterable[Problem]:
+    def _start_state_problems(self, definition: GameDefinition, rom: Rom) -> Iterable[Problem]:
+        for name, state in definition.start_states.items():
+            if state.battery is not None:
+                reason = battery_problem(self._folder / state.battery, rom)
+                if reason is not None:
+                    yield Problem(("start_states", name, "battery"), reason, reads=(("rom",),))
+
+    def _missing_state_files(self, definition: GameDefinition) -> Iterable[Problem]:
         for name, state in definition.start_states.items():
             if state.file is not None and not _exists(self._folder / state.file, Path.is_file):
                 yield Problem(

@@ -8,7 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from game_rl.config.strict_model import Key, Problem, StrictModel
+from game_rl.emulator.battery import LARGEST_BATTERY_BYTES, battery_ram, put_battery_ram
 from game_rl.emulator.emulator import Button, Emulator
+from game_rl.emulator.rom import Rom
 from game_rl.errors import EmulatorError, GameFileError
 from game_rl.games.variables import Variable
 
@@ -46,7 +48,10 @@ class StartStateSpec(StrictModel):
     script: Annotated[tuple[ScriptStep, ...], Field(min_length=1)] | None = None
     """Buttons to press from power-on."""
     file: Path | None = None
-    """State file, relative to game.yaml."""
+    """State file, relative to game.yaml, in place of a script."""
+    battery: Annotated[Path | None, Field(exclude_if=_is_default)] = None
+    """Battery file (.sav, .ram), relative to game.yaml: what the cartridge's RAM holds at power-on,
+    before the script."""
     write: _Values = Field(default={})
     """Variables that get a value when an episode begins. This changes the game, and reports say
     so."""
@@ -59,6 +64,10 @@ class StartStateSpec(StrictModel):
             yield Problem(("write", name), "hold_values sets it from the beginning on; remove this")
         if (self.script is None) == (self.file is None):
             yield Problem((), "give either `script` or `file`")
+        elif self.battery is not None and self.file is not None:
+            yield Problem(
+                ("battery",), "a state file has the cartridge's RAM in it; remove `battery`"
+            )
         frames = sum(step.wait or step.frames or 0 for step in self.script or ())
         if frames > _LONGEST_SCRIPT_FRAMES:
             yield Problem(
@@ -107,7 +116,7 @@ def play_script(emulator: Emulator, script: tuple[ScriptStep, ...]) -> None:
 
 
 def make_start_state(
-    emulator: Emulator, name: str, spec: StartStateSpec, *, power_on: bytes, folder: Path
+    emulator: Emulator, name: str, spec: StartStateSpec, *, rom: Rom, power_on: bytes, folder: Path
 ) -> bytes:
     """Bring the emulator to a start state and return its state, with a rendered screen.
 
@@ -115,20 +124,23 @@ def make_start_state(
         emulator: emulator to use; it is left in the start state.
         name: name of the start state, for messages.
         spec: entry of the start state in game.yaml.
+        rom: the cartridge in the emulator.
         power_on: the emulator's state when it was switched on.
-        folder: folder of game.yaml; `file` is relative to it.
+        folder: folder of game.yaml; `file` and `battery` are relative to it.
 
     Raises:
-        GameFileError: the state file cannot be read or is not of this game.
+        GameFileError: the state or battery file cannot be read or is not of this game.
     """
     if spec.script is not None:
         emulator.load_state(power_on)
+        if spec.battery is not None:
+            put_battery_ram(emulator, _battery(name, folder / spec.battery, rom))
         play_script(emulator, spec.script)
         return emulator.save_state()
     assert spec.file is not None
     path = folder / spec.file
     try:
-        emulator.load_state(_read_state(path))
+        emulator.load_state(_read(path, _LARGEST_STATE_BYTES, "any emulator state"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise GameFileError(
@@ -139,11 +151,33 @@ def make_start_state(
     return emulator.save_state()
 
 
-def _read_state(path: Path) -> bytes:
+def battery_problem(path: Path, rom: Rom) -> str | None:
+    """Return why the file at `path` cannot be the cartridge's battery file; None if it can."""
+    try:
+        _read_battery(path, rom)
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror or error}); correct the path"
+    except ValueError as error:
+        return f"{path}: {error}"
+    return None
+
+
+def _battery(name: str, path: Path, rom: Rom) -> bytes:
+    if (problem := battery_problem(path, rom)) is not None:
+        raise GameFileError(f"start state {name}: {problem}")
+    return _read_battery(path, rom)
+
+
+def _read_battery(path: Path, rom: Rom) -> bytes:
+    return battery_ram(_read(path, LARGEST_BATTERY_BYTES, "the RAM of any cartridge"), rom)
+
+
+def _read(path: Path, most_bytes: int, what: str) -> bytes:
+    """Read a regular file; raise OSError or ValueError if there is none or it is too large."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError("it is not a regular file")
     with path.open("rb") as file:
-        data = file.read(_LARGEST_STATE_BYTES + 1)
-    if len(data) > _LARGEST_STATE_BYTES:
-        raise ValueError("it is larger than any emulator state")
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise ValueError(f"it is larger than {what}")
     return data
