@@ -18,6 +18,7 @@ from game_rl.games.conditions import Condition
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.rewards import RewardTerm
 from game_rl.games.start_states import StartStateSpec, battery_problem
+from game_rl.games.state_files import state_file_problem
 from game_rl.games.variables import (
     Location,
     Variable,
@@ -338,11 +339,22 @@ class _Parts:
                     yield Problem(place, str(error), reads=(("variables", variable),))
 
     def _start_state_problems(self, definition: GameDefinition, rom: Rom) -> Iterable[Problem]:
+        is_colour = definition.hardware == "cgb"
         for name, state in definition.start_states.items():
+            found: dict[str, str | None] = {}
             if state.battery is not None:
-                reason = battery_problem(self._folder / state.battery, rom)
+                found["battery"] = battery_problem(self._folder / state.battery, rom)
+            if state.file is not None:
+                found["file"] = state_file_problem(
+                    self._folder / state.file,
+                    rom,
+                    colour=is_colour,
+                    accepts_older=state.accept_older,
+                )
+            for key, reason in found.items():
                 if reason is not None:
-                    yield Problem(("start_states", name, "battery"), reason, reads=(("rom",),))
+                    reads = (("rom",), ("hardware",))
+                    yield Problem(("start_states", name, key), reason, reads=reads)
 
     def _missing_state_files(self, definition: GameDefinition) -> Iterable[Problem]:
         for name, state in definition.start_states.items():

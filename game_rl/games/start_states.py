@@ -1,6 +1,5 @@
 """Start states of episodes: a button script from power-on, or a saved state."""
 
-import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +11,9 @@ from game_rl.emulator.battery import LARGEST_BATTERY_BYTES, battery_ram, put_bat
 from game_rl.emulator.emulator import Button, Emulator
 from game_rl.emulator.rom import Rom
 from game_rl.errors import EmulatorError, GameFileError
+from game_rl.games.state_files import read_limited, read_state
 from game_rl.games.variables import Variable
 
-_LARGEST_STATE_BYTES = 4 * 2**20  # PyBoy's have up to 0.4 MB
 _Frames = Annotated[int, Field(gt=0, le=36_000)]  # ten minutes; more would be a typing error
 
 _LONGEST_SCRIPT_FRAMES = 216_000
@@ -49,6 +48,9 @@ class StartStateSpec(StrictModel):
     """Buttons to press from power-on."""
     file: Path | None = None
     """State file, relative to game.yaml, in place of a script."""
+    accept_older: Annotated[bool, Field(exclude_if=_is_default)] = False
+    """Whether the state may be of an older format of PyBoy. It is then converted once, played for
+    a moment in another process, and kept as NAME.converted beside the file."""
     battery: Annotated[Path | None, Field(exclude_if=_is_default)] = None
     """Battery file (.sav, .ram), relative to game.yaml: what the cartridge's RAM holds at power-on,
     before the script."""
@@ -64,6 +66,10 @@ class StartStateSpec(StrictModel):
             yield Problem(("write", name), "hold_values sets it from the beginning on; remove this")
         if (self.script is None) == (self.file is None):
             yield Problem((), "give either `script` or `file`")
+        elif self.accept_older and self.file is None:
+            yield Problem(
+                ("accept_older",), "goes with `file`, and a script has no format; remove it"
+            )
         elif self.battery is not None and self.file is not None:
             yield Problem(
                 ("battery",), "a state file has the cartridge's RAM in it; remove `battery`"
@@ -140,7 +146,9 @@ def make_start_state(
     assert spec.file is not None
     path = folder / spec.file
     try:
-        emulator.load_state(_read(path, _LARGEST_STATE_BYTES, "any emulator state"))
+        emulator.load_state(
+            read_state(path, rom, colour=emulator.is_colour, accepts_older=spec.accept_older)
+        )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise GameFileError(
@@ -169,15 +177,4 @@ def _battery(name: str, path: Path, rom: Rom) -> bytes:
 
 
 def _read_battery(path: Path, rom: Rom) -> bytes:
-    return battery_ram(_read(path, LARGEST_BATTERY_BYTES, "the RAM of any cartridge"), rom)
-
-
-def _read(path: Path, most_bytes: int, what: str) -> bytes:
-    """Read a regular file; raise OSError or ValueError if there is none or it is too large."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError("it is not a regular file")
-    with path.open("rb") as file:
-        data = file.read(most_bytes + 1)
-    if len(data) > most_bytes:
-        raise ValueError(f"it is larger than {what}")
-    return data
+    return battery_ram(read_limited(path, LARGEST_BATTERY_BYTES, "the RAM of any cartridge"), rom)
