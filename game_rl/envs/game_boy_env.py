@@ -10,7 +10,9 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
+from game_rl.config.schema import GrowingLimit
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
+from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
 from game_rl.envs.observation import FrameFormat
 from game_rl.errors import LockUpError, UsageError
@@ -41,6 +43,8 @@ class EnvState(Saved):
     start_state: str
     timesteps: int
     running: bool
+    limit_from: int | None = None
+    """Value, at the episode's beginning, of the variable with which its limit grows."""
     wrappers: tuple[WrapperState, ...] = ()
     """State of each of the person's own wrappers, the innermost first."""
 
@@ -75,7 +79,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         *,
         frame_skip: int,
         frame_format: FrameFormat,
-        max_episode_timesteps: int | None,
+        max_episode_timesteps: int | GrowingLimit | None,
         start_states: ChosenStarts | None = None,
         max_idle_frames: int = 0,
     ) -> None:
@@ -86,7 +90,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             game: the game, which defines actions, rewards and endings.
             frame_skip: frames per timestep.
             frame_format: format of the observations.
-            max_episode_timesteps: length at which episodes are truncated; None needs `endings`.
+            max_episode_timesteps: length at which episodes are truncated, or how it grows; None
+                needs `endings`.
             start_states: start states to begin from, evenly or by weights; None for all, evenly.
             max_idle_frames: an episode begins after 0 to this many frames without a button.
         """
@@ -94,11 +99,10 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._game = game
         self._frame_skip = frame_skip
         self._frame_format, self.packing = frame_format, frame_format.packing
-        self._max_episode_timesteps = max_episode_timesteps
         self._starts = EpisodeStarts(
             emulator, game, chosen=start_states, max_idle_frames=max_idle_frames
         )
-        _check_ends(game, max_episode_timesteps)
+        self._limit = EpisodeLimit(max_episode_timesteps, game)
         definition = game.definition
         self._actions = tuple(frozenset(buttons) for buttons in definition.actions.values())
         self._endings = tuple(definition.endings.values())
@@ -122,6 +126,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         super().reset(seed=seed)
         self._start_state = self._starts.begin_alive(self.np_random, options or {})
         self._reward.reset(self.read_variables())
+        self._limit.begin(self._emulator)
         self._timesteps = 0
         self._running = True
         return self._observe(), {"start_state": self._start_state}
@@ -139,7 +144,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         reward = self._reward.step(values)
         self._timesteps += 1
         terminated = any(ending.holds(values) for ending in self._endings)
-        truncated = not terminated and self._timesteps == self._max_episode_timesteps
+        truncated = not terminated and self._limit.is_reached(self._timesteps, self._emulator)
         self._running = not (terminated or truncated)
         info = {} if self._running else self.episode_summary()
         return self._observe(), reward, terminated, truncated, info
@@ -172,6 +177,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             start_state=self._start_state,
             timesteps=self._timesteps,
             running=self._running,
+            limit_from=self._limit.first,
         )
 
     def load_state(self, state: EnvState) -> None:
@@ -184,6 +190,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self.np_random.bit_generator.state = dict(state.random)
         self._reward.load_state(state.reward)
         self._start_state = state.start_state
+        self._limit.begin(self._emulator, state.limit_from)
         self._timesteps = state.timesteps
         self._running = state.running
 
@@ -261,11 +268,3 @@ def _variables_of_a_step(game: Game) -> tuple[Variable, ...]:
     watched = {term.variable for term in definition.rewards.values()}
     watched |= {ending.variable for ending in definition.endings.values()}
     return tuple(variable for variable in game.variables if variable.name in watched)
-
-
-def _check_ends(game: Game, max_episode_timesteps: int | None) -> None:
-    if max_episode_timesteps is None and not game.definition.endings:
-        raise UsageError(
-            f"an episode of {game.name} would never end: game.yaml has no `endings`; add some "
-            "or set env.max_episode_timesteps"
-        )

@@ -167,7 +167,7 @@ def _rollout(situation: Situation) -> Compared:
     config, probe = situation.config, situation.probe
     if isinstance(config.algorithm, DQNConfig):
         return Compared("dqn has no rollouts", applies=False)
-    longest = f"max_episode_timesteps, {config.env.max_episode_timesteps or 0:,}"
+    longest = f"max_episode_timesteps, {config.env.most_episode_timesteps or 0:,}"
     if probe is not None:
         longest = f"{findings.EPISODES_IN_A_ROLLOUT} random episodes of {round(probe.median):,}"
     return Compared(f"n_steps, {config.algorithm.n_steps:,}, against {longest}")

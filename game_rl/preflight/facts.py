@@ -148,8 +148,9 @@ def run_facts(
     Raises:
         ConfigError: the network cannot take pictures of this size, or the game's crop cannot be
             halved.
-        UsageError: the game has no such start state or does not define success, the run's Lake has
-            another compression level, or the fork's parent has no such checkpoint.
+        UsageError: the game has no such start state or variable, its episodes would never end, it
+            does not define success, the run's Lake has another compression level, or the fork's
+            parent has no such checkpoint.
         LakeError: a Lake to learn from is missing or empty, or its rows do not fit the run.
     """
     check_env_config(config.env, game)
@@ -159,7 +160,7 @@ def run_facts(
     channels, height, width = seen.shape
     check_image_size(height, width, channels=channels)
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
-    longest = config.env.max_episode_timesteps or assumed
+    longest = config.env.most_episode_timesteps or assumed
     usual = min(longest, assumed) if probe is None else round(probe.median)
     placement = find_placement(
         device=config.device, precision=config.algorithm.precision, hardware=machine.hardware

@@ -247,7 +247,7 @@ def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
     config, probe = situation.config, situation.probe
     if isinstance(config.algorithm, DQNConfig):
         return None
-    n_steps, longest = config.algorithm.n_steps, config.env.max_episode_timesteps
+    n_steps, longest = config.algorithm.n_steps, config.env.most_episode_timesteps
     if probe is not None:
         reference, bound = round(probe.median), round(probe.median) * EPISODES_IN_A_ROLLOUT
         lengths = probe.timesteps

@@ -24,7 +24,13 @@ from game_rl.config.loader import (
     load_yaml_model,
     run_based_on,
 )
-from game_rl.config.schema import EnvConfig, EvaluationConfig, ObservationConfig, RunConfig
+from game_rl.config.schema import (
+    EnvConfig,
+    EvaluationConfig,
+    GrowingLimit,
+    ObservationConfig,
+    RunConfig,
+)
 from game_rl.config.schema_guide import schema_guide
 from game_rl.config.strict_model import StrictModel
 from game_rl.config.values import LinearSchedule
@@ -119,7 +125,16 @@ def run_configs(draw: st.DrawFn) -> RunConfig:
     env = EnvConfig(
         n_envs=n_envs,
         n_workers=draw(st.none() | st.integers(1, n_envs)),
-        max_episode_timesteps=draw(st.integers(1, 10**12)),
+        max_episode_timesteps=draw(
+            st.integers(1, 10**12)
+            | st.builds(
+                GrowingLimit,
+                start=st.integers(1, 10**6),
+                add=st.integers(1, 10**12),
+                per=texts(),
+                most=st.integers(10**6, 10**12),
+            )
+        ),
         start_states=draw(
             st.none()
             | st.lists(texts(), min_size=1).map(tuple)

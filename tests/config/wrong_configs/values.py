@@ -115,6 +115,21 @@ VALUES = (
         ("line 7", "env.start_states.1: found 2", "text"),
     ),
     WrongConfig(
+        "a growing limit whose most is below its start",
+        valid_and("env:\n  max_episode_timesteps: {start: 200, add: 10, per: level, most: 100}\n"),
+        ("line 5", "env.max_episode_timesteps.most: most is 100, below start, 200"),
+    ),
+    WrongConfig(
+        "a growing limit without a variable",
+        valid_and("env:\n  max_episode_timesteps: {start: 200, add: 10, most: 300}\n"),
+        ("line 5", "env.max_episode_timesteps.per: missing"),
+    ),
+    WrongConfig(
+        "a growing limit that grows by nothing",
+        valid_and("env: {max_episode_timesteps: {start: 2, add: 0, per: level, most: 3}}\n"),
+        ("line 4", "env.max_episode_timesteps.add: found 0", "a whole number from 1"),
+    ),
+    WrongConfig(
         "a weight of nothing",
         valid_and("env:\n  start_states: {level_1: 1, level_2: 0}\n"),
         ("line 5", "env.start_states.level_2: found 0", "above 0"),
