@@ -73,6 +73,7 @@ class _Keys:
         self._root = MODELS[name].model_json_schema()
         self._definitions: JsonSchema = self._root.get("$defs", {})
         self._waiting: list[_Section] = []
+        self._recursive: dict[str, _Section] = {}  # of models that contain themselves, once each
 
     def text(self) -> str:
         blocks = ["## Keys of the file\n\n", *self._entries(_Section("", self._root))]
@@ -147,8 +148,12 @@ class _Keys:
         inside = schema["properties"]
         constants = [f"{name}: {one['const']}" for name, one in inside.items() if "const" in one]
         own = _Section(key, schema, constants[0] if constants else kind)
+        model = schema.get("title", "")
+        is_known = model in self._recursive
+        if f'"#/$defs/{model}"' in json.dumps(inside):
+            own = self._recursive.setdefault(model, own)
         waiting = [section.anchor for section in self._waiting]
-        if own.anchor not in waiting:
+        if own.anchor not in waiting and not is_known:
             self._waiting.append(own)
         link = f"[{word}](#{self._name}-{own.anchor})"
         return f"{link} `{constants[0]}`" if constants else link

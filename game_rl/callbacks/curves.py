@@ -1,7 +1,7 @@
 """Curves and events of a training's progress."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -20,13 +20,23 @@ from game_rl.vec_env.workers import WorkerDeath
 class GameMetricsCallback(BaseCallback):
     """Logs means over the episodes that ended since the last log, as `game/…` in TensorBoard.
 
-    `game/reward/TERM` is the term's sum over an episode, `game/VARIABLE` its value at the end.
+    `game/reward/TERM` is the term's sum over an episode, `game/VARIABLE` its value at the end, and
+    `game/ending/NAME` the share of the episodes that ended so.
+
+    Args:
+        endings: names of the game's endings.
     """
+
+    def __init__(self, endings: Iterable[str] = ()) -> None:
+        super().__init__()
+        self._endings = tuple(endings)
 
     def _on_step(self) -> bool:
         for info in self.locals["infos"]:
             for term, value in info.get("reward_terms", {}).items():
                 self.logger.record_mean(f"game/reward/{term}", value)
+            for name in self._endings if "reward_terms" in info else ():
+                self.logger.record_mean(f"game/ending/{name}", float(info.get("ending") == name))
             for name, value in info.get("game", {}).items():
                 self.logger.record_mean(f"game/{name}", value)
         return True

@@ -13,12 +13,16 @@ from rich.table import Table
 from game_rl.cli.arguments import add_command, not_negative, positive
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.loader import game_path
+from game_rl.errors import GameFileError
 from game_rl.games.definition import load_game
 from game_rl.games.starter import write_starter
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.envs.game_check import GameCheck
+
+
+_WRONG_GAME = GameFileError.exit_code
 
 
 def add_check_game(commands: "Commands", summary: str) -> None:
@@ -89,7 +93,7 @@ def _check_game(arguments: argparse.Namespace) -> int:
     else:
         _print_check(check, Console())
         print(f"contact sheet: {sheet}")
-    return 0
+    return _WRONG_GAME if check.errors else 0
 
 
 def _new_game(arguments: argparse.Namespace) -> int:
@@ -112,7 +116,8 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     for heading in ("lowest", "highest", "changes"):
         variables.add_column(heading, justify="right")
     for v in check.variables:
-        variables.add_row(v.name, f"{v.minimum:,}", f"{v.maximum:,}", f"{v.changes:,}")
+        lowest, highest = _in_digits(v.minimum), _in_digits(v.maximum)
+        variables.add_row(v.name, lowest, highest, f"{v.changes:,}")
     terms = Table("term", title="reward", title_justify="left")
     for heading in ("sum", "timesteps"):
         terms.add_column(heading, justify="right")
@@ -122,6 +127,12 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     for change in check.game_changes:
         console.print("the game is changed:", escape(change))
     _print_warnings(check.warnings, console)
+    for error in check.errors:
+        console.print("[red]error:[/]", escape(error))
+
+
+def _in_digits(value: float) -> str:
+    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _print_warnings(warnings: Iterable[str], console: Console) -> None:

@@ -33,6 +33,7 @@ from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config, load_yaml_model
 from game_rl.config.upload import UploadConfig
+from game_rl.emulator.rom_search import has_rom, rom_places
 from game_rl.errors import GameFileError, Interrupted, StorageError, UsageError
 from game_rl.experiments.backup import (
     own_state,
@@ -240,11 +241,15 @@ def missing_rom(run_dir: "RunDir") -> str | None:
     if game.suffix != ".yaml" or not game.is_file() or not newest:
         return None
     definition = load_yaml_model(game, GameDefinition, error=GameFileError)
-    rom = game.parent / definition.rom.path
-    if rom.is_file():
+    if definition.rom.path is None:
+        place, is_there = f"into {' or '.join(rom_places())}", has_rom(definition.rom.hashes)
+    else:
+        rom = game.parent / definition.rom.path
+        place, is_there = f"at {rom}", rom.is_file()
+    if is_there:
         return None
     state = json.loads(read_verified(newest[0], read_manifest(newest[0]), "state.json"))
-    return f"ROMs are not stored: put the ROM with sha256 {state['rom_sha256']} at {rom}"
+    return f"ROMs are not stored: put the ROM with sha256 {state['rom_sha256']} {place}"
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class GrowingLimit(StrictModel):
                 reads=(("start",),),
             )
 
-    def after(self, growth: int) -> int:
+    def after(self, growth: float) -> float:
         """Return the limit when the variable has grown by so much."""
         return min(self.most, self.start + self.add * max(0, growth))
 

@@ -138,7 +138,7 @@ class SchemaGuide:
 
     def _describe(self, schema: JsonSchema) -> str:
         if choices := _enum(schema):
-            return ("" if len(choices) == 1 else "one of ") + ", ".join(map(str, choices))
+            return ("" if len(choices) == 1 else "one of ") + ", ".join(map(_as_written, choices))
         match schema.get("type"):
             case "integer":
                 return "a whole number" + _bounds(schema)
@@ -159,8 +159,10 @@ class SchemaGuide:
     def _describe_list(self, schema: JsonSchema) -> str:
         items = schema.get("items")
         inner = [self._describe(branch) for branch in self._branches(items)] if items else []
-        least = f" with at least {schema['minItems']}" if schema.get("minItems") else ""
-        return "a list [...]" + least + (f", each {' or '.join(inner)}" if any(inner) else "")
+        least, most = schema.get("minItems"), schema.get("maxItems")
+        size = f" with at least {least}" if least else ""
+        size = f" of {most}" if least == most is not None else size
+        return "a list [...]" + size + (f", each {' or '.join(inner)}" if any(inner) else "")
 
 
 @functools.cache
@@ -191,6 +193,10 @@ def _constants(section: JsonSchema) -> list[tuple[str, object]]:
 
 def _enum(schema: JsonSchema) -> list[object]:
     return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
+
+
+def _as_written(choice: object) -> str:
+    return str(choice).lower() if isinstance(choice, bool) else str(choice)
 
 
 def _bounds(schema: JsonSchema) -> str:

@@ -75,13 +75,14 @@ class Rom:
 
     Attributes:
         data: the content of the file, with a missing second bank filled with 0xFF.
-        sha256: that of the file.
+        sha256, sha1: those of the file.
         warning: what is wrong with a ROM that is accepted all the same.
     """
 
     path: Path
     data: bytes = field(repr=False)
     sha256: str
+    sha1: str
     title: str
     cartridge: CartridgeType
     n_ram_banks: int
@@ -119,6 +120,7 @@ def read_rom(path: Path) -> Rom:
         path=path,
         data=data.ljust(SMALLEST_ROM_BYTES, b"\xff"),  # PyBoy would read beyond its end
         sha256=hashlib.sha256(data).hexdigest(),
+        sha1=hashlib.sha1(data, usedforsecurity=False).hexdigest(),
         title=_title(data),
         cartridge=cartridge,
         n_ram_banks=_n_ram_banks(path, cartridge, data[_RAM_SIZE]),

@@ -4,7 +4,7 @@ from game_rl.config.schema import GrowingLimit
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game, unknown_name
-from game_rl.games.variables import Variable
+from game_rl.games.derived_variables import VariableReader
 
 
 class EpisodeLimit:
@@ -23,19 +23,18 @@ class EpisodeLimit:
     def __init__(self, limit: int | GrowingLimit | None, game: Game) -> None:
         check_episode_limit(limit, game)
         self._limit = limit
-        self._variable = _variable_of(limit, game)
-        self.first: int | None = None
+        names = {limit.per} if isinstance(limit, GrowingLimit) else set()
+        self._reader = VariableReader(game.variables, game.definition.variables, names)
+        self.first: int | float | None = None
 
-    def begin(self, emulator: Emulator, first: int | None = None) -> None:
+    def begin(self, emulator: Emulator, first: int | float | None = None) -> None:
         """Begin an episode, or go on with one.
 
         Args:
             first: value of the variable when the episode began; None if it begins now.
         """
-        if self._variable is None:
-            self.first = None
-        else:
-            self.first = self._variable.read(emulator) if first is None else first
+        if isinstance(self._limit, GrowingLimit):
+            self.first = self._value(self._limit, emulator) if first is None else first
 
     def is_reached(self, timesteps: int, emulator: Emulator) -> bool:
         """Whether an episode is cut off after so many timesteps."""
@@ -44,9 +43,13 @@ class EpisodeLimit:
             return limit is not None and timesteps >= limit
         if timesteps < limit.start:
             return False
-        assert self._variable is not None
         assert self.first is not None
-        return timesteps >= limit.after(self._variable.read(emulator) - self.first)
+        return timesteps >= limit.after(self._value(limit, emulator) - self.first)
+
+    def _value(self, limit: GrowingLimit, emulator: Emulator) -> int | float:
+        value = self._reader.read(emulator)[limit.per]
+        assert not isinstance(value, tuple)
+        return value
 
 
 def check_episode_limit(limit: int | GrowingLimit | None, game: Game) -> None:
@@ -60,15 +63,11 @@ def check_episode_limit(limit: int | GrowingLimit | None, game: Game) -> None:
             f"an episode of {game.name} would never end: game.yaml has no `endings`; add some "
             "or set env.max_episode_timesteps"
         )
-    if isinstance(limit, GrowingLimit) and _variable_of(limit, game) is None:
-        names = [variable.name for variable in game.variables]
-        raise UsageError(
-            "env.max_episode_timesteps.per: "
-            + unknown_name(limit.per, "variable", names, of=game.name)
+    if isinstance(limit, GrowingLimit) and limit.per not in game.number_names:
+        spec = game.definition.variables.get(limit.per)
+        fault = (
+            unknown_name(limit.per, "variable", game.number_names, of=game.name)
+            if spec is None
+            else f"{limit.per} is an array, and a number is needed; count its bits, for instance"
         )
-
-
-def _variable_of(limit: int | GrowingLimit | None, game: Game) -> Variable | None:
-    if not isinstance(limit, GrowingLimit):
-        return None
-    return next((v for v in game.variables if v.name == limit.per), None)
+        raise UsageError(f"env.max_episode_timesteps.per: {fault}")

@@ -48,7 +48,8 @@ class EpisodeStarts:
         self.max_idle_frames = max_idle_frames
         self._states = StartStateCache(emulator, game)
         seed = game.definition.random_seed
-        self.seed_variable = next((v for v in game.variables if v.name == seed), None)
+        numbers = (v for v in game.variables if isinstance(v, Variable))
+        self.seed_variable = next((v for v in numbers if v.name == seed), None)
         self._written = _values_by_start(game, "write")
         self._held = _values_by_start(game, "hold_values")
 
@@ -157,7 +158,7 @@ _Values = Mapping[str, tuple[tuple[Variable, int], ...]]
 
 def _values_by_start(game: Game, section: Literal["write", "hold_values"]) -> _Values:
     """Return the variables that each start state sets, if it sets any, with their values."""
-    variables = {variable.name: variable for variable in game.variables}
+    variables = {v.name: v for v in game.variables if isinstance(v, Variable)}
     found = {
         name: tuple((variables[key], value) for key, value in getattr(spec, section).items())
         for name, spec in game.definition.start_states.items()

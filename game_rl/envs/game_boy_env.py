@@ -1,6 +1,6 @@
 """A Game Boy game as a Gymnasium environment."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, SupportsInt
 
 import gymnasium
@@ -17,8 +17,10 @@ from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariet
 from game_rl.envs.observation import FrameFormat
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game
+from game_rl.games.derived_variables import VariableReader
+from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
 from game_rl.games.rewards import EpisodeReward, RewardState
-from game_rl.games.variables import Variable
+from game_rl.games.variables import Value, numbers_of
 from game_rl.saved import Blob, Saved
 
 Observation = NDArray[np.uint8]
@@ -43,8 +45,10 @@ class EnvState(Saved):
     start_state: str
     timesteps: int
     running: bool
-    limit_from: int | None = None
+    limit_from: int | float | None = None
     """Value, at the episode's beginning, of the variable with which its limit grows."""
+    conditions: ConditionState = ConditionState()
+    """What endings and success remember; checkpoints of earlier versions have none."""
     wrappers: tuple[WrapperState, ...] = ()
     """State of each of the person's own wrappers, the innermost first."""
 
@@ -54,7 +58,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
     Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` has "start_state"
     at a reset and is empty during the episode. At its end it has "is_success" (if the game defines
-    success), "reward_terms" (the sum of each term), "game" (each variable) and "start_state". When
+    success), "reward_terms" (the sum of each term), "game" (each variable that is a number),
+    "start_state" and, unless a limit was reached, "ending" (the name of the ending that held). When
     the game locks up the CPU, the episode is truncated without success, and `info` has "lock_up".
 
     The env owns the emulator, and `close` closes it. The same seed and actions give the same
@@ -105,9 +110,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._limit = EpisodeLimit(max_episode_timesteps, game)
         definition = game.definition
         self._actions = tuple(frozenset(buttons) for buttons in definition.actions.values())
-        self._endings = tuple(definition.endings.values())
+        self._conditions = _conditions_of(game)
         self._reward = EpisodeReward(definition.rewards, game.custom_reward())
-        self._watched = _variables_of_a_step(game)
+        self._all, self._watched = _variable_readers(game, self._conditions.variables)
         self._start_state, self._timesteps, self._running = "", 0, False
         self.observation_space = spaces.Box(0, 255, frame_format.shape, np.uint8)
         self.action_space = spaces.Discrete(len(self._actions))
@@ -125,7 +130,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         """
         super().reset(seed=seed)
         self._start_state = self._starts.begin_alive(self.np_random, options or {})
-        self._reward.reset(self.read_variables())
+        values = self.read_variables()
+        self._reward.reset(values)
+        self._conditions.reset(values)
         self._limit.begin(self._emulator)
         self._timesteps = 0
         self._running = True
@@ -140,13 +147,17 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         except LockUpError as error:
             return self._cut_short(error)
         self._starts.hold_values(self._start_state)
-        values = _read(self._watched, self._emulator)
+        values = self._watched.read(self._emulator)
         reward = self._reward.step(values)
         self._timesteps += 1
-        terminated = any(ending.holds(values) for ending in self._endings)
-        truncated = not terminated and self._limit.is_reached(self._timesteps, self._emulator)
+        ending, truncates = self._conditions.step(values, reward)
+        terminated = ending is not None and not truncates
+        is_long = self._limit.is_reached(self._timesteps, self._emulator)
+        truncated = not terminated and (truncates or is_long)
         self._running = not (terminated or truncated)
         info = {} if self._running else self.episode_summary()
+        if ending is not None:
+            info["ending"] = ending
         return self._observe(), reward, terminated, truncated, info
 
     def _cut_short(
@@ -178,6 +189,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             timesteps=self._timesteps,
             running=self._running,
             limit_from=self._limit.first,
+            conditions=self._conditions.save_state(),
         )
 
     def load_state(self, state: EnvState) -> None:
@@ -189,6 +201,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._emulator.load_state(state.emulator)
         self.np_random.bit_generator.state = dict(state.random)
         self._reward.load_state(state.reward)
+        self._conditions.load_state(state.conditions)
         self._start_state = state.start_state
         self._limit.begin(self._emulator, state.limit_from)
         self._timesteps = state.timesteps
@@ -219,9 +232,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             self._reward.renew_custom()
         return self._reward.largest.warning
 
-    def read_variables(self) -> dict[str, int]:
+    def read_variables(self) -> dict[str, Value]:
         """Return the current values of the game's variables, by name."""
-        return _read(self._game.variables, self._emulator)
+        return self._all.read(self._emulator)
 
     @property
     def reward_terms(self) -> dict[str, float]:
@@ -230,11 +243,12 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
     def episode_summary(self) -> dict[str, Any]:
         """Return the `info` of an episode that ends now."""
-        success, values = self._game.definition.success, self.read_variables()
-        known = {} if success is None else {"is_success": success.holds(values)}
+        values = self.read_variables()
+        is_success = self._conditions.is_success(values)
+        known = {} if is_success is None else {"is_success": is_success}
         return known | {
             "reward_terms": self.reward_terms,
-            "game": values,
+            "game": numbers_of(values),
             "start_state": self._start_state,
         }
 
@@ -256,15 +270,21 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         return index
 
 
-def _read(variables: Iterable[Variable], emulator: Emulator) -> dict[str, int]:
-    return {variable.name: variable.read(emulator) for variable in variables}
-
-
-def _variables_of_a_step(game: Game) -> tuple[Variable, ...]:
-    """Return the variables that rewards and endings use; a custom reward class may use all."""
+def _conditions_of(game: Game) -> EpisodeConditions:
     definition = game.definition
+    return EpisodeConditions(definition.endings, definition.success, definition.place or ())
+
+
+def _variable_readers(
+    game: Game, of_conditions: Collection[str]
+) -> tuple[VariableReader, VariableReader]:
+    """Return readers of all variables, and of those that a step needs.
+
+    These are the ones that rewards and endings use; a custom reward class may use all.
+    """
+    definition = game.definition
+    every = VariableReader(game.variables, definition.variables)
     if definition.reward is not None:
-        return game.variables
-    watched = {term.variable for term in definition.rewards.values()}
-    watched |= {ending.variable for ending in definition.endings.values()}
-    return tuple(variable for variable in game.variables if variable.name in watched)
+        return every, every
+    watched = {term.variable for term in definition.rewards.values()}.union(of_conditions)
+    return every, VariableReader(game.variables, definition.variables, watched)

@@ -1,6 +1,6 @@
 """`game-rl check-game`: plays a game, and reports what its game.yaml does."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,8 +19,10 @@ from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.errors import GameFileError, UsageError
+from game_rl.games.bank_check import BankCheck
+from game_rl.games.decimal_check import DecimalCheck
 from game_rl.games.definition import Game, unknown_name
-from game_rl.games.variables import DecimalCheck
+from game_rl.games.variables import Value, Values
 
 
 class RecordedEpisode(StrictModel):
@@ -98,9 +100,11 @@ _EPISODE_TIMESTEPS = 1_000_000  # so many that only the endings end episodes
 
 @dataclass(frozen=True)
 class VariableRange:
+    """The lowest and highest value of a variable, for an array those of its numbers."""
+
     name: str
-    minimum: int
-    maximum: int
+    minimum: float
+    maximum: float
     changes: int
 
 
@@ -122,6 +126,7 @@ class GameCheck:
             counts those that ended with a success.
         warnings: sentences that each name an entry of game.yaml.
         game_changes: how start states change the game, in words.
+        errors: such sentences about values that cannot be right.
         screens: pictures for the contact sheet: each start state, then some of the play.
     """
 
@@ -134,6 +139,7 @@ class GameCheck:
     reward_terms: tuple[TermSum, ...]
     warnings: tuple[str, ...]
     game_changes: tuple[str, ...]
+    errors: tuple[str, ...]
     screens: tuple[LabelledScreen, ...] = field(repr=False)
 
     def to_json(self) -> dict[str, object]:
@@ -173,6 +179,7 @@ def check_game(
         reward_terms=log.term_sums(),
         warnings=warnings,
         game_changes=game_changes(game),
+        errors=tuple(log.banks.errors()),
         screens=pictures,
     )
 
@@ -255,7 +262,7 @@ def _play(
             log.begin(env)
             seed += 1_000_003  # another game seed for the next episode
         _, _, terminated, truncated, info = env.step(indices[name])
-        log.add(env, start_state, ended=terminated, success=bool(info.get("is_success")))
+        log.add(env, start_state, ended="ending" in info, success=bool(info.get("is_success")))
         over = terminated or truncated
 
 
@@ -264,12 +271,15 @@ class _PlayLog:
 
     def __init__(self, game: Game, emulator: Emulator) -> None:
         self._emulator, self._decimals = emulator, DecimalCheck(game.variables)
+        self.banks = BankCheck(game.variables, game.rom, is_colour=game.is_colour)
         self.action_names = game.action_names
         self.timesteps = self.episodes = self.ended = self.successes = 0
-        self._minima: dict[str, int] = {}
-        self._maxima: dict[str, int] = {}
-        self._changes: dict[str, int] = {v.name: 0 for v in game.variables}
-        self._values: dict[str, int] = {}
+        self._minima: dict[str, float] = {}
+        self._maxima: dict[str, float] = {}
+        self._firsts: dict[str, Value] = {}
+        self._vary: set[str] = set()
+        self._changes: dict[str, int] = dict.fromkeys(game.definition.variables, 0)
+        self._values: Values = {}
         self._sums: dict[str, float] = dict.fromkeys(game.definition.rewards, 0.0)
         self._times: dict[str, int] = dict.fromkeys(game.definition.rewards, 0)
         self._earned: dict[str, float] = {}
@@ -282,6 +292,7 @@ class _PlayLog:
         self._earned = env.reward_terms
         self._widen(self._values)
         self._decimals.look(self._emulator)
+        self.banks.look(self._emulator)
 
     def add(self, env: GameBoyEnv, start_state: str, *, ended: bool, success: bool) -> None:
         self.timesteps += 1
@@ -297,12 +308,16 @@ class _PlayLog:
         self._values, self._earned = values, earned
         self._widen(values)
         self._decimals.look(self._emulator)
+        self.banks.look(self._emulator)
         self._keep_picture(env, f"{start_state}, timestep {self.timesteps}")
 
-    def _widen(self, values: dict[str, int]) -> None:
+    def _widen(self, values: Mapping[str, Value]) -> None:
         for name, value in values.items():
-            self._minima[name] = min(value, self._minima.get(name, value))
-            self._maxima[name] = max(value, self._maxima.get(name, value))
+            if value != self._firsts.setdefault(name, value):
+                self._vary.add(name)
+            numbers = value if isinstance(value, tuple) else (value,)
+            self._minima[name] = min(*numbers, self._minima.get(name, numbers[0]))
+            self._maxima[name] = max(*numbers, self._maxima.get(name, numbers[0]))
 
     def _keep_picture(self, env: GameBoyEnv, label: str) -> None:
         """Keep a picture of every n-th timestep; n doubles whenever there are too many."""
@@ -327,13 +342,17 @@ class _PlayLog:
         return tuple(TermSum(name, self._sums[name], self._times[name]) for name in self._sums)
 
     def warnings(self, game: Game) -> Iterator[str]:
-        for name, value in self._minima.items():
-            if value == self._maxima[name]:
+        for name, value in self._firsts.items():
+            if name not in self._vary:
+                always = "" if isinstance(value, tuple) else f", it is always {value}"
+                operation = game.definition.variables[name].operation
+                what = "its address" if operation is None else f"`{operation}`"
                 yield (
-                    f"variables.{name}: never changes, it is always {value}; "
-                    "check its address, or play a recorded episode in which it does"
+                    f"variables.{name}: never changes{always}; "
+                    f"check {what}, or play a recorded episode in which it does"
                 )
         yield from self._decimals.warnings()
+        yield from self.banks.warnings()
         for name, times in self._times.items():
             if not times:
                 yield (

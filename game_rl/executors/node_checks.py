@@ -12,7 +12,8 @@ from pathlib import Path
 
 from game_rl.config.loader import load_yaml_model
 from game_rl.durable_files import write_atomic
-from game_rl.errors import GameFileError, StorageError
+from game_rl.emulator.rom_search import find_rom
+from game_rl.errors import GameFileError, RomError, StorageError
 from game_rl.games.definition import GameDefinition
 from game_rl.saved import file_sha256
 from game_rl.storage.faults import Patience
@@ -182,11 +183,13 @@ class GameNeeds:
 
     Attributes:
         files: sha256 of each file, by its path. Empty for a bundled game.
-        rom: path of the ROM among them, or None for a bundled game.
+        rom: path of the ROM among them, or None for a bundled game and for a ROM found by hash.
+        rom_hashes: hashes of a ROM that each node finds by them (see `find_rom`).
     """
 
     files: dict[str, str] = field(default_factory=dict)
     rom: str | None = None
+    rom_hashes: dict[str, str] = field(default_factory=dict)
 
     def problem(self) -> str | None:
         """Return which file this machine lacks or has with other content, or None."""
@@ -199,6 +202,14 @@ class GameNeeds:
                     f"{what} {state}; a game of your own is never sent: copy its folder, with the "
                     f"ROM, to the same path on every node (this file has sha256 {sha256})"
                 )
+        return self._rom_problem()
+
+    def _rom_problem(self) -> str | None:
+        try:
+            if self.rom_hashes:
+                find_rom(self.rom_hashes, in_current_folder=False)
+        except RomError as error:
+            return f"{error}; ROMs are never sent, and a member has a current folder of its own"
         return None
 
 
@@ -282,13 +293,15 @@ def game_needs(game: str) -> GameNeeds:
         return GameNeeds()
     file = found.paths[found.game_file]
     definition = load_yaml_model(file, GameDefinition, error=GameFileError)
-    rom = file.parent / definition.rom.path
+    rom = None if definition.rom.path is None else file.parent / definition.rom.path
     hashes = {}
-    for path in (rom, *found.paths.values()):
+    for path in (*([] if rom is None else [rom]), *found.paths.values()):
         sha256 = _sha256(path)
         if sha256 is None:
             raise GameFileError(f"{path} cannot be read")
         hashes[str(path)] = sha256
+    if rom is None:
+        return GameNeeds(hashes, rom_hashes=definition.rom.hashes)
     return GameNeeds(hashes, str(rom))
 
 

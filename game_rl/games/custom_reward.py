@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from game_rl.config.custom_class import class_source, described, line_of, load_class
 from game_rl.errors import GameFileError
+from game_rl.games.variables import Value
 from game_rl.plain_state import checked_json, state_from_json, state_to_json
 
 CUSTOM_TERM = "custom"
@@ -20,16 +21,16 @@ CUSTOM_TERM = "custom"
 class CustomReward(Protocol):
     """A user's reward class; each env makes an object of it, without arguments.
 
-    `variables` has the variables of game.yaml by name. A checkpoint saves the object's attributes,
-    which must be plain data: numbers, strings, and lists, tuples and dicts of them (see
-    `plain_state`). A class with other attributes needs two more methods: `save_state(self)`, which
-    returns plain data, and `load_state(self, state)`, which restores it.
+    `variables` has the variables of game.yaml by name; an array is a tuple. A checkpoint saves the
+    object's attributes, which must be plain data: numbers, strings, and lists, tuples and dicts of
+    them (see `plain_state`). A class with other attributes needs two more methods:
+    `save_state(self)`, which returns plain data, and `load_state(self, state)`, which restores it.
     """
 
-    def reset(self, variables: Mapping[str, int]) -> None:
+    def reset(self, variables: Mapping[str, Value]) -> None:
         """Begin an episode."""
 
-    def step(self, variables: Mapping[str, int]) -> float | Mapping[str, float]:
+    def step(self, variables: Mapping[str, Value]) -> float | Mapping[str, float]:
         """Return the reward of a timestep, or a mapping of term to reward."""
 
 
@@ -77,13 +78,13 @@ class GameReward:
         self._reset = getattr(reward, "reset")  # noqa: B009 - checked above
         self._step = getattr(reward, "step")  # noqa: B009 - checked above
 
-    def reset(self, variables: Mapping[str, int]) -> None:
+    def reset(self, variables: Mapping[str, Value]) -> None:
         try:
             self._reset(variables)
         except (Exception, SystemExit) as error:
             raise self._failure("reset", error) from error
 
-    def step(self, variables: Mapping[str, int]) -> float | Mapping[str, float]:
+    def step(self, variables: Mapping[str, Value]) -> float | Mapping[str, float]:
         try:
             earned = self._step(variables)
             if isinstance(earned, Mapping):

@@ -13,35 +13,61 @@ from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Button
 from game_rl.emulator.rom import Rom, read_rom
+from game_rl.emulator.rom_search import find_rom
 from game_rl.errors import GameFileError, RomError
-from game_rl.games.conditions import Condition
+from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
+from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
 from game_rl.games.rewards import RewardTerm
 from game_rl.games.start_states import StartStateSpec, battery_problem
 from game_rl.games.state_files import state_file_problem
+from game_rl.games.symbol_files import Location, read_symbols
+from game_rl.games.variable_spec import UNSIGNED, VariableSpec
 from game_rl.games.variables import (
-    Location,
+    MemoryVariable,
     Variable,
-    VariableSpec,
     half_byte_warning,
+    place_array,
     place_variable,
-    read_symbols,
 )
 
 _OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down"))
 _BUNDLED = Path(__file__).parent
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWN_CHARACTERS = 60
-_SEEDABLE = ("u8", "u16", "u24", "u32")
+_IGNORED = {
+    0xFF04: "the divider register, which becomes 0 whatever is written to it",
+    0xFF44: "the number of the line that is drawn, which cannot be written",
+}
+_TAKES_ARRAYS = (*TAKES_ARRAYS, "random_seed")  # which has a check of its own
 
 
 class RomFile(StrictModel):
-    path: Path
-    """Path of the ROM, relative to game.yaml."""
+    path: Path | None = None
+    """Path of the ROM, relative to game.yaml. Without it, the ROM is found by its hash in `roms` in
+    the current folder, and in the folder that the environment variable `GAME_RL_ROMS` names."""
     sha256: (
         Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$", examples=["64 hex digits"])] | None
     ) = None
     """SHA-256 of the ROM revision that the addresses are for."""
+    sha1: Annotated[str, Field(pattern=r"^[0-9a-fA-F]{40}$", examples=["40 hex digits"])] | None = (
+        None
+    )
+    """SHA-1 of that revision, as lists of ROMs often have it."""
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The digests that the ROM must have, by algorithm."""
+        given = {"sha256": self.sha256, "sha1": self.sha1}
+        return {name: digest.lower() for name, digest in given.items() if digest is not None}
+
+    def problems(self) -> Iterable[Problem]:
+        if self.path is None and not self.hashes:
+            yield Problem(
+                ("path",),
+                "give the ROM's `path`, or its `sha256` or `sha1`, by which it is found in roms",
+                reads=(("sha256",), ("sha1",)),
+            )
 
 
 class CropSpec(StrictModel):
@@ -93,7 +119,9 @@ class GameDefinition(StrictModel):
     """The buttons that each action holds throughout a timestep."""
     variables: Annotated[dict[str, VariableSpec], Field(min_length=1)]
     rewards: dict[str, RewardTerm] = Field(default={})
-    endings: dict[str, Condition] = Field(default={})
+    place: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Variables that say where the player is, such as [map, x, y]; for `same_place_for`."""
+    endings: dict[str, Ending] = Field(default={})
     """Conditions that end the episode; one of them is enough."""
     success: Condition | None = None
     observation: ObservationArea = ObservationArea()
@@ -106,6 +134,8 @@ class GameDefinition(StrictModel):
         yield from self._name_problems()
         yield from self._action_problems()
         yield from self._reference_problems()
+        yield from derivation_problems(self.variables)
+        yield from self._wait_problems()
         yield from self._seed_problems()
         if not self.rewards and self.reward is None:
             yield Problem(
@@ -144,19 +174,43 @@ class GameDefinition(StrictModel):
             if variable not in self.variables:
                 message = unknown_name(variable, "variable", self.variables)
                 yield Problem(key, message, reads=(("variables", variable),))
+            elif self.variables[variable].is_array and key[-1] not in _TAKES_ARRAYS:
+                yield Problem(key, _is_an_array(variable), reads=(("variables", variable),))
 
     def _references(self) -> Iterable[tuple[Key, str]]:
+        for name, spec in self.variables.items():
+            for source in spec.sources:
+                yield ("variables", name, str(spec.operation)), source
         for name, term in self.rewards.items():
             yield ("rewards", name, "variable"), term.variable
-        for name, condition in self.endings.items():
-            yield ("endings", name, "variable"), condition.variable
-        if self.success is not None:
-            yield ("success", "variable"), self.success.variable
+        for at, condition in self._conditions():
+            yield from (((*at, *key), name) for key, name in condition.references())
+        for index, name in enumerate(self.place or ()):
+            yield ("place", str(index)), name
         if self.random_seed is not None:
             yield ("random_seed",), self.random_seed
         for name, state in self.start_states.items():
             for key, variable, _ in state.values:
                 yield ("start_states", name, *key), variable
+
+    def _conditions(self) -> Iterable[tuple[Key, Condition]]:
+        yield from ((("endings", name), ending) for name, ending in self.endings.items())
+        if self.success is not None:
+            yield ("success",), self.success
+
+    def _wait_problems(self) -> Iterable[Problem]:
+        for at, condition in self._conditions():
+            for key, part in condition.parts():
+                name = "same_place_for" if part.same_place_for is not None else "no_reward_for"
+                if part.is_wait and at == ("success",):
+                    yield Problem((*at, *key, name), "is for endings only; remove it")
+                elif part.same_place_for is not None and self.place is None:
+                    yield Problem(
+                        (*at, *key, name),
+                        "needs to know where the player is; name the variables that say so, as in "
+                        "`place: [map, x, y]`, beside `endings`",
+                        reads=(("place",),),
+                    )
 
     def _seed_problems(self) -> Iterable[Problem]:
         for name, state in self.start_states.items():
@@ -168,13 +222,17 @@ class GameDefinition(StrictModel):
                         "the two",
                         reads=(("random_seed",),),
                     )
-        seed = self.variables.get(self.random_seed or "")
-        if seed is not None and seed.type not in _SEEDABLE:
-            yield Problem(
-                ("random_seed",),
-                f"{self.random_seed} is of type {seed.type}; a seed is one of "
-                f"{', '.join(_SEEDABLE)}",
-            )
+        name = self.random_seed or ""
+        seed = self.variables.get(name)
+        if seed is None or seed.is_whole_number:
+            return
+        is_type = seed.operation is None and seed.type not in UNSIGNED
+        what = f"is of type {seed.type}" if is_type else "is not one whole number in memory"
+        yield Problem(
+            ("random_seed",),
+            f"{name} {what}; a seed is one of {', '.join(UNSIGNED)}, without `mask`",
+            reads=(("variables", name),),
+        )
 
 
 def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None = None) -> str:
@@ -189,6 +247,13 @@ def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None =
     return f"{what}; known: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}"
 
 
+def _is_an_array(name: str) -> str:
+    return (
+        f"{name} is an array, and a number is needed; name a variable that is one number, such as "
+        f"{{count: {name}}}, {{sum: {name}}} or {{maximum: {name}}}"
+    )
+
+
 def _shortened(name: str) -> str:
     return name if len(name) <= _SHOWN_CHARACTERS else name[:_SHOWN_CHARACTERS] + "…"
 
@@ -200,14 +265,14 @@ class Game:
     Attributes:
         name: name of the bundled game, or of the folder or file of its game.yaml.
         folder: folder of game.yaml; paths in the file are relative to it.
-        variables: the variables with their addresses, in the order of game.yaml.
+        variables: the variables in memory with their addresses, in the order of game.yaml.
     """
 
     name: str
     folder: Path
     definition: GameDefinition
     rom: Rom
-    variables: tuple[Variable, ...]
+    variables: tuple[MemoryVariable, ...]
 
     @property
     def is_colour(self) -> bool:
@@ -219,6 +284,12 @@ class Game:
         found = [None if self.rom.warning is None else f"rom.path: {self.rom.warning}"]
         found += [half_byte_warning(variable, self.rom) for variable in self.variables]
         return tuple(text for text in found if text is not None)
+
+    @property
+    def number_names(self) -> tuple[str, ...]:
+        """Names of the variables that are a number, not an array."""
+        specs = self.definition.variables.items()
+        return tuple(name for name, spec in specs if not spec.is_array)
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -303,16 +374,17 @@ class _Parts:
 
     def __init__(self, folder: Path) -> None:
         self.rom: Rom | None = None
-        self.variables: list[Variable] = []
+        self.variables: list[MemoryVariable] = []
         self._folder = folder
 
     def problems(self, definition: GameDefinition) -> Iterable[Problem]:
         yield from self._missing_state_files(definition)
         yield from self._reward_problems(definition)
         try:
-            self.rom = read_rom(self._folder / definition.rom.path)
+            self.rom = _read_rom(definition.rom, self._folder)
         except RomError as error:
-            yield Problem(("rom", "path"), str(error))
+            key = "path" if definition.rom.path is not None else next(iter(definition.rom.hashes))
+            yield Problem(("rom", key), str(error))
             return
         yield from _revision_problems(definition.rom, self.rom)
         yield from _hardware_problems(definition, self.rom)
@@ -330,13 +402,16 @@ class _Parts:
         variables = {variable.name: variable for variable in self.variables}
         for name, state in definition.start_states.items():
             for key, variable, value in state.values:
-                if variable not in variables:
-                    continue  # another problem says why
-                try:
-                    variables[variable].encode(value)
-                except ValueError as error:
-                    place = ("start_states", name, *key)
-                    yield Problem(place, str(error), reads=(("variables", variable),))
+                place, reads = ("start_states", name, *key), (("variables", variable),)
+                spec, found = definition.variables.get(variable), variables.get(variable)
+                if isinstance(found, Variable):
+                    try:
+                        found.encode(value)
+                    except ValueError as error:
+                        yield Problem(place, str(error), reads=reads)
+                elif spec is not None and spec.operation is not None:
+                    message = f"{variable} is computed from others; name one that is in memory"
+                    yield Problem(place, message, reads=reads)
 
     def _start_state_problems(self, definition: GameDefinition, rom: Rom) -> Iterable[Problem]:
         is_colour = definition.hardware == "cgb"
@@ -378,18 +453,47 @@ class _Parts:
     ) -> Iterable[Problem]:
         is_colour = definition.hardware == "cgb"
         for name, spec in definition.variables.items():
-            key = ("variables", name, "symbol" if spec.symbol is not None else "address")
+            if spec.operation is not None:
+                continue
+            key = ("variables", name, _place_key(spec))
             location = _location(spec, symbols)
-            if location is None:
-                assert spec.symbol is not None
+            if location is None and spec.symbol is not None:
                 yield Problem(key, _unknown_symbol(spec.symbol, definition, symbols))
                 continue
             try:
-                place = place_variable(name, spec, location, rom=rom, is_colour=is_colour)
+                place = _place(name, spec, location, rom, is_colour=is_colour)
             except ValueError as error:
                 yield Problem(key, str(error), reads=(("variables", name), ("hardware",)))
             else:
                 self.variables.append(place)
+                if name == definition.random_seed:
+                    yield from _register_problems(place)
+
+
+def _place_key(spec: VariableSpec) -> str:
+    return next(key for key in ("symbol", "address", "addresses") if getattr(spec, key) is not None)
+
+
+def _place(
+    name: str, spec: VariableSpec, location: Location | None, rom: Rom, *, is_colour: bool
+) -> MemoryVariable:
+    """Return the variable; raise ValueError if it cannot be there."""
+    if location is not None:
+        return place_variable(name, spec, location, rom=rom, is_colour=is_colour)
+    return place_array(name, spec, spec.addresses or (), rom=rom, is_colour=is_colour)
+
+
+def _register_problems(seed: MemoryVariable) -> Iterable[Problem]:
+    for place in seed.numbers:
+        for register in range(place.address, place.address + place.n_bytes):
+            if register in _IGNORED:
+                yield Problem(
+                    ("random_seed",),
+                    f"{seed.name} is at 0x{register:04X}, {_IGNORED[register]}, so every seed "
+                    "would be the same; name the variable in which the game keeps its random "
+                    "numbers, or remove `random_seed`: env.max_idle_frames varies the beginning",
+                    reads=(("variables", seed.name),),
+                )
 
 
 def _location(spec: VariableSpec, symbols: Mapping[str, Location]) -> Location | None:
@@ -409,14 +513,20 @@ def _unknown_symbol(
     return unknown_name(symbol, "symbol", symbols, of=str(definition.symbols))
 
 
+def _read_rom(file: RomFile, folder: Path) -> Rom:
+    return read_rom(find_rom(file.hashes) if file.path is None else folder / file.path)
+
+
 def _revision_problems(file: RomFile, rom: Rom) -> Iterable[Problem]:
-    if file.sha256 is not None and file.sha256.lower() != rom.sha256:
-        yield Problem(
-            ("rom", "sha256"),
-            f"{rom.path} has sha256 {rom.sha256}, not {file.sha256.lower()}: it is another "
-            "revision of the game, and addresses may differ; use the right one, or write the new "
-            "sha256 here and run `game-rl check-game`",
-        )
+    found = {"sha256": rom.sha256, "sha1": rom.sha1}
+    for name, digest in file.hashes.items():
+        if digest != found[name]:
+            yield Problem(
+                ("rom", name),
+                f"{rom.path} has {name} {found[name]}, not {digest}: it is another "
+                "revision of the game, and addresses may differ; use the right one, or write the "
+                f"new {name} here and run `game-rl check-game`",
+            )
 
 
 def _hardware_problems(definition: GameDefinition, rom: Rom) -> Iterable[Problem]:

@@ -8,10 +8,10 @@ from pydantic import JsonValue
 
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.errors import GameFileError
+from game_rl.games.conditions import Number
 from game_rl.games.custom_reward import CUSTOM_TERM, GameReward
+from game_rl.games.variables import Values, numbers_of
 from game_rl.saved import Saved
-
-Values = Mapping[str, int]
 
 _ABSURD_REWARD = 10_000.0  # in one timestep; networks learn well from sums of about -10 to 10
 
@@ -21,7 +21,7 @@ class RewardTerm(StrictModel):
 
     variable: str
     on: Literal["increase", "decrease", "change", "equals", "value"]
-    value: int | None = None
+    value: Number | None = None
     weight: float = 1.0
     once: bool = False
 
@@ -36,7 +36,7 @@ class RewardTerm(StrictModel):
         """Whether the term earns nothing while its variable does not change."""
         return self.on in ("increase", "decrease", "change")
 
-    def reward(self, before: int, now: int) -> float:
+    def reward(self, before: float, now: float) -> float:
         """Return the reward of a timestep in which the variable went from `before` to `now`."""
         match self.on:
             case "increase":
@@ -54,8 +54,8 @@ class RewardTerm(StrictModel):
 class RewardState(Saved):
     """The state that the rewards of later timesteps depend on."""
 
-    before: dict[str, int]
-    """The variables after the last timestep."""
+    before: dict[str, int | float]
+    """The variables that are numbers, after the last timestep."""
     sums: dict[str, float]
     spent: tuple[str, ...]
     """Terms with `once` that have been earned."""
@@ -137,7 +137,7 @@ class EpisodeReward:
             GameFileError: the game's own reward class cannot be saved.
         """
         return RewardState(
-            before=dict(self._before),
+            before=numbers_of(self._before),
             sums=self.sums,
             spent=tuple(sorted(self._spent)),
             custom=None if self._custom is None else self._custom.save_state(),

@@ -40,8 +40,9 @@ actions:
   a: [a]
   b: [b]
 
-# Where the game keeps its numbers. Types: u8 u16 u24 u32 s8 s16, bcd (with bytes: 3, say) and
-# bit (with bit: 0 to 7); longer ones have endian: little (the default) or big; banked RAM has bank.
+# Where the game keeps its numbers. Types: u8 u16 u24 u32 s8 s16 s24 s32, bcd and digits (with
+# bytes: 3, say), bit (with bit: 0 to 7) and bits (an array, with bytes); longer ones have endian:
+# little (the default) or big; banked RAM has bank.
 # THIS ONE IS A GUESS: replace it by real addresses, they begin at 0xC000.
 variables:
   score: {{address: 0xC000, type: u8}}
@@ -54,7 +55,7 @@ rewards:
   score_up: {{variable: score, on: increase, weight: 0.01}}
   # life_lost: {{variable: lives, on: decrease, weight: -1.0}}
 
-# What ends an episode: equals: n, in: [n, m], at_most: n or at_least: n.
+# What ends an episode: equals: n, in: [n, m], at_most: n, at_least: n, increases: true and more.
 # endings:
 #   game_over: {{variable: lives, equals: 0}}
 

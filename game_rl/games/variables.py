@@ -1,50 +1,30 @@
-"""A variable of a game: its entry in game.yaml, where it is, and how its bytes are read."""
+"""A variable in memory: where it is, and how its bytes are read and written."""
 
-import re
-import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
-from pydantic import Field
-
-from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.rom import Rom
-from game_rl.errors import GameFileError
+from game_rl.games.symbol_files import Location
+from game_rl.games.variable_spec import SIGNED, UNSIGNED, VariableSpec, VariableType
 
-VariableType = Literal["u8", "u16", "u24", "u32", "s8", "s16", "bcd", "bit"]
-_N_BYTES: dict[str, int] = {"u8": 1, "u16": 2, "u24": 3, "u32": 4, "s8": 1, "s16": 2, "bit": 1}
+Value = int | float | tuple[int, ...]
+"""The value of a variable: a number, or an array of whole numbers."""
 
-
-class VariableSpec(StrictModel):
-    """One entry of `variables` in game.yaml."""
-
-    symbol: str | None = None
-    address: Annotated[int, Field(ge=0, le=0xFFFF)] | None = None
-    bank: Annotated[int, Field(ge=0)] | None = None
-    type: VariableType = "u8"
-    endian: Literal["little", "big"] = "little"
-    bytes: Annotated[int, Field(ge=1, le=4)] | None = None
-    bit: Annotated[int, Field(ge=0, le=7)] | None = None
-
-    def problems(self) -> Iterable[Problem]:
-        if (self.symbol is None) == (self.address is None):
-            yield Problem(("symbol",), "give either `symbol` or `address`")
-        if (self.type == "bcd") != (self.bytes is not None):
-            yield Problem(("bytes",), "`bytes` (1 to 4) goes with `type: bcd`, and only with it")
-        if (self.type == "bit") != (self.bit is not None):
-            yield Problem(("bit",), "`bit` (0 to 7) goes with `type: bit`, and only with it")
-
-    @property
-    def n_bytes(self) -> int:
-        return self.bytes if self.bytes is not None else _N_BYTES[self.type]
+Values = Mapping[str, Any]
+"""A `Value` by the name of its variable. Where a number is needed, game.yaml was checked for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable at a known address."""
+    """A number at a known address.
+
+    Attributes:
+        mask: bits of an unsigned number that count, before the shift; None for all.
+        zero: the byte that stands for the digit 0.
+    """
 
     name: str
     address: int
@@ -53,6 +33,13 @@ class Variable:
     n_bytes: int
     big_endian: bool = False
     bit: int = 0
+    mask: int | None = None
+    shift: int = 0
+    zero: int = 0
+
+    @property
+    def numbers(self) -> "tuple[Variable, ...]":
+        return (self,)
 
     def read(self, emulator: Emulator) -> int:
         if self.n_bytes == 1:
@@ -83,24 +70,39 @@ class Variable:
         Raises:
             ValueError: the variable cannot have this value; the message says which it can.
         """
-        lowest, highest = self._limits()
-        if not lowest <= value <= highest:
-            raise ValueError(f"{value:,} does not fit: it can be {lowest:,} to {highest:,}")
+        self._check_fits(value)
         if self.type == "bit":
             return before & ~(1 << self.bit) | value << self.bit
         if self.type == "bcd":
             return int(str(value), 16)
+        if self.type == "digits":
+            digits = str(value).zfill(self.n_bytes)
+            return int.from_bytes(bytes(self.zero + int(digit) for digit in digits), "big")
+        if self.mask is not None:
+            return before & ~self.mask | value << self.shift
         return value % (1 << 8 * self.n_bytes)
+
+    def _check_fits(self, value: int) -> None:
+        lowest, highest = self._limits()
+        if not lowest <= value <= highest:
+            raise ValueError(f"{value:,} does not fit: it can be {lowest:,} to {highest:,}")
+        if self.mask is not None and value << self.shift & ~self.mask:
+            raise ValueError(
+                f"{value:,} has bits that the mask 0x{self.mask:X} leaves out; choose a value "
+                "without them"
+            )
 
     def _limits(self) -> tuple[int, int]:
         n_values = 1 << 8 * self.n_bytes
-        if self.type in {"s8", "s16"}:
+        if self.type in SIGNED:
             return -n_values // 2, n_values // 2 - 1
         if self.type == "bit":
             return 0, 1
         if self.type == "bcd":
             return 0, 100**self.n_bytes - 1
-        return 0, n_values - 1
+        if self.type == "digits":
+            return 0, 10**self.n_bytes - 1
+        return 0, (n_values - 1 if self.mask is None else self.mask) >> self.shift
 
     def _most_significant_first(self) -> range:
         last = self.address + self.n_bytes - 1
@@ -109,15 +111,16 @@ class Variable:
         return range(last, self.address - 1, -1)
 
     def _decode(self, raw: int) -> int:
-        if self.type == "s8":
-            return raw - 0x100 if raw & 0x80 else raw
-        if self.type == "s16":
-            return raw - 0x10000 if raw & 0x8000 else raw
+        if self.type in UNSIGNED:
+            return raw if self.mask is None else (raw & self.mask) >> self.shift
         if self.type == "bit":
             return raw >> self.bit & 1
         if self.type == "bcd":
             return _from_bcd(raw, n_digits=2 * self.n_bytes)
-        return raw
+        if self.type == "digits":
+            return _from_digits(raw.to_bytes(self.n_bytes, "big"), self.zero)
+        n_bits = 8 * self.n_bytes
+        return raw - (raw >> n_bits - 1 << n_bits)
 
 
 def _from_bcd(raw: int, *, n_digits: int) -> int:
@@ -125,20 +128,68 @@ def _from_bcd(raw: int, *, n_digits: int) -> int:
     return sum((raw >> 4 * place & 0xF) * 10**place for place in range(n_digits))
 
 
-class Location(NamedTuple):
+def _from_digits(found: bytes, zero: int) -> int:
+    """Return the number that the digits spell; any other byte, such as a blank, counts as 0."""
+    value = 0
+    for byte in found:
+        digit = byte - zero
+        value = 10 * value + (digit if 0 <= digit <= 9 else 0)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class NumberArray:
+    """Numbers of one type at several addresses."""
+
+    name: str
+    numbers: tuple[Variable, ...]
+
+    def read(self, emulator: Emulator) -> tuple[int, ...]:
+        return tuple(number.read(emulator) for number in self.numbers)
+
+
+_BITS_OF_BYTE = tuple(tuple(byte >> bit & 1 for bit in range(8)) for byte in range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class BitArray:
+    """The bits of some bytes, the lowest bit of the first byte first."""
+
+    name: str
     address: int
-    bank: int | None  # None if the file does not name one
+    bank: int | None
+    n_bytes: int
+
+    @property
+    def numbers(self) -> tuple[Variable, ...]:
+        return ()
+
+    def read(self, emulator: Emulator) -> tuple[int, ...]:
+        addresses = range(self.address, self.address + self.n_bytes)
+        found = (_BITS_OF_BYTE[emulator.read(a, bank=self.bank)] for a in addresses)
+        return tuple(chain.from_iterable(found))
+
+
+MemoryVariable = Variable | NumberArray | BitArray
+
+
+def numbers_of(values: Values) -> dict[str, int | float]:
+    """Return the values that are numbers."""
+    return {name: value for name, value in values.items() if not isinstance(value, tuple)}
 
 
 def place_variable(
     name: str, spec: VariableSpec, location: Location, *, rom: Rom, is_colour: bool
-) -> Variable:
+) -> Variable | BitArray:
     """Return the variable at `location`.
 
     Raises:
         ValueError: the variable cannot be there; the message says why.
     """
     bank = _bank_to_read(location, spec.n_bytes, rom=rom, is_colour=is_colour)
+    if spec.type == "bits":
+        return BitArray(name, location.address, bank, spec.n_bytes)
+    has_all_bits = spec.mask is None and spec.shift is None
     return Variable(
         name=name,
         address=location.address,
@@ -147,19 +198,52 @@ def place_variable(
         n_bytes=spec.n_bytes,
         big_endian=spec.endian == "big",
         bit=spec.bit or 0,
+        mask=None if has_all_bits else spec.mask or (1 << 8 * spec.n_bytes) - 1,
+        shift=spec.shift or 0,
+        zero=spec.zero or 0,
     )
 
 
-def half_byte_warning(variable: Variable, rom: Rom) -> str | None:
+def place_array(
+    name: str, spec: VariableSpec, addresses: Sequence[int], *, rom: Rom, is_colour: bool
+) -> NumberArray:
+    """Return the array of the numbers at `addresses`.
+
+    Raises:
+        ValueError: a number cannot be where it is; the message says which and why.
+    """
+    found = (
+        place_variable(
+            f"{name}[{index}]", spec, Location(address, spec.bank), rom=rom, is_colour=is_colour
+        )
+        for index, address in enumerate(addresses)
+    )
+    return NumberArray(name, tuple(number for number in found if isinstance(number, Variable)))
+
+
+def half_byte_warning(variable: MemoryVariable, rom: Rom) -> str | None:
     """Return why a variable's type does not fit memory of four bits a byte, or None if it does."""
-    is_there = rom.cartridge.has_half_bytes and variable.address in _CARTRIDGE_RAM
-    fits = variable.type == "u8" or (variable.type == "bit" and variable.bit < 4)
-    if fits or not is_there:
+    parts = (variable,) if isinstance(variable, BitArray) else variable.numbers
+    wrong = [part for part in parts if part.address in _CARTRIDGE_RAM and not _fits_nibbles(part)]
+    if not wrong or not rom.cartridge.has_half_bytes:
         return None
+    kind = "bits" if isinstance(wrong[0], BitArray) else wrong[0].type
     return (
-        f"variables.{variable.name}: 0x{variable.address:04X} is in the RAM of "
+        f"variables.{variable.name}: 0x{wrong[0].address:04X} is in the RAM of "
         f"{rom.cartridge.name}, where a byte has four bits, so it cannot be of type "
-        f"{variable.type}; make each byte a u8 of its own"
+        f"{kind}; make each byte a u8 of its own"
+    )
+
+
+def _fits_nibbles(variable: Variable | BitArray) -> bool:
+    if isinstance(variable, BitArray):
+        return False
+    if variable.mask is not None:
+        return not variable.mask & int("F0" * variable.n_bytes, 16)
+    return (
+        variable.type == "u8"
+        or (variable.type == "bit" and variable.bit < 4)
+        or (variable.type == "digits" and variable.zero + 9 < 16)
     )
 
 
@@ -201,6 +285,14 @@ def _bank_to_read(location: Location, n_bytes: int, *, rom: Rom, is_colour: bool
     return bank if switchable else None
 
 
+def switchable_banks(address: int, *, rom: Rom, is_colour: bool) -> range:
+    """Return the banks of which the game maps one to this address; an empty range if it has one."""
+    region = next(r for r in _REGIONS if r.start <= address < r.end)
+    banks = _banks(region, rom=rom, is_colour=is_colour)
+    is_switchable = region.name == "cartridge RAM" or is_colour
+    return banks if len(banks) > 1 and is_switchable else range(0)
+
+
 def _check_region(region: _Region, address: int, n_bytes: int, rom: Rom) -> None:
     last = address + n_bytes - 1
     if region.name == "ROM":
@@ -223,110 +315,3 @@ def _banks(region: _Region, *, rom: Rom, is_colour: bool) -> range:
     if region.start == 0xD000:
         return range(1, 8) if is_colour else range(2)
     return range(1)
-
-
-_LARGEST_FILE_BYTES = 16 * 2**20
-_MOST_SYMBOLS = 250_000  # four times as many as Pokémon Crystal has
-_SYM_LINE = re.compile(r"([0-9A-Fa-f]{2,3}):([0-9A-Fa-f]{4})\s+(\S+)")  # RGBDS, WLA-DX, no$gmb
-_NOI_LINE = re.compile(r"DEF\s+(\S+)\s+0x([0-9A-Fa-f]{1,8})\b")  # SDCC
-_SDCC_MAP_LINE = re.compile(r"([0-9A-Fa-f]{8})\s+(\S+)")
-_RGBDS_MAP_BANK = re.compile(r"\w+ bank #(\d{1,3}):")
-_RGBDS_MAP_LINE = re.compile(r"\$([0-9A-Fa-f]{4}) = (\S+)")
-
-
-def read_symbols(path: Path) -> dict[str, Location]:
-    """Read the symbols of a .sym (RGBDS), .noi (SDCC) or .map (both) file, by name.
-
-    Raises:
-        GameFileError: the file cannot be read, or it contains no symbol or too many.
-    """
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise GameFileError(f"{path} is not a regular file; name a .sym, .noi or .map file")
-        if path.stat().st_size > _LARGEST_FILE_BYTES:
-            raise GameFileError(
-                f"{path} is larger than a symbol file can be (16 MiB); name another file"
-            )
-        with path.open(encoding="utf-8", errors="replace") as file:
-            symbols = _parse(path, file)
-    except FileNotFoundError:
-        raise GameFileError(
-            f"there is no symbol file {path}; correct `symbols`, or remove it and use addresses"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise GameFileError(
-            f"the symbol file {path} cannot be read ({reason}); name another, or use addresses"
-        ) from None
-    if not symbols:
-        raise GameFileError(
-            f"{path} holds no symbol; .sym lines read `00:C0A0 name`, .noi lines `DEF name 0xC0A0`"
-        )
-    return symbols
-
-
-def _parse(path: Path, lines: Iterable[str]) -> dict[str, Location]:
-    symbols: dict[str, Location] = {}
-    bank: int | None = None
-    for line in map(str.strip, lines):
-        if len(symbols) > _MOST_SYMBOLS:
-            raise GameFileError(
-                f"{path} holds more than {_MOST_SYMBOLS:,} symbols, which no game has; name "
-                "another file, or use addresses"
-            )
-        if match := _SYM_LINE.match(line):
-            symbols[match[3]] = Location(int(match[2], 16), int(match[1], 16))
-        elif match := _NOI_LINE.match(line):
-            symbols[match[1]] = _sdcc_location(match[2])
-        elif match := _RGBDS_MAP_BANK.match(line):
-            bank = int(match[1])
-        elif match := _RGBDS_MAP_LINE.match(line):
-            symbols[match[2]] = Location(int(match[1], 16), bank)
-        elif match := _SDCC_MAP_LINE.match(line):
-            symbols[match[2]] = _sdcc_location(match[1])
-    return symbols
-
-
-def _sdcc_location(digits: str) -> Location:
-    """Split an SDCC address, whose bank is above the lower 16 bits; there is none for bank 0."""
-    value = int(digits, 16)
-    return Location(value & 0xFFFF, value >> 16 or None)
-
-
-class DecimalCheck:
-    """Looks at the bytes of the bcd variables while a game is played."""
-
-    def __init__(self, variables: Iterable[Variable]) -> None:
-        self._variables = tuple(v for v in variables if v.type == "bcd")
-        self._no_decimal: dict[str, int] = {}  # a byte with a half above 9
-        self._has_tens: set[str] = set()
-        self._digits: dict[str, tuple[bytes, int]] = {}  # a reading of several single digits
-
-    def look(self, emulator: Emulator) -> None:
-        for variable in self._variables:
-            self._note(variable, variable.read_bytes(emulator), variable.read(emulator))
-
-    def _note(self, variable: Variable, found: bytes, value: int) -> None:
-        name = variable.name
-        for byte in found:
-            if byte & 0x0F > 9 or byte >> 4 > 9:
-                self._no_decimal.setdefault(name, byte)
-        if any(byte >> 4 for byte in found):
-            self._has_tens.add(name)
-        elif sum(byte > 0 for byte in found) > 1:
-            self._digits[name] = (found, value)
-
-    def warnings(self) -> Iterator[str]:
-        for name, byte in self._no_decimal.items():
-            yield (
-                f"variables.{name}: held 0x{byte:02X}, which is not two decimal digits, so it is "
-                "no bcd; correct its type or its address"
-            )
-        for name, (found, value) in self._digits.items():
-            if name not in self._has_tens:
-                digits = "".join(f"{byte}" for byte in found)
-                yield (
-                    f"variables.{name}: no byte held more than one digit; bcd reads "
-                    f"{found.hex(' ')} as {value:,}, and if the screen shows {digits}, the game "
-                    "keeps one digit in a byte: make each byte a u8 of its own"
-                )

@@ -50,7 +50,7 @@ class RunFacts:
 
     Attributes:
         crop: the part of the screen that the agent sees.
-        n_game_curves: number of the game's variables and reward terms, each of which is a curve in
+        n_game_curves: number of the game's variables, reward terms and endings, each a curve in
             TensorBoard.
         cpus: number of CPUs that the run may use.
         uses_gpu: whether the network is on a GPU.
@@ -132,6 +132,10 @@ class LevelCost:
     seconds_per_million: float
 
 
+def _n_game_curves(game: Game) -> int:
+    return len(game.number_names) + len(game.definition.rewards) + len(game.definition.endings)
+
+
 def run_facts(
     config: RunConfig,
     game: Game,
@@ -170,7 +174,7 @@ def run_facts(
         n_actions=len(game.action_names),
         four_shades=not game.is_colour,
         rom_bytes=len(game.rom.data),
-        n_game_curves=len(game.variables) + len(game.definition.rewards),
+        n_game_curves=_n_game_curves(game),
         cpus=machine.cpus,
         uses_gpu=placement.is_on_gpu,
         uses_bf16=placement.precision == "bf16",

@@ -73,7 +73,7 @@ def make_callbacks(
         NonFiniteCallback(every_timesteps=parts.rhythm),
         cores,
         *_exploration_restarts(parts),
-        GameMetricsCallback(),
+        GameMetricsCallback(parts.game.definition.endings),
         *(each for found in extensions for each in found.callbacks(parts, checkpoints)),
         _resource_monitor(parts, checkpoints),  # before the checkpoint, which it may request
         WorkerRestartsCallback(parts.events),

@@ -7,7 +7,7 @@ from pathlib import Path
 from game_rl.config.loader import load_config
 from game_rl.envs.game_check import read_recorded_episode
 from game_rl.games.definition import load_game
-from game_rl.games.variables import read_symbols
+from game_rl.games.symbol_files import read_symbols
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.games.example import SYMBOLS, VALID_GAME, write_game
 

@@ -171,6 +171,29 @@ def test_without_halves_no_worker_is_moved(make_model: MakeModel) -> None:
     assert callback.is_settled
 
 
+def test_the_share_of_each_ending_is_a_curve(make_model: MakeModel, run_dir: RunDir) -> None:
+    class Endings(BaseCallback):
+        """Makes every second episode end by `won`."""
+
+        n_ended = 0
+
+        def _on_step(self) -> bool:
+            for info in self.locals["infos"]:
+                if "reward_terms" in info:
+                    self.n_ended += 1
+                    if self.n_ended % 2:
+                        info["ending"] = "won"
+            return True
+
+    model, endings = make_model(), Endings()
+    model.learn(16, callback=CallbackList([endings, GameMetricsCallback(["won", "lost"])]))
+    header, *lines = (run_dir.tensorboard / "progress.csv").read_text(encoding="utf-8").splitlines()
+    row = dict(zip(header.split(","), lines[-1].split(","), strict=True))
+    share = (endings.n_ended + 1) // 2 / endings.n_ended
+    assert float(row["game/ending/won"]) == pytest.approx(share)
+    assert float(row["game/ending/lost"]) == 0.0
+
+
 def test_game_metrics_are_means_over_the_episodes_of_a_rollout(
     make_model: MakeModel, run_dir: RunDir
 ) -> None:

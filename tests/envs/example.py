@@ -9,7 +9,8 @@ from game_rl.emulator.rom import CartridgeType, Rom
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import FrameFormat
 from game_rl.games.definition import Game, GameDefinition
-from game_rl.games.variables import Location, place_variable
+from game_rl.games.symbol_files import Location
+from game_rl.games.variables import place_array, place_variable
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
 
@@ -17,6 +18,7 @@ FAKE_ROM = Rom(
     path=Path("fake.gb"),
     data=b"",
     sha256=fake.FAKE_ROM_SHA256,
+    sha1="fa" * 20,
     title="FAKE",
     cartridge=CartridgeType("ROM"),
     n_ram_banks=0,
@@ -56,8 +58,11 @@ def fake_game(**changes: Any) -> Game:
     """The fake game with some entries of its definition replaced."""
     definition = GameDefinition.model_validate_json(json.dumps(FAKE_GAME_YAML | changes))
     variables = tuple(
-        place_variable(name, spec, Location(spec.address or 0, None), rom=FAKE_ROM, is_colour=False)
+        place_variable(name, spec, Location(spec.address, None), rom=FAKE_ROM, is_colour=False)
+        if spec.address is not None
+        else place_array(name, spec, spec.addresses or (), rom=FAKE_ROM, is_colour=False)
         for name, spec in definition.variables.items()
+        if spec.operation is None
     )
     return Game("fake", Path(), definition, FAKE_ROM, variables)
 

@@ -13,7 +13,8 @@ from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.envs.make_env import check_env_config
 from game_rl.errors import UsageError
 from game_rl.games.definition import load_game
-from tests.envs.example import fake_env, fake_game
+from tests.emulator import fake_emulator as fake
+from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game
 
 LEFT, RIGHT = 1, 2
 START_X = 80
@@ -124,3 +125,21 @@ def test_the_most_is_known() -> None:
     assert EnvConfig(max_episode_timesteps=growing(5, 1, 10)).most_episode_timesteps == 10
     assert EnvConfig(max_episode_timesteps=7).most_episode_timesteps == 7
     assert EnvConfig(max_episode_timesteps=None).most_episode_timesteps is None
+
+
+def test_a_limit_may_grow_with_a_variable_that_is_computed_from_others() -> None:
+    variables = FAKE_GAME_YAML["variables"] | {
+        "way": {"sum": ["x", "level"]},
+        "memory": {"address": fake.X, "type": "bits", "bytes": 2},
+    }
+    game = fake_game(variables=variables)
+    with closing(limited(growing(4, 1, 20, per="way"), game=game)) as env:
+        env.reset(seed=0, options={"start_state": "level_1", "idle_frames": 0})
+        lengths, truncated = 0, False
+        while not truncated:
+            truncated = env.step(RIGHT if lengths < 5 else 0)[3]
+            lengths += 1
+        assert lengths == 9
+        assert env.save_state().limit_from == START_X + 1
+    with pytest.raises(UsageError, match="memory is an array, and a number is needed"):
+        limited(growing(4, 1, 20, per="memory"), game=game)

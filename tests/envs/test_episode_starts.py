@@ -44,7 +44,7 @@ rom: {path: game.gb}
 random_seed: seed
 start_states: {beginning: {script: [{wait: 90}]}}
 actions: {idle: [], a: [a]}
-variables: {counter: {address: 0xC000}, seed: {address: 0xFF04, type: u8}}
+variables: {counter: {address: 0xC000}, seed: {address: 0xFF00, type: u8}}
 rewards: {counted: {variable: counter, on: change}}
 """
 
@@ -94,7 +94,7 @@ def test_a_seed_in_a_register_that_cannot_be_written_is_named(tmp_path: Path) ->
     with closing(make_env(EnvConfig(), load_game(f"{tmp_path}/game.yaml"))) as env:
         (warning,) = env.start_warnings()
     assert warning.startswith(
-        "random_seed: seed (0xFF04) does not keep what is written to it, as it is a hardware "
+        "random_seed: seed (0xFF00) does not keep what is written to it, as it is a hardware "
         "register, and makes no difference within 600 frames"
     )
 

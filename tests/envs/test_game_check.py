@@ -147,7 +147,7 @@ actions: {idle: [], a: [a]}
 variables:
   counter: {address: 0xC000}
   score: {address: 0xC000, type: bcd, bytes: 1}
-  seed: {address: 0xFF04}
+  seed: {address: 0xFF00}
 rewards: {counted: {variable: counter, on: increase, weight: 1.0e+30}}
 """,
         encoding="utf-8",
@@ -155,7 +155,7 @@ rewards: {counted: {variable: counter, on: increase, weight: 1.0e+30}}
     warnings = check_game(load_game(f"{tmp_path}/game.yaml"), seed=0, timesteps=50).warnings
     for told in (
         "rom.path: ",
-        "random_seed: seed (0xFF04) does not keep",
+        "random_seed: seed (0xFF00) does not keep",
         "variables.score: held 0x",
         "reward term counted has earned",
     ):

@@ -152,5 +152,25 @@ def test_a_game_of_the_users_own_must_be_there_with_its_rom(tmp_path: Path) -> N
     assert needs.problem() is not None
 
 
+def test_a_rom_without_a_path_must_be_in_the_folder_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, roms = tmp_path / "mine", tmp_path / "roms"
+    shutil.copytree(_GAMES / "duel", folder)
+    text = (folder / "game.yaml").read_text(encoding="utf-8")
+    (folder / "game.yaml").write_text(text.replace("path: duel.gb, ", ""), encoding="utf-8")
+    roms.mkdir()
+    (folder / "duel.gb").rename(roms / "any.gb")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GAME_RL_ROMS", raising=False)
+    needs = game_needs(str(folder / "game.yaml"))
+    assert str(folder / "game.yaml") in needs.files
+    problem = needs.problem()
+    assert problem is not None, "a member's current folder has no roms"
+    assert "set GAME_RL_ROMS to the folder that has it" in problem
+    monkeypatch.setenv("GAME_RL_ROMS", str(roms))
+    assert needs.problem() is None
+
+
 def test_a_bundled_game_is_everywhere() -> None:
     assert game_needs("duel") == GameNeeds()

@@ -1,4 +1,5 @@
-from game_rl.games.variables import DecimalCheck, Variable
+from game_rl.games.decimal_check import DecimalCheck
+from game_rl.games.variables import NumberArray, Variable
 from tests.emulator.fake_emulator import FakeEmulator
 
 ADDRESS = 0xC020
@@ -35,6 +36,20 @@ def test_one_digit_a_byte_is_named_with_what_the_screen_would_show() -> None:
 
 def test_numbers_without_tens_that_have_them_later_are_decimals() -> None:
     assert warnings_after("00000102", "00000115") == []
+
+
+def test_a_byte_that_is_no_digit_is_named_if_it_follows_one() -> None:
+    tiles = Variable("score", ADDRESS, None, "digits", 4, big_endian=True, zero=0x80)
+    emulator, check = FakeEmulator(), DecimalCheck([NumberArray("scores", (tiles,))])
+    for reading, expected in (("2c2c8081", []), ("80808089", []), ("2c812c80", ["2C"])):
+        for offset, byte in enumerate(bytes.fromhex(reading)):
+            emulator.write(ADDRESS + offset, byte)
+        check.look(emulator)
+        found = list(check.warnings())
+        assert len(found) == len(expected)
+        for warning, byte_in_hex in zip(found, expected, strict=True):
+            assert warning.startswith(f"variables.score: held 0x{byte_in_hex} after a digit")
+            assert "0x80 to 0x89" in warning
 
 
 def test_other_types_are_not_looked_at() -> None:

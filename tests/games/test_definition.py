@@ -1,11 +1,21 @@
+import hashlib
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from game_rl.config.strict_model import differences
 from game_rl.errors import GameFileError
 from game_rl.games.definition import bundled_games, load_game
-from tests.games.example import BAD_GAMES, BAD_REWARDS, VALID_GAME, BadGame, write_game
+from tests.games.example import (
+    BAD_GAMES,
+    BAD_REWARDS,
+    ROM_BYTES,
+    VALID_GAME,
+    BadGame,
+    write_game,
+)
 
 
 def test_a_valid_game_is_loaded_with_its_places(tmp_path: Path) -> None:
@@ -81,6 +91,28 @@ def test_a_sha256_is_not_needed_and_may_be_in_capitals(tmp_path: Path) -> None:
         assert game.rom.sha256 == sha256
 
 
+def test_a_rom_without_a_path_is_found_by_its_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "roms").mkdir()
+    digests = {
+        "sha256": hashlib.sha256(ROM_BYTES).hexdigest(),
+        "sha1": hashlib.sha1(ROM_BYTES, usedforsecurity=False).hexdigest(),
+    }
+    named = load_game(str(write_game(tmp_path)))
+    for name, digest in digests.items():
+        path = write_game(
+            tmp_path,
+            VALID_GAME.replace(f"path: game.gb, sha256: {digests['sha256']}", f"{name}: {digest}"),
+        )
+        (tmp_path / "game.gb").rename(tmp_path / "roms" / "any name.gb")
+        game = load_game(str(path))
+        assert game.rom.path == Path("roms/any name.gb")
+        assert game.rom.data == named.rom.data
+        assert game.definition.rom.path is None
+
+
 def test_a_folder_is_enough_and_paths_are_relative_to_the_current_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,3 +139,30 @@ def test_an_unknown_name_gets_a_guess_and_the_way_to_a_path(name: str, says: str
         load_game(name)
     assert says in str(caught.value)
     assert f"./{name}/game.yaml" in str(caught.value)
+
+
+_OLD_KEYS = {
+    "": ("title", "rom", "symbols", "hardware", "random_seed", "start_states", "actions",
+         "variables", "rewards", "endings", "success", "observation", "reward"),
+    "rom": ("path", "sha256"),
+    "variables": ("symbol", "address", "bank", "type", "endian", "bytes", "bit"),
+    "endings": ("variable", "equals", "in", "at_most", "at_least"),
+}  # fmt: skip
+"""The keys that there were before variables could be computed."""
+
+
+def _of_old_keys(entry: dict[str, Any], section: str) -> dict[str, Any]:
+    return {key: entry[key] for key in _OLD_KEYS[section]}
+
+
+def test_a_game_without_new_keys_is_dumped_as_earlier_versions_did(tmp_path: Path) -> None:
+    for name in (*bundled_games(), str(write_game(tmp_path))):
+        dumped = load_game(name).definition.model_dump(mode="json", by_alias=True)
+        old = _of_old_keys(dumped, "")
+        old["rom"] = _of_old_keys(dumped["rom"], "rom")
+        for section in ("variables", "endings"):
+            old[section] = {n: _of_old_keys(e, section) for n, e in dumped[section].items()}
+        old["success"] = _of_old_keys(dumped["success"], "endings")
+        assert differences(old, dumped) == {}
+        for section in ("rewards", "endings", "success", "actions", "observation"):
+            assert old[section] == dumped[section], "these are compared as a whole"

@@ -24,7 +24,8 @@ def blocks(language: str) -> list[str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A game whose game.yaml is the page's pieces one after the other."""
-    pieces = [block for block in blocks("yaml") if not block.startswith("# configs")]
+    others = ("# configs", "# of another game")
+    pieces = [block for block in blocks("yaml") if not block.startswith(others)]
     (tmp_path / "my_game.gb").write_bytes(DUEL.read_bytes())
     (tmp_path / "rewards.py").write_text(blocks("python")[0], encoding="utf-8")
     header = "title: My game\nrom: {path: my_game.gb}\n"
@@ -38,6 +39,21 @@ def test_the_pieces_of_the_page_make_a_valid_game(folder: Path) -> None:
     recorded = json.loads(blocks("json")[0])
     assert set(recorded["actions"]) <= set(game.action_names)
     assert recorded["start_state"] in game.definition.start_states
+
+
+def test_the_endings_of_another_game_are_valid(folder: Path) -> None:
+    (piece,) = [block for block in blocks("yaml") if block.startswith("# of another game")]
+    names = ("map", "x", "y", "lives", "clock")
+    places = "".join(f"  {name}: {{address: {0xC000 + n}}}\n" for n, name in enumerate(names))
+    header = "title: Caves\nrom: {path: my_game.gb}\nstart_states: {a: {script: [{wait: 1}]}}\n"
+    (folder / "other.yaml").write_text(
+        f"{header}actions: {{idle: [], a: [a]}}\nvariables:\n{places}"
+        f"rewards: {{up: {{variable: y, on: decrease}}}}\n{piece}",
+        encoding="utf-8",
+    )
+    endings = load_game(str(folder / "other.yaml")).definition.endings
+    truncating = {name for name, ending in endings.items() if ending.is_truncation}
+    assert truncating == {"stuck", "dawdles"}
 
 
 def test_the_reward_class_of_the_page_pays_once_for_new_ground(folder: Path) -> None:

@@ -1,22 +1,20 @@
 import dataclasses
-import os
-from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from game_rl.emulator.rom import SUPPORTED_CARTRIDGES
-from game_rl.errors import GameFileError
 from game_rl.games.start_states import set_variable
+from game_rl.games.symbol_files import Location
+from game_rl.games.variable_spec import VariableSpec
 from game_rl.games.variables import (
-    Location,
+    BitArray,
     Variable,
-    VariableSpec,
     half_byte_warning,
+    place_array,
     place_variable,
-    read_symbols,
 )
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import FAKE_ROM
@@ -33,14 +31,19 @@ def emulator_with(memory: bytes) -> FakeEmulator:
 
 
 def place(spec: VariableSpec, *, address: int = ADDRESS, is_colour: bool = False) -> Variable:
-    return place_variable(
+    variable = place_variable(
         "it", spec, Location(address, spec.bank), rom=FAKE_ROM, is_colour=is_colour
     )
+    assert isinstance(variable, Variable)
+    return variable
+
+
+def variable_of(**spec: object) -> Variable:
+    return place(VariableSpec.model_validate({"address": ADDRESS, **spec}))
 
 
 def read(memory: bytes, **spec: object) -> int:
-    variable = place(VariableSpec.model_validate({"address": ADDRESS, **spec}))
-    return variable.read(emulator_with(memory))
+    return variable_of(**spec).read(emulator_with(memory))
 
 
 @pytest.mark.parametrize(
@@ -52,6 +55,8 @@ def read(memory: bytes, **spec: object) -> int:
         ("u32", 4, False),
         ("s8", 1, True),
         ("s16", 2, True),
+        ("s24", 3, True),
+        ("s32", 4, True),
     ],
 )
 @given(memory=st.binary(min_size=4, max_size=4), endian=st.sampled_from(["little", "big"]))
@@ -63,7 +68,7 @@ def test_integers_are_read_as_python_reads_them(
     assert read(memory, type=kind, endian=endian) == expected
 
 
-@given(st.integers(1, 4), st.data(), st.sampled_from(["little", "big"]))
+@given(st.integers(1, 8), st.data(), st.sampled_from(["little", "big"]))
 def test_bcd_is_the_decimal_number_its_nibbles_spell(
     n_bytes: int, data: st.DataObject, endian: Endian
 ) -> None:
@@ -76,6 +81,110 @@ def test_bcd_is_the_decimal_number_its_nibbles_spell(
 @given(st.integers(0, 255), st.integers(0, 7))
 def test_a_bit_is_the_digit_of_the_binary_number(byte: int, bit: int) -> None:
     assert read(bytes([byte]), type="bit", bit=bit) == int(f"{byte:08b}"[7 - bit])
+
+
+@given(st.integers(1, 8), st.integers(0, 246), st.data(), st.sampled_from(["little", "big"]))
+def test_digits_are_the_number_they_spell_and_other_bytes_are_0(
+    n_bytes: int, zero: int, data: st.DataObject, endian: Endian
+) -> None:
+    text = data.draw(st.text("0123456789 ", min_size=n_bytes, max_size=n_bytes))
+    blank = data.draw(st.sampled_from(sorted({*range(256)} - {*range(zero, zero + 10)})))
+    memory = bytes(blank if character == " " else zero + int(character) for character in text)
+    memory = memory if endian == "big" else memory[::-1]
+    found = read(memory, type="digits", bytes=n_bytes, zero=zero, endian=endian)
+    assert found == int(text.replace(" ", "0"))
+
+
+@given(st.binary(min_size=4, max_size=4), st.integers(1, 4), st.data())
+def test_mask_and_shift_take_digits_out_of_the_binary_number(
+    memory: bytes, n_bytes: int, data: st.DataObject
+) -> None:
+    lowest = data.draw(st.integers(0, 8 * n_bytes - 1))
+    mask = data.draw(st.integers(1, 2 ** (8 * n_bytes - lowest) - 1)) << lowest
+    number = f"{int.from_bytes(memory[:n_bytes], 'big'):0{8 * n_bytes}b}"
+    pairs = zip(number, f"{mask:0{8 * n_bytes}b}", strict=True)
+    kept = "".join(digit if is_kept == "1" else "0" for digit, is_kept in pairs)
+    spec = {"type": f"u{8 * n_bytes}", "endian": "big", "mask": mask, "shift": lowest}
+    assert read(memory, **spec) == int(kept[: len(kept) - lowest], 2)
+
+
+@given(st.binary(min_size=1, max_size=40))
+def test_bits_are_those_of_each_byte_from_the_lowest(memory: bytes) -> None:
+    spec = VariableSpec(address=ADDRESS, type="bits", bytes=len(memory))
+    bits = place_variable("it", spec, Location(ADDRESS, None), rom=FAKE_ROM, is_colour=False)
+    assert isinstance(bits, BitArray)
+    text = "".join(f"{byte:08b}"[::-1] for byte in memory)
+    assert "".join(map(str, bits.read(emulator_with(memory)))) == text
+
+
+@given(st.binary(min_size=8, max_size=8), st.lists(st.integers(0, 6), min_size=1, max_size=9))
+def test_an_array_has_the_number_at_each_address(memory: bytes, offsets: list[int]) -> None:
+    addresses = [ADDRESS + offset for offset in offsets]
+    spec = VariableSpec.model_validate({"addresses": addresses, "type": "u16", "mask": 0x0FF0})
+    array = place_array("it", spec, addresses, rom=FAKE_ROM, is_colour=False)
+    numbers = tuple(memory[o] + 256 * memory[o + 1] for o in offsets)
+    assert array.read(emulator_with(memory)) == tuple(number & 0x0FF0 for number in numbers)
+
+
+_WRITABLE: tuple[dict[str, Any], ...] = (
+    *({"type": kind} for kind in ("u8", "u16", "u24", "u32", "s8", "s16", "s24", "s32")),
+    *({"type": "bcd", "bytes": n_bytes} for n_bytes in (1, 3, 8)),
+    *({"type": "digits", "bytes": n_bytes, "zero": 0x80} for n_bytes in (1, 3, 8)),
+    {"type": "bit", "bit": 5},
+    {"type": "u8", "mask": 0xF0, "shift": 4},
+    {"type": "u16", "mask": 0x0FF0},
+    {"type": "u24", "shift": 3},
+)
+
+
+@given(st.sampled_from(_WRITABLE), st.booleans(), st.binary(min_size=9, max_size=9), st.data())
+def test_a_value_that_is_read_is_encoded_to_bytes_that_read_so(
+    spec: dict[str, Any], big: bool, memory: bytes, data: st.DataObject
+) -> None:
+    variable = variable_of(**spec, endian="big" if big else "little")
+    value = variable.read(emulator_with(data.draw(st.binary(min_size=8, max_size=8))))
+    if spec["type"] == "bcd":
+        value %= 100 ** spec["bytes"]  # a nibble above 9 counts as is, and cannot be written
+    emulator = emulator_with(memory)
+    before = int.from_bytes(variable.read_bytes(emulator), "big")
+    variable.write(emulator, variable.encode(value, before))
+    assert variable.read(emulator) == value
+    assert emulator.read(ADDRESS + variable.n_bytes) == memory[variable.n_bytes]
+    after = int.from_bytes(variable.read_bytes(emulator), "big")
+    assert not (before ^ after) & ~_own_bits(spec, variable.n_bytes), "other bits are kept"
+
+
+def _own_bits(spec: dict[str, Any], n_bytes: int) -> int:
+    every = 256**n_bytes - 1
+    return 1 << spec["bit"] if spec["type"] == "bit" else int(spec.get("mask", every))
+
+
+@pytest.mark.parametrize(
+    ("spec", "lowest", "highest"),
+    [
+        ({"type": "u8"}, 0, 255),
+        ({"type": "s16"}, -32_768, 32_767),
+        ({"type": "s24"}, -8_388_608, 8_388_607),
+        ({"type": "bcd", "bytes": 3}, 0, 999_999),
+        ({"type": "digits", "bytes": 4}, 0, 9_999),
+        ({"type": "bit", "bit": 7}, 0, 1),
+        ({"type": "u8", "mask": 0xF0, "shift": 4}, 0, 15),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_with_the_limits(
+    spec: dict[str, Any], lowest: int, highest: int
+) -> None:
+    variable = variable_of(**spec)
+    for value in (lowest, highest):
+        variable.encode(value)
+    for value in (lowest - 1, highest + 1):
+        with pytest.raises(ValueError, match=f"it can be {lowest:,} to {highest:,}"):
+            variable.encode(value)
+
+
+def test_a_value_with_bits_that_the_mask_leaves_out_is_refused() -> None:
+    with pytest.raises(ValueError, match="the mask 0x5 leaves out"):
+        variable_of(type="u8", mask=0b101).encode(0b010)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["u8", "u16", "u24", "u32"]), st.booleans())
@@ -185,6 +294,13 @@ MBC2 = dataclasses.replace(FAKE_ROM, cartridge=SUPPORTED_CARTRIDGES[0x06], n_ram
         ({"type": "u16"}, False),
         ({"type": "s8"}, False),
         ({"type": "bcd", "bytes": 2}, False),
+        ({"type": "s24"}, False),
+        ({"type": "digits", "bytes": 4}, True),
+        ({"type": "digits", "bytes": 4, "zero": 0x10}, False),
+        ({"mask": 0x0C, "shift": 2}, True),
+        ({"mask": 0x1C}, False),
+        ({"type": "u16", "mask": 0x0F0F}, True),
+        ({"type": "bits", "bytes": 2}, False),
     ],
 )
 def test_a_type_that_half_bytes_cannot_hold_is_warned_of(
@@ -201,87 +317,9 @@ def test_a_type_that_half_bytes_cannot_hold_is_warned_of(
             assert warning.startswith("variables.it: 0xA010 is in the RAM of MBC2+BATTERY, where")
 
 
-RGBDS_SYM = "; File generated by rgblink\n00:0150 Main\n01:d123 wHealth\n00:c0a0 wScore ; a note\n"
-WLA_SYM = "[labels]\n00:c0a0 score\n0001:d123 health\n[definitions]\n00000003 LIVES\n"
-NOI = "DEF _health 0xC0A0\nDEF _far 0x2A123\nLOAD x\nnonsense\n"
-RGBDS_MAP = """\
-ROM0 bank #0:
-\tSECTION: $0000-$0007 ($0008 bytes) ["rst"]
-\t         $0000 = Reset
-WRAMX bank #3:
-\tSECTION: $d000-$d00f ($0010 bytes) ["Vars"]
-\t         $d004 = wHealth
-"""
-SDCC_MAP = """\
-Area                 Addr        Size        Decimal Bytes (Attributes)
-     0000C0A0  _health                            game
-     0001D123  _banked                            game
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            RGBDS_SYM,
-            {
-                "Main": Location(0x150, 0),
-                "wHealth": Location(0xD123, 1),
-                "wScore": Location(0xC0A0, 0),
-            },
-        ),
-        (NOI, {"_health": Location(0xC0A0, None), "_far": Location(0xA123, 2)}),
-        (RGBDS_MAP, {"Reset": Location(0, 0), "wHealth": Location(0xD004, 3)}),
-        (SDCC_MAP, {"_health": Location(0xC0A0, None), "_banked": Location(0xD123, 1)}),
-    ],
-    ids=["sym", "noi", "rgbds map", "sdcc map"],
-)
-def test_each_format_is_read(tmp_path: Path, text: str, expected: dict[str, Location]) -> None:
-    path = tmp_path / "game.sym"
-    path.write_text(text, encoding="utf-8")
-    assert read_symbols(path) == expected
-
-
-def test_wla_labels_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "game.sym"
-    path.write_text(WLA_SYM, encoding="utf-8")
-    assert read_symbols(path)["score"] == Location(0xC0A0, 0)
-
-
-@pytest.mark.parametrize("data", [b"", b"hello\n", b"\xff\xfe\x00" * 100])
-def test_a_file_without_symbols_is_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "game.sym"
-    path.write_bytes(data)
-    with pytest.raises(GameFileError, match="holds no symbol"):
-        read_symbols(path)
-
-
-def test_what_is_no_ordinary_file_is_refused_without_reading_it(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(GameFileError, match="not a regular file"):
-            read_symbols(path)
-    for name in ("a" * 300, "a\0b"):
-        with pytest.raises(GameFileError, match="cannot be read"):
-            read_symbols(tmp_path / name)
-    path = tmp_path / "game.sym"
-    with path.open("wb") as file:
-        file.truncate(2**34)
-    with pytest.raises(GameFileError, match="larger than a symbol file"):
-        read_symbols(path)
-
-
-def test_more_symbols_than_a_game_can_have_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "game.sym"
-    path.write_text("".join(f"00:C000 s{number}\n" for number in range(300_000)), encoding="utf-8")
-    with pytest.raises(GameFileError, match="more than 250,000 symbols"):
-        read_symbols(path)
-
-
-@pytest.mark.parametrize(
-    "line", ["DEF far 0x" + "F" * 5_000, "ROM0 bank #" + "9" * 5_000 + ":", "0" * 9_000 + " name"]
-)
-def test_numbers_that_no_linker_writes_are_no_symbols(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "game.sym"
-    path.write_text(f"{line}\n00:C0A0 score\n", encoding="utf-8")
-    assert read_symbols(path) == {"score": Location(0xC0A0, 0)}
+def test_an_array_in_half_bytes_is_named_with_its_first_wrong_address() -> None:
+    for kind, says in (("u8", None), ("u16", "variables.it: 0xA010 is in the RAM of MBC2")):
+        spec = VariableSpec.model_validate({"addresses": [0xC000, 0xA010], "type": kind})
+        array = place_array("it", spec, spec.addresses or (), rom=MBC2, is_colour=False)
+        warning = half_byte_warning(array, MBC2)
+        assert warning is None if says is None else str(warning).startswith(says)

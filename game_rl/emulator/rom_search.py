@@ -1,0 +1,93 @@
+"""Finds a ROM by its hash, so that a game.yaml need not know where a person keeps it."""
+
+import functools
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from game_rl.emulator.rom import LARGEST_ROM_BYTES
+from game_rl.errors import RomError
+
+ROMS_VARIABLE = "GAME_RL_ROMS"
+"""Environment variable that names a folder of ROMs."""
+
+_ROMS = Path("roms")
+_SUFFIXES = (".gb", ".gbc")
+
+
+def find_rom(hashes: Mapping[str, str], *, in_current_folder: bool = True) -> Path:
+    """Return the first ROM in `roms`, or else in the folder of `GAME_RL_ROMS`, with these hashes.
+
+    Args:
+        hashes: hex digest by algorithm, "sha256" or "sha1"; at least one.
+        in_current_folder: whether to look in `roms`, which is in the current folder.
+
+    Raises:
+        RomError: there is none; the message says where it was looked for.
+    """
+    looked_in = []
+    for folder, where in _folders(in_current_folder=in_current_folder):
+        files = list(_roms_in(folder))
+        for path in files:
+            if all(_has_hash(path, name, digest.lower()) for name, digest in hashes.items()):
+                return path
+        kind = "1 .gb or .gbc file" if len(files) == 1 else f"{len(files)} .gb or .gbc files"
+        looked_in.append(f"{where} ({kind if folder.is_dir() else 'no such folder'})")
+    if ROMS_VARIABLE not in os.environ:
+        looked_in.append(f"{ROMS_VARIABLE} (not set)")
+    wanted = " and ".join(f"{name} {digest.lower()}" for name, digest in hashes.items())
+    here = "put it into a folder roms, " if in_current_folder else ""
+    raise RomError(
+        f"there is no ROM with {wanted} in {', '.join(looked_in)}; {here}set "
+        f"{ROMS_VARIABLE} to the folder that has it, or write its `path`"
+    )
+
+
+def has_rom(hashes: Mapping[str, str]) -> bool:
+    """Whether `find_rom` finds a ROM."""
+    try:
+        find_rom(hashes)
+    except RomError:
+        return False
+    return True
+
+
+def rom_places() -> tuple[str, ...]:
+    """Return where `find_rom` looks, as a person may read it."""
+    named = os.environ.get(ROMS_VARIABLE)
+    return str(_ROMS.absolute()), named or f"the folder that {ROMS_VARIABLE} names"
+
+
+def _folders(*, in_current_folder: bool) -> Iterator[tuple[Path, str]]:
+    if in_current_folder:
+        yield _ROMS, f"{_ROMS.absolute()}"
+    if named := os.environ.get(ROMS_VARIABLE):
+        yield Path(named).expanduser(), f"{ROMS_VARIABLE}={named}"
+
+
+def _roms_in(folder: Path) -> Iterator[Path]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return
+    for entry in entries:
+        if entry.suffix.lower() in _SUFFIXES and entry.is_file():
+            yield entry
+
+
+def _has_hash(path: Path, name: str, digest: str) -> bool:
+    try:
+        status = path.stat()
+        if status.st_size > LARGEST_ROM_BYTES:
+            return False
+        return _digest(path.absolute(), name, status.st_size, status.st_mtime_ns) == digest
+    except OSError:  # another user's file, perhaps
+        return False
+
+
+@functools.lru_cache(maxsize=8_192)
+def _digest(path: Path, name: str, _size: int, _changed_ns: int) -> str:
+    """Return the hash of a file, computed again only if the file's size or time has changed."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, name).hexdigest()

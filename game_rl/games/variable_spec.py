@@ -1,0 +1,173 @@
+"""An entry of `variables` in game.yaml."""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from game_rl.config.strict_model import Problem, StrictModel
+
+VariableType = Literal[
+    "u8", "u16", "u24", "u32", "s8", "s16", "s24", "s32", "bcd", "digits", "bit", "bits"
+]
+UNSIGNED: tuple[VariableType, ...] = ("u8", "u16", "u24", "u32")
+SIGNED: tuple[VariableType, ...] = ("s8", "s16", "s24", "s32")
+_N_BYTES = {name: n for names in (UNSIGNED, SIGNED) for n, name in enumerate(names, 1)} | {"bit": 1}
+_MOST_BYTES = {"bcd": 8, "digits": 8, "bits": 1024}
+_HIGHEST_ZERO = 0xFF - 9
+
+
+class BitOf(StrictModel):
+    """`{variable: events, index: 27}`: bit 27 of an array of bits, or of an unsigned number."""
+
+    variable: str
+    index: Annotated[int, Field(ge=0, lt=8 * _MOST_BYTES["bits"])]
+
+
+Names = str | Annotated[tuple[str, ...], Field(min_length=1)]
+_Two = Annotated[tuple[str, ...], Field(min_length=2, max_length=2)]
+
+OPERATIONS = ("count", "sum", "minimum", "maximum", "ratio", "difference", "bit_of")
+"""The keys of variables that are computed from others."""
+
+_PLACES = ("symbol", "address", "addresses")
+_OF_MEMORY = (*_PLACES, "bank", "type", "endian", "bytes", "bit", "mask", "shift", "zero")
+
+
+class VariableSpec(StrictModel):
+    """One entry of `variables` in game.yaml: a place in memory, or an operation on others."""
+
+    symbol: str | None = None
+    """Name in the symbol file, in place of `address`."""
+    address: Annotated[int, Field(ge=0, le=0xFFFF)] | None = None
+    addresses: (
+        Annotated[
+            tuple[Annotated[int, Field(ge=0, le=0xFFFF)], ...], Field(min_length=1, max_length=256)
+        ]
+        | None
+    ) = None
+    """Addresses of an array, whose numbers are all of this `type`."""
+    bank: Annotated[int, Field(ge=0)] | None = None
+    type: VariableType = "u8"
+    endian: Literal["little", "big"] = "little"
+    bytes: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """How many bytes: `bcd` and `digits` have 1 to 8, `bits` up to 1,024."""
+    bit: Annotated[int, Field(ge=0, le=7)] | None = None
+    """Number of the bit of `type: bit`; 0 is the lowest."""
+    mask: Annotated[int, Field(ge=1, le=0xFFFFFFFF)] | None = None
+    """Bits of an unsigned number that count; the others belong to something else."""
+    shift: Annotated[int, Field(ge=0, le=31)] | None = None
+    """How many bits the masked number is moved to the right."""
+    zero: Annotated[int, Field(ge=0, le=_HIGHEST_ZERO)] | None = None
+    """Byte that stands for the digit 0 in `type: digits`, often a tile number; 0 by default."""
+    count: str | None = None
+    """How many bits are set: of an array of bits, or of an unsigned number."""
+    sum: Names | None = None
+    """Sum of an array, or of the variables in a list."""
+    minimum: Names | None = None
+    """Lowest number of an array, or of the variables in a list."""
+    maximum: Names | None = None
+    """Highest number of an array, or of the variables in a list."""
+    ratio: _Two | None = None
+    """First variable divided by the second, 0 where the second is 0."""
+    difference: _Two | None = None
+    """First variable minus the second."""
+    bit_of: BitOf | None = None
+    """One bit of an array of bits or of an unsigned number, 0 or 1."""
+
+    def problems(self) -> Iterable[Problem]:
+        given = [key for key in OPERATIONS if getattr(self, key) is not None]
+        if given:
+            yield from self._operation_problems(given)
+        else:
+            yield from self._memory_problems()
+
+    def _operation_problems(self, given: list[str]) -> Iterable[Problem]:
+        if len(given) > 1:
+            yield Problem((given[1],), f"does not go with `{given[0]}`; make two variables of them")
+        for key in _OF_MEMORY:
+            if getattr(self, key) != type(self).model_fields[key].default:
+                yield Problem(
+                    (key,),
+                    f"does not go with `{given[0]}`, which is computed from other variables; "
+                    "remove one of the two",
+                )
+
+    def _memory_problems(self) -> Iterable[Problem]:
+        if len([key for key in _PLACES if getattr(self, key) is not None]) != 1:
+            yield Problem(
+                ("symbol",),
+                "give either `symbol` or `address`, `addresses` for an array, or one of "
+                f"{', '.join(OPERATIONS)} to compute it from other variables",
+                reads=tuple((key,) for key in (*_PLACES, *OPERATIONS)),
+            )
+        yield from self._size_problems()
+        if (self.type == "bit") != (self.bit is not None):
+            yield Problem(("bit",), "`bit` (0 to 7) goes with `type: bit`, and only with it")
+        if self.zero is not None and self.type != "digits":
+            yield Problem(("zero",), "`zero` goes with `type: digits`, and only with it")
+        yield from self._mask_problems()
+        if self.type == "bits" and self.addresses is not None:
+            yield Problem(
+                ("addresses",), "bits are at one `address`, and `bytes` says how many bytes of them"
+            )
+        if self.type == "bits" and self.endian == "big":
+            yield Problem(("endian",), "bits are an array, which has no `endian`; remove it")
+
+    def _size_problems(self) -> Iterable[Problem]:
+        most = _MOST_BYTES.get(self.type)
+        if most is None and self.bytes is not None:
+            yield Problem(
+                ("bytes",),
+                "`bytes` goes with `type: bcd`, `digits` and `bits`, and only with them; the other "
+                "types have their size in their name",
+            )
+        elif most is not None and not 1 <= (self.bytes or 0) <= most:
+            yield Problem(("bytes",), f"`bytes` (1 to {most:,}) goes with `type: {self.type}`")
+
+    def _mask_problems(self) -> Iterable[Problem]:
+        if self.mask is None and self.shift is None:
+            return
+        key = ("shift",) if self.mask is None else ("mask",)
+        if self.type not in UNSIGNED:
+            yield Problem(key, f"goes with {', '.join(UNSIGNED)}, not with `type: {self.type}`")
+            return
+        n_bits = 8 * self.n_bytes
+        mask = self.mask or (1 << n_bits) - 1
+        if mask >> n_bits:
+            yield Problem(key, f"0x{mask:X} has more bits than the {n_bits} of a {self.type}")
+        elif not mask >> (self.shift or 0):
+            yield Problem(
+                ("shift",),
+                f"moves every bit of 0x{mask:X} out, so the value is always 0; lower it",
+                reads=(key,),
+            )
+
+    @property
+    def operation(self) -> str | None:
+        """The key by which it is computed from other variables; None if it is in memory."""
+        return next((key for key in OPERATIONS if getattr(self, key) is not None), None)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the variables that it is computed from."""
+        if self.operation is None:
+            return ()
+        found: str | tuple[str, ...] | BitOf = getattr(self, self.operation)
+        if isinstance(found, BitOf):
+            return (found.variable,)
+        return (found,) if isinstance(found, str) else found
+
+    @property
+    def n_bytes(self) -> int:
+        return self.bytes if self.bytes is not None else _N_BYTES[self.type]
+
+    @property
+    def is_array(self) -> bool:
+        return self.addresses is not None or self.type == "bits"
+
+    @property
+    def is_whole_number(self) -> bool:
+        """Whether it is an unsigned number that has all bits of its bytes for itself."""
+        is_one = self.operation is None and not self.is_array
+        return is_one and self.type in UNSIGNED and self.mask is None and self.shift is None

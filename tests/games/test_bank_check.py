@@ -1,0 +1,174 @@
+"""Variables in banked memory, in ROMs that open, close and change the banks."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from game_rl.cli.main import main
+from game_rl.envs.game_check import GameCheck, check_game
+from game_rl.games.bank_check import BankCheck
+from game_rl.games.definition import load_game
+from game_rl.games.variables import BitArray, NumberArray, Variable
+from tests.emulator.fake_emulator import FakeEmulator
+from tests.emulator.roms import make_rom
+from tests.envs.example import FAKE_ROM
+
+OPEN, CLOSE = bytes([0x3E, 0x0A, 0xEA, 0, 0]), bytes([0x3E, 0, 0xEA, 0, 0])  # LD A,n; LD (0000),A
+STOP = bytes([0x18, 0xFE])  # JR to itself
+WAIT_26_FRAMES = bytes([0x01, 0xFF, 0xFF, 0x0B, 0x78, 0xB1, 0x20, 0xFB])  # LD BC; loop: DEC BC
+
+
+def select(bank: int) -> bytes:
+    """LD A,bank; LD (4000),A."""
+    return bytes([0x3E, bank, 0xEA, 0x00, 0x40])
+
+
+def store(value: int) -> bytes:
+    """LD A,value; LD (A000),A."""
+    return bytes([0x3E, value, 0xEA, 0x00, 0xA0])
+
+
+FILLED = OPEN + b"".join(select(bank) + store(10 + bank) for bank in range(4))
+TURNS = select(1) + WAIT_26_FRAMES + select(2) + WAIT_26_FRAMES
+COUNT_AT_D000 = bytes([0x21, 0x00, 0xD0, 0x34, 0x18, 0xFD])  # LD HL,D000; loop: INC (HL)
+PROGRAMS = {
+    "open at 2": FILLED + select(2) + STOP,
+    "closed": FILLED + CLOSE + STOP,
+    "in turns": FILLED + TURNS + bytes([0x18, 256 - len(TURNS) - 2]),
+    "colour": bytes([0x3E, 3, 0xE0, 0x70]) + COUNT_AT_D000,  # LD A,3; LDH (SVBK),A
+}
+
+
+def written(folder: Path, program: str, variable: str) -> str:
+    """The path of a game with this program, whose variable `it` has this place."""
+    is_colour = program == "colour"
+    rom = bytearray(make_rom(cartridge=0x1B, ram_size=3, colour_flag=0xC0 if is_colour else 0))
+    code = PROGRAMS[program]
+    rom[0x150 : 0x150 + len(code)] = code
+    (folder / "game.gb").write_bytes(rom)
+    (folder / "game.yaml").write_text(
+        f"""\
+title: Banks
+rom: {{path: game.gb}}
+hardware: {"cgb" if is_colour else "dmg"}
+start_states: {{beginning: {{script: [{{wait: 100}}]}}}}
+actions: {{idle: [], a: [a]}}
+variables: {{it: {{{variable}}}}}
+rewards: {{changed: {{variable: it, on: change}}}}
+""",
+        encoding="utf-8",
+    )
+    return str(folder / "game.yaml")
+
+
+def checked(folder: Path, program: str, variable: str) -> GameCheck:
+    return check_game(load_game(written(folder, program, variable)), seed=0, timesteps=60)
+
+
+def of_banks(texts: tuple[str, ...]) -> list[str]:
+    return [text for text in texts if text.startswith("variables.it: 0x")]
+
+
+@pytest.mark.parametrize(
+    ("program", "variable", "says"),
+    [
+        ("open at 2", "address: 0xA000", "0xA000 is in memory with the banks 0 to 3"),
+        ("open at 2", "address: 0xA000", "so it is the bank that the game has mapped just then; at "
+         "every reading it was bank 2: write `bank: 2`"),
+        ("colour", "address: 0xD000", "at every reading it was bank 3: write `bank: 3`"),
+        ("open at 2", "address: 0xA005", "the banks 0, 1, 2, 3 fit what was read"),
+    ],
+)  # fmt: skip
+def test_the_bank_to_name_is_told(tmp_path: Path, program: str, variable: str, says: str) -> None:
+    check = checked(tmp_path, program, variable)
+    (warning,) = of_banks(check.warnings)
+    assert says in warning
+    assert check.errors == ()
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("closed", "what was read (ff) was in none of them, as the game keeps this memory closed"),
+        ("in turns", "the game maps one and then another, so what was read is not one variable"),
+    ],
+)
+def test_what_cannot_be_right_is_an_error(tmp_path: Path, program: str, says: str) -> None:
+    check = checked(tmp_path, program, "address: 0xA000")
+    (error,) = check.errors
+    assert says in error
+    assert "name its `bank`" in error
+    assert of_banks(check.warnings) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "variable"),
+    [("closed", "address: 0xA000, bank: 1"), ("in turns", "address: 0xC000"),
+     ("colour", "address: 0xD000, bank: 3")],
+)  # fmt: skip
+def test_what_has_a_bank_or_needs_none_is_not_spoken_of(
+    tmp_path: Path, program: str, variable: str
+) -> None:
+    check = checked(tmp_path, program, variable)
+    assert check.errors == ()
+    assert of_banks(check.warnings) == []
+
+
+def test_the_command_ends_with_2_and_prints_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, "closed", "address: 0xA000")
+    assert main(["check-game", path, "--timesteps", "20", "--json"]) == 2
+    facts = json.loads(capsys.readouterr().out)
+    assert len(facts["errors"]) == 1
+    assert main(["check-game", path, "--timesteps", "20"]) == 2
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "error: variables.it: 0xA000 is in memory with the banks 0 to 3" in shown
+    assert "contact sheet" in shown
+
+
+class Banked(FakeEmulator):
+    """Work RAM of a colour game: what each bank has at an address, and which one is mapped."""
+
+    def __init__(self) -> None:
+        super().__init__(colour=True)
+        self.banks = {bank: bytes([bank, 7, bank % 2]) for bank in range(1, 8)}
+        self.mapped = 1
+
+    def read(self, address: int, *, bank: int | None = None) -> int:
+        return self.banks[self.mapped if bank is None else bank][address - 0xD000]
+
+
+def bits(address: int) -> BitArray:
+    return BitArray("it", address, None, 1)
+
+
+def number(address: int, bank: int | None = None) -> Variable:
+    return Variable("it", address, bank, "u8", 1)
+
+
+@pytest.mark.parametrize(
+    ("variable", "mapped", "fitting"),
+    [
+        (number(0xD000), [5], {5}),
+        (number(0xD001), [5, 1], {1, 2, 3, 4, 5, 6, 7}),
+        (bits(0xD002), [5, 1], {1, 3, 5, 7}),
+        (NumberArray("it", (number(0xD001), number(0xD000))), [4, 4], {4}),
+        (NumberArray("it", (number(0xD000, 1), number(0xD002))), [4], {2, 4, 6}),
+        (number(0xD000), [5, 1], set()),
+    ],
+)
+def test_the_banks_that_fit_every_reading_are_left(
+    variable: Variable | BitArray | NumberArray, mapped: list[int], fitting: set[int]
+) -> None:
+    emulator, check = Banked(), BankCheck([variable], FAKE_ROM, is_colour=True)
+    for bank in mapped:
+        emulator.mapped = bank
+        check.look(emulator)
+    warnings, errors = list(check.warnings()), list(check.errors())
+    assert (len(warnings), len(errors)) == ((1, 0) if fitting else (0, 1))
+    if len(fitting) > 1:
+        assert f"the banks {', '.join(map(str, sorted(fitting)))} fit" in warnings[0]
+    elif fitting:
+        assert f"write `bank: {next(iter(fitting))}`" in warnings[0]
