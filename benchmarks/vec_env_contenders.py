@@ -326,7 +326,12 @@ def _raw_start_state(game: Game) -> bytes:
     name, spec = next(iter(game.definition.start_states.items()))
     with closing(make_emulator(game)) as emulator:
         packed = make_start_state(
-            emulator, name, spec, power_on=emulator.save_state(), folder=game.folder
+            emulator,
+            name,
+            spec,
+            rom=game.rom,
+            power_on=emulator.save_state(),
+            folder=game.folder,
         )
     return unpack_state(packed, rom_sha256=game.rom.sha256, is_colour=False)
 

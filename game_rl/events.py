@@ -53,6 +53,8 @@ class Begun(_RunEvent):
     """Digest of game_rl's source; empty in logs of the last release."""
     stop_when: tuple[str, ...] = ()
     """The conditions under which the run ends before its total, in words."""
+    game_changes: tuple[str, ...] = ()
+    """How the run's start states change the game, in words."""
 
 
 class Resumed(_RunEvent):
@@ -73,6 +75,8 @@ class Resumed(_RunEvent):
     """Digest of game_rl's source; empty in logs of the last release."""
     stop_when: tuple[str, ...] = ()
     """The conditions under which the run ends before its total, in words."""
+    game_changes: tuple[str, ...] = ()
+    """How the run's start states change the game, in words."""
     superseded_from_bytes: Natural
     """Length of the file at the checkpoint; events from there up to this one no longer count."""
     restored: tuple[str, ...]

@@ -12,7 +12,7 @@ from game_rl.config.bundled_configs import find_config
 from game_rl.config.experiments.study_config import load_study
 from game_rl.durable_files import write_atomic
 from game_rl.errors import UsageError
-from game_rl.experiments.compare.compared_folders import read_folder
+from game_rl.experiments.compare.compared_folders import changed_games, read_folder
 from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
 from game_rl.experiments.compare.comparison_arms import arms_of, check_metric, grouped, metric_of
 from game_rl.experiments.compare.comparison_report import comparison_json, comparison_lines
@@ -150,8 +150,13 @@ def compare_runs(arguments: argparse.Namespace) -> int:
         else "some runs are not at their end: scores are of each run's newest evaluation, and the "
         "verdict may change"
     )
+    changed = [
+        f"{folder.name}: the game is changed: {text}"
+        for folder in found
+        for text in changed_games(folder.path)
+    ]
     title = ", ".join(names) if len(names) > 1 else names[0]
-    show_comparison(arguments, comparison, title=title, notes=[note])
+    show_comparison(arguments, comparison, title=title, notes=[note, *changed])
     return 0
 
 

@@ -124,6 +124,8 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     for term in check.reward_terms:
         terms.add_row(escape(term.name), f"{term.total:,.2f}", f"{term.times:,}")
     console.print(variables, terms)
+    for change in check.game_changes:
+        console.print("the game is changed:", escape(change))
     _print_warnings(check.warnings, console)
     for error in check.errors:
         console.print("[red]error:[/]", escape(error))

@@ -19,7 +19,7 @@ from game_rl.cli.arguments import (
     positive,
 )
 from game_rl.cli.printing import add_json, print_facts, print_result
-from game_rl.envs.episode_starts import chosen_start_states
+from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.system.output import as_printed
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
     run = open_trained_run(root, checkpoint)
     title = f"{root}, {run.name}"
-    learned = run.policy_facts()
+    changes = game_changes(game, arguments.start_states or run.config.env.start_states)
+    learned = run.policy_facts() | ({"game_changes": changes} if changes else {})
     play = functools.partial(evaluate_run, run, episodes=arguments.episodes, seed=arguments.seed)
     if arguments.start_states is None:
         evaluation = play()
@@ -145,6 +146,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         print_facts(report)
     else:
         Console().print(table)
+        for change in changes:
+            print(f"the game is changed: {change}")
     return 0
 
 
@@ -152,7 +155,8 @@ def _record(arguments: argparse.Namespace) -> int:
     from game_rl.playback.clip import clip_writer
 
     root, checkpoint = named_policy(arguments)
-    chosen_start_states(arguments.start_states, check_playable(root, checkpoint))
+    game = check_playable(root, checkpoint)
+    chosen_start_states(arguments.start_states, game)
     if arguments.output is not None:
         clip_writer(arguments.output)
         check_output(arguments.output)
@@ -168,5 +172,8 @@ def _record(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         start_states=arguments.start_states,
     )
-    print_result(arguments, {"file": str(made), **run.policy_facts()}, str(made))
+    changes = game_changes(game, arguments.start_states or run.config.env.start_states)
+    facts = run.policy_facts() | ({"game_changes": changes} if changes else {})
+    told = "".join(f"\nthe game is changed: {change}" for change in changes)
+    print_result(arguments, {"file": str(made), **facts}, f"{made}{told}")
     return 0

@@ -116,6 +116,8 @@ class RunConsole:
             if event.other_code:
                 self._print("[yellow]note:[/] the checkpoint is from other code:", event.other_code)
         self._print(f"the network multiplies in {event.precision}, on {event.device}")
+        for change in event.game_changes:
+            self._print("[yellow]the game is changed:[/]", change)
         self._may_end_early = bool(event.stop_when)
         if self._may_end_early:
             self._print("the run may end early:", ", or ".join(event.stop_when))

@@ -59,6 +59,7 @@ def _lines(status: "RunStatus") -> list[tuple[str, str]]:
         lines.insert(2, ("ended early", status.ended_by))
     elif status.stop_when:
         lines.append(("ends early", f"after {', or '.join(status.stop_when)}"))
+    lines += [("changed game", change) for change in status.game_changes]
     if (evaluation := status.evaluation) is not None:
         success = evaluation["success_rate"]
         rate = "" if success is None else f", success {success:.0%}"

@@ -187,7 +187,7 @@ def _text_hints(node: Node, kind: str, allowed: str) -> Iterable[str]:
         yield f"write {re.sub('[^0-9]', '_', node.text)}"
     if re.match(r"\w+:\S", node.text) and "{" in allowed:
         yield "a space is missing after the `:`"
-    if kind in {"tuple_type", "list_type"}:
+    if kind.endswith("_type") and allowed.startswith("a list"):
         yield f"write [{node.text}]"
 
 

@@ -456,11 +456,16 @@ def _labelled(node: Node, file: str) -> Node:
     return replace(node, place=place, value=value)
 
 
-def _merged(below: Node, over: Node) -> Node:
+_REPLACED = (("env", "start_states"),)  # mappings whose keys are names: a value, not a section
+
+
+def _merged(below: Node, over: Node, key: Key = ()) -> Node:
     """Merge section by section; a value that is not a section in both replaces the one below."""
     if not isinstance(below.value, dict) or not isinstance(over.value, dict):
         return over
+    if key[-2:] in _REPLACED:
+        return over
     value = dict(below.value)
-    for key, node in over.value.items():
-        value[key] = _merged(value[key], node) if key in value else node
+    for name, node in over.value.items():
+        value[name] = _merged(value[name], node, (*key, name)) if name in value else node
     return replace(below, value=value)

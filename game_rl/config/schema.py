@@ -12,101 +12,21 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from game_rl.config.algorithms import LEAST_VALIDATION_EPISODES, AlgorithmConfig, PPOConfig
 from game_rl.config.custom_part import CustomPart, PartItems, parts_of
+from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.upload import UploadConfig
-from game_rl.config.values import Count, Name, Positive, Processes, RunAt, Timesteps, named_folder
+from game_rl.config.values import (
+    Count,
+    Name,
+    Positive,
+    Processes,
+    RunAt,
+    Timesteps,
+    Weight,
+    named_folder,
+)
 from game_rl.errors import ConfigError
-
-_REPLAY = (
-    "did you mean algorithm.replay.capacity, of name: dqn? ppo and pqn have no replay buffer: "
-    "remove it"
-)
-_EXPLORATION = "write algorithm: {exploration: {start: 1.0, end: 0.05, fraction: 0.1}}"
-_ENTROPY = "did you mean algorithm.ent_coef?"
-_LAKE = (
-    "write a section lake beside algorithm: `lake: {}` is the folder lake in run_dir, "
-    "`lake: {path: runs/lake}` a folder that several runs write"
-)
-_LAKE_KEY = "it belongs to the section lake, beside algorithm: write lake: "
-_CALLBACKS = "write callbacks: [module:Class], or [{module:Class: {name: value}}] with arguments"
-_WRAPPERS = "write env: {wrappers: [module:Class]}, with arguments [{module:Class: {name: value}}]"
-_EPISODE_OR_ROLLOUT = (
-    "it can mean two things: algorithm.n_steps is how many timesteps each env plays between "
-    "updates, env.max_episode_timesteps is after how many an episode is cut off"
-)
-
-# by the key's name, in lower case with underscores, or by its whole dotted path
-KEY_HINTS = {
-    "ep_length": _EPISODE_OR_ROLLOUT,
-    "episode_length": _EPISODE_OR_ROLLOUT,
-    "horizon": _EPISODE_OR_ROLLOUT,
-    "num_steps": "did you mean algorithm.n_steps, or total_timesteps?",
-    "num_envs": "did you mean env.n_envs?",
-    "num_workers": "did you mean env.n_workers?",
-    "n_timesteps": "did you mean total_timesteps?",
-    "max_steps": "did you mean total_timesteps, or env.max_episode_timesteps?",
-    "callback": _CALLBACKS,
-    "env.callbacks": _CALLBACKS,
-    "env_wrapper": _WRAPPERS,
-    "env_wrappers": _WRAPPERS,
-    "wrapper": _WRAPPERS,
-    "vec_env_wrapper": "frames are stacked by env.frame_stack; " + _WRAPPERS,
-    "early_stopping": "write stop_when: {success_rate: 0.95}, or another condition",
-    "reward_threshold": "did you mean stop_when.mean_reward?",
-    "max_no_improvement_evals": "did you mean stop_when.no_improvement_evaluations?",
-    "patience": "did you mean stop_when.no_improvement_evaluations?",
-    "max_hours": "did you mean stop_when.hours?",
-    "lr": "did you mean algorithm.learning_rate?",
-    "epochs": "did you mean algorithm.n_epochs?",
-    "minibatch_size": "did you mean algorithm.batch_size?",
-    "n_minibatches": (
-        "write the size of a batch, algorithm.batch_size: n_steps x n_envs / n_minibatches"
-    ),
-    "lam": "did you mean algorithm.gae_lambda of ppo, or algorithm.q_lambda of pqn?",
-    "entropy_coef": _ENTROPY,
-    "entropy_coefficient": _ENTROPY,
-    "clip_coef": "did you mean algorithm.clip_range?",
-    "action_repeat": "did you mean env.frame_skip?",
-    "grayscale": "write env: {observation: {colour: grey}}",
-    "greyscale": "write env: {observation: {colour: grey}}",
-    "color": "did you mean env.observation.colour (grey or rgb)?",
-    "image_size": "write env: {observation: {size: full}} or half; a crop belongs to game.yaml",
-    "rom": "the ROM belongs to a game.yaml; write its path as `game`",
-    "rom_path": "the ROM belongs to a game.yaml; write its path as `game`",
-    "eval_freq": "write evaluation.every_timesteps, in timesteps of all envs together",
-    "save_freq": "write checkpoints.every_timesteps, in timesteps of all envs together",
-    "n_eval_episodes": "did you mean evaluation.episodes?",
-    "policy": "the network is always NatureCNN on the picture: remove it",
-    "policy_kwargs": "the network is always NatureCNN on the picture: remove it",
-    "use_sde": "it is for continuous actions, and buttons are discrete: remove it",
-    "sde_sample_freq": "it is for continuous actions, and buttons are discrete: remove it",
-    "tensorboard_log": "TensorBoard's files are always written into run_dir: remove it",
-    "log_dir": "did you mean run_dir?",
-    "verbose": "progress is always shown: remove it",
-    "normalize_images": "pictures are always scaled to 0..1: remove it",
-    "normalize_observations": "pictures are always scaled to 0..1: remove it",
-    "buffer_size": _REPLAY,
-    "replay_buffer_size": _REPLAY,
-    "exploration_fraction": _EXPLORATION,
-    "exploration_initial_eps": _EXPLORATION,
-    "exploration_final_eps": _EXPLORATION,
-    "epsilon": _EXPLORATION,
-    "double_dqn": "did you mean algorithm.double_q, of name: dqn?",
-    "feed": _LAKE,
-    "algorithm.replay.lake": _LAKE,
-    "lake_capacity_transitions": _LAKE_KEY + "{capacity_transitions: 1_000_000}",
-    "lake_capacity_gb": _LAKE_KEY + "{capacity_gb: 20}",
-    "lake_on_full": _LAKE_KEY + "{on_full: evict}",
-    "algorithm.learn_from": (
-        "only `algorithm: {name: dqn}` learns from Lakes: ppo and pqn learn from what they have "
-        "just played; under algorithm write name: dqn, or remove it"
-    ),
-    "algorithm.offline": (
-        "it belongs to algorithm.learn_from of name: dqn, which also names the Lakes"
-    ),
-    "<<": "merge keys are YAML 1.1; write the keys out",
-}
 
 _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
 
@@ -119,6 +39,35 @@ class ObservationConfig(StrictModel):
     pixels."""
     colour: Literal["grey", "rgb"] = "grey"
     """grey: one channel, lossless for the four shades of a DMG game. rgb: three channels."""
+
+
+class GrowingLimit(StrictModel):
+    """A limit that grows with a variable: min(most, start + add x growth).
+
+    Growth is by how much the variable has grown since the episode began, at least 0.
+    """
+
+    start: Timesteps
+    """Limit of an episode in which the variable does not grow."""
+    add: Timesteps
+    """Timesteps that the limit grows by for each 1 that the variable grows."""
+    per: Name
+    """Name of a variable in game.yaml."""
+    most: Timesteps
+    """Limit above which it does not grow."""
+
+    def problems(self) -> Iterator[Problem]:
+        if self.most < self.start:
+            yield Problem(
+                ("most",),
+                f"most is {self.most:_}, below start, {self.start:_}; make it larger, or write a "
+                "limit that does not grow, as a number",
+                reads=(("start",),),
+            )
+
+    def after(self, growth: float) -> float:
+        """Return the limit when the variable has grown by so much."""
+        return min(self.most, self.start + self.add * max(0, growth))
 
 
 class EnvConfig(StrictModel):
@@ -134,11 +83,17 @@ class EnvConfig(StrictModel):
     frame_stack: Annotated[int, Field(ge=1, le=64)] = 4
     """Number of latest pictures, one a timestep, that the agent sees together, so that it can see
     motion."""
-    max_episode_timesteps: Timesteps | None = 1_000
-    """Number of timesteps after which an episode is cut off (truncated)."""
-    start_states: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
-    """Names of start states in game.yaml. Each episode begins in one of them, drawn evenly. null:
-    all of them."""
+    max_episode_timesteps: Timesteps | GrowingLimit | None = 1_000
+    """Number of timesteps after which an episode is cut off (truncated). A section lets it grow
+    with a variable of the game, so that an episode in which the agent gets on may last longer."""
+    start_states: (
+        Annotated[tuple[Name, ...], Field(min_length=1)]
+        | Annotated[dict[Name, Weight], Field(min_length=1)]
+        | None
+    ) = None
+    """Names of start states in game.yaml. Each episode begins in one of them, in training and in
+    evaluations. [shore, caves]: drawn evenly. {shore: 1, caves: 3}: drawn with these weights, here
+    three of four in caves. null: all of them, evenly."""
     max_idle_frames: Annotated[int, Field(ge=0, le=100_000)] = 30
     """Each episode begins with frames without buttons. Their number is drawn at random, from 0 to
     this."""
@@ -150,6 +105,12 @@ class EnvConfig(StrictModel):
     """Gymnasium wrappers of your own around each env, the innermost first, as module:Class or
     {module:Class: {name: value}} with arguments. The module is a .py file in the current folder, or
     installed. It runs with your rights. A wrapper must keep both spaces."""
+
+    @property
+    def most_episode_timesteps(self) -> int | None:
+        """The largest number of timesteps that an episode can have; None if nothing limits it."""
+        limit = self.max_episode_timesteps
+        return limit.most if isinstance(limit, GrowingLimit) else limit
 
     @property
     def custom_wrappers(self) -> tuple[CustomPart, ...]:

@@ -35,6 +35,8 @@ Processes = Annotated[int, Field(ge=1, le=1024)]
 UnitInterval = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
+Weight = Annotated[float, Field(gt=0, le=1_000_000)]
+"""How often something is drawn, beside the weights of the others."""
 Name = Annotated[str, Field(min_length=1), AfterValidator(printable)]
 
 

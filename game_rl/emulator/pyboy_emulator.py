@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import BUTTONS, Button
+from game_rl.emulator.older_states import FORMAT_THAT_MISSES_BYTES, completed
 from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import is_packed, pack_state, unpack_state
 from game_rl.errors import EmulatorError, LockUpError
@@ -138,15 +139,21 @@ class PyBoyEmulator:
             try_raw_state(self._rom, state, colour=self._is_colour)
         self.load_raw_state(state)
 
-    def load_raw_state(self, raw: bytes) -> None:
+    def load_raw_state(self, raw: bytes, *, accepts_older: bool = False) -> None:
         """Continue from a state that PyBoy saved for this ROM, which is assumed to be undamaged.
+
+        Args:
+            accepts_older: whether it may be of an older format.
 
         Raises:
             EmulatorError: the state was saved with another version or cartridge. The emulator may
                 be closed then.
         """
         pyboy = self._running()
-        _check_version(raw)
+        if not (accepts_older and is_older_state(raw)):
+            _check_version(raw)
+        elif STATE_VERSION == FORMAT_THAT_MISSES_BYTES:
+            raw = completed(raw, colour=self._is_colour)
         file = io.BytesIO(raw)
         try:
             pyboy.load_state(file)
@@ -208,13 +215,35 @@ class PyBoyEmulator:
         return 0
 
 
+STATE_FORMAT: int = STATE_VERSION
+"""Format of the states of the installed PyBoy."""
+
+_OLDEST_FORMAT = 2  # before it, the first byte was another thing
+
+
+def is_older_state(state: bytes) -> bool:
+    """Whether the state is one that an older version of PyBoy saved, by its first byte."""
+    return state[:1] != b"" and _OLDEST_FORMAT <= state[0] < STATE_VERSION
+
+
+def state_problem(state: bytes) -> str | None:
+    """Return why the format of a state cannot be played, by its first byte; None if it can."""
+    if is_packed(state) or state[:1] == bytes([STATE_VERSION]):
+        return None
+    version = state[0] if state else None
+    fault = (
+        f"the state does not fit the installed PyBoy: its format is {version}, PyBoy's is "
+        f"{STATE_VERSION}; save the state again with the installed version"
+    )
+    if is_older_state(state):
+        return f"{fault}, or write `accept_older: true` beside `file`, which converts it"
+    return fault
+
+
 def _check_version(raw: bytes) -> None:
-    version = raw[0] if raw else None
-    if version != STATE_VERSION:
-        raise EmulatorError(
-            f"the state does not fit the installed PyBoy: its format is {version}, PyBoy's is "
-            f"{STATE_VERSION}; save the state again with the installed version"
-        )
+    problem = state_problem(raw[:1])
+    if problem is not None:
+        raise EmulatorError(problem)
 
 
 def _power_on(rom: Rom, *, colour: bool) -> PyBoy:
@@ -284,10 +313,29 @@ def try_raw_state(
     Raises:
         EmulatorError: PyBoy refuses the state, hangs or crashes.
     """
+    _tried(rom, raw, colour=colour, converts=False, time_limit_s=time_limit_s)
+
+
+def convert_older_state(
+    rom: Rom, raw: bytes, *, colour: bool, time_limit_s: float = _TRIAL_LIMIT_S
+) -> bytes:
+    """Return a state of an older format in the installed PyBoy's, packed (see `pack_state`).
+
+    Another process loads it and plays three frames, so that the state has a picture, whatever the
+    older format had; then it plays on for 300 frames, as `try_raw_state` does.
+
+    Raises:
+        EmulatorError: PyBoy refuses the state, hangs or crashes.
+    """
+    return _tried(rom, raw, colour=colour, converts=True, time_limit_s=time_limit_s)
+
+
+def _tried(rom: Rom, raw: bytes, *, colour: bool, converts: bool, time_limit_s: float) -> bytes:
+    """Run the trial's process; return what it writes."""
     try:
         trial = subprocess.run(
             [sys.executable, "-m", "game_rl.emulator.pyboy_emulator"],
-            input=pickle.dumps((rom, raw, colour)),
+            input=pickle.dumps((rom, raw, colour, converts)),
             capture_output=True,
             timeout=time_limit_s,
             check=False,
@@ -305,27 +353,36 @@ def try_raw_state(
             or "the state is damaged: PyBoy crashes on it "
             f"(exit status {trial.returncode}); save the state again"
         )
+    return trial.stdout
 
 
 _TRIAL_FRAMES = 300
+_FRAMES_TO_A_PICTURE = 3  # one may have been over, and before format 13 the next is blank
 
 
-def _try_state(rom: Rom, raw: bytes, *, colour: bool) -> None:
+def _try_state(rom: Rom, raw: bytes, *, colour: bool, converts: bool) -> bytes:
+    """Play the state; return it in today's format, if it is to be converted."""
     with closing(PyBoyEmulator(rom, colour=colour)) as emulator:
-        emulator.load_raw_state(raw)
+        emulator.load_raw_state(raw, accepts_older=converts)
+        converted = b""
+        if converts:
+            emulator.tick(_FRAMES_TO_A_PICTURE, render=True)
+            converted = emulator.save_state()
         for button in ("a", "start", "right"):
             emulator.hold([button])
             emulator.tick(_TRIAL_FRAMES // 3, render=True)
-        emulator.load_state(emulator.save_state())
+        emulator.load_state(converted or emulator.save_state())
+    return converted
 
 
 def main() -> int:
-    rom, raw, colour = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
+    rom, raw, colour, converts = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own parent
     try:
-        _try_state(rom, raw, colour=colour)
+        converted = _try_state(rom, raw, colour=colour, converts=converts)
     except EmulatorError as error:
         sys.stdout.write(str(error))
         return 1
+    sys.stdout.buffer.write(converted)
     return 0
 
 

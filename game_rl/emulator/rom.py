@@ -94,6 +94,11 @@ class Rom:
     def n_rom_banks(self) -> int:
         return len(self.data) // BANK_BYTES
 
+    @property
+    def has_small_ram(self) -> bool:
+        """Whether the only bank of RAM has 2 KiB, a quarter of a bank."""
+        return self.n_ram_banks == 1 and self.data[_RAM_SIZE : _RAM_SIZE + 1] == b"\x01"
+
 
 def read_rom(path: Path) -> Rom:
     """Read the ROM at `path` and check its header.

@@ -1,15 +1,19 @@
 """Where an episode begins, with a cache of start states; whether what should vary it does so."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game, unknown_name
-from game_rl.games.start_states import make_start_state
+from game_rl.games.start_states import make_start_state, set_variable
 from game_rl.games.variables import Variable
+
+ChosenStarts = Sequence[str] | Mapping[str, float]
+"""Names of start states, or the names with the weights by which they are drawn."""
 
 _MOST_BEGINNINGS = 16  # if half of them lock up, 65,535 of 65,536 episodes still begin
 
@@ -19,7 +23,8 @@ class EpisodeStarts:
 
     Args:
         emulator: an emulator that was just switched on; the caller still owns it.
-        names: start states to begin from, all equally likely; None for all of the game's.
+        chosen: start states to begin from, all equally likely, or with a weight for each; None for
+            all of the game's.
         max_idle_frames: an episode begins after 0 to this many frames without a button.
 
     Attributes:
@@ -32,18 +37,21 @@ class EpisodeStarts:
         emulator: Emulator,
         game: Game,
         *,
-        names: Sequence[str] | None,
+        chosen: ChosenStarts | None,
         max_idle_frames: int,
     ) -> None:
         self._emulator = emulator
         self._title = game.name
         self._known = game.definition.start_states
-        self.names = chosen_start_states(names, game)
+        self.names = chosen_start_states(chosen, game)
+        self._bounds = _bounds(chosen, self.names)
         self.max_idle_frames = max_idle_frames
         self._states = StartStateCache(emulator, game)
         seed = game.definition.random_seed
         numbers = (v for v in game.variables if isinstance(v, Variable))
         self.seed_variable = next((v for v in numbers if v.name == seed), None)
+        self._written = _values_by_start(game, "write")
+        self._held = _values_by_start(game, "hold_values")
 
     def begin_alive(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
         """Call `begin`, again with new draws for what `options` leave open if the game locks up.
@@ -68,7 +76,7 @@ class EpisodeStarts:
         `options` may fix "start_state" and "idle_frames". All numbers are drawn regardless, so an
         option does not change later episodes.
         """
-        drawn = int(random.integers(len(self.names)))
+        drawn = self._drawn(random)
         idle_frames = int(random.integers(self.max_idle_frames + 1))
         game_seed = int(random.integers(2**32))
         idle_frames = int(options.get("idle_frames", idle_frames))
@@ -78,26 +86,93 @@ class EpisodeStarts:
         self.bring(name, game_seed=game_seed, idle_frames=idle_frames)
         return name
 
+    def _drawn(self, random: np.random.Generator) -> int:
+        if self._bounds is None:
+            return int(random.integers(len(self.names)))
+        return int(np.searchsorted(self._bounds, random.random(), side="right"))
+
     def bring(self, name: str, *, game_seed: int, idle_frames: int) -> None:
         """Bring the emulator to this beginning."""
         self._emulator.load_state(self._states.state(name))
+        for variable, value in self._written.get(name, ()):
+            set_variable(self._emulator, variable, value)
         if self.seed_variable is not None:
             self.seed_variable.write(self._emulator, game_seed)
+        self.hold_values(name)
         if idle_frames:
             self._emulator.tick(idle_frames, render=True)
+            self.hold_values(name)
+
+    def hold_values(self, name: str) -> None:
+        """Set the variables that this start state holds; called after each timestep."""
+        for variable, value in self._held.get(name, ()):
+            set_variable(self._emulator, variable, value)
+
+    def unkept(self, name: str) -> Iterator[str]:
+        """Bring the emulator to this start state; yield what is set there and does not stay."""
+        self._emulator.load_state(self._states.state(name))
+        for section, values in (("write", self._written), ("hold_values", self._held)):
+            for variable, value in values.get(name, ()):
+                set_variable(self._emulator, variable, value)
+                found = variable.read(self._emulator)
+                if found != value:
+                    yield (
+                        f"start_states.{name}.{section}.{variable.name}: 0x{variable.address:04X} "
+                        f"does not keep {value:,}, it is {found:,} at once; choose a variable that "
+                        "the game keeps in RAM"
+                    )
 
 
-def chosen_start_states(names: Sequence[str] | None, game: Game) -> tuple[str, ...]:
-    """Return `names`, or all start states of the game; raise UsageError for an unknown name."""
+def chosen_start_states(chosen: ChosenStarts | None, game: Game) -> tuple[str, ...]:
+    """Return the names of `chosen`, or of all start states of the game.
+
+    Names with weights come sorted: two mappings that are equal draw the same.
+
+    Raises:
+        UsageError: the game has no such start state, or none is chosen.
+    """
     known = game.definition.start_states
-    if names is None:
+    if chosen is None:
         return tuple(known)
-    for name in names:
+    for name in chosen:
         if name not in known:
             raise UsageError(unknown_name(name, "start state", known, of=game.name))
-    if not names:
+    if not chosen:
         raise UsageError("start_states is empty; name at least one, or none to use them all")
-    return tuple(names)
+    return tuple(sorted(chosen)) if isinstance(chosen, Mapping) else tuple(chosen)
+
+
+def game_changes(game: Game, chosen: ChosenStarts | None = None) -> tuple[str, ...]:
+    """Say in words how these start states change the game, by `write` and `hold_values`.
+
+    Args:
+        chosen: the start states; None for all of the game's. Unknown names are left out.
+    """
+    known = game.definition.start_states
+    words = {name: known[name].in_words for name in chosen or known if name in known}
+    return tuple(f"start state {name}: {text}" for name, text in words.items() if text)
+
+
+_Values = Mapping[str, tuple[tuple[Variable, int], ...]]
+
+
+def _values_by_start(game: Game, section: Literal["write", "hold_values"]) -> _Values:
+    """Return the variables that each start state sets, if it sets any, with their values."""
+    variables = {v.name: v for v in game.variables if isinstance(v, Variable)}
+    found = {
+        name: tuple((variables[key], value) for key, value in getattr(spec, section).items())
+        for name, spec in game.definition.start_states.items()
+    }
+    return {name: values for name, values in found.items() if values}
+
+
+def _bounds(chosen: ChosenStarts | None, names: Sequence[str]) -> NDArray[np.float64] | None:
+    """Return where each start state's part of 0..1 ends, but the last; None without weights."""
+    if not isinstance(chosen, Mapping):
+        return None
+    sums = np.cumsum([chosen[name] for name in names], dtype=np.float64)
+    bounds: NDArray[np.float64] = sums[:-1] / sums[-1]
+    return bounds
 
 
 _Key = tuple[str, bool, str, str]
@@ -122,12 +197,19 @@ class StartStateCache:
     def state(self, name: str) -> bytes:
         """Return the state to load; the emulator may end up in any state."""
         spec = self._game.definition.start_states[name]
-        place = str(self._game.folder.resolve()) if spec.file is not None else ""
-        key = (self._game.rom.sha256, self._emulator.is_colour, spec.model_dump_json(), place)
+        has_file = spec.file is not None or spec.battery is not None
+        place = str(self._game.folder.resolve()) if has_file else ""
+        made_from = spec.model_dump_json(exclude={"write", "hold_values"})
+        key = (self._game.rom.sha256, self._emulator.is_colour, made_from, place)
 
         def make() -> bytes:
             return make_start_state(
-                self._emulator, name, spec, power_on=self._power_on, folder=self._game.folder
+                self._emulator,
+                name,
+                spec,
+                rom=self._game.rom,
+                power_on=self._power_on,
+                folder=self._game.folder,
             )
 
         return _made_once(key, make)
@@ -168,6 +250,9 @@ class StartVariety:
 
     def warnings(self, names: Iterable[str]) -> Iterator[str]:
         """Yield what does not vary episodes from these start states, though it is said to."""
+        names = tuple(names)
+        for name in names:
+            yield from self._starts.unkept(name)
         alike = {name: self._alike(name) for name in names}
         seed, idle_frames = self._starts.seed_variable, self._starts.max_idle_frames
         by_seed, by_idling = (
@@ -200,7 +285,7 @@ class StartVariety:
         """Return everything that is compared after `frames` frames of play."""
         try:
             self._starts.bring(name, game_seed=game_seed, idle_frames=idle_frames)
-            self._play(frames)
+            self._play(name, frames)
         except LockUpError as error:
             return str(error)
         seen = [variable.read(self._emulator) for variable in self._variables]
@@ -208,13 +293,14 @@ class StartVariety:
         ram = bytes(map(self._emulator.read, self._addresses if is_last else ()))
         return seen, ram, self._emulator.screen().tobytes()
 
-    def _play(self, frames: int) -> None:
+    def _play(self, name: str, frames: int) -> None:
         rng = np.random.default_rng(0)
         actions = tuple(self._game.definition.actions.values())
         while frames > 0:
             self._emulator.hold(actions[rng.integers(len(actions))])
             held = min(frames, int(rng.integers(1, _LONGEST_HOLD_FRAMES + 1)))
             self._emulator.tick(held, render=held == frames)
+            self._starts.hold_values(name)
             frames -= held
 
     def _about_seed(self, seed: Variable, alike: list[str]) -> str:

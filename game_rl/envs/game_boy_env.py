@@ -10,8 +10,10 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
+from game_rl.config.schema import GrowingLimit
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
-from game_rl.envs.episode_starts import EpisodeStarts, StartVariety
+from game_rl.envs.episode_limit import EpisodeLimit
+from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
 from game_rl.envs.observation import FrameFormat
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game
@@ -43,6 +45,8 @@ class EnvState(Saved):
     start_state: str
     timesteps: int
     running: bool
+    limit_from: int | float | None = None
+    """Value, at the episode's beginning, of the variable with which its limit grows."""
     conditions: ConditionState = ConditionState()
     """What endings and success remember; checkpoints of earlier versions have none."""
     wrappers: tuple[WrapperState, ...] = ()
@@ -80,8 +84,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         *,
         frame_skip: int,
         frame_format: FrameFormat,
-        max_episode_timesteps: int | None,
-        start_states: Sequence[str] | None = None,
+        max_episode_timesteps: int | GrowingLimit | None,
+        start_states: ChosenStarts | None = None,
         max_idle_frames: int = 0,
     ) -> None:
         """Make an env that takes over `emulator`.
@@ -91,19 +95,19 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             game: the game, which defines actions, rewards and endings.
             frame_skip: frames per timestep.
             frame_format: format of the observations.
-            max_episode_timesteps: length at which episodes are truncated; None needs `endings`.
-            start_states: start states to begin from, all equally likely; None for all.
+            max_episode_timesteps: length at which episodes are truncated, or how it grows; None
+                needs `endings`.
+            start_states: start states to begin from, evenly or by weights; None for all, evenly.
             max_idle_frames: an episode begins after 0 to this many frames without a button.
         """
         self._emulator = emulator
         self._game = game
         self._frame_skip = frame_skip
         self._frame_format, self.packing = frame_format, frame_format.packing
-        self._max_episode_timesteps = max_episode_timesteps
         self._starts = EpisodeStarts(
-            emulator, game, names=start_states, max_idle_frames=max_idle_frames
+            emulator, game, chosen=start_states, max_idle_frames=max_idle_frames
         )
-        _check_ends(game, max_episode_timesteps)
+        self._limit = EpisodeLimit(max_episode_timesteps, game)
         definition = game.definition
         self._actions = tuple(frozenset(buttons) for buttons in definition.actions.values())
         self._conditions = _conditions_of(game)
@@ -129,6 +133,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         values = self.read_variables()
         self._reward.reset(values)
         self._conditions.reset(values)
+        self._limit.begin(self._emulator)
         self._timesteps = 0
         self._running = True
         return self._observe(), {"start_state": self._start_state}
@@ -141,12 +146,13 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             self._emulator.tick(self._frame_skip, render=True)
         except LockUpError as error:
             return self._cut_short(error)
+        self._starts.hold_values(self._start_state)
         values = self._watched.read(self._emulator)
         reward = self._reward.step(values)
         self._timesteps += 1
         ending, truncates = self._conditions.step(values, reward)
         terminated = ending is not None and not truncates
-        is_long = self._timesteps == self._max_episode_timesteps
+        is_long = self._limit.is_reached(self._timesteps, self._emulator)
         truncated = not terminated and (truncates or is_long)
         self._running = not (terminated or truncated)
         info = {} if self._running else self.episode_summary()
@@ -182,6 +188,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             start_state=self._start_state,
             timesteps=self._timesteps,
             running=self._running,
+            limit_from=self._limit.first,
             conditions=self._conditions.save_state(),
         )
 
@@ -196,6 +203,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._reward.load_state(state.reward)
         self._conditions.load_state(state.conditions)
         self._start_state = state.start_state
+        self._limit.begin(self._emulator, state.limit_from)
         self._timesteps = state.timesteps
         self._running = state.running
 
@@ -280,11 +288,3 @@ def _variable_readers(
         return every, every
     watched = {term.variable for term in definition.rewards.values()}.union(of_conditions)
     return every, VariableReader(game.variables, definition.variables, watched)
-
-
-def _check_ends(game: Game, max_episode_timesteps: int | None) -> None:
-    if max_episode_timesteps is None and not game.definition.endings:
-        raise UsageError(
-            f"an episode of {game.name} would never end: game.yaml has no `endings`; add some "
-            "or set env.max_episode_timesteps"
-        )

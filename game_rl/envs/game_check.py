@@ -15,6 +15,7 @@ from game_rl.config.loader import load_yaml_model
 from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Emulator
+from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.errors import GameFileError, UsageError
@@ -124,6 +125,7 @@ class GameCheck:
         episodes: number of episodes begun; `ended` of them reached an ending, and `successes`
             counts those that ended with a success.
         warnings: sentences that each name an entry of game.yaml.
+        game_changes: how start states change the game, in words.
         errors: such sentences about values that cannot be right.
         screens: pictures for the contact sheet: each start state, then some of the play.
     """
@@ -136,6 +138,7 @@ class GameCheck:
     variables: tuple[VariableRange, ...]
     reward_terms: tuple[TermSum, ...]
     warnings: tuple[str, ...]
+    game_changes: tuple[str, ...]
     errors: tuple[str, ...]
     screens: tuple[LabelledScreen, ...] = field(repr=False)
 
@@ -175,6 +178,7 @@ def check_game(
         variables=log.variable_ranges(),
         reward_terms=log.term_sums(),
         warnings=warnings,
+        game_changes=game_changes(game),
         errors=tuple(log.banks.errors()),
         screens=pictures,
     )

@@ -11,6 +11,7 @@ from game_rl.config.strict_model import Problem
 from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.envs.custom_wrappers import GameEnv, WrappedEnv
+from game_rl.envs.episode_limit import check_episode_limit
 from game_rl.envs.episode_starts import chosen_start_states
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import FrameFormat, ObservationFormat
@@ -80,10 +81,11 @@ def check_env_config(config: EnvConfig, game: Game) -> None:
 
     Raises:
         ConfigError: the game's crop cannot be halved.
-        UsageError: the game has no such start state.
+        UsageError: the game has no such start state or variable, or its episodes would never end.
     """
     make_observation_format(config, game)
     chosen_start_states(config.start_states, game)
+    check_episode_limit(config.max_episode_timesteps, game)
 
 
 def make_observation_format(config: EnvConfig, game: Game) -> ObservationFormat:

@@ -19,11 +19,13 @@ from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
 from game_rl.games.rewards import RewardTerm
-from game_rl.games.start_states import StartStateSpec
+from game_rl.games.start_states import StartStateSpec, battery_problem
+from game_rl.games.state_files import state_file_problem
 from game_rl.games.symbol_files import Location, read_symbols
 from game_rl.games.variable_spec import UNSIGNED, VariableSpec
 from game_rl.games.variables import (
     MemoryVariable,
+    Variable,
     half_byte_warning,
     place_array,
     place_variable,
@@ -187,6 +189,9 @@ class GameDefinition(StrictModel):
             yield ("place", str(index)), name
         if self.random_seed is not None:
             yield ("random_seed",), self.random_seed
+        for name, state in self.start_states.items():
+            for key, variable, _ in state.values:
+                yield ("start_states", name, *key), variable
 
     def _conditions(self) -> Iterable[tuple[Key, Condition]]:
         yield from ((("endings", name), ending) for name, ending in self.endings.items())
@@ -208,6 +213,15 @@ class GameDefinition(StrictModel):
                     )
 
     def _seed_problems(self) -> Iterable[Problem]:
+        for name, state in self.start_states.items():
+            for key, variable, _ in state.values:
+                if variable == self.random_seed:
+                    yield Problem(
+                        ("start_states", name, *key),
+                        f"{variable} is the random_seed, which gets a random value; remove one of "
+                        "the two",
+                        reads=(("random_seed",),),
+                    )
         name = self.random_seed or ""
         seed = self.variables.get(name)
         if seed is None or seed.is_whole_number:
@@ -364,7 +378,7 @@ class _Parts:
         self._folder = folder
 
     def problems(self, definition: GameDefinition) -> Iterable[Problem]:
-        yield from self._start_state_problems(definition)
+        yield from self._missing_state_files(definition)
         yield from self._reward_problems(definition)
         try:
             self.rom = _read_rom(definition.rom, self._folder)
@@ -374,6 +388,7 @@ class _Parts:
             return
         yield from _revision_problems(definition.rom, self.rom)
         yield from _hardware_problems(definition, self.rom)
+        yield from self._start_state_problems(definition, self.rom)
         file = definition.symbols
         try:
             symbols = {} if file is None else read_symbols(self._folder / file)
@@ -381,8 +396,42 @@ class _Parts:
             yield Problem(("symbols",), str(error))
             return
         yield from self._variable_problems(definition, self.rom, symbols)
+        yield from self._value_problems(definition)
 
-    def _start_state_problems(self, definition: GameDefinition) -> Iterable[Problem]:
+    def _value_problems(self, definition: GameDefinition) -> Iterable[Problem]:
+        variables = {variable.name: variable for variable in self.variables}
+        for name, state in definition.start_states.items():
+            for key, variable, value in state.values:
+                place, reads = ("start_states", name, *key), (("variables", variable),)
+                spec, found = definition.variables.get(variable), variables.get(variable)
+                if isinstance(found, Variable):
+                    try:
+                        found.encode(value)
+                    except ValueError as error:
+                        yield Problem(place, str(error), reads=reads)
+                elif spec is not None and spec.operation is not None:
+                    message = f"{variable} is computed from others; name one that is in memory"
+                    yield Problem(place, message, reads=reads)
+
+    def _start_state_problems(self, definition: GameDefinition, rom: Rom) -> Iterable[Problem]:
+        is_colour = definition.hardware == "cgb"
+        for name, state in definition.start_states.items():
+            found: dict[str, str | None] = {}
+            if state.battery is not None:
+                found["battery"] = battery_problem(self._folder / state.battery, rom)
+            if state.file is not None:
+                found["file"] = state_file_problem(
+                    self._folder / state.file,
+                    rom,
+                    colour=is_colour,
+                    accepts_older=state.accept_older,
+                )
+            for key, reason in found.items():
+                if reason is not None:
+                    reads = (("rom",), ("hardware",))
+                    yield Problem(("start_states", name, key), reason, reads=reads)
+
+    def _missing_state_files(self, definition: GameDefinition) -> Iterable[Problem]:
         for name, state in definition.start_states.items():
             if state.file is not None and not _exists(self._folder / state.file, Path.is_file):
                 yield Problem(

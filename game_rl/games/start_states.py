@@ -1,17 +1,19 @@
 """Start states of episodes: a button script from power-on, or a saved state."""
 
-import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.strict_model import Key, Problem, StrictModel
+from game_rl.emulator.battery import LARGEST_BATTERY_BYTES, battery_ram, put_battery_ram
 from game_rl.emulator.emulator import Button, Emulator
+from game_rl.emulator.rom import Rom
 from game_rl.errors import EmulatorError, GameFileError
+from game_rl.games.state_files import read_limited, read_state
+from game_rl.games.variables import Variable
 
-_LARGEST_STATE_BYTES = 4 * 2**20  # PyBoy's have up to 0.4 MB
 _Frames = Annotated[int, Field(gt=0, le=36_000)]  # ten minutes; more would be a typing error
 
 _LONGEST_SCRIPT_FRAMES = 216_000
@@ -31,15 +33,47 @@ class ScriptStep(StrictModel):
             yield Problem((), "write `wait: 90` or `hold: [start], frames: 4`")
 
 
+def _is_default(value: object) -> bool:
+    return not value
+
+
+# Left out of a dump where they say nothing, so that it is equal to one of an earlier version.
+_Values = Annotated[dict[str, int], Field(exclude_if=_is_default)]
+
+
 class StartStateSpec(StrictModel):
     """One entry of `start_states` in game.yaml."""
 
     script: Annotated[tuple[ScriptStep, ...], Field(min_length=1)] | None = None
+    """Buttons to press from power-on."""
     file: Path | None = None
+    """State file, relative to game.yaml, in place of a script."""
+    accept_older: Annotated[bool, Field(exclude_if=_is_default)] = False
+    """Whether the state may be of an older format of PyBoy. It is then converted once, played for
+    a moment in another process, and kept as NAME.converted beside the file."""
+    battery: Annotated[Path | None, Field(exclude_if=_is_default)] = None
+    """Battery file (.sav, .ram), relative to game.yaml: what the cartridge's RAM holds at power-on,
+    before the script."""
+    write: _Values = Field(default={})
+    """Variables that get a value when an episode begins. This changes the game, and reports say
+    so."""
+    hold_values: _Values = Field(default={})
+    """Variables that are set to a value when an episode begins and after each timestep, before
+    rewards and endings look at them. This changes the game, and reports say so."""
 
     def problems(self) -> Iterable[Problem]:
+        for name in self.write.keys() & self.hold_values.keys():
+            yield Problem(("write", name), "hold_values sets it from the beginning on; remove this")
         if (self.script is None) == (self.file is None):
             yield Problem((), "give either `script` or `file`")
+        elif self.accept_older and self.file is None:
+            yield Problem(
+                ("accept_older",), "goes with `file`, and a script has no format; remove it"
+            )
+        elif self.battery is not None and self.file is not None:
+            yield Problem(
+                ("battery",), "a state file has the cartridge's RAM in it; remove `battery`"
+            )
         frames = sum(step.wait or step.frames or 0 for step in self.script or ())
         if frames > _LONGEST_SCRIPT_FRAMES:
             yield Problem(
@@ -47,6 +81,32 @@ class StartStateSpec(StrictModel):
                 f"takes {frames:_} frames, but the limit is {_LONGEST_SCRIPT_FRAMES:_} (an hour); "
                 "shorten it, or save a state there and name it as `file`",
             )
+
+    @property
+    def values(self) -> Iterator[tuple[Key, str, int]]:
+        """Yield each variable that is set, with the key that says so and the value."""
+        for section, values in (("write", self.write), ("hold_values", self.hold_values)):
+            for name, value in values.items():
+                yield (section, name), name, value
+
+    @property
+    def in_words(self) -> str:
+        """How the start state changes the game; empty if it does not."""
+        held, written = (
+            ", ".join(f"{name} {verb} {value:,}" for name, value in values.items())
+            for values, verb in ((self.hold_values, "is held at"), (self.write, "begins as"))
+        )
+        return ", ".join(filter(None, (written, held)))
+
+
+def set_variable(emulator: Emulator, variable: Variable, value: int) -> None:
+    """Let the variable read as `value`; the other bits of its bytes stay.
+
+    Raises:
+        ValueError: the variable cannot have this value.
+    """
+    before = int.from_bytes(variable.read_bytes(emulator), "big")
+    variable.write(emulator, variable.encode(value, before))
 
 
 def play_script(emulator: Emulator, script: tuple[ScriptStep, ...]) -> None:
@@ -62,7 +122,7 @@ def play_script(emulator: Emulator, script: tuple[ScriptStep, ...]) -> None:
 
 
 def make_start_state(
-    emulator: Emulator, name: str, spec: StartStateSpec, *, power_on: bytes, folder: Path
+    emulator: Emulator, name: str, spec: StartStateSpec, *, rom: Rom, power_on: bytes, folder: Path
 ) -> bytes:
     """Bring the emulator to a start state and return its state, with a rendered screen.
 
@@ -70,20 +130,25 @@ def make_start_state(
         emulator: emulator to use; it is left in the start state.
         name: name of the start state, for messages.
         spec: entry of the start state in game.yaml.
+        rom: the cartridge in the emulator.
         power_on: the emulator's state when it was switched on.
-        folder: folder of game.yaml; `file` is relative to it.
+        folder: folder of game.yaml; `file` and `battery` are relative to it.
 
     Raises:
-        GameFileError: the state file cannot be read or is not of this game.
+        GameFileError: the state or battery file cannot be read or is not of this game.
     """
     if spec.script is not None:
         emulator.load_state(power_on)
+        if spec.battery is not None:
+            put_battery_ram(emulator, _battery(name, folder / spec.battery, rom))
         play_script(emulator, spec.script)
         return emulator.save_state()
     assert spec.file is not None
     path = folder / spec.file
     try:
-        emulator.load_state(_read_state(path))
+        emulator.load_state(
+            read_state(path, rom, colour=emulator.is_colour, accepts_older=spec.accept_older)
+        )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise GameFileError(
@@ -94,11 +159,22 @@ def make_start_state(
     return emulator.save_state()
 
 
-def _read_state(path: Path) -> bytes:
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError("it is not a regular file")
-    with path.open("rb") as file:
-        data = file.read(_LARGEST_STATE_BYTES + 1)
-    if len(data) > _LARGEST_STATE_BYTES:
-        raise ValueError("it is larger than any emulator state")
-    return data
+def battery_problem(path: Path, rom: Rom) -> str | None:
+    """Return why the file at `path` cannot be the cartridge's battery file; None if it can."""
+    try:
+        _read_battery(path, rom)
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror or error}); correct the path"
+    except ValueError as error:
+        return f"{path}: {error}"
+    return None
+
+
+def _battery(name: str, path: Path, rom: Rom) -> bytes:
+    if (problem := battery_problem(path, rom)) is not None:
+        raise GameFileError(f"start state {name}: {problem}")
+    return _read_battery(path, rom)
+
+
+def _read_battery(path: Path, rom: Rom) -> bytes:
+    return battery_ram(read_limited(path, LARGEST_BATTERY_BYTES, "the RAM of any cartridge"), rom)

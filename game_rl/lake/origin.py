@@ -27,7 +27,8 @@ from game_rl.saved import from_document, to_document
 _KIND = "origin of a lake's stream, format 1"
 _OF_THE_GAME = ("hardware", "actions", "rewards", "reward", "endings", "observation")
 
-_WRAPPERS = "env.wrappers"  # left out where there are none, as in origins of earlier versions
+# left out where there are none, as in origins of earlier versions
+_WRAPPERS, _HELD = "env.wrappers", "the game's hold_values"
 
 Origin = Mapping[str, JsonValue]
 """The values that must agree. The keys are their names in error messages."""
@@ -47,7 +48,19 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
         "the game's actions": actions,  # their order counts
         **{f"the game's {name}": definition[name] for name in _OF_THE_GAME if name != "actions"},
         **({_WRAPPERS: wrappers} if wrappers else {}),
+        **({_HELD: held} if any(held := _held_values(config, game)) else {}),
     }
+
+
+def _held_values(config: RunConfig, game: Game) -> list[dict[str, JsonValue]]:
+    """Return the different `hold_values` of the run's start states, {} for those without."""
+    known = game.definition.start_states
+    held = {
+        repr(sorted(known[name].hold_values.items())): known[name].hold_values
+        for name in config.env.start_states or known
+        if name in known
+    }
+    return [dict(held[key]) for key in sorted(held)]
 
 
 def write_origin(lake: Path, stream: str, origin: Origin) -> None:
@@ -101,7 +114,8 @@ def _of_the_run_around(lake: Path, stream: str) -> Origin | None:
 
 def disagreement(ours: Origin, theirs: Origin) -> str | None:
     """Return the first difference with both values, or None if the two agree."""
-    ours, theirs = ({**one, _WRAPPERS: one.get(_WRAPPERS, [])} for one in (ours, theirs))
+    empty: Origin = {_WRAPPERS: [], _HELD: [{}]}
+    ours, theirs = {**empty, **ours}, {**empty, **theirs}
     for name, value in ours.items():
         if name in theirs and theirs[name] != value:
             return f"{name}: {_short(theirs[name])} there, {_short(value)} in this run"

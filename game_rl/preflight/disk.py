@@ -79,7 +79,7 @@ class _Course:
     def parts(self) -> tuple[Part, ...]:
         """What the run directory holds at the end, without a Lake."""
         config, facts, kept = self.config, self.facts, self.retention.after(self.last)
-        longest = config.env.max_episode_timesteps or facts.episode_timesteps
+        longest = config.env.most_episode_timesteps or facts.episode_timesteps
         clip = n_pictures(config, longest) * calibration.PICTURE_BYTES[config.recording.format]
         logs = self.log_bytes + calibration.RUN_FILES_BYTES
         return (

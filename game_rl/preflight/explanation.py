@@ -167,7 +167,7 @@ def _rollout(situation: Situation) -> Compared:
     config, probe = situation.config, situation.probe
     if isinstance(config.algorithm, DQNConfig):
         return Compared("dqn has no rollouts", applies=False)
-    longest = f"max_episode_timesteps, {config.env.max_episode_timesteps or 0:,}"
+    longest = f"max_episode_timesteps, {config.env.most_episode_timesteps or 0:,}"
     if probe is not None:
         longest = f"{findings.EPISODES_IN_A_ROLLOUT} random episodes of {round(probe.median):,}"
     return Compared(f"n_steps, {config.algorithm.n_steps:,}, against {longest}")
@@ -231,6 +231,13 @@ def _own_parts(situation: Situation) -> Compared:
     return Compared(f"{count} part{'' if count == 1 else 's'} in callbacks and env.wrappers")
 
 
+def _changes(situation: Situation) -> Compared:
+    count = len(situation.facts.game_changes)
+    if not count:
+        return Compared("start states neither write nor hold values", applies=False)
+    return Compared(f"{count} start state{'' if count == 1 else 's'} with write or hold_values")
+
+
 COMPARISONS: Mapping[Check, Callable[[Situation], Compared]] = {
     findings.gpu_missing: _network_gpu,
     findings.replay_gpu_missing: _replay_gpu,
@@ -248,5 +255,6 @@ COMPARISONS: Mapping[Check, Callable[[Situation], Compared]] = {
     findings.restart_without_effect: _restarts,
     findings.torch_for_cuda: _torch,
     findings.own_parts_not_counted: _own_parts,
+    findings.game_is_changed: _changes,
 }
 """What each of `findings.CHECKS` compares; a test holds that none is missing."""

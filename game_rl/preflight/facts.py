@@ -8,6 +8,7 @@ from statistics import mean, median
 
 from game_rl.config.schema import RunConfig, check_image_size
 from game_rl.config.values import run_at
+from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.make_env import check_env_config, make_observation_format, observation_format
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import UsageError
@@ -62,6 +63,7 @@ class RunFacts:
         bf16_way: how torch multiplies bfloat16 on the CPU.
         import_bytes: memory of a process that has imported the libraries of a training.
         fork: the fork's files and timestep; None if the run is not a fork.
+        game_changes: how start states change the game, in words.
     """
 
     crop: CropSpec
@@ -79,6 +81,7 @@ class RunFacts:
     bf16_way: Bf16Way = "native"
     import_bytes: int = USUAL_IMPORT_COST.bytes
     fork: ForkFacts | None = None
+    game_changes: tuple[str, ...] = ()
 
     @property
     def began_at(self) -> int:
@@ -149,8 +152,9 @@ def run_facts(
     Raises:
         ConfigError: the network cannot take pictures of this size, or the game's crop cannot be
             halved.
-        UsageError: the game has no such start state or does not define success, the run's Lake has
-            another compression level, or the fork's parent has no such checkpoint.
+        UsageError: the game has no such start state or variable, its episodes would never end, it
+            does not define success, the run's Lake has another compression level, or the fork's
+            parent has no such checkpoint.
         LakeError: a Lake to learn from is missing or empty, or its rows do not fit the run.
     """
     check_env_config(config.env, game)
@@ -160,7 +164,7 @@ def run_facts(
     channels, height, width = seen.shape
     check_image_size(height, width, channels=channels)
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
-    longest = config.env.max_episode_timesteps or assumed
+    longest = config.env.most_episode_timesteps or assumed
     usual = min(longest, assumed) if probe is None else round(probe.median)
     placement = find_placement(
         device=config.device, precision=config.algorithm.precision, hardware=machine.hardware
@@ -181,6 +185,7 @@ def run_facts(
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
         fork=fork_facts(config),
         learned_lakes=_learned_lakes(config, game, seen),
+        game_changes=game_changes(game, config.env.start_states),
     )
 
 

@@ -247,7 +247,7 @@ def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
     config, probe = situation.config, situation.probe
     if isinstance(config.algorithm, DQNConfig):
         return None
-    n_steps, longest = config.algorithm.n_steps, config.env.max_episode_timesteps
+    n_steps, longest = config.algorithm.n_steps, config.env.most_episode_timesteps
     if probe is not None:
         reference, bound = round(probe.median), round(probe.median) * EPISODES_IN_A_ROLLOUT
         lengths = probe.timesteps
@@ -474,6 +474,21 @@ def own_parts_not_counted(situation: Situation) -> Finding | None:
     )
 
 
+def game_is_changed(situation: Situation) -> Finding | None:
+    """Say which variables the start states set: the agent does not learn the game as it is."""
+    changes = situation.facts.game_changes
+    if not changes:
+        return None
+    return Finding(
+        "info",
+        "game_is_changed",
+        "env.start_states",
+        f"the game is not played as it is, and results are those of the changed one: "
+        f"{'; '.join(changes)} (write and hold_values in game.yaml)",
+        None,
+    )
+
+
 Check = Callable[[Situation], Finding | None]
 CHECKS: tuple[Check, ...] = (
     gpu_missing,
@@ -492,6 +507,7 @@ CHECKS: tuple[Check, ...] = (
     restart_without_effect,
     torch_for_cuda,
     own_parts_not_counted,
+    game_is_changed,
 )
 
 

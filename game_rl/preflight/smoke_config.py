@@ -64,7 +64,7 @@ def _wanted(config: RunConfig) -> Iterator[tuple[str, object]]:
     if algorithm.teacher is not None:
         yield "algorithm.teacher.keep_if_better", False
     yield "total_timesteps", total
-    longest = config.env.max_episode_timesteps or _EPISODE_TIMESTEPS
+    longest = config.env.most_episode_timesteps or _EPISODE_TIMESTEPS
     yield "env.max_episode_timesteps", min(longest, _EPISODE_TIMESTEPS)
     yield "evaluation.every_timesteps", total
     yield "evaluation.episodes", min(config.evaluation.episodes, _EPISODES)

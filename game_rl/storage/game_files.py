@@ -54,7 +54,8 @@ def game_files(game: str) -> GameFiles:
     if path.is_dir():
         path /= "game.yaml"
     definition = load_yaml_model(path, GameDefinition, error=GameFileError)
-    named = [state.file for state in definition.start_states.values()]
+    states = definition.start_states.values()
+    named = [*(state.file for state in states), *(state.battery for state in states)]
     named += [definition.symbols]
     if definition.reward is not None:
         named.append(Path(f"{definition.reward.partition(':')[0]}.py"))

@@ -65,6 +65,7 @@ class RunStatus:
     evaluation: dict[str, float | int | bool | None] | None
     ended: str | None
     stop_when: tuple[str, ...]
+    game_changes: tuple[str, ...]
     ended_by: str
     uploads: StoredPart | None
 
@@ -93,6 +94,7 @@ def run_status(run_dir: RunDir) -> RunStatus:
         evaluation=None if not evaluations else _evaluation(evaluations[-1]),
         ended=last.reason if isinstance(last, Ended) else None,
         stop_when=starts[-1].stop_when if starts else (),
+        game_changes=starts[-1].game_changes if starts else (),
         ended_by=_ended_by(events),
         uploads=None if state.to is None else _stored_part(state, run, here),
     )

@@ -20,6 +20,7 @@ from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
+from game_rl.envs.episode_starts import game_changes
 from game_rl.errors import CheckpointError, system_fault
 from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Begun, Ended, Resumed
@@ -71,7 +72,7 @@ def begin_again(run_dir: RunDir) -> list[str]:
     return ["there is no checkpoint yet: the run begins again"]
 
 
-def begun(identity: RunIdentity, config: RunConfig) -> Begun:
+def begun(identity: RunIdentity, config: RunConfig, game: Game) -> Begun:
     placement = placement_of(config)
     return Begun(
         run=identity.id,
@@ -83,12 +84,14 @@ def begun(identity: RunIdentity, config: RunConfig) -> Begun:
         version=installed_versions()["game_rl"],
         source_sha256=source_sha256(),
         stop_when=() if config.stop_when is None else config.stop_when.in_words,
+        game_changes=game_changes(game, config.env.start_states),
     )
 
 
 def resumed(
     identity: RunIdentity,
     config: RunConfig,
+    game: Game,
     checkpoint: Checkpoint,
     *,
     changed: Sequence[str],
@@ -107,6 +110,7 @@ def resumed(
         version=installed_versions()["game_rl"],
         source_sha256=source_sha256(),
         stop_when=() if config.stop_when is None else config.stop_when.in_words,
+        game_changes=game_changes(game, config.env.start_states),
         superseded_from_bytes=state.events_bytes,
         restored=checkpoint.contents,
         not_restored=(*_begins_anew(config, checkpoint), *_differences(state, placement.device)),

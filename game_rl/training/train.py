@@ -364,11 +364,18 @@ class _Run:
     def _announce(self, events: EventLog) -> None:
         identity, checkpoint = self.run_dir.identity(), self.checkpoint
         if checkpoint is None:
-            events.emit(begun(identity, self.config))
+            events.emit(begun(identity, self.config, self.game))
         else:
             places = [str(path.relative_to(self.run_dir.root)) for path in self.set_aside]
             events.emit(
-                resumed(identity, self.config, checkpoint, changed=self.changed, set_aside=places)
+                resumed(
+                    identity,
+                    self.config,
+                    self.game,
+                    checkpoint,
+                    changed=self.changed,
+                    set_aside=places,
+                )
             )
         for warning in (*self.warnings, *self.game.warnings):
             events.warn(warning)

@@ -87,7 +87,9 @@ def _begin(folder: Path, number: int) -> None:
     emulator = PyBoyEmulator(game.rom, colour=game.colour)
     spec = StartStateSpec(file=Path("begin.state"))
     power_on = emulator.save_state()
-    state = make_start_state(emulator, "begin", spec, power_on=power_on, folder=folder)
+    state = make_start_state(
+        emulator, "begin", spec, rom=game.rom, power_on=power_on, folder=folder
+    )
     emulator.load_state(state)
     for frame in range(0, _FRAMES, 4):
         emulator.hold(["a"] if frame % 16 else ["start"])

@@ -110,6 +110,22 @@ def _progress_told(stop_when: tuple[str, ...]) -> list[str]:
     return output.getvalue().splitlines()
 
 
+def test_what_start_states_change_in_the_game_is_said_first() -> None:
+    output = StringIO()
+    begun = Begun(
+        run="x",
+        algorithm="ppo",
+        total_timesteps=400_000,
+        device="cpu",
+        precision="float32",
+        game_changes=("start state caves: repel is held at 255",),
+    )
+    RunConsole(Console(file=output, width=200))(begun)
+    assert output.getvalue().splitlines()[-1] == (
+        "the game is changed: start state caves: repel is held at 255"
+    )
+
+
 def test_progress_shows_the_time_that_is_left() -> None:
     _, line, last = _progress_told(())
     assert line == "    100,000 / 400,000 timesteps  500/s  about 10 min left"

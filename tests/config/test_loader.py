@@ -15,14 +15,22 @@ from pydantic import Field
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.loader import (
     KINDS,
+    Document,
     config_kind,
     dump_config,
     game_path,
     json_schema,
     load_config,
     load_yaml_model,
+    run_based_on,
 )
-from game_rl.config.schema import EnvConfig, EvaluationConfig, ObservationConfig, RunConfig
+from game_rl.config.schema import (
+    EnvConfig,
+    EvaluationConfig,
+    GrowingLimit,
+    ObservationConfig,
+    RunConfig,
+)
 from game_rl.config.schema_guide import schema_guide
 from game_rl.config.strict_model import StrictModel
 from game_rl.config.values import LinearSchedule
@@ -117,8 +125,21 @@ def run_configs(draw: st.DrawFn) -> RunConfig:
     env = EnvConfig(
         n_envs=n_envs,
         n_workers=draw(st.none() | st.integers(1, n_envs)),
-        max_episode_timesteps=draw(st.integers(1, 10**12)),
-        start_states=draw(st.none() | st.lists(texts(), min_size=1).map(tuple)),
+        max_episode_timesteps=draw(
+            st.integers(1, 10**12)
+            | st.builds(
+                GrowingLimit,
+                start=st.integers(1, 10**6),
+                add=st.integers(1, 10**12),
+                per=texts(),
+                most=st.integers(10**6, 10**12),
+            )
+        ),
+        start_states=draw(
+            st.none()
+            | st.lists(texts(), min_size=1).map(tuple)
+            | st.dictionaries(texts(), st.floats(1e-300, 1_000_000), min_size=1)
+        ),
         observation=draw(st.builds(ObservationConfig)),
         worker_timeout_s=draw(st.floats(0.001, 86_400)),
     )
@@ -174,6 +195,23 @@ def test_an_item_that_a_list_does_not_have_is_refused(tmp_path: Path) -> None:
     assert load_config(path, ["env.start_states.0=b"]).env.start_states == ("b",)
     (line,) = problem_lines(path, "env.start_states.1=b")
     assert "--set env.start_states.1=b  env.start_states has 1 items" in line
+
+
+def test_weights_replace_those_below_and_an_override_changes_one(tmp_path: Path) -> None:
+    write(tmp_path, VALID + "env: {n_envs: 3, start_states: {shore: 1, caves: 3}}\n")
+    (tmp_path / "plan.yaml").write_text(
+        "member: {config: run.yaml, env: {frame_skip: 2, start_states: {island: 2}}}\n",
+        encoding="utf-8",
+    )
+    source = Document(tmp_path / "plan.yaml", ConfigError)
+    section = source.tree()[0].nearest(("member",))
+    env = run_based_on(source, section, ()).env
+    assert (env.n_envs, env.frame_skip, env.start_states) == (3, 2, {"island": 2.0})
+    path = tmp_path / "run.yaml"
+    weights = load_config(path, ["env.start_states.caves=5"]).env.start_states
+    assert weights == {"shore": 1.0, "caves": 5.0}
+    assert load_config(path, ["env.start_states={caves: 5}"]).env.start_states == {"caves": 5.0}
+    assert load_config(path, ["env.start_states=[caves]"]).env.start_states == ("caves",)
 
 
 # ---- files that are none -------------------------------------------------------------------------

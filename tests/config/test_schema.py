@@ -12,7 +12,8 @@ from stable_baselines3 import PPO
 from torch import nn, zeros
 
 from game_rl.config.algorithms import PPOConfig
-from game_rl.config.schema import KEY_HINTS, EnvConfig, RunConfig, check_image_size
+from game_rl.config.key_hints import KEY_HINTS
+from game_rl.config.schema import EnvConfig, RunConfig, check_image_size
 from game_rl.config.schema_guide import schema_guide
 from game_rl.config.values import nearest_divisors
 from game_rl.errors import ConfigError

@@ -245,6 +245,58 @@ BAD_GAMES = (
         f"file: {'a' * 300}",
         "there is no file",
     ),
+    _changed(
+        "a value of an unknown variable",
+        "frames: 4}]",
+        "frames: 4}]\n    write: {live: 3}",
+        "start_states.beginning.write.live",
+        "line 10",
+        "did you mean lives?",
+    ),
+    _changed(
+        "a value that does not fit its variable",
+        "frames: 4}]",
+        "frames: 4}]\n    hold_values: {lives: 256}",
+        "start_states.beginning.hold_values.lives",
+        "it can be 0 to 255",
+    ),
+    _changed(
+        "a decimal value that has too many digits",
+        "frames: 4}]",
+        "frames: 4}]\n    write: {points: 1_000_000}",
+        "start_states.beginning.write.points",
+        "it can be 0 to 999,999",
+    ),
+    _changed(
+        "a value that is text",
+        "frames: 4}]",
+        "frames: 4}]\n    write: {lives: many}",
+        "start_states.beginning.write.lives",
+        "a whole number",
+    ),
+    _changed(
+        "a value of a variable that is computed",
+        "frames: 4}]\n\nactions:\n  idle: []\n  left: [left]\n  jump_right: [up, right]\n"
+        "\nvariables:",
+        "frames: 4}]\n    write: {total: 3}\n\nactions: {idle: [], left: [left]}\n\nvariables:\n"
+        "  total: {sum: [lives, flag]}",
+        "start_states.beginning.write.total",
+        "computed from others",
+    ),
+    _changed(
+        "a value of the random seed",
+        "frames: 4}]",
+        "frames: 4}]\n    write: {seed: 7}",
+        "start_states.beginning.write.seed",
+        "is the random_seed",
+    ),
+    _changed(
+        "a value that is written and held",
+        "frames: 4}]",
+        "frames: 4}]\n    write: {lives: 7}\n    hold_values: {lives: 7}",
+        "start_states.beginning.write.lives",
+        "remove this",
+    ),
     _changed("wait of a day", "wait: 90", "wait: 5184000", "36_000"),
     _changed(
         "no state file",

@@ -7,13 +7,14 @@ import pytest
 from game_rl.errors import GameFileError
 from game_rl.games.start_states import StartStateSpec, make_start_state
 from tests.emulator.fake_emulator import FakeEmulator
+from tests.envs.example import FAKE_ROM
 
 
 def begin(folder: Path, name: str = "begin.state") -> bytes:
     emulator = FakeEmulator()
     spec = StartStateSpec(file=Path(name))
     power_on = emulator.save_state()
-    return make_start_state(emulator, "begin", spec, power_on=power_on, folder=folder)
+    return make_start_state(emulator, "begin", spec, rom=FAKE_ROM, power_on=power_on, folder=folder)
 
 
 def test_a_state_file_is_the_state(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from game_rl.emulator.rom import SUPPORTED_CARTRIDGES
+from game_rl.games.start_states import set_variable
 from game_rl.games.symbol_files import Location
 from game_rl.games.variable_spec import VariableSpec
 from game_rl.games.variables import (
@@ -195,6 +196,41 @@ def test_what_is_written_is_read_back_in_its_width(value: int, kind: str, big: b
     variable.write(emulator, value)
     assert variable.read(emulator) == value % 256**spec.n_bytes
     assert emulator.read(ADDRESS + spec.n_bytes) == 0, "the byte after it is not touched"
+
+
+@given(
+    st.sampled_from(["u8", "u16", "u24", "u32", "s8", "s16", "bcd", "bit"]),
+    st.integers(1, 4),
+    st.booleans(),
+    st.data(),
+)
+def test_a_value_that_is_encoded_reads_as_itself_and_leaves_other_bits(
+    kind: str, n_bytes: int, big: bool, data: st.DataObject
+) -> None:
+    sizes = {"bcd": {"bytes": n_bytes}, "bit": {"bit": data.draw(st.integers(0, 7))}}
+    spec = VariableSpec.model_validate(
+        {"address": ADDRESS, "type": kind, "endian": "big" if big else "little"}
+        | sizes.get(kind, {})
+    )
+    n_bits = 8 * spec.n_bytes
+    lowest, highest = {
+        "u": (0, 2**n_bits - 1),
+        "s": (-(2 ** (n_bits - 1)), 2 ** (n_bits - 1) - 1),
+        "bcd": (0, int("99" * spec.n_bytes)),
+        "bit": (0, 1),
+    }[kind if kind in sizes else kind[0]]
+    value = data.draw(st.integers(lowest, highest))
+    memory = data.draw(st.binary(min_size=5, max_size=5))
+    variable, emulator = place(spec), emulator_with(memory)
+    set_variable(emulator, variable, value)
+    assert variable.read(emulator) == value
+    after = bytes(emulator.read(ADDRESS + i) for i in range(5))
+    assert after[spec.n_bytes :] == memory[spec.n_bytes :]
+    if kind == "bit":
+        assert (after[0] ^ memory[0]) & ~(1 << (spec.bit or 0)) == 0
+    for outside in (lowest - 1, highest + 1):
+        with pytest.raises(ValueError, match="does not fit"):
+            variable.encode(outside)
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,18 @@ def test_another_rom_actions_rewards_and_endings_are_named(tmp_path: Path) -> No
             checked(path, config, game)
 
 
+def test_values_that_a_start_state_holds_are_part_of_how_a_lake_was_played(tmp_path: Path) -> None:
+    game, config = load_game("duel"), run_config()
+    states = dict(game.definition.start_states)
+    held = states["level_1"].model_copy(update={"hold_values": {"health": 9}})
+    holding = with_definition(game, start_states=states | {"level_1": held})
+    assert origin_of(run_config(start_states=("level_2",)), holding) == origin_of(config, game)
+    written(tmp_path, config, holding)
+    with pytest.raises(LakeError, match=r"the game's hold_values: \[\{'health': 9\}, \{\}\] there"):
+        checked(tmp_path, config, game)
+    checked(tmp_path, config, holding)
+
+
 def test_a_stream_that_is_not_drawn_from_may_be_of_another_game(tmp_path: Path) -> None:
     game = load_game("duel")
     written(tmp_path, run_config(), game)

@@ -384,3 +384,24 @@ def test_a_restart_that_has_an_effect_is_not(situation: Make) -> None:
     for algorithm in (PQN | {"exploration": good}, DQN | {"exploration": good}):
         assert CODE not in by_code(situation(algorithm=algorithm))
     assert CODE not in by_code(situation())
+
+
+def test_a_changed_game_is_named(situation: Callable[..., Situation]) -> None:
+    assert "game_is_changed" not in by_code(situation())
+    changes = ("start state caves: repel is held at 255", "start state sea: money begins as 9")
+    finding = by_code(situation(facts__game_changes=changes))["game_is_changed"]
+    assert finding.severity == "info"
+    assert all(change in finding.message for change in changes)
+
+
+def test_the_most_that_a_growing_limit_can_become_is_forecast(
+    situation: Callable[..., Situation],
+) -> None:
+    grows = {"start": 50, "add": 10, "per": "level", "most": 2_000}
+    growing, fixed, short = (
+        situation(env__max_episode_timesteps=limit) for limit in (grows, 2_000, 50)
+    )
+    assert growing.footprint.disk == fixed.footprint.disk
+    assert growing.footprint.disk.bytes > short.footprint.disk.bytes
+    assert "n_steps_is_no_episode_length" not in by_code(growing)
+    assert "n_steps_is_no_episode_length" in by_code(short)

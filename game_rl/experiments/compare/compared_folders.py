@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.loader import load_config
 from game_rl.config.strict_model import flat
 from game_rl.event_log import final_evaluation, read_events
-from game_rl.events import Ended
+from game_rl.events import Begun, Ended, Resumed
 from game_rl.experiments.compare.comparison_arms import (
     NO_DIFFERENCE,
     ComparedFolder,
@@ -58,6 +59,15 @@ def _run(path: Path) -> ComparedFolder:
         failure=failure,
         **vars(totals_of_run(run_dir, config.env.frame_skip)),
     )
+
+
+def changed_games(folder: Path) -> tuple[str, ...]:
+    """Return how start states changed the game of a run, or of an experiment's members."""
+    members = ExperimentDir(folder).members
+    runs = [RunDir(folder)] if not members.is_dir() else map(RunDir, sorted(members.iterdir()))
+    events = (event for run in runs if run.exists() for event in read_events(run))
+    changes = (e.game_changes for e in events if isinstance(e, Begun | Resumed))
+    return tuple(dict.fromkeys(chain.from_iterable(changes)))
 
 
 def totals_of_run(run_dir: RunDir, frame_skip: int) -> Totals:

@@ -115,6 +115,36 @@ VALUES = (
         ("line 7", "env.start_states.1: found 2", "text"),
     ),
     WrongConfig(
+        "a growing limit whose most is below its start",
+        valid_and("env:\n  max_episode_timesteps: {start: 200, add: 10, per: level, most: 100}\n"),
+        ("line 5", "env.max_episode_timesteps.most: most is 100, below start, 200"),
+    ),
+    WrongConfig(
+        "a growing limit without a variable",
+        valid_and("env:\n  max_episode_timesteps: {start: 200, add: 10, most: 300}\n"),
+        ("line 5", "env.max_episode_timesteps.per: missing"),
+    ),
+    WrongConfig(
+        "a growing limit that grows by nothing",
+        valid_and("env: {max_episode_timesteps: {start: 2, add: 0, per: level, most: 3}}\n"),
+        ("line 4", "env.max_episode_timesteps.add: found 0", "a whole number from 1"),
+    ),
+    WrongConfig(
+        "a weight of nothing",
+        valid_and("env:\n  start_states: {level_1: 1, level_2: 0}\n"),
+        ("line 5", "env.start_states.level_2: found 0", "above 0"),
+    ),
+    WrongConfig(
+        "no weights",
+        valid_and("env: {start_states: {}}\n"),
+        ("line 4", "env.start_states: found a section", "at least 1"),
+    ),
+    WrongConfig(
+        "a word for a weight",
+        valid_and("env: {start_states: {level_1: often}}\n"),
+        ("line 4", "env.start_states.level_1: found often", "a number"),
+    ),
+    WrongConfig(
         "an algorithm that does not exist",
         valid_and("algorithm: {name: PPO}\n"),
         ("line 4", "algorithm.name: found PPO", "allowed: ppo", "did you mean ppo?"),
