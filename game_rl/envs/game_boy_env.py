@@ -286,5 +286,6 @@ def _variable_readers(
     every = VariableReader(game.variables, definition.variables)
     if definition.reward is not None:
         return every, every
-    watched = {term.variable for term in definition.rewards.values()}.union(of_conditions)
+    of_terms = {name for t in definition.rewards.values() for _, name in t.references()}
+    watched = of_terms.union(of_conditions)
     return every, VariableReader(game.variables, definition.variables, watched)

@@ -18,7 +18,7 @@ from game_rl.errors import GameFileError, RomError
 from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
-from game_rl.games.rewards import RewardTerm
+from game_rl.games.reward_term import RewardTerm
 from game_rl.games.start_states import StartStateSpec, battery_problem
 from game_rl.games.state_files import state_file_problem
 from game_rl.games.symbol_files import Location, read_symbols
@@ -182,7 +182,7 @@ class GameDefinition(StrictModel):
             for source in spec.sources:
                 yield ("variables", name, str(spec.operation)), source
         for name, term in self.rewards.items():
-            yield ("rewards", name, "variable"), term.variable
+            yield from ((("rewards", name, *key), found) for key, found in term.references())
         for at, condition in self._conditions():
             yield from (((*at, *key), name) for key, name in condition.references())
         for index, name in enumerate(self.place or ()):
@@ -199,10 +199,15 @@ class GameDefinition(StrictModel):
             yield ("success",), self.success
 
     def _wait_problems(self) -> Iterable[Problem]:
-        for at, condition in self._conditions():
+        of_terms = (
+            (("rewards", name, *key), condition)
+            for name, term in self.rewards.items()
+            for key, condition in term.conditions()
+        )
+        for at, condition in (*self._conditions(), *of_terms):
             for key, part in condition.parts():
                 name = "same_place_for" if part.same_place_for is not None else "no_reward_for"
-                if part.is_wait and at == ("success",):
+                if part.is_wait and at[0] != "endings":
                     yield Problem((*at, *key, name), "is for endings only; remove it")
                 elif part.same_place_for is not None and self.place is None:
                     yield Problem(

@@ -1,6 +1,6 @@
 """The endings and the success of a running episode, with what they remember of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pydantic import Field
@@ -38,6 +38,39 @@ class EndedBy(NamedTuple):
 
 
 _NONE = EndedBy(None)
+
+
+def judge(
+    condition: Condition,
+    key: str,
+    values: Values,
+    before: Values,
+    in_a_row: dict[str, int],
+    has_waited: Callable[[Condition], bool] | None = None,
+) -> bool:
+    """Return whether a condition holds after a timestep; called once for each timestep.
+
+    Args:
+        key: its key, below which `in_a_row` has those of the conditions in it.
+        before: the values after the timestep before.
+        in_a_row: the timesteps for which each condition with `for` has held; it is updated.
+        has_waited: judges a long wait; None where there can be none.
+    """
+    if condition.is_wait:
+        return has_waited is not None and has_waited(condition)
+    if condition.variable is not None:
+        holds = condition.compares(values, before)
+    else:
+        holds = condition.joined(
+            [
+                judge(child, ".".join((key, *below)), values, before, in_a_row, has_waited)
+                for below, child in condition.children
+            ]
+        )
+    if condition.for_timesteps is None:
+        return holds
+    in_a_row[key] = in_a_row.get(key, 0) + 1 if holds else 0
+    return in_a_row[key] >= condition.for_timesteps
 
 
 class EpisodeConditions:
@@ -102,21 +135,13 @@ class EpisodeConditions:
         return next((EndedBy(name, truncates) for name, _, truncates in held), _NONE)
 
     def _holds(self, condition: Condition, key: str, values: Values) -> bool:
+        return judge(condition, key, values, self._before, self._in_a_row, self._has_waited)
+
+    def _has_waited(self, condition: Condition) -> bool:
         if condition.no_reward_for is not None:
             return self._without_reward >= condition.no_reward_for
-        if condition.same_place_for is not None:
-            return self._in_place >= condition.same_place_for
-        if condition.variable is not None:
-            holds = condition.compares(values, self._before)
-        else:
-            children = condition.children
-            holds = condition.joined(
-                [self._holds(child, ".".join((key, *below)), values) for below, child in children]
-            )
-        if condition.for_timesteps is None:
-            return holds
-        self._in_a_row[key] = self._in_a_row.get(key, 0) + 1 if holds else 0
-        return self._in_a_row[key] >= condition.for_timesteps
+        assert condition.same_place_for is not None
+        return self._in_place >= condition.same_place_for
 
     def is_success(self, values: Values) -> bool | None:
         """Whether the episode is a success if it ends now; None if the game defines none.

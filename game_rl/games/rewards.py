@@ -1,54 +1,19 @@
-"""Reward terms: their entries in game.yaml, and their sums over an episode."""
+"""The rewards of an episode: what its terms earn at each timestep, and their sums."""
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
-from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.errors import GameFileError
-from game_rl.games.conditions import Number
 from game_rl.games.custom_reward import CUSTOM_TERM, GameReward
+from game_rl.games.reward_term import RewardTerm
 from game_rl.games.variables import Values, numbers_of
+from game_rl.games.watched_terms import WatchedTerm, WatchedTermState
 from game_rl.saved import Saved
 
 _ABSURD_REWARD = 10_000.0  # in one timestep; networks learn well from sums of about -10 to 10
-
-
-class RewardTerm(StrictModel):
-    """One entry of `rewards` in game.yaml."""
-
-    variable: str
-    on: Literal["increase", "decrease", "change", "equals", "value"]
-    value: Number | None = None
-    weight: float = 1.0
-    once: bool = False
-
-    def problems(self) -> Iterable[Problem]:
-        if (self.on == "equals") != (self.value is not None):
-            yield Problem(("value",), "`value` goes with `on: equals`, and only with it")
-        if self.weight == 0:
-            yield Problem(("weight",), "a weight of 0 rewards nothing; remove the term")
-
-    @property
-    def needs_change(self) -> bool:
-        """Whether the term earns nothing while its variable does not change."""
-        return self.on in ("increase", "decrease", "change")
-
-    def reward(self, before: float, now: float) -> float:
-        """Return the reward of a timestep in which the variable went from `before` to `now`."""
-        match self.on:
-            case "increase":
-                return self.weight * max(0, now - before)
-            case "decrease":
-                return self.weight * max(0, before - now)
-            case "change":
-                return self.weight * (now != before)
-            case "equals":
-                return self.weight * (now == self.value)
-            case "value":
-                return self.weight * now
 
 
 class RewardState(Saved):
@@ -61,6 +26,8 @@ class RewardState(Saved):
     """Terms with `once` that have been earned."""
     custom: JsonValue = None
     """State of the game's own reward class."""
+    terms: dict[str, WatchedTermState] = Field(default={})
+    """What terms remember, by name; checkpoints of earlier versions have none."""
 
 
 class TermReward(NamedTuple):
@@ -90,11 +57,16 @@ class EpisodeReward:
 
     def __init__(self, terms: Mapping[str, RewardTerm], custom: GameReward | None) -> None:
         # attributes are looked up once instead of in every timestep
-        self._terms = tuple((n, t, t.variable, t.needs_change) for n, t in terms.items())
+        self._watched = {n: WatchedTerm(term) for n, term in terms.items() if term.is_watched}
+        self._terms = tuple(
+            (name, term, term.variable or "", term.needs_change, self._watched.get(name))
+            for name, term in terms.items()
+        )
         self._custom = custom
         self._before: Values = {}
         self._sums: dict[str, float] = {}
         self._spent: set[str] = set()
+        self._knows_all_before = True
         self.largest = TermReward("", 0.0)
 
     @property
@@ -106,6 +78,9 @@ class EpisodeReward:
         self._before = values
         self._sums = {name: 0.0 for name, *_ in self._terms}
         self._spent = set()
+        self._knows_all_before = True
+        for watched in self._watched.values():
+            watched.reset(values)
         if self._custom is not None:
             self._custom.reset(values)
 
@@ -116,11 +91,18 @@ class EpisodeReward:
             GameFileError: the game's own reward class failed, or its reward is not finite.
         """
         total = 0.0
-        for name, term, variable, needs_change in self._terms:
-            before, now = self._before[variable], values[variable]
-            if (needs_change and before == now) or name in self._spent:
+        if not self._knows_all_before:
+            self._before, self._knows_all_before = {**values, **self._before}, True
+        for name, term, variable, needs_change, watched in self._terms:
+            if watched is None:
+                before, now = self._before[variable], values[variable]
+                if (needs_change and before == now) or name in self._spent:
+                    continue
+                earned = term.reward(before, now)
+            elif name in self._spent:
                 continue
-            earned = term.reward(before, now)
+            else:
+                earned = watched.step(values, self._before)
             if earned:
                 total += self._earn(name, earned)
                 if term.once:
@@ -141,12 +123,17 @@ class EpisodeReward:
             sums=self.sums,
             spent=tuple(sorted(self._spent)),
             custom=None if self._custom is None else self._custom.save_state(),
+            terms={name: watched.save_state() for name, watched in self._watched.items()},
         )
 
     def load_state(self, state: RewardState) -> None:
         self._before = dict(state.before)
         self._sums = dict(state.sums)
         self._spent = set(state.spent)
+        # a state of a run whose game file had other terms may lack variables
+        self._knows_all_before = False
+        for name, watched in self._watched.items():
+            watched.load_state(state.terms.get(name, WatchedTermState()))
         if self._custom is not None:
             self._custom.load_state(state.custom)
 

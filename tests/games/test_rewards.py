@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from game_rl.errors import GameFileError
 from game_rl.games.custom_reward import load_custom_reward
-from game_rl.games.rewards import EpisodeReward, RewardTerm
+from game_rl.games.reward_term import RewardTerm
+from game_rl.games.rewards import EpisodeReward
 
 kinds = st.sampled_from(["increase", "decrease", "change", "equals", "value"])
 terms = st.builds(

@@ -1,0 +1,176 @@
+"""An entry of `rewards` in game.yaml."""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+
+from game_rl.config.strict_model import Key, Problem, StrictModel
+from game_rl.games.conditions import Condition, Number
+
+_OF_PLACES = ("first_visit", "visits")
+_OF_AMOUNTS = ("increase", "decrease", "difference", "value", "new_maximum", "new_minimum")
+_OF_CHANGES = ("increase", "decrease", "difference", "change")
+_DUMPED_IF_NONE = ("variable", "on", "value", "weight", "once")
+
+
+class Knee(StrictModel):
+    """`{at: 22, slope: 0.25}`: what is above 22 counts a quarter."""
+
+    at: Number
+    slope: Annotated[float, Field(gt=0)]
+
+
+class RewardTerm(StrictModel):
+    """One entry of `rewards` in game.yaml."""
+
+    variable: str | None = None
+    variables: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Variables that say where the player is, such as [map, x, y], for `first_visit` and `visits`.
+    """
+    on: Literal[
+        "increase",
+        "decrease",
+        "difference",
+        "change",
+        "equals",
+        "value",
+        "new_maximum",
+        "new_minimum",
+        "first_visit",
+        "visits",
+    ]
+    value: Number | None = None
+    """Value of `on: equals`."""
+    at_least: Annotated[int, Field(ge=2, le=10**9)] | None = None
+    """How often the player was at the place for `on: visits` to earn the weight."""
+    weight: float = 1.0
+    once: bool = False
+    """Whether it is earned only once in an episode."""
+    cap: Number | None = None
+    """Higher values of the variable count as this one; for `first_visit`, the most places."""
+    knee: Knee | None = None
+    """Value of the variable, or number of places, above which more of it counts less (or more)."""
+    power: Annotated[float, Field(gt=0, le=10)] | None = None
+    """Exponent of the amount of a timestep, whose sign stays."""
+    when: Condition | None = None
+    """Condition that must hold after a timestep for the term to see it."""
+    unless: Condition | None = None
+    """Condition that must not hold after a timestep for the term to see it."""
+
+    def problems(self) -> Iterable[Problem]:
+        yield from self._variable_problems()
+        if (self.on == "equals") != (self.value is not None):
+            yield Problem(("value",), "`value` goes with `on: equals`, and only with it")
+        if (self.on == "visits") != (self.at_least is not None):
+            yield Problem(("at_least",), "`at_least` goes with `on: visits`, and only with it")
+        if self.weight == 0:
+            yield Problem(("weight",), "a weight of 0 rewards nothing; remove the term")
+        yield from self._shape_problems()
+
+    def _variable_problems(self) -> Iterable[Problem]:
+        key, other = ("variables", "variable") if self.is_of_places else ("variable", "variables")
+        if getattr(self, other) is not None:
+            example = "`variables: [map, x, y]`" if self.is_of_places else "one `variable`"
+            yield Problem((other,), f"`on: {self.on}` goes with {example}; write that instead")
+        elif getattr(self, key) is None:
+            example = "variables: [map, x, y]" if self.is_of_places else "variable: score"
+            yield Problem((), f"`on: {self.on}` needs `{key}`; add it, as in `{example}`")
+        names = self.variables or ()
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield Problem(("variables", str(index)), f"{name} is named twice; remove one")
+
+    def _shape_problems(self) -> Iterable[Problem]:
+        for name in ("cap", "knee", "power"):
+            able = _OF_AMOUNTS if name == "power" else (*_OF_AMOUNTS, "first_visit")
+            if getattr(self, name) is not None and self.on not in able:
+                yield Problem(
+                    (name,),
+                    f"`on: {self.on}` earns the weight and has no amount; remove `{name}`, which "
+                    f"goes with {', '.join(able)}",
+                )
+        if self.cap is not None and self.knee is not None and self.knee.at >= self.cap:
+            yield Problem(
+                ("knee", "at"),
+                f"nothing above the cap of {self.cap:,} counts; choose a lower knee, or remove it",
+                reads=(("cap",),),
+            )
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Dump a term as versions did that knew nothing else."""
+        found: dict[str, Any] = dump(self)
+        return {k: v for k, v in found.items() if k in _DUMPED_IF_NONE or v is not None}
+
+    @property
+    def is_of_places(self) -> bool:
+        return self.on in _OF_PLACES
+
+    @property
+    def needs_change(self) -> bool:
+        """Whether the term earns nothing while its variable does not change."""
+        return self.on in _OF_CHANGES
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether its reward depends on more than its variable before and after a timestep."""
+        return (
+            self.is_of_places
+            or self.on in ("new_maximum", "new_minimum")
+            or self.when is not None
+            or self.unless is not None
+        )
+
+    def conditions(self) -> Iterator[tuple[Key, Condition]]:
+        """Yield its conditions, each with its key."""
+        for key, condition in (("when", self.when), ("unless", self.unless)):
+            if condition is not None:
+                yield (key,), condition
+
+    def references(self) -> Iterator[tuple[Key, str]]:
+        """Yield the variables that it names, each with its key."""
+        if self.variable is not None:
+            yield ("variable",), self.variable
+        for index, name in enumerate(self.variables or ()):
+            yield ("variables", str(index)), name
+        for at, condition in self.conditions():
+            yield from (((*at, *key), name) for key, name in condition.references())
+
+    def reward(self, before: float, now: float) -> float:
+        """Return the reward of a timestep in which the variable went from `before` to `now`.
+
+        For a new maximum or minimum, `before` is the best one so far; for a first visit, both are
+        numbers of places.
+        """
+        if self.cap is not None or self.knee is not None:
+            before, now = self._bent(before), self._bent(now)
+        amount = self._amount(before, now)
+        if self.power is not None:
+            amount = math.copysign(abs(amount) ** self.power, amount)
+        return self.weight * amount
+
+    def _amount(self, before: float, now: float) -> float:
+        match self.on:
+            case "increase" | "new_maximum" | "first_visit":
+                return max(0, now - before)
+            case "decrease" | "new_minimum":
+                return max(0, before - now)
+            case "difference":
+                return now - before
+            case "change":
+                return now != before
+            case "equals":
+                return now == self.value
+            case "visits":
+                return 1
+            case "value":
+                return now
+
+    def _bent(self, value: float) -> float:
+        if self.cap is not None:
+            value = min(value, self.cap)
+        if self.knee is not None and value > self.knee.at:
+            value = self.knee.at + self.knee.slope * (value - self.knee.at)
+        return value

@@ -1,0 +1,53 @@
+"""How often the player was at each place of an episode, and its compact form in checkpoints."""
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+
+Place = tuple[int | float, ...]
+
+
+class VisitedPlaces:
+    """Counts the visits to each place, up to as many as matter.
+
+    Args:
+        most: a place that was visited this often, or more often, has this count.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._visits: dict[Place, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._visits)
+
+    def visit(self, place: Place) -> int:
+        """Count a visit, and return how many there were of this place, this one included."""
+        visits = self._visits.get(place, 0) + 1
+        if visits <= self._most:
+            self._visits[place] = visits
+        return visits
+
+    def to_bytes(self) -> bytes:
+        """Return the places in order, compressed: about a byte each where they lie together."""
+        ordered = sorted(self._visits.items())
+        columns = list(map(_to_column, zip(*(place for place, _ in ordered), strict=True)))
+        visits = [] if self._most == 1 else [count for _, count in ordered]
+        return zlib.compress(json.dumps([columns, visits], separators=(",", ":")).encode())
+
+    def load_bytes(self, found: bytes) -> None:
+        columns, visits = json.loads(zlib.decompress(found))
+        places = list(zip(*map(_from_column, columns), strict=True))
+        self._visits = dict(zip(places, visits or [1] * len(places), strict=True))
+
+
+def _to_column(values: Sequence[int | float]) -> list[object]:
+    """Return whole numbers as steps from one to the next, which compress well."""
+    if all(isinstance(value, int) for value in values):
+        return [True, values[0], *(after - before for before, after in pairwise(values))]
+    return [False, *values]
+
+
+def _from_column(column: list[int | float]) -> Iterable[int | float]:
+    return accumulate(column[1:]) if column[0] else column[1:]

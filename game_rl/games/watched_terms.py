@@ -1,0 +1,98 @@
+"""Reward terms that depend on the episode so far: bests, visited places, `when` and `unless`."""
+
+from pydantic import Field
+
+from game_rl.games.episode_conditions import judge
+from game_rl.games.reward_term import RewardTerm
+from game_rl.games.variables import Values
+from game_rl.games.visited_places import VisitedPlaces
+from game_rl.saved import Blob, Saved
+
+
+class WatchedTermState(Saved):
+    """What a reward term remembers of the episode so far."""
+
+    best: int | float | None = None
+    """Highest or lowest value so far, for a new maximum or minimum."""
+    places: Blob | None = None
+    """The visited places, as `VisitedPlaces` writes them."""
+    in_a_row: dict[str, int] = Field(default={})
+    """Timesteps in a row for which a condition with `for` has held, by its key."""
+
+
+class WatchedTerm:
+    """A reward term in one running episode, with what it remembers of it.
+
+    A timestep after which `when` does not hold, or `unless` does, is not seen: it earns nothing, is
+    no visit, and gives no best. The beginning of the episode is seen as a timestep is, and what is
+    seen first gives the first best, or the first place, and earns nothing.
+    """
+
+    def __init__(self, term: RewardTerm) -> None:
+        self._term = term
+        self._conditions = tuple(
+            (key, condition, key == "when") for (key,), condition in term.conditions()
+        )
+        self._forget()
+
+    def _forget(self) -> None:
+        self._best: int | float | None = None
+        self._places = VisitedPlaces(self._term.at_least or 1)
+        self._in_a_row: dict[str, int] = {}
+
+    def reset(self, values: Values) -> None:
+        self._forget()
+        if all(found.holds(values) == wanted for _, found, wanted in self._conditions):
+            self._look(values)
+
+    def step(self, values: Values, before: Values) -> float:
+        """Return the reward of a timestep.
+
+        Args:
+            values: the variables after the timestep.
+            before: those after the timestep before.
+        """
+        # both are judged at every timestep, because they count them
+        judged = [
+            judge(condition, key, values, before, self._in_a_row) == wanted
+            for key, condition, wanted in self._conditions
+        ]
+        if not all(judged):
+            return 0.0
+        term = self._term
+        if term.is_of_places or term.on in ("new_maximum", "new_minimum"):
+            return self._look(values)
+        return term.reward(before[term.variable or ""], values[term.variable or ""])
+
+    def _look(self, values: Values) -> float:
+        """Remember what the term has to remember, and return what that earns."""
+        term = self._term
+        if term.variables is not None:
+            return self._visit(tuple(values[name] for name in term.variables))
+        if term.on not in ("new_maximum", "new_minimum"):
+            return 0.0
+        now = values[term.variable or ""]
+        best = now if self._best is None else self._best
+        self._best = max(best, now) if term.on == "new_maximum" else min(best, now)
+        return term.reward(best, now)
+
+    def _visit(self, place: tuple[int | float, ...]) -> float:
+        visits, term = self._places.visit(place), self._term
+        if term.at_least is not None:
+            return term.reward(0, 0) if visits >= term.at_least else 0.0
+        n_new = len(self._places) - 1
+        return term.reward(n_new - 1, n_new) if visits == 1 and n_new else 0.0
+
+    def save_state(self) -> WatchedTermState:
+        return WatchedTermState(
+            best=self._best,
+            places=self._places.to_bytes() if len(self._places) else None,
+            in_a_row=dict(self._in_a_row),
+        )
+
+    def load_state(self, state: WatchedTermState) -> None:
+        self._forget()
+        self._best = state.best
+        if state.places is not None:
+            self._places.load_bytes(state.places)
+        self._in_a_row = dict(state.in_a_row)
