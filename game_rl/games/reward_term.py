@@ -27,8 +27,7 @@ class RewardTerm(StrictModel):
 
     variable: str | None = None
     variables: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Variables that say where the player is, such as [map, x, y], for `first_visit` and `visits`.
-    """
+    """Variables that say where the player is, for `first_visit` and `visits`."""
     on: Literal[
         "increase",
         "decrease",

@@ -41,26 +41,29 @@ def test_the_pieces_of_the_page_make_a_valid_game(folder: Path) -> None:
     assert recorded["start_state"] in game.definition.start_states
 
 
-def test_the_endings_of_another_game_are_valid(folder: Path) -> None:
-    (piece,) = [block for block in blocks("yaml") if block.startswith("# of another game")]
-    names = ("map", "x", "y", "lives", "clock")
+def test_the_rewards_and_endings_of_another_game_are_valid(folder: Path) -> None:
+    pieces = [block for block in blocks("yaml") if block.startswith("# of another game")]
+    names = ("map", "x", "y", "lives", "clock", "in_battle", "levels", "health", "party_size")
+    names += ("health_fraction",)
     places = "".join(f"  {name}: {{address: {0xC000 + n}}}\n" for n, name in enumerate(names))
     header = "title: Caves\nrom: {path: my_game.gb}\nstart_states: {a: {script: [{wait: 1}]}}\n"
     (folder / "other.yaml").write_text(
-        f"{header}actions: {{idle: [], a: [a]}}\nvariables:\n{places}"
-        f"rewards: {{up: {{variable: y, on: decrease}}}}\n{piece}",
+        f"{header}actions: {{idle: [], a: [a]}}\nvariables:\n{places}{''.join(pieces)}",
         encoding="utf-8",
     )
-    endings = load_game(str(folder / "other.yaml")).definition.endings
-    truncating = {name for name, ending in endings.items() if ending.is_truncation}
+    definition = load_game(str(folder / "other.yaml")).definition
+    assert set(definition.rewards) == {"explored", "stuck", "levels", "healing"}
+    truncating = {name for name, ending in definition.endings.items() if ending.is_truncation}
     assert truncating == {"stuck", "dawdles"}
 
 
-def test_the_reward_class_of_the_page_pays_once_for_new_ground(folder: Path) -> None:
-    reward = load_custom_reward("rewards:NewGround", folder)
-    reward.reset({"position": 10})
-    earned = [reward.step({"position": position}) for position in (13, 11, 13, 14)]
-    assert earned == [{"new_ground": 0.001 * gained} for gained in (3, 0, 0, 1)]
+def test_the_reward_class_of_the_page_pays_for_hits_in_quick_succession(folder: Path) -> None:
+    reward = load_custom_reward("rewards:Combo", folder)
+    reward.reset({"rival_health": 90})
+    played = [80, 80, 70, *[70] * 20, 60, 50]
+    earned = [reward.step({"rival_health": health}) for health in played]
+    assert [at for at, found in enumerate(earned) if found != {"combo": 0.0}] == [2, 24]
+    assert earned[2] == earned[24] == {"combo": 0.01}
 
 
 def test_the_run_config_of_the_page_is_valid(tmp_path: Path) -> None:
