@@ -10,7 +10,8 @@ from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.games.conditions import Condition, Number
 
 _OF_PLACES = ("first_visit", "visits")
-_OF_AMOUNTS = ("increase", "decrease", "difference", "value", "new_maximum", "new_minimum")
+_OF_BESTS = ("new_maximum", "new_minimum")
+_OF_AMOUNTS = ("increase", "decrease", "difference", "value", *_OF_BESTS)
 _OF_CHANGES = ("increase", "decrease", "difference", "change")
 _DUMPED_IF_NONE = ("variable", "on", "value", "weight", "once")
 
@@ -108,6 +109,10 @@ class RewardTerm(StrictModel):
         return self.on in _OF_PLACES
 
     @property
+    def is_of_bests(self) -> bool:
+        return self.on in _OF_BESTS
+
+    @property
     def needs_change(self) -> bool:
         """Whether the term earns nothing while its variable does not change."""
         return self.on in _OF_CHANGES
@@ -115,12 +120,8 @@ class RewardTerm(StrictModel):
     @property
     def is_watched(self) -> bool:
         """Whether its reward depends on more than its variable before and after a timestep."""
-        return (
-            self.is_of_places
-            or self.on in ("new_maximum", "new_minimum")
-            or self.when is not None
-            or self.unless is not None
-        )
+        has_conditions = self.when is not None or self.unless is not None
+        return self.is_of_places or self.is_of_bests or has_conditions
 
     def conditions(self) -> Iterator[tuple[Key, Condition]]:
         """Yield its conditions, each with its key."""

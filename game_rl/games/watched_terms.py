@@ -5,7 +5,7 @@ from pydantic import Field
 from game_rl.games.episode_conditions import judge
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.variables import Values
-from game_rl.games.visited_places import VisitedPlaces
+from game_rl.games.visited_places import Place, VisitedPlaces
 from game_rl.saved import Blob, Saved
 
 
@@ -59,29 +59,31 @@ class WatchedTerm:
         ]
         if not all(judged):
             return 0.0
-        term = self._term
-        if term.is_of_places or term.on in ("new_maximum", "new_minimum"):
+        term, variable = self._term, self._term.variable
+        if variable is None or term.is_of_bests:
             return self._look(values)
-        return term.reward(before[term.variable or ""], values[term.variable or ""])
+        return term.reward(before[variable], values[variable])
 
     def _look(self, values: Values) -> float:
-        """Remember what the term has to remember, and return what that earns."""
+        """Remember what the term has to remember of these values, and return what that earns."""
         term = self._term
         if term.variables is not None:
             return self._visit(tuple(values[name] for name in term.variables))
-        if term.on not in ("new_maximum", "new_minimum"):
-            return 0.0
-        now = values[term.variable or ""]
-        best = now if self._best is None else self._best
-        self._best = max(best, now) if term.on == "new_maximum" else min(best, now)
-        return term.reward(best, now)
+        if term.variable is not None and term.is_of_bests:
+            return self._compare(values[term.variable])
+        return 0.0
 
-    def _visit(self, place: tuple[int | float, ...]) -> float:
+    def _visit(self, place: Place) -> float:
         visits, term = self._places.visit(place), self._term
         if term.at_least is not None:
-            return term.reward(0, 0) if visits >= term.at_least else 0.0
-        n_new = len(self._places) - 1
+            return term.weight if visits >= term.at_least else 0.0
+        n_new = len(self._places) - 1  # without the first one
         return term.reward(n_new - 1, n_new) if visits == 1 and n_new else 0.0
+
+    def _compare(self, value: int | float) -> float:
+        best = value if self._best is None else self._best
+        self._best = max(best, value) if self._term.on == "new_maximum" else min(best, value)
+        return self._term.reward(best, value)
 
     def save_state(self) -> WatchedTermState:
         return WatchedTermState(
