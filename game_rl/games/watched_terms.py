@@ -8,10 +8,14 @@ from game_rl.games.variables import Values
 from game_rl.games.visited_places import Place, VisitedPlaces
 from game_rl.saved import Blob, Saved
 
+_NAMES = ("variable", "variables")
+
 
 class WatchedTermState(Saved):
     """What a reward term remembers of the episode so far."""
 
+    of: tuple[str, ...] = ()
+    """The term's `on` and variables; a term with others remembers nothing of it."""
     best: int | float | None = None
     """Highest or lowest value so far, for a new maximum or minimum."""
     places: Blob | None = None
@@ -30,6 +34,7 @@ class WatchedTerm:
 
     def __init__(self, term: RewardTerm) -> None:
         self._term = term
+        self._of = (term.on, *(name for key, name in term.references() if key[0] in _NAMES))
         self._conditions = tuple(
             (key, condition, key == "when") for (key,), condition in term.conditions()
         )
@@ -87,6 +92,7 @@ class WatchedTerm:
 
     def save_state(self) -> WatchedTermState:
         return WatchedTermState(
+            of=self._of,
             best=self._best,
             places=self._places.to_bytes() if len(self._places) else None,
             in_a_row=dict(self._in_a_row),
@@ -94,6 +100,8 @@ class WatchedTerm:
 
     def load_state(self, state: WatchedTermState) -> None:
         self._forget()
+        if state.of != self._of:  # the game file was changed
+            return
         self._best = state.best
         if state.places is not None:
             self._places.load_bytes(state.places)

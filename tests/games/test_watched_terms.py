@@ -195,6 +195,26 @@ def test_a_state_of_other_terms_goes_on_from_what_is_seen_next() -> None:
     assert rewards.sums == {"old": 3.0, "risen": 2.0, "best": 2.0, "seen": 1.0}
 
 
+def test_a_term_that_is_changed_during_an_episode_remembers_nothing_of_the_old_one() -> None:
+    def made(**term: Any) -> EpisodeReward:
+        return EpisodeReward({"seen": RewardTerm(**term)}, None)
+
+    before = made(variables=("x",), on="first_visit")
+    before.reset({"x": 7})
+    assert before.step({"x": 8}) == 1.0
+    for changed in (
+        made(variables=("x", "y"), on="first_visit"),
+        made(variables=("x",), on="visits", at_least=2),
+        made(variable="x", on="new_maximum"),
+    ):
+        changed.load_state(before.save_state())
+        assert changed.step({"x": 8, "y": 0}) == 0.0
+        assert RewardState.model_validate_json(changed.save_state().model_dump_json())
+    weighted = made(variables=("x",), on="first_visit", weight=2.0)
+    weighted.load_state(before.save_state())
+    assert [weighted.step({"x": x}) for x in (8, 9)] == [0.0, 2.0]
+
+
 numbers = st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False)
 
 
