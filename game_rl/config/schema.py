@@ -28,6 +28,9 @@ from game_rl.config.values import (
 )
 from game_rl.errors import ConfigError
 
+MOST_FRAME_SKIP = 600
+"""The most emulator frames that a timestep can have."""
+
 _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
 
 
@@ -78,8 +81,9 @@ class EnvConfig(StrictModel):
     n_workers: Processes | None = None
     """Number of processes that run the emulators, at most n_envs. null: in training 2 x (CPUs - 1),
     at least 2; in an evaluation one for each CPU."""
-    frame_skip: Annotated[int, Field(ge=1, le=600)] = 4
-    """Number of emulator frames in one timestep, all with the same buttons; 4 frames are 1/15 s."""
+    frame_skip: Annotated[int, Field(ge=1, le=MOST_FRAME_SKIP)] = 4
+    """Number of emulator frames in one timestep; 4 frames are 1/15 s. An action holds its buttons
+    for all of them, unless game.yaml says otherwise."""
     frame_stack: Annotated[int, Field(ge=1, le=64)] = 4
     """Number of latest pictures, one a timestep, that the agent sees together, so that it can see
     motion."""

@@ -12,10 +12,11 @@ from pydantic import JsonValue
 
 from game_rl.config.schema import GrowingLimit
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
+from game_rl.envs.action_player import ActionPlayer
 from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
 from game_rl.envs.observation import FrameFormat
-from game_rl.errors import LockUpError, UsageError
+from game_rl.errors import LockUpError
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
 from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
@@ -54,7 +55,7 @@ class EnvState(Saved):
 
 
 class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
-    """A Game Boy game; one timestep holds an action's buttons for `frame_skip` frames.
+    """A Game Boy game; one timestep plays an action for `frame_skip` frames.
 
     Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` has "start_state"
     at a reset and is empty during the episode. At its end it has "is_success" (if the game defines
@@ -102,20 +103,19 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         """
         self._emulator = emulator
         self._game = game
-        self._frame_skip = frame_skip
         self._frame_format, self.packing = frame_format, frame_format.packing
         self._starts = EpisodeStarts(
             emulator, game, chosen=start_states, max_idle_frames=max_idle_frames
         )
         self._limit = EpisodeLimit(max_episode_timesteps, game)
         definition = game.definition
-        self._actions = tuple(frozenset(buttons) for buttons in definition.actions.values())
+        self._player = ActionPlayer(emulator, game, frame_skip=frame_skip)
         self._conditions = _conditions_of(game)
         self._reward = EpisodeReward(definition.rewards, game.custom_reward())
         self._all, self._watched = _variable_readers(game, self._conditions.variables)
         self._start_state, self._timesteps, self._running = "", 0, False
         self.observation_space = spaces.Box(0, 255, frame_format.shape, np.uint8)
-        self.action_space = spaces.Discrete(len(self._actions))
+        self.action_space = spaces.Discrete(self._player.n_actions)
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}
 
     def reset(
@@ -141,9 +141,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def step(self, action: SupportsInt) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         if not self._running:
             raise ResetNeeded("the episode is over, or none has begun; call reset()")
-        self._emulator.hold(self._actions[self._valid(action)])
         try:
-            self._emulator.tick(self._frame_skip, render=True)
+            self._player.play(action)
         except LockUpError as error:
             return self._cut_short(error)
         self._starts.hold_values(self._start_state)
@@ -259,15 +258,6 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def _observe(self) -> Observation:
         self.observed = self._frame_format.observe(self._emulator.screen())
         return self.observed
-
-    def _valid(self, action: SupportsInt) -> int:
-        index = int(action)
-        if not 0 <= index < len(self._actions):
-            raise UsageError(
-                f"action {index} does not exist; {self._game.name} has 0 to "
-                f"{len(self._actions) - 1}: {', '.join(self._game.action_names)}"
-            )
-        return index
 
 
 def _conditions_of(game: Game) -> EpisodeConditions:
