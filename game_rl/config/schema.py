@@ -101,6 +101,10 @@ class EnvConfig(StrictModel):
     max_idle_frames: Annotated[int, Field(ge=0, le=100_000)] = 30
     """Each episode begins with frames without buttons. Their number is drawn at random, from 0 to
     this."""
+    sticky_actions: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Probability that a timestep repeats the action of the one before, whatever the agent chose
+    (Machado et al. 2018 use 0.25), so that an agent cannot learn a sequence of buttons by heart. In
+    evaluations, too. 0: never."""
     observation: ObservationConfig = ObservationConfig()
     """Resolution and colours of the frames that the agent sees."""
     worker_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0

@@ -2,6 +2,8 @@
 
 from typing import SupportsInt
 
+from numpy.random import Generator
+
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import UsageError
 from game_rl.games.actions import frame_skip_problem, presses_of
@@ -9,30 +11,45 @@ from game_rl.games.definition import Game
 
 
 class ActionPlayer:
-    """Plays a timestep of `frame_skip` frames.
+    """Plays the timesteps of an env.
+
+    Args:
+        frame_skip: frames per timestep.
+        sticky_actions: probability that a timestep repeats the action of the one before.
 
     Attributes:
         n_actions: number of the game's actions.
+        last: the action that the last timestep of the episode played; None before the first one,
+            and where no action is repeated.
 
     Raises:
         UsageError: an action of the game does not fit into a timestep.
     """
 
-    def __init__(self, emulator: Emulator, game: Game, *, frame_skip: int) -> None:
+    def __init__(
+        self, emulator: Emulator, game: Game, frame_skip: int, sticky_actions: float
+    ) -> None:
         check_frame_skip(frame_skip, game)
         self._emulator, self._game = emulator, game
         actions = game.definition.actions.values()
         self._presses = tuple(presses_of(action, frame_skip) for action in actions)
         self.n_actions = len(self._presses)
+        self._sticky_actions = sticky_actions
+        self.last: int | None = None
 
-    def play(self, action: SupportsInt) -> None:
-        """Play an action, and draw the last frame.
+    def play(self, action: SupportsInt, random: Generator) -> None:
+        """Play an action, or the last one again, and draw the last frame.
 
         Raises:
             LockUpError: the game has locked up the CPU.
             UsageError: there is no such action.
         """
-        self._emulator.play(self._presses[self._valid(action)], render=True)
+        index = self._valid(action)
+        if self._sticky_actions:  # without, nothing is drawn
+            if self.last is not None and random.random() < self._sticky_actions:
+                index = self.last
+            self.last = index
+        self._emulator.play(self._presses[index], render=True)
 
     def _valid(self, action: SupportsInt) -> int:
         index = int(action)

@@ -50,6 +50,8 @@ class EnvState(Saved):
     """Value, at the episode's beginning, of the variable with which its limit grows."""
     conditions: ConditionState = ConditionState()
     """What endings and success remember; checkpoints of earlier versions have none."""
+    last_action: int | None = None
+    """The action that the last timestep played, if a timestep may repeat it."""
     wrappers: tuple[WrapperState, ...] = ()
     """State of each of the person's own wrappers, the innermost first."""
 
@@ -88,6 +90,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         max_episode_timesteps: int | GrowingLimit | None,
         start_states: ChosenStarts | None = None,
         max_idle_frames: int = 0,
+        sticky_actions: float = 0.0,
     ) -> None:
         """Make an env that takes over `emulator`.
 
@@ -100,16 +103,16 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
                 needs `endings`.
             start_states: start states to begin from, evenly or by weights; None for all, evenly.
             max_idle_frames: an episode begins after 0 to this many frames without a button.
+            sticky_actions: probability that a timestep repeats the action of the one before.
         """
-        self._emulator = emulator
-        self._game = game
+        self._emulator, self._game = emulator, game
         self._frame_format, self.packing = frame_format, frame_format.packing
         self._starts = EpisodeStarts(
             emulator, game, chosen=start_states, max_idle_frames=max_idle_frames
         )
         self._limit = EpisodeLimit(max_episode_timesteps, game)
         definition = game.definition
-        self._player = ActionPlayer(emulator, game, frame_skip=frame_skip)
+        self._player = ActionPlayer(emulator, game, frame_skip, sticky_actions)
         self._conditions = _conditions_of(game)
         self._reward = EpisodeReward(definition.rewards, game.custom_reward())
         self._all, self._watched = _variable_readers(game, self._conditions.variables)
@@ -134,6 +137,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._reward.reset(values)
         self._conditions.reset(values)
         self._limit.begin(self._emulator)
+        self._player.last = None
         self._timesteps = 0
         self._running = True
         return self._observe(), {"start_state": self._start_state}
@@ -142,7 +146,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         if not self._running:
             raise ResetNeeded("the episode is over, or none has begun; call reset()")
         try:
-            self._player.play(action)
+            self._player.play(action, self.np_random)
         except LockUpError as error:
             return self._cut_short(error)
         self._starts.hold_values(self._start_state)
@@ -189,6 +193,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             running=self._running,
             limit_from=self._limit.first,
             conditions=self._conditions.save_state(),
+            last_action=self._player.last,
         )
 
     def load_state(self, state: EnvState) -> None:
@@ -203,6 +208,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._conditions.load_state(state.conditions)
         self._start_state = state.start_state
         self._limit.begin(self._emulator, state.limit_from)
+        self._player.last = state.last_action
         self._timesteps = state.timesteps
         self._running = state.running
 

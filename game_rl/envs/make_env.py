@@ -75,6 +75,7 @@ def make_game_env(config: EnvConfig, game: Game, emulator: Emulator | None = Non
         max_episode_timesteps=config.max_episode_timesteps,
         start_states=config.start_states,
         max_idle_frames=config.max_idle_frames,
+        sticky_actions=config.sticky_actions,
     )
 
 
