@@ -18,6 +18,7 @@ class PulseAction(StrictModel):
 
     hold: Annotated[tuple[Button, ...], Field(min_length=1)]
     frames: Annotated[int, Field(ge=1, lt=MOST_FRAME_SKIP)]
+    """Frames for which the buttons are held, fewer than a timestep has."""
 
 
 def _form(action: object) -> str:
