@@ -76,7 +76,7 @@ def action_problems(actions: Mapping[str, ActionSpec]) -> Iterator[Problem]:
         for key, buttons in _buttons_of(action):
             yield from _button_problems((name, *key), buttons)
         yield from _script_problems(name, action)
-        does = _steps(action) or _held(action)
+        does = _effect(action)
         if does in names:
             what = "does the same" if isinstance(does, tuple) else "holds the same buttons"
             yield Problem((name,), f"{what} as {names[does]}; remove one of the two")
@@ -117,7 +117,7 @@ def _script_problems(name: str, action: ActionSpec) -> Iterable[Problem]:
             f"at most {MOST_FRAME_SKIP}; shorten it",
         )
     for index in range(1, len(steps)):
-        if steps[index].buttons == steps[index - 1].buttons:
+        if steps[index].buttons and steps[index].buttons == steps[index - 1].buttons:
             yield Problem(
                 (name, str(index)),
                 "goes on with the buttons of the step before, so the game sees one long press; "
@@ -135,6 +135,20 @@ def _steps(action: ActionSpec) -> tuple[Press, ...] | None:
         if isinstance(step, ScriptStep)
     )
     return found or None
+
+
+def _effect(action: ActionSpec) -> object:
+    """Return what the action does, equal for two that do the same: a set of buttons or presses."""
+    steps = _steps(action)
+    if steps is None:
+        return _held(action)
+    found: list[Press] = []
+    for buttons, frames in steps:
+        before = found.pop() if found and found[-1].buttons == buttons else Press(buttons, 0)
+        found.append(Press(buttons, before.frames + frames))
+    if not found[-1].buttons:  # as the rest of the timestep
+        found.pop()
+    return tuple(found)
 
 
 def _held(action: ActionSpec) -> frozenset[Button]:

@@ -245,6 +245,9 @@ BAD_GAMES = (
     _changed("same pulse twice", "[left]\n  jump_right: [up, right]",
              "{hold: [a, b], frames: 2}\n  jump_right: [{hold: [b, a], frames: 2}]",
              "actions.jump_right", "does the same as left"),
+    _changed("same script but for its waits", "[left]\n  jump_right: [up, right]",
+             "{hold: [a], frames: 2}\n  jump_right: [{hold: [a], frames: 2}, {wait: 1}, {wait: 3}]",
+             "actions.jump_right", "does the same as left"),
     _changed("unknown button", "[up, right]", "[up, turbo]", "actions.jump_right.1", "select"),
     _changed("a name with a blank", "jump_right:", "jump right:", "letters, digits"),
     _changed(
