@@ -138,8 +138,9 @@ class _Keys:
     def _kinds_of_mapping(self, key: str, kind: str, inner: JsonSchema) -> Iterator[str]:
         name = inner.get("$ref", "").rsplit("/", 1)[-1]
         if name == "JsonValue" or "$ref" not in inner:
-            values = " or ".join(self._kinds(key, kind, inner)) if name != "JsonValue" else ""
-            yield "section of names" + (f", each with a {values}" if values else "")
+            values = self._kinds(f"{key}.NAME", kind, inner) if name != "JsonValue" else ()
+            words = " or ".join(values)
+            yield "section of names" + (f", each with a {words}" if words else "")
         else:
             found = self._link(f"{key}.NAME", kind, self._definitions[name], "section")
             yield f"section of names, each with a {found}"
@@ -152,7 +153,9 @@ class _Keys:
         is_known = model in self._recursive
         if f'"#/$defs/{model}"' in json.dumps(inside):
             own = self._recursive.setdefault(model, own)
-        waiting = [section.anchor for section in self._waiting]
+        waiting = {section.anchor: section for section in self._waiting}
+        if own.anchor in waiting and waiting[own.anchor].schema != schema:
+            own = _Section(f"{own.key}.N", schema, own.kind)  # an item of a list, by its number
         if own.anchor not in waiting and not is_known:
             self._waiting.append(own)
         link = f"[{word}](#{self._name}-{own.anchor})"

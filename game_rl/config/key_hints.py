@@ -49,6 +49,7 @@ KEY_HINTS = {
     "entropy_coef": _ENTROPY,
     "entropy_coefficient": _ENTROPY,
     "clip_coef": "did you mean algorithm.clip_range?",
+    "repeat_action_probability": "did you mean env.sticky_actions?",
     "action_repeat": "did you mean env.frame_skip?",
     "grayscale": "write env: {observation: {colour: grey}}",
     "greyscale": "write env: {observation: {colour: grey}}",

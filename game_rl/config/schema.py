@@ -28,6 +28,9 @@ from game_rl.config.values import (
 )
 from game_rl.errors import ConfigError
 
+MOST_FRAME_SKIP = 600
+"""The most emulator frames that a timestep can have."""
+
 _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
 
 
@@ -78,8 +81,9 @@ class EnvConfig(StrictModel):
     n_workers: Processes | None = None
     """Number of processes that run the emulators, at most n_envs. null: in training 2 x (CPUs - 1),
     at least 2; in an evaluation one for each CPU."""
-    frame_skip: Annotated[int, Field(ge=1, le=600)] = 4
-    """Number of emulator frames in one timestep, all with the same buttons; 4 frames are 1/15 s."""
+    frame_skip: Annotated[int, Field(ge=1, le=MOST_FRAME_SKIP)] = 4
+    """Number of emulator frames in one timestep; 4 frames are 1/15 s. An action holds its buttons
+    for all of them, unless game.yaml says otherwise."""
     frame_stack: Annotated[int, Field(ge=1, le=64)] = 4
     """Number of latest pictures, one a timestep, that the agent sees together, so that it can see
     motion."""
@@ -97,6 +101,10 @@ class EnvConfig(StrictModel):
     max_idle_frames: Annotated[int, Field(ge=0, le=100_000)] = 30
     """Each episode begins with frames without buttons. Their number is drawn at random, from 0 to
     this."""
+    sticky_actions: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Probability that a timestep repeats the action of the one before, whatever the agent chose
+    (Machado et al. 2018 use 0.25), so that an agent cannot learn a sequence of buttons by heart. In
+    evaluations, too. 0: never."""
     observation: ObservationConfig = ObservationConfig()
     """Resolution and colours of the frames that the agent sees."""
     worker_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0

@@ -125,7 +125,7 @@ class SchemaGuide:
             yield schema["additionalProperties"]
         elif part.isdecimal() and int(part) < len(schema.get("prefixItems", ())):
             yield schema["prefixItems"][int(part)]
-        elif isinstance(schema.get("items"), dict):
+        elif part.isdecimal() and isinstance(schema.get("items"), dict):
             yield schema["items"]
 
     def _every_key(self, schema: JsonSchema, key: Key) -> Iterator[Key]:

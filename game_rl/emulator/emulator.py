@@ -1,7 +1,7 @@
 """The interface between environments and an emulator, and a wrapper that keeps its pictures."""
 
-from collections.abc import Iterable
-from typing import Literal, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,13 @@ BUTTONS: tuple[Button, ...] = ("a", "b", "start", "select", "up", "down", "left"
 SCREEN_HEIGHT = 144
 SCREEN_WIDTH = 160
 FRAMES_PER_SECOND = 59.7275  # 4,194,304 Hz / 70,224 clocks a frame (Pan Docs, "Rendering")
+
+
+class Press(NamedTuple):
+    """Buttons that are held for some frames, all others being released."""
+
+    buttons: frozenset[Button]
+    frames: int
 
 
 class Emulator(Protocol):
@@ -29,6 +36,13 @@ class Emulator(Protocol):
 
         Raises:
             LockUpError: the game has locked up the CPU; only `load_state` can continue from there.
+        """
+
+    def play(self, presses: Sequence[Press], *, render: bool) -> None:
+        """Run one or more presses in turn; `render` draws the last frame of all only.
+
+        Raises:
+            LockUpError: as `tick` does.
         """
 
     def screen(self) -> NDArray[np.uint8]:
@@ -58,6 +72,16 @@ class Emulator(Protocol):
         """Free the emulator; writes nothing to disk. May be called twice."""
 
 
+def play_presses(emulator: Emulator, presses: Sequence[Press], *, render: bool) -> None:
+    """Carry out `Emulator.play` by means of `hold` and `tick`."""
+    *others, last = presses
+    for buttons, frames in others:
+        emulator.hold(buttons)
+        emulator.tick(frames, render=False)
+    emulator.hold(last.buttons)
+    emulator.tick(last.frames, render=render)
+
+
 _LONGEST_PICTURE_FRAMES = 4  # 15 pictures a second look smooth, and a GIF of a fight stays small
 
 
@@ -69,7 +93,8 @@ def picture_frames(frame_skip: int) -> int:
 class RecordingEmulator:
     """A wrapper that owns `emulator` and keeps a picture every `picture_frames` frames.
 
-    It divides ticks into parts, which does not change the emulation. For all else it is `emulator`.
+    It divides ticks and presses into parts, which does not change the emulation. For all else it is
+    `emulator`.
     """
 
     def __init__(self, emulator: Emulator, *, picture_frames: int) -> None:
@@ -89,6 +114,24 @@ class RecordingEmulator:
         for done in range(0, frames, self._picture_frames):
             self._emulator.tick(min(self._picture_frames, frames - done), render=True)
             self._pictures.append(self._emulator.screen().copy())
+
+    def play(self, presses: Sequence[Press], *, render: bool) -> None:
+        if not render:
+            self._emulator.play(presses, render=False)
+            return
+        done, until = 0, self._picture_frames  # frames played, and at the next picture
+        end = sum(press.frames for press in presses)
+        for buttons, frames in presses:
+            self._emulator.hold(buttons)
+            last = done + frames
+            while done < last:
+                part = min(until, end, last) - done
+                done += part
+                is_picture = done in (until, end)
+                self._emulator.tick(part, render=is_picture)
+                if is_picture:
+                    self._pictures.append(self._emulator.screen().copy())
+                    until += self._picture_frames
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._emulator, name)

@@ -17,14 +17,14 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.emulator.emulator import BUTTONS, Button
+from game_rl.emulator.emulator import BUTTONS, Button, Press, play_presses
 from game_rl.emulator.older_states import FORMAT_THAT_MISSES_BYTES, completed
 from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import is_packed, pack_state, unpack_state
@@ -93,6 +93,9 @@ class PyBoyEmulator:
                 "if this happens at the start, copy the ROM and save its states again, otherwise "
                 "it is a bug of the game: add an `endings` entry that is met before it"
             )
+
+    def play(self, presses: Sequence[Press], *, render: bool) -> None:
+        play_presses(self, presses, render=render)
 
     def screen(self) -> NDArray[np.uint8]:
         if not self._is_colour:

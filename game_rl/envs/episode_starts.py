@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import LockUpError, UsageError
+from game_rl.games.actions import presses_of
 from game_rl.games.definition import Game, unknown_name
 from game_rl.games.start_states import make_start_state, set_variable
 from game_rl.games.variables import Variable
@@ -297,9 +298,9 @@ class StartVariety:
         rng = np.random.default_rng(0)
         actions = tuple(self._game.definition.actions.values())
         while frames > 0:
-            self._emulator.hold(actions[rng.integers(len(actions))])
+            action = actions[rng.integers(len(actions))]
             held = min(frames, int(rng.integers(1, _LONGEST_HOLD_FRAMES + 1)))
-            self._emulator.tick(held, render=held == frames)
+            self._emulator.play(presses_of(action, held), render=held == frames)
             self._starts.hold_values(name)
             frames -= held
 

@@ -12,10 +12,11 @@ from pydantic import JsonValue
 
 from game_rl.config.schema import GrowingLimit
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
+from game_rl.envs.action_player import ActionPlayer
 from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
 from game_rl.envs.observation import FrameFormat
-from game_rl.errors import LockUpError, UsageError
+from game_rl.errors import LockUpError
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
 from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
@@ -49,12 +50,14 @@ class EnvState(Saved):
     """Value, at the episode's beginning, of the variable with which its limit grows."""
     conditions: ConditionState = ConditionState()
     """What endings and success remember; checkpoints of earlier versions have none."""
+    last_action: int | None = None
+    """The action that the last timestep played, if a timestep may repeat it."""
     wrappers: tuple[WrapperState, ...] = ()
     """State of each of the person's own wrappers, the innermost first."""
 
 
 class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
-    """A Game Boy game; one timestep holds an action's buttons for `frame_skip` frames.
+    """A Game Boy game; one timestep plays an action for `frame_skip` frames.
 
     Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` has "start_state"
     at a reset and is empty during the episode. At its end it has "is_success" (if the game defines
@@ -87,6 +90,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         max_episode_timesteps: int | GrowingLimit | None,
         start_states: ChosenStarts | None = None,
         max_idle_frames: int = 0,
+        sticky_actions: float = 0.0,
     ) -> None:
         """Make an env that takes over `emulator`.
 
@@ -99,23 +103,22 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
                 needs `endings`.
             start_states: start states to begin from, evenly or by weights; None for all, evenly.
             max_idle_frames: an episode begins after 0 to this many frames without a button.
+            sticky_actions: probability that a timestep repeats the action of the one before.
         """
-        self._emulator = emulator
-        self._game = game
-        self._frame_skip = frame_skip
+        self._emulator, self._game = emulator, game
         self._frame_format, self.packing = frame_format, frame_format.packing
         self._starts = EpisodeStarts(
             emulator, game, chosen=start_states, max_idle_frames=max_idle_frames
         )
         self._limit = EpisodeLimit(max_episode_timesteps, game)
         definition = game.definition
-        self._actions = tuple(frozenset(buttons) for buttons in definition.actions.values())
+        self._player = ActionPlayer(emulator, game, frame_skip, sticky_actions)
         self._conditions = _conditions_of(game)
         self._reward = EpisodeReward(definition.rewards, game.custom_reward())
         self._all, self._watched = _variable_readers(game, self._conditions.variables)
         self._start_state, self._timesteps, self._running = "", 0, False
         self.observation_space = spaces.Box(0, 255, frame_format.shape, np.uint8)
-        self.action_space = spaces.Discrete(len(self._actions))
+        self.action_space = spaces.Discrete(self._player.n_actions)
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}
 
     def reset(
@@ -134,6 +137,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._reward.reset(values)
         self._conditions.reset(values)
         self._limit.begin(self._emulator)
+        self._player.last = None
         self._timesteps = 0
         self._running = True
         return self._observe(), {"start_state": self._start_state}
@@ -141,9 +145,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def step(self, action: SupportsInt) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         if not self._running:
             raise ResetNeeded("the episode is over, or none has begun; call reset()")
-        self._emulator.hold(self._actions[self._valid(action)])
         try:
-            self._emulator.tick(self._frame_skip, render=True)
+            self._player.play(action, self.np_random)
         except LockUpError as error:
             return self._cut_short(error)
         self._starts.hold_values(self._start_state)
@@ -190,6 +193,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             running=self._running,
             limit_from=self._limit.first,
             conditions=self._conditions.save_state(),
+            last_action=self._player.last,
         )
 
     def load_state(self, state: EnvState) -> None:
@@ -204,6 +208,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._conditions.load_state(state.conditions)
         self._start_state = state.start_state
         self._limit.begin(self._emulator, state.limit_from)
+        self._player.last = state.last_action
         self._timesteps = state.timesteps
         self._running = state.running
 
@@ -259,15 +264,6 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def _observe(self) -> Observation:
         self.observed = self._frame_format.observe(self._emulator.screen())
         return self.observed
-
-    def _valid(self, action: SupportsInt) -> int:
-        index = int(action)
-        if not 0 <= index < len(self._actions):
-            raise UsageError(
-                f"action {index} does not exist; {self._game.name} has 0 to "
-                f"{len(self._actions) - 1}: {', '.join(self._game.action_names)}"
-            )
-        return index
 
 
 def _conditions_of(game: Game) -> EpisodeConditions:

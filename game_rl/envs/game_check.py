@@ -19,6 +19,7 @@ from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.errors import GameFileError, UsageError
+from game_rl.games.actions import least_frame_skip
 from game_rl.games.bank_check import BankCheck
 from game_rl.games.decimal_check import DecimalCheck
 from game_rl.games.definition import Game, unknown_name
@@ -153,7 +154,10 @@ def check_game(
     game: Game, *, seed: int, timesteps: int, recorded: RecordedEpisode | None = None
 ) -> GameCheck:
     """Play random timesteps, divided among the start states, then the recorded episode if any."""
-    config = EnvConfig(max_episode_timesteps=_EPISODE_TIMESTEPS)
+    config = EnvConfig(
+        max_episode_timesteps=_EPISODE_TIMESTEPS,
+        frame_skip=max(EnvConfig().frame_skip, least_frame_skip(game.definition.actions)),
+    )
     emulator = make_emulator(game)
     with closing(make_game_env(config, game, emulator)) as env:
         unvarying = env.start_warnings(list(game.definition.start_states))

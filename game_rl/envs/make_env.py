@@ -10,6 +10,7 @@ from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.config.strict_model import Problem
 from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
+from game_rl.envs.action_player import check_frame_skip
 from game_rl.envs.custom_wrappers import GameEnv, WrappedEnv
 from game_rl.envs.episode_limit import check_episode_limit
 from game_rl.envs.episode_starts import chosen_start_states
@@ -33,7 +34,8 @@ def make_env(
 
     Raises:
         ConfigError: the game's crop cannot be halved, or a wrapper cannot be used.
-        UsageError: the game has no such start state, or its episodes would never end.
+        UsageError: the game has no such start state, its actions do not fit into `frame_skip`
+            frames, or its episodes would never end.
     """
     env = make_game_env(config, game, emulator)
     if not config.wrappers:
@@ -73,6 +75,7 @@ def make_game_env(config: EnvConfig, game: Game, emulator: Emulator | None = Non
         max_episode_timesteps=config.max_episode_timesteps,
         start_states=config.start_states,
         max_idle_frames=config.max_idle_frames,
+        sticky_actions=config.sticky_actions,
     )
 
 
@@ -81,10 +84,12 @@ def check_env_config(config: EnvConfig, game: Game) -> None:
 
     Raises:
         ConfigError: the game's crop cannot be halved.
-        UsageError: the game has no such start state or variable, or its episodes would never end.
+        UsageError: the game has no such start state or variable, its actions do not fit into
+            `frame_skip` frames, or its episodes would never end.
     """
     make_observation_format(config, game)
     chosen_start_states(config.start_states, game)
+    check_frame_skip(config.frame_skip, game)
     check_episode_limit(config.max_episode_timesteps, game)
 
 

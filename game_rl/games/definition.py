@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -11,10 +11,11 @@ from pydantic import Field
 from game_rl.config.loader import Document, game_path, load_yaml_model
 from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem, StrictModel
-from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Button
+from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.emulator.rom import Rom, read_rom
 from game_rl.emulator.rom_search import find_rom
 from game_rl.errors import GameFileError, RomError
+from game_rl.games.actions import ActionSpec, action_problems
 from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
@@ -31,7 +32,6 @@ from game_rl.games.variables import (
     place_variable,
 )
 
-_OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down"))
 _BUNDLED = Path(__file__).parent
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWN_CHARACTERS = 60
@@ -115,8 +115,10 @@ class GameDefinition(StrictModel):
     random_seed: str | None = None
     """Variable that gets a random value when an episode begins."""
     start_states: Annotated[dict[str, StartStateSpec], Field(min_length=1)]
-    actions: Annotated[dict[str, tuple[Button, ...]], Field(min_length=2)]
-    """The buttons that each action holds throughout a timestep."""
+    actions: Annotated[dict[str, ActionSpec], Field(min_length=2)]
+    """What each action does in a timestep. [a, up] holds these buttons throughout it.
+    {hold: [a], frames: 8} presses and releases them, and a list of such steps and {wait: 4} is a
+    script; the rest of the timestep is played without buttons."""
     variables: Annotated[dict[str, VariableSpec], Field(min_length=1)]
     rewards: dict[str, RewardTerm] = Field(default={})
     place: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
@@ -152,22 +154,8 @@ class GameDefinition(StrictModel):
                     )
 
     def _action_problems(self) -> Iterable[Problem]:
-        names: dict[frozenset[Button], str] = {}
-        for name, buttons in self.actions.items():
-            held = frozenset(buttons)
-            key = ("actions", name)
-            for one, other in _OPPOSITES:
-                if one in held and other in held:
-                    yield Problem(
-                        key, f"{one} and {other} cannot be held at once; remove one of them"
-                    )
-            if len(held) != len(buttons):
-                yield Problem(key, "a button is named twice; remove one")
-            if held in names:
-                yield Problem(
-                    key, f"holds the same buttons as {names[held]}; remove one of the two"
-                )
-            names.setdefault(held, name)
+        for found in action_problems(self.actions):
+            yield replace(found, key=("actions", *found.key))
 
     def _reference_problems(self) -> Iterable[Problem]:
         for key, variable in self._references():

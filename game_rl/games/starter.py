@@ -30,7 +30,8 @@ start_states:
       - {{wait: 60}}
 
 # The buttons held through a timestep (4 frames by default): a, b, start, select, up, down, left,
-# right. Leave out what the agent does not need: every action more has to be tried out.
+# right. {{hold: [a], frames: 2}} presses A and releases it, so that each time is a new press. Leave
+# out what the agent does not need: every action more has to be tried out.
 actions:
   idle: []
   left: [left]

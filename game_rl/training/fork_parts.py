@@ -38,6 +38,7 @@ _REPLAY_KEYS = (
     "env.n_envs",
     "env.frame_skip",
     "env.frame_stack",
+    "env.sticky_actions",
     "env.observation",
     "env.wrappers",
     "algorithm.replay.capacity",

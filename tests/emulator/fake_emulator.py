@@ -6,12 +6,19 @@ costs one of 8 health points. Reaching x = 150 wins (result 1), and losing all h
 again) and starts over.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.emulator.emulator import BUTTONS, SCREEN_HEIGHT, SCREEN_WIDTH, Button
+from game_rl.emulator.emulator import (
+    BUTTONS,
+    SCREEN_HEIGHT,
+    SCREEN_WIDTH,
+    Button,
+    Press,
+    play_presses,
+)
 from game_rl.emulator.saved_state import pack_state, unpack_state
 from game_rl.errors import EmulatorError
 
@@ -55,6 +62,9 @@ class FakeEmulator:
             self._advance()
         if render:
             self._draw()
+
+    def play(self, presses: Sequence[Press], *, render: bool) -> None:
+        play_presses(self, presses, render=render)
 
     def screen(self) -> NDArray[np.uint8]:
         return self._screen

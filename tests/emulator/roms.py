@@ -12,6 +12,18 @@ from game_rl.emulator.saved_state import pack_state
 # at 0x150: LD HL,C000; loop: INC (HL); JR loop
 _COUNTING_PROGRAM = bytes([0x21, 0x00, 0xC0, 0x34, 0x18, 0xFD])
 
+COUNTS_PRESSES = bytes([
+    0x0E, 0x00,                          # LD C,0: whether A was held
+    0x21, 0x00, 0xC0,                    # LD HL,C000
+    0x3E, 0x10, 0xE0, 0x00,              # loop: LD A,$10; LDH ($00),A: asks for the buttons
+    0xF0, 0x00, 0x2F,                    # LDH A,($00); CPL
+    0xE6, 0x01,                          # AND 1
+    0xB9, 0x28, 0xF4,                    # CP C; JR Z,loop
+    0x4F, 0xB7, 0x28, 0xF0,              # LD C,A; OR A; JR Z,loop
+    0x34, 0x18, 0xED,                    # INC (HL); JR loop
+])  # fmt: skip
+"""A program for `make_rom` that counts at 0xC000 how often A goes down."""
+
 
 def make_rom(
     *,
@@ -21,8 +33,9 @@ def make_rom(
     colour_flag: int = 0,
     rom_size: int | None = None,
     title: bytes = b"TESTROM",
+    program: bytes = _COUNTING_PROGRAM,
 ) -> bytes:
-    """A ROM that counts at 0xC000 as fast as it can."""
+    """A ROM that counts at 0xC000 as fast as it can, or runs another program."""
     rom = bytearray(n_banks * 16_384)
     rom[0x100:0x104] = bytes([0x00, 0xC3, 0x50, 0x01])  # NOP; JP 0150
     rom[0x134 : 0x134 + len(title)] = title
@@ -30,7 +43,7 @@ def make_rom(
     rom[0x147] = cartridge
     rom[0x148] = n_banks.bit_length() - 2 if rom_size is None else rom_size
     rom[0x149] = ram_size
-    rom[0x150 : 0x150 + len(_COUNTING_PROGRAM)] = _COUNTING_PROGRAM
+    rom[0x150 : 0x150 + len(program)] = program
     checksum = 0
     for byte in rom[0x134:0x14D]:
         checksum = (checksum - byte - 1) % 256

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.loader import load_config
+from game_rl.games.actions import frame_skip_problem
 from game_rl.games.custom_reward import load_custom_reward
 from game_rl.games.definition import load_game
 
@@ -19,6 +20,10 @@ def blocks(language: str) -> list[str]:
     return re.findall(
         rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
+
+
+def of_another_game() -> list[str]:
+    return [block for block in blocks("yaml") if block.startswith("# of another game")]
 
 
 @pytest.fixture
@@ -42,7 +47,7 @@ def test_the_pieces_of_the_page_make_a_valid_game(folder: Path) -> None:
 
 
 def test_the_rewards_and_endings_of_another_game_are_valid(folder: Path) -> None:
-    pieces = [block for block in blocks("yaml") if block.startswith("# of another game")]
+    pieces = [block for block in of_another_game() if "\nactions:" not in block]
     names = ("map", "x", "y", "lives", "clock", "in_battle", "levels", "health", "party_size")
     names += ("health_fraction",)
     places = "".join(f"  {name}: {{address: {0xC000 + n}}}\n" for n, name in enumerate(names))
@@ -64,6 +69,20 @@ def test_the_reward_class_of_the_page_pays_for_hits_in_quick_succession(folder: 
     earned = [reward.step({"rival_health": health}) for health in played]
     assert [at for at, found in enumerate(earned) if found != {"combo": 0.0}] == [2, 24]
     assert earned[2] == earned[24] == {"combo": 0.01}
+
+
+def test_the_actions_of_another_game_fit_into_its_timesteps(folder: Path) -> None:
+    (piece,) = [block for block in of_another_game() if "\nactions:" in block]
+    (frame_skip,) = map(int, re.findall(r"env\.frame_skip: (\d+)", piece))
+    (folder / "other.yaml").write_text(
+        "title: Menus\nrom: {path: my_game.gb}\nstart_states: {a: {script: [{wait: 1}]}}\n"
+        f"variables: {{y: {{address: 0xC000}}}}\nrewards: {{up: {{variable: y, on: decrease}}}}\n"
+        f"{piece}",
+        encoding="utf-8",
+    )
+    actions = load_game(str(folder / "other.yaml")).definition.actions
+    assert list(actions) == ["walk", "press_a", "next_item"]
+    assert frame_skip_problem(actions, frame_skip) is None
 
 
 def test_the_run_config_of_the_page_is_valid(tmp_path: Path) -> None:

@@ -106,6 +106,18 @@ def test_values_that_a_start_state_holds_are_part_of_how_a_lake_was_played(tmp_p
     checked(tmp_path, config, holding)
 
 
+def test_sticky_actions_are_part_of_how_a_lake_was_played(tmp_path: Path) -> None:
+    game, plain, sticky = load_game("duel"), run_config(), run_config(sticky_actions=0.25)
+    assert "env.sticky_actions" not in origin_of(plain, game), "as in origins of earlier versions"
+    written(tmp_path, sticky, game)
+    checked(tmp_path, sticky, game)
+    with pytest.raises(LakeError, match=r"env\.sticky_actions: 0\.25 there, 0\.0 in this run"):
+        checked(tmp_path, plain, game)
+    written(tmp_path, plain, game, stream="b")
+    with pytest.raises(LakeError, match=r"b: env\.sticky_actions: 0\.0 there, 0\.25 in this run"):
+        checked(tmp_path, sticky, game, agents={"b": 1.0})
+
+
 def test_a_stream_that_is_not_drawn_from_may_be_of_another_game(tmp_path: Path) -> None:
     game = load_game("duel")
     written(tmp_path, run_config(), game)

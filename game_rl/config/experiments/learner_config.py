@@ -103,7 +103,7 @@ OFFLINE: Key = (*LEARN_FROM, "offline")
 STOP_WHEN: Key = ("stop_when",)
 WHOLE_BUDGET = "every run plays all its timesteps, so that budgets are equal"
 """Reason why no run of an experiment or a study has `stop_when`."""
-_SEEN_ALIKE = ("frame_skip", "frame_stack", "observation")
+_SEEN_ALIKE = ("frame_skip", "frame_stack", "sticky_actions", "observation")
 
 
 def decided_key_problems(

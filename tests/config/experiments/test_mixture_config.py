@@ -87,6 +87,7 @@ def test_what_is_saved_is_read_back_as_it_was(
         ("learner.config=pqn.yaml", "write name: dqn"),
         ("member.config=ppo.yaml", "ppo has no values"),
         ("learner.env.frame_stack=2", "differs from the members' 4"),
+        ("learner.env.sticky_actions=0.25", "0.25 differs from the members' 0.0"),
         ("learner.algorithm.layer_norm=none", "none differs from the members' channels"),
         ("clone.optimiser=keep", "pqn cannot continue with the optimiser of dqn"),
         ("learner.teacher=worst_member", "write best_member"),

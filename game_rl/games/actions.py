@@ -1,0 +1,170 @@
+"""What an action does with the buttons within one timestep."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated
+
+from pydantic import Discriminator, Field, Tag
+
+from game_rl.config.schema import MOST_FRAME_SKIP
+from game_rl.config.strict_model import Key, Problem, StrictModel
+from game_rl.emulator.emulator import Button, Press
+from game_rl.games.start_states import ScriptStep
+
+_OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down"))
+
+
+class PulseAction(StrictModel):
+    """`{hold: [a], frames: 8}`: the rest of the timestep is played without buttons."""
+
+    hold: Annotated[tuple[Button, ...], Field(min_length=1)]
+    frames: Annotated[int, Field(ge=1, lt=MOST_FRAME_SKIP)]
+    """Frames for which the buttons are held, fewer than a timestep has."""
+
+
+def _form(action: object) -> str:
+    if isinstance(action, dict | PulseAction):
+        return "pulse"
+    has_steps = isinstance(action, list | tuple) and any(
+        isinstance(step, dict | ScriptStep) for step in action
+    )
+    return "script" if has_steps else "held"
+
+
+ActionSpec = Annotated[
+    Annotated[tuple[Button, ...], Tag("held")]
+    | Annotated[PulseAction, Tag("pulse")]
+    | Annotated[tuple[ScriptStep, ...], Field(min_length=1), Tag("script")],
+    Discriminator(_form),
+]
+"""One entry of `actions` in game.yaml."""
+
+
+def presses_of(action: ActionSpec, frames: int) -> tuple[Press, ...]:
+    """Return what the action does in `frames` frames; what goes beyond them is cut off."""
+    steps = _steps(action)
+    if steps is None:
+        return (Press(_held(action), frames),)
+    found, left = [], frames
+    for buttons, n_frames in (*steps, Press(frozenset(), frames)):
+        if left > 0:
+            found.append(Press(buttons, min(n_frames, left)))
+            left -= n_frames
+    return tuple(found)
+
+
+def least_frame_skip(actions: Mapping[str, ActionSpec]) -> int:
+    """Return the smallest `env.frame_skip` in which every action fits."""
+    return max(map(_frames_needed, actions.values()))
+
+
+def frame_skip_problem(actions: Mapping[str, ActionSpec], frame_skip: int) -> str | None:
+    """Return why the actions cannot be played in so many frames; None if they can."""
+    name = next((n for n, action in actions.items() if _frames_needed(action) > frame_skip), None)
+    if name is None:
+        return None
+    return (
+        f"env.frame_skip is {frame_skip}, and the action {name} takes "
+        f"{_frames_needed(actions[name])} frames{_with_release(actions[name])}; write "
+        f"env.frame_skip={least_frame_skip(actions)}, or shorten the action in game.yaml"
+    )
+
+
+def action_problems(actions: Mapping[str, ActionSpec]) -> Iterator[Problem]:
+    """Yield what is wrong with the section `actions`; keys begin with the action's name."""
+    names: dict[object, str] = {}
+    for name, action in actions.items():
+        for key, buttons in _buttons_of(action):
+            yield from _button_problems((name, *key), buttons)
+        yield from _script_problems(name, action)
+        does = _effect(action)
+        if does in names:
+            what = "does the same" if isinstance(does, tuple) else "holds the same buttons"
+            yield Problem((name,), f"{what} as {names[does]}; remove one of the two")
+        names.setdefault(does, name)
+
+
+def _buttons_of(action: ActionSpec) -> Iterator[tuple[Key, tuple[Button, ...]]]:
+    """Yield buttons that are held at once, with the key of the list."""
+    if isinstance(action, PulseAction):
+        yield ("hold",), action.hold
+        return
+    steps = [step for step in action if isinstance(step, ScriptStep)]
+    if not steps:
+        yield (), tuple(button for button in action if not isinstance(button, ScriptStep))
+    for index, step in enumerate(steps):
+        if step.hold is not None:
+            yield (str(index), "hold"), step.hold
+
+
+def _button_problems(key: Key, buttons: tuple[Button, ...]) -> Iterable[Problem]:
+    for one, other in _OPPOSITES:
+        if one in buttons and other in buttons:
+            yield Problem(key, f"{one} and {other} cannot be held at once; remove one of them")
+    if len(set(buttons)) != len(buttons):
+        yield Problem(key, "a button is named twice; remove one")
+
+
+def _script_problems(name: str, action: ActionSpec) -> Iterable[Problem]:
+    steps = _steps(action)
+    if steps is None:
+        return
+    if not any(press.buttons for press in steps):
+        yield Problem((name,), "presses no button; write [] for an action that does nothing")
+    if _frames_needed(action) > MOST_FRAME_SKIP:
+        yield Problem(
+            (name,),
+            f"takes {_frames_needed(action):_} frames{_with_release(action)}, and a timestep has "
+            f"at most {MOST_FRAME_SKIP}; shorten it",
+        )
+    for index in range(1, len(steps)):
+        if steps[index].buttons and steps[index].buttons == steps[index - 1].buttons:
+            yield Problem(
+                (name, str(index)),
+                "goes on with the buttons of the step before, so the game sees one long press; "
+                "put a `wait` between the two, or join them",
+            )
+
+
+def _steps(action: ActionSpec) -> tuple[Press, ...] | None:
+    """Return the steps of a script; None if the action holds its buttons throughout."""
+    if isinstance(action, PulseAction):
+        return (Press(frozenset(action.hold), action.frames),)
+    found = tuple(
+        Press(frozenset(step.hold or ()), step.frames or step.wait or 0)
+        for step in action
+        if isinstance(step, ScriptStep)
+    )
+    return found or None
+
+
+def _effect(action: ActionSpec) -> object:
+    """Return what the action does, equal for two that do the same: a set of buttons or presses."""
+    steps = _steps(action)
+    if steps is None:
+        return _held(action)
+    found: list[Press] = []
+    for buttons, frames in steps:
+        before = found.pop() if found and found[-1].buttons == buttons else Press(buttons, 0)
+        found.append(Press(buttons, before.frames + frames))
+    if not found[-1].buttons:  # as the rest of the timestep
+        found.pop()
+    return tuple(found)
+
+
+def _held(action: ActionSpec) -> frozenset[Button]:
+    assert not isinstance(action, PulseAction)
+    return frozenset(button for button in action if not isinstance(button, ScriptStep))
+
+
+def _frames_needed(action: ActionSpec) -> int:
+    steps = _steps(action)
+    if steps is None:
+        return 1
+    return sum(press.frames for press in steps) + bool(steps[-1].buttons)
+
+
+def _with_release(action: ActionSpec) -> str:
+    """Return in words why an action takes one frame more than its steps."""
+    steps = _steps(action)
+    is_longer = steps is not None and bool(steps[-1].buttons)
+    return ", the last one without buttons, so that the next press is a new one" * is_longer
