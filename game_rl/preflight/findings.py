@@ -304,12 +304,13 @@ def replay_is_never_full(situation: Situation) -> Finding | None:
     smaller = fixes.apply_fix(config, fix)
     severity: Severity = "info"
     note = ""
-    reserved, ram = reserved_replay_bytes(config, facts), situation.machine.ram_bytes
-    if replay_gpu(config) is None and reserved > ram:  # Linux's heuristic overcommit refuses it
+    reserved, machine = reserved_replay_bytes(config, facts), situation.machine
+    most = machine.ram_bytes if machine.reservable_bytes is None else machine.reservable_bytes
+    if replay_gpu(config) is None and reserved > most:
         severity = "error"
         note = (
-            f". All of it is reserved at the start: {format_bytes(reserved)}, which a machine of "
-            f"{format_bytes(ram)} refuses"
+            f". All of it is reserved at the start: {format_bytes(reserved)}, which Linux refuses "
+            f"where memory and swap have {format_bytes(most)}"
         )
     elif smaller is not None and replay_gpu(config) is not None:
         saved = storage(config, facts).bytes - storage(smaller, facts).bytes

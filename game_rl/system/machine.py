@@ -47,6 +47,8 @@ class Machine:
         cache_bytes: a CPU's share of the cache level in which that share is largest.
         bf16_way: how torch multiplies bfloat16 on the CPU, where a config asks for it.
         imports: memory that importing the libraries takes.
+        reservable_bytes: memory that a process may reserve without using it, by Linux's heuristic:
+            that of the host and its swap, whatever a container may use; None: `ram_bytes`.
         installation_bytes: what Python's packages will take of that free space; 0 where they are
             installed already.
     """
@@ -60,6 +62,7 @@ class Machine:
     cache_bytes: int = USUAL_CACHE_BYTES
     bf16_way: Bf16Way = "native"
     imports: ImportCost = USUAL_IMPORT_COST
+    reservable_bytes: int | None = None
     installation_bytes: int = 0
 
     @property
@@ -113,6 +116,7 @@ def detect_machine(run_dir: Path) -> Machine:
         cache_bytes=cache_bytes_per_cpu(),
         bf16_way=bf16_way(),
         imports=import_cost(),
+        reservable_bytes=psutil.virtual_memory().total + psutil.swap_memory().total,
     )
 
 
@@ -143,6 +147,7 @@ def parse_machine(text: str, *, here: Machine | None = None) -> Machine:
         base,
         ram_bytes=given.get("ram", base.ram_bytes),
         ram_available_bytes=given.get("ram", base.ram_available_bytes),
+        reservable_bytes=None if "ram" in given else base.reservable_bytes,
         gpus=described if "vram" in given else base.gpus,
         disk_free_bytes=given.get("disk", base.disk_free_bytes),
         installation_bytes=installed_bytes() if "disk" in given else base.installation_bytes,

@@ -111,7 +111,7 @@ def check_custom_parts(config: RunConfig) -> None:
     Raises:
         UsageError: a part cannot be used.
     """
-    for problem in _found_by_running(config):
+    for problem in _found_by_running(config) if config.custom_parts else ():
         raise UsageError(f"{'.'.join(problem.key)}: {problem.message}")
 
 

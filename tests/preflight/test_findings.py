@@ -351,8 +351,10 @@ def test_a_replay_that_is_never_full_must_still_be_reserved(situation: Make) -> 
     reserved = situation(algorithm=dqn(50_000_000)).machine.ram_bytes
     finding = by_code(situation(algorithm=dqn(50_000_000)))["replay_is_never_full"]
     assert finding.severity == "error"
-    assert f"which a machine of {format_bytes(reserved)} refuses" in finding.message
+    assert f"where memory and swap have {format_bytes(reserved)}" in finding.message
     assert finding.fix == Fix("algorithm.replay.capacity", 1_100_000)
+    in_a_container = situation(algorithm=dqn(50_000_000), machine__reservable_bytes=900 * GIB)
+    assert by_code(in_a_container)["replay_is_never_full"].severity == "info"
 
 
 CODE = "restart_without_effect"
