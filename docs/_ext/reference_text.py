@@ -223,15 +223,17 @@ def _command(parser: argparse.ArgumentParser) -> Iterator[str]:
     usage = parser.format_usage().removeprefix("usage: ").rstrip()
     yield f"({anchor})=\n\n### `{parser.prog}`\n\n{_escaped(parser.description or '')}\n\n"
     yield f"```text\n{usage}\n```\n\n"
+    inner = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for inner in action.choices.values():
-                yield from _command(inner)
-        elif action.help != argparse.SUPPRESS and action.dest not in _OF_EVERY_COMMAND:
-            help_text = parser._get_formatter()._expand_help(action) if action.help else ""
-            yield _entry(f"`{_invocation(action)}`", _escaped(help_text) or "\\")
+        if action in inner or action.help == argparse.SUPPRESS or action.dest in _OF_EVERY_COMMAND:
+            continue
+        help_text = parser._get_formatter()._expand_help(action) if action.help else ""
+        yield _entry(f"`{_invocation(action)}`", _escaped(help_text) or "\\")
     if example := (parser.epilog or "").partition("example:")[2].strip():
         yield f"Example: `{example}`\n\n"
+    for commands in inner:
+        for command in commands.choices.values():
+            yield from _command(command)
 
 
 def _invocation(action: argparse.Action) -> str:
