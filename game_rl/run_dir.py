@@ -220,9 +220,14 @@ class RunDir:
         remove_leftovers(self.root)
 
     def size_bytes(self) -> int:
-        """Return the size of all files of the run, without its Lake."""
+        """Return the size of all files of the run, without its Lake and its teacher's links."""
         files = (p for p in self.root.rglob("*") if not p.is_relative_to(self.lake))
-        return sum(p.stat().st_size for p in files if p.is_file())
+        sizes = ((p, p.stat()) for p in files if p.is_file())
+        return sum(
+            found.st_size
+            for path, found in sizes
+            if found.st_nlink == 1 or not path.is_relative_to(self.teacher)
+        )
 
 
 class _OfflineRunDir(RunDir):

@@ -1,5 +1,6 @@
 """A process that was given up as lost does not overwrite the work of its replacement."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,17 @@ def test_a_run_exists_once_its_config_does(tmp_path: Path) -> None:
     run_dir.lake.mkdir()
     (run_dir.lake / "lake.json").write_text("not of the run's own size", encoding="utf-8")
     assert run_dir.size_bytes() == len("seed: 0\n")
+
+
+def test_a_teachers_files_count_unless_they_are_links_to_another_runs(tmp_path: Path) -> None:
+    run_dir, weights = RunDir(tmp_path / "run"), tmp_path / "weights"
+    weights.write_bytes(bytes(1000))
+    (run_dir.teacher / "checkpoint").mkdir(parents=True)
+    (run_dir.teacher / "teacher.json").write_bytes(bytes(10))
+    os.link(weights, run_dir.teacher / "checkpoint" / "weights")
+    assert run_dir.size_bytes() == 10
+    weights.unlink()
+    assert run_dir.size_bytes() == 1010
 
 
 def test_writing_replaces_and_leaves_no_temporary_file(tmp_path: Path) -> None:
