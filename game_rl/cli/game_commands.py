@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from rich.table import Table
 from game_rl.cli.arguments import add_command, not_negative, positive
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.loader import game_path
+from game_rl.envs.game_trace import game_trace
 from game_rl.errors import GameFileError
 from game_rl.games.definition import load_game
 from game_rl.games.starter import write_starter
@@ -61,6 +63,13 @@ def add_check_game(commands: "Commands", summary: str) -> None:
         help="PNG for screens of the start states and of play (default: contact_sheet.png in the "
         "folder of game.yaml, or in the current one for a bundled game)",
     )
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FILE",
+        help="CSV for variables, rewards and conditions at each timestep of the recorded episode, "
+        "or of the random ones if there is none",
+    )
     add_json(parser)
 
 
@@ -84,15 +93,25 @@ def _check_game(arguments: argparse.Namespace) -> int:
 
     game = load_game(arguments.game)
     recorded = read_recorded_episode(arguments.recorded, game) if arguments.recorded else None
-    check = check_game(game, seed=arguments.seed, timesteps=arguments.timesteps, recorded=recorded)
+    with game_trace(arguments.trace, game) if arguments.trace else nullcontext() as trace:
+        check = check_game(
+            game,
+            seed=arguments.seed,
+            timesteps=arguments.timesteps,
+            recorded=recorded,
+            trace=trace,
+        )
     is_bundled = game_path(arguments.game, relative_to=Path()) is None
     sheet = arguments.sheet or (Path() if is_bundled else game.folder) / "contact_sheet.png"
     write_contact_sheet(check.screens, sheet)
     if arguments.json:
-        print_facts({**check.to_json(), "sheet": str(sheet)})
+        traced = {"trace": str(arguments.trace)} if arguments.trace else {}
+        print_facts({**check.to_json(), "sheet": str(sheet), **traced})
     else:
         _print_check(check, Console())
         print(f"contact sheet: {sheet}")
+        if arguments.trace:
+            print(f"trace: {arguments.trace}")
     return _WRONG_GAME if check.errors else 0
 
 

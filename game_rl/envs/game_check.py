@@ -17,6 +17,7 @@ from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Emulator
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.game_trace import GameTrace
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.errors import GameFileError, UsageError
 from game_rl.games.actions import least_frame_skip
@@ -151,9 +152,18 @@ class GameCheck:
 
 
 def check_game(
-    game: Game, *, seed: int, timesteps: int, recorded: RecordedEpisode | None = None
+    game: Game,
+    *,
+    seed: int,
+    timesteps: int,
+    recorded: RecordedEpisode | None = None,
+    trace: GameTrace | None = None,
 ) -> GameCheck:
-    """Play random timesteps, divided among the start states, then the recorded episode if any."""
+    """Play random timesteps, divided among the start states, then the recorded episode if any.
+
+    Args:
+        trace: gets the recorded episode, or the random play if there is none.
+    """
     config = EnvConfig(
         max_episode_timesteps=_EPISODE_TIMESTEPS,
         frame_skip=max(EnvConfig().frame_skip, least_frame_skip(game.definition.actions)),
@@ -164,7 +174,8 @@ def check_game(
         start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
         log = _PlayLog(game, emulator)
         for action_names, start_state, play_seed in _plays(game, seed, timesteps, recorded):
-            _play(env, log, list(action_names), start_state, play_seed)
+            is_traced = recorded is None or action_names is recorded.actions
+            _play(env, log, action_names, start_state, play_seed, trace if is_traced else None)
         warnings = (
             *game.warnings,
             *_start_state_warnings(start_states),
@@ -256,7 +267,12 @@ def _random_actions(game: Game, rng: np.random.Generator, timesteps: int) -> tup
 
 
 def _play(
-    env: GameBoyEnv, log: "_PlayLog", actions: list[str], start_state: str, seed: int
+    env: GameBoyEnv,
+    log: "_PlayLog",
+    actions: Sequence[str],
+    start_state: str,
+    seed: int,
+    trace: GameTrace | None,
 ) -> None:
     indices = {name: index for index, name in enumerate(log.action_names)}
     over = True
@@ -264,10 +280,14 @@ def _play(
         if over:
             env.reset(seed=seed, options={"start_state": start_state, "idle_frames": 0})
             log.begin(env)
+            if trace is not None:
+                trace.begin(env, start_state)
             seed += 1_000_003  # another game seed for the next episode
-        _, _, terminated, truncated, info = env.step(indices[name])
+        _, reward, terminated, truncated, info = env.step(indices[name])
         log.add(env, start_state, ended="ending" in info, success=bool(info.get("is_success")))
         over = terminated or truncated
+        if trace is not None:
+            trace.add(env, name, reward, info.get("ending", "locked up" if over else ""))
 
 
 class _PlayLog:
