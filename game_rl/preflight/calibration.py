@@ -14,9 +14,8 @@ from game_rl.system.units import GIB, MIB
 # build for CPUs: importing takes 274 MB, and the training process 240 MB once it has a network.
 SHARED_WITH_WORKERS_BYTES = 34_000_000
 # Code, threads and buffers of torch that the first update loads, and the heaps of the threads that
-# compute gradients. Ten MB of it came after the constants were searched: over 99 runs with both
-# builds of torch, the median error fell from 2.5 to 1.8 %.
-FIRST_UPDATE_BYTES = 110_000_000
+# compute gradients. On one machine it was 90 MB in 126 runs and 115 MB in 99 others, hours apart.
+FIRST_UPDATE_BYTES = 100_000_000
 # The processes that Python starts in addition for the workers: the forkserver, which holds the
 # pages that they share, and the resource tracker.
 FORKSERVER_BYTES = 60_000_000
