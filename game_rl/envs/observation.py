@@ -93,7 +93,7 @@ class ObservationFormat:
             screens[SCREEN] = spaces.Box(0, 255, (stack * channels, height, width), np.uint8)
         if not self.is_dict:
             return screens[SCREEN]
-        return spaces.Dict(screens | {name: part.space(stack) for name, part in self.parts})
+        return spaces.Dict(screens | {name: part_space(part, stack) for name, part in self.parts})
 
     @cached_property
     def stacks(self) -> Mapping[str, int]:
@@ -161,7 +161,7 @@ class ObservationFormat:
         if not isinstance(observations, Mapping):
             assert not self.is_dict
             return observations[:, -self.frame_shape[0] :]
-        shapes = self._frame_shapes
+        shapes = self.frame_shapes
         return {name: array[:, -shapes[name][0] :] for name, array in observations.items()}
 
     def pack_stacks(self, observations: Observation) -> Pixels:
@@ -170,7 +170,7 @@ class ObservationFormat:
         Only the newest row of an observation has the parts that are not stacked; the others have
         zeros there, as all rows from before an episode's beginning have everywhere.
         """
-        shapes, columns = self._frame_shapes, self.columns
+        shapes, columns = self.frame_shapes, self.columns
         by_name = observations if isinstance(observations, Mapping) else {SCREEN: observations}
         n = len(next(iter(by_name.values())))
         rows = np.zeros((n, self.stack, self.row_bytes), np.uint8)
@@ -182,8 +182,42 @@ class ObservationFormat:
             rows[:, self.stack - k :, columns[name]] = packing.pack(frames)
         return rows
 
+    def unpack_stacks(self, rows: Pixels) -> Observation:
+        """Unpack rows from `pack_stacks` into a new batch of observations."""
+        n, columns, shapes = len(rows), self.columns, self.frame_shapes
+        packings = {SCREEN: self.screen, **dict(self.parts)}
+        found = {}
+        for name, k in self.stacks.items():
+            packing, (first, *others) = packings[name], shapes[name]
+            assert packing is not None
+            frames = packing.unpack(rows[:, self.stack - k :, columns[name]])
+            found[name] = frames.reshape(n, k * first, *others)
+        return found if self.is_dict else found[SCREEN]
+
+    def pack_underway(
+        self, observations: Observation, which: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Pixels]:
+        """Pack those of a batch of observations that have earlier frames of their episodes.
+
+        Args:
+            which: indices of the observations that are looked at.
+
+        Returns:
+            The indices of those with earlier frames, and their rows as `pack_stacks` makes them.
+        """
+        if isinstance(observations, Mapping):
+            rows = self.pack_stacks(rows_of(observations, which))
+            is_underway = rows[:, :-1].any(axis=(1, 2))
+            return which[is_underway], rows[is_underway]
+        earlier = observations[:, : -self.frame_shape[0]]
+        late = [i for i in which.tolist() if earlier[i].any()]
+        if not late:  # as at almost every episode's beginning
+            return which[:0], np.empty((0, self.stack, self.row_bytes), np.uint8)
+        return np.array(late, np.int64), self.pack_stacks(observations[late])
+
     @cached_property
-    def _frame_shapes(self) -> Mapping[str, tuple[int, ...]]:
+    def frame_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shape of each part at one timestep, the screen included."""
         screens = {} if self.screen is None else {SCREEN: self.frame_shape}
         return screens | {name: part.shape for name, part in self.parts}
 
@@ -198,6 +232,21 @@ class ObservationFormat:
                 raise ValueError(f"stacks are {space.shape}, not {self.shape}")
         elif space != self.space:
             raise ValueError(f"observations are {space}, not {self.space}")
+
+
+def rows_of(
+    observations: Observation, which: int | slice | list[int] | NDArray[Any]
+) -> Observation:
+    """Return one or some of a batch of observations or frames."""
+    if isinstance(observations, Mapping):
+        return {name: array[which] for name, array in observations.items()}
+    return observations[which]
+
+
+def part_space(part: PartFormat, stack: int) -> spaces.Box:
+    """Return the space of a part in an observation; `stack` of 1 for one timestep."""
+    low, high = (-np.inf, np.inf) if part.kind == "vector" else (0, part.n_values - 1)
+    return spaces.Box(low, high, part.stacked_shape(stack), part.dtype.type)
 
 
 @dataclass(frozen=True)

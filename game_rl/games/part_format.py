@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
 Bits = Literal[1, 2, 4, 8, 16, 32]
@@ -74,6 +73,8 @@ class Stretch:
         if self.bits >= 8:
             dtype = np.dtype({8: "|u1", 16: "<u2", 32: "<f4"}[self.bits])
             return np.ascontiguousarray(packed).view(dtype)
+        if self.bits == 1:
+            return np.unpackbits(packed, axis=1, count=self.size)
         shifts = np.arange(8 - self.bits, -1, -self.bits, dtype=np.uint8)
         codes: NDArray[np.uint8] = (packed[:, :, None] >> shifts) & np.uint8((1 << self.bits) - 1)
         return codes.reshape(len(packed), -1)[:, : self.size]
@@ -120,11 +121,6 @@ class PartFormat:
     def stacked_shape(self, stack: int) -> tuple[int, ...]:
         """Return the shape in an observation whose screens are stacks of `stack` frames."""
         return (self.shape[0] * (stack if self.is_stacked else 1), *self.shape[1:])
-
-    def space(self, stack: int) -> spaces.Box:
-        """Return the space of the part in such an observation; `stack` of 1 for one timestep."""
-        low, high = (-np.inf, np.inf) if self.kind == "vector" else (0, self.n_values - 1)
-        return spaces.Box(low, high, self.stacked_shape(stack), self.dtype.type)
 
     @cached_property
     def nbytes(self) -> int:

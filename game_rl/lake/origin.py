@@ -6,8 +6,9 @@ It keeps a run from learning from another game by mistake. A run that writes a L
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -15,7 +16,6 @@ from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.durable_files import write_atomic
-from game_rl.envs.packing import FramePacking
 from game_rl.errors import GameRLError, LakeError
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake import Lake
@@ -29,6 +29,10 @@ _OF_THE_GAME = ("hardware", "actions", "rewards", "reward", "endings", "observat
 
 # left out where there are none, as in origins of earlier versions
 _WRAPPERS, _HELD, _STICKY = "env.wrappers", "the game's hold_values", "env.sticky_actions"
+_PARTS, _PLACE = "the game's parts", "the game's place"
+
+_AS_EVER: tuple[tuple[str, JsonValue], ...] = (("screen", True), ("parts", []))
+"""Keys of `env.observation` with these values are left out, too."""
 
 Origin = Mapping[str, JsonValue]
 """The values that must agree. The keys are their names in error messages."""
@@ -38,7 +42,11 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
     """Return the origin of the timesteps that a run of `config` plays."""
     definition = game.definition.model_dump(mode="json", by_alias=True)
     actions = [[name, buttons] for name, buttons in definition.pop("actions").items()]
-    seen = config.env.observation.model_dump(mode="json")
+    seen = {
+        name: value
+        for name, value in config.env.observation.model_dump(mode="json").items()
+        if (name, value) not in _AS_EVER
+    }
     wrappers = config.env.model_dump(mode="json")["wrappers"]
     return {
         "the ROM's sha256": game.rom.sha256,
@@ -49,8 +57,15 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
         **{f"the game's {name}": definition[name] for name in _OF_THE_GAME if name != "actions"},
         **({_WRAPPERS: wrappers} if wrappers else {}),
         **({_STICKY: config.env.sticky_actions} if config.env.sticky_actions else {}),
+        **_parts(definition, seen.get("parts", [])),
         **({_HELD: held} if any(held := _held_values(config, game)) else {}),
     }
+
+
+def _parts(definition: Mapping[str, Any], names: Iterable[str]) -> dict[str, JsonValue]:
+    """Return what the game file says of the parts that a run sees; nothing if it sees none."""
+    parts = {name: definition["parts"][name] for name in names}
+    return {_PARTS: parts, _PLACE: definition.get("place")} if parts else {}
 
 
 def _held_values(config: RunConfig, game: Game) -> list[dict[str, JsonValue]]:
@@ -115,7 +130,7 @@ def _of_the_run_around(lake: Path, stream: str) -> Origin | None:
 
 def disagreement(ours: Origin, theirs: Origin) -> str | None:
     """Return the first difference with both values, or None if the two agree."""
-    empty: Origin = {_WRAPPERS: [], _HELD: [{}], _STICKY: 0.0}
+    empty: Origin = {_WRAPPERS: [], _HELD: [{}], _STICKY: 0.0, _PARTS: {}, _PLACE: None}
     ours, theirs = {**empty, **ours}, {**empty, **theirs}
     for name, value in ours.items():
         if name in theirs and theirs[name] != value:
@@ -126,9 +141,6 @@ def disagreement(ours: Origin, theirs: Origin) -> str | None:
 def _short(value: JsonValue) -> str:
     text = str(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
-
-
-_COMPARED = ("arrays", "frame_stack", "action_dtype", "action_shape")
 
 
 @dataclass(frozen=True)
@@ -185,7 +197,7 @@ def check_agreement(
 def _matching(path: Path, schema: LakeSchema, *, may_be_empty: bool) -> tuple[LakeView, LakeRows]:
     """Return the Lake's view and size if its rows have this run's schema."""
     lake = Lake.open(path, keeps_indices=False)
-    if difference := _difference(lake.schema, schema):
+    if difference := lake.schema.difference(schema):
         raise LakeError(
             f"{path}: {difference}; this run cannot learn from such rows: give it the "
             "env.observation and env.frame_stack of the Lake, or take the Lake out of "
@@ -207,17 +219,3 @@ def _seen(lake: Lake) -> tuple[LakeView, LakeRows]:
         with suppress(EvictedError):  # its writer evicted a segment: look again
             counts = [(int(n_seen(part).sum()), len(part)) for part in view.parts()]
             return view, LakeRows(sum(n for n, _ in counts), sum(n for _, n in counts))
-
-
-def _difference(theirs: LakeSchema, ours: LakeSchema) -> str | None:
-    """Return the first difference with both values, or None if the two agree."""
-    names = [field.name for field in fields(FramePacking)]
-    for name in names:
-        there, here = getattr(theirs.packing, name), getattr(ours.packing, name)
-        if there != here:
-            return f"packing.{name}: {there} there, {here} in this run"
-    for name in _COMPARED:
-        there, here = getattr(theirs, name), getattr(ours, name)
-        if there != here:
-            return f"{name}: {there} there, {here} in this run"
-    return None
