@@ -46,6 +46,17 @@ def unpack_observations(
         )
         channels, height, width = observation_format.frame_shape
         return pixels.view(len(indices), indices.shape[1] * channels, height, width)
+    return _unpack_dict(rows, indices, blank, observation_format, device)
+
+
+def _unpack_dict(
+    rows: torch.Tensor,
+    indices: NDArray[np.int64],
+    blank: NDArray[np.bool_],
+    observation_format: ObservationFormat,
+    device: torch.device | str,
+) -> dict[str, torch.Tensor]:
+    """As `unpack_observations`, part by part in the order of the space."""
     more = indices.shape[1] - observation_format.stack
     packings = {SCREEN: observation_format.screen, **dict(observation_format.parts)}
     found = {}
@@ -84,13 +95,18 @@ def unpack_rows(
     channels, height, width = packing.shape
     shape = (len(rows), channels * height * width)
     pixels = torch.empty(shape, dtype=torch.uint8, device=device)
-    if frames.device.type == "cpu" and pixels.device.type == "cpu":
+    if _are_in_ram(frames, device):
         _unpack_in_parts(frames.numpy(), rows, packing, pixels.numpy())
         pixels.numpy()[blank] = 0
     else:
         packing.unpack_into(_moved(frames, rows, device), pixels)
         pixels[torch.from_numpy(blank).to(device)] = 0
     return pixels
+
+
+def _are_in_ram(frames: torch.Tensor, device: torch.device | str) -> bool:
+    """Whether NumPy can unpack them, which is faster there."""
+    return frames.device.type == "cpu" and torch.device(device).type == "cpu"
 
 
 def _moved(
@@ -130,8 +146,9 @@ def _unpack_part(
     """As `unpack_rows`, for any part: [len(rows), values of the part]."""
     if isinstance(packing, FramePacking):
         return unpack_rows(frames, rows, blank=blank, packing=packing, device=device)
-    if frames.device.type == "cpu" and torch.device(device).type == "cpu":
-        values = torch.from_numpy(packing.unpack(frames.numpy()[rows]).reshape(len(rows), -1))
+    if _are_in_ram(frames, device):
+        flat = packing.unpack(frames.numpy()[rows]).reshape(len(rows), prod(packing.shape))
+        values = torch.from_numpy(flat)
         values.numpy()[blank] = 0
     else:
         values = unpack_part_tensor(_moved(frames, rows, device), packing)

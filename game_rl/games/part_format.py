@@ -77,7 +77,7 @@ class Stretch:
             return np.unpackbits(packed, axis=1, count=self.size)
         shifts = np.arange(8 - self.bits, -1, -self.bits, dtype=np.uint8)
         codes: NDArray[np.uint8] = (packed[:, :, None] >> shifts) & np.uint8((1 << self.bits) - 1)
-        return codes.reshape(len(packed), -1)[:, : self.size]
+        return codes.reshape(len(packed), self.nbytes * len(shifts))[:, : self.size]
 
 
 @dataclass(frozen=True)
