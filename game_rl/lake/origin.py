@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import JsonValue
 
@@ -29,10 +28,6 @@ _OF_THE_GAME = ("hardware", "actions", "rewards", "reward", "endings", "observat
 
 # left out where there are none, as in origins of earlier versions
 _WRAPPERS, _HELD, _STICKY = "env.wrappers", "the game's hold_values", "env.sticky_actions"
-_PARTS, _PLACE = "the game's parts", "the game's place"
-
-_AS_EVER: tuple[tuple[str, JsonValue], ...] = (("screen", True), ("parts", []))
-"""Keys of `env.observation` with these values are left out, too."""
 
 Origin = Mapping[str, JsonValue]
 """The values that must agree. The keys are their names in error messages."""
@@ -42,11 +37,7 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
     """Return the origin of the timesteps that a run of `config` plays."""
     definition = game.definition.model_dump(mode="json", by_alias=True)
     actions = [[name, buttons] for name, buttons in definition.pop("actions").items()]
-    seen = {
-        name: value
-        for name, value in config.env.observation.model_dump(mode="json").items()
-        if (name, value) not in _AS_EVER
-    }
+    seen = config.env.observation.model_dump(mode="json")
     wrappers = config.env.model_dump(mode="json")["wrappers"]
     return {
         "the ROM's sha256": game.rom.sha256,
@@ -57,15 +48,8 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
         **{f"the game's {name}": definition[name] for name in _OF_THE_GAME if name != "actions"},
         **({_WRAPPERS: wrappers} if wrappers else {}),
         **({_STICKY: config.env.sticky_actions} if config.env.sticky_actions else {}),
-        **_parts(definition, seen.get("parts", [])),
         **({_HELD: held} if any(held := _held_values(config, game)) else {}),
     }
-
-
-def _parts(definition: Mapping[str, Any], names: Iterable[str]) -> dict[str, JsonValue]:
-    """Return what the game file says of the parts that a run sees; nothing if it sees none."""
-    parts = {name: definition["parts"][name] for name in names}
-    return {_PARTS: parts, _PLACE: definition.get("place")} if parts else {}
 
 
 def _held_values(config: RunConfig, game: Game) -> list[dict[str, JsonValue]]:
@@ -130,7 +114,7 @@ def _of_the_run_around(lake: Path, stream: str) -> Origin | None:
 
 def disagreement(ours: Origin, theirs: Origin) -> str | None:
     """Return the first difference with both values, or None if the two agree."""
-    empty: Origin = {_WRAPPERS: [], _HELD: [{}], _STICKY: 0.0, _PARTS: {}, _PLACE: None}
+    empty: Origin = {_WRAPPERS: [], _HELD: [{}], _STICKY: 0.0}
     ours, theirs = {**empty, **ours}, {**empty, **theirs}
     for name, value in ours.items():
         if name in theirs and theirs[name] != value:

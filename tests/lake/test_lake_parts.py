@@ -19,9 +19,12 @@ from stable_baselines3.common.type_aliases import DictReplayBufferSamples
 
 from game_rl.algorithms.mixed_replay import MixedReplay
 from game_rl.buffers.pond import Pond
+from game_rl.config.learn_from import LearnFromConfig
+from game_rl.config.schema import RunConfig
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
+from game_rl.games.definition import load_game
 from game_rl.games.part_format import PartFormat, Stretch
 from game_rl.interchange.minari_export import export_minari
 from game_rl.interchange.replay_export import export_replay
@@ -29,6 +32,7 @@ from game_rl.lake.block import BlockEncoder, decode, read_head
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.lake_schema import LakeSchema
+from game_rl.lake.origin import check_agreement
 from game_rl.lake.pond_refill import refill_pond
 from game_rl.lake.row_format import observation_format_of
 from game_rl.lake.sampler import Sampler
@@ -205,6 +209,15 @@ def test_fewer_parts_another_screen_and_none_at_all_are_told() -> None:
         "observations are the parts screen, status, tiles in 26 bytes, stacks of 3 there, "
         "stacks of 3 frames, 2 bits a pixel in this run"
     )
+
+
+def test_a_run_that_sees_other_parts_cannot_learn_from_a_lake(tmp_path: Path) -> None:
+    Lake.create(tmp_path, SCHEMA)
+    config = RunConfig(game="duel", total_timesteps=100_000, run_dir=Path("runs/x"))
+    ours = LakeSchema.of(ObservationFormat(FORM.screen, 3, PARTS[:1]), n_actions=5)
+    told = r"the part tiles is there, and this run does not have it; this run cannot learn from"
+    with pytest.raises(LakeError, match=told):
+        check_agreement(LearnFromConfig(lakes=(tmp_path,)), ours, config, load_game("duel"))
 
 
 # ---------------------------------------------------------------------- bytes
