@@ -172,6 +172,13 @@ class LakeSchema:
         return (self.frame_stack * channels, height, width)
 
     @property
+    def context_rows(self) -> int:
+        """The most rows that a block repeats of the one before: what the longest stack needs."""
+        if self.parts is None or self.parts.screen is not None:
+            return self.frame_stack
+        return self.frame_stack if any(part.is_stacked for _, part in self.parts.parts) else 1
+
+    @property
     def row_bytes(self) -> int:
         """Bytes of one row of a block in memory."""
         action = np.dtype((self.action_dtype, self.action_shape))

@@ -350,7 +350,7 @@ class _BlockBuilder:
             return self._frames[:0]
         firsts = np.flatnonzero(self._flags[: self._n] & FIRST)
         episode = int(firsts[-1]) if len(firsts) else 0
-        return self._frames[max(episode, self._n - self._schema.frame_stack) : self._n]
+        return self._frames[max(episode, self._n - self._schema.context_rows) : self._n]
 
     def _restart(self) -> None:
         """Allocate new arrays, because the old ones belong to the block that was cut."""

@@ -231,6 +231,20 @@ def test_a_flag_takes_a_bit_of_a_row() -> None:
     assert schema.block_frames == without.block_frames
 
 
+def test_flags_that_nothing_compresses_take_320_bytes_a_timestep_on_the_disk(
+    tmp_path: Path,
+) -> None:
+    form = ObservationFormat(None, 4, (("events", EVENTS),))
+    lake = Lake.create(tmp_path, LakeSchema.of(form, n_actions=5))
+    play = PartsPlay(form, np.random.default_rng(0), end_chance=0)
+    with LakeWriter(lake, "a", n_envs=1) as writer:
+        play.steps(writer, 63 * 8)
+    view = lake.view()
+    assert view.heads["n_rows"].tolist() == [64] * 8
+    assert 250 < view.heads["frames_bytes"].sum() / len(view) <= 320
+    assert_view_is(view, play.stored)
+
+
 def test_statistics_count_the_dicts_that_sb3_would_store(tmp_path: Path) -> None:
     lake, play = Lake.create(tmp_path, SCHEMA), PartsPlay(FORM, np.random.default_rng(0))
     with LakeWriter(lake, "a", n_envs=1) as writer:
