@@ -288,6 +288,29 @@ def test_a_gpus_way_gives_what_the_cpus_gives(
         assert_same(unpack_observations(rows, indices, blank, **values), expected)
 
 
+@pytest.mark.gpu
+def test_parts_on_a_gpu_come_out_as_those_in_ram() -> None:
+    kinds = {
+        "floats": PartFormat("vector", (5,), 0, (Stretch(2, 32), Stretch(3, 16))),
+        "many": PartFormat.of_indices("categories", (3,), 60_000, is_stacked=True),
+        "nibbles": PartFormat.of_indices("grid", (1, 3, 5), 13),
+    }
+    form = ObservationFormat(FORM.screen, 3, tuple(sorted({**kinds, **dict(PARTS)}.items())))
+    vec_env = parts_vec_env(form, n_envs=2)
+    for n_step in (1, 2):
+        in_ram, on_gpu = (
+            packed(vec_env, form, 40, n_step=n_step, frames_device=device)
+            for device in ("cpu", "cuda")
+        )
+        play(vec_env, 50, in_ram.add, on_gpu.add)
+        for mine, theirs in zip(in_ram.sample(64), on_gpu.sample(64), strict=True):
+            assert_same(mine, theirs)
+        to_gpu = in_ram.pond.sample(64, n_step=n_step, gamma=GAMMA, device="cuda")
+        from_gpu = on_gpu.pond.sample(64, n_step=n_step, gamma=GAMMA, device="cuda")
+        for mine, theirs in zip(to_gpu, from_gpu, strict=True):
+            assert_same(mine, theirs)
+
+
 # ---------------------------------------------------------------------- bytes
 
 
