@@ -32,6 +32,12 @@ SCREEN = "screen"
 """Name of the part that is the stack of screens."""
 
 
+def part_space(part: PartFormat, stack: int) -> spaces.Box:
+    """Return the space of a part in an observation; `stack` of 1 for one timestep."""
+    low, high = (-np.inf, np.inf) if part.kind == "vector" else (0, part.n_values - 1)
+    return spaces.Box(low, high, part.stacked_shape(stack), part.dtype.type)
+
+
 @dataclass(frozen=True)
 class ObservationFormat:
     """What an observation is: a stack of the newest screens, the oldest first, or named parts.
@@ -241,12 +247,6 @@ def rows_of(
     if isinstance(observations, Mapping):
         return {name: array[which] for name, array in observations.items()}
     return observations[which]
-
-
-def part_space(part: PartFormat, stack: int) -> spaces.Box:
-    """Return the space of a part in an observation; `stack` of 1 for one timestep."""
-    low, high = (-np.inf, np.inf) if part.kind == "vector" else (0, part.n_values - 1)
-    return spaces.Box(low, high, part.stacked_shape(stack), part.dtype.type)
 
 
 @dataclass(frozen=True)
