@@ -7,9 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
+from stable_baselines3.common.utils import obs_as_tensor
 
 from game_rl.buffers.pond import column
-from game_rl.buffers.replay_buffer import PackedReplayBuffer
+from game_rl.buffers.replay_buffer import PackedReplayBuffer, replay_samples
 from game_rl.config.learn_from import LearnFromConfig, OwnShare
 from game_rl.events import RowsDrawn
 from game_rl.lake.lake_pool import Drawn, LakePool
@@ -123,10 +124,10 @@ class MixedReplay:
         """Return the rows as PackedReplayBuffer returns its samples."""
         batch = drawn.batch
         discounts = self._gamma ** batch.steps.astype(np.float32)
-        return ReplayBufferSamples(
-            observations=torch.from_numpy(batch.stacks).to(device),
+        return replay_samples(
+            observations=obs_as_tensor(batch.stacks, device),  # type: ignore[arg-type]  # a Mapping
             actions=column(batch.actions.astype(np.int64), device),
-            next_observations=torch.from_numpy(batch.next_stacks).to(device),
+            next_observations=obs_as_tensor(batch.next_stacks, device),  # type: ignore[arg-type]
             dones=column(batch.terminated.astype(np.float32), device),
             rewards=column(batch.rewards, device),
             discounts=column(discounts, device) if self._n_step > 1 else None,
@@ -200,7 +201,12 @@ def _share_at(config: float | OwnShare) -> Callable[[int], float]:
 
 
 def _joined(one: ReplayBufferSamples, other: ReplayBufferSamples) -> ReplayBufferSamples:
-    pairs = zip(one, other, strict=True)
-    return ReplayBufferSamples(
-        *(a if a is None else torch.cat((a, b)) for a, b in pairs)  # type: ignore[arg-type]  # discounts
-    )
+    pairs = zip(one._fields, one, other, strict=True)
+    return replay_samples(**{name: _concatenated(a, b) for name, a, b in pairs})
+
+
+def _concatenated(one: Any, other: Any) -> Any:  # noqa: ANN401
+    """Concatenate tensors, or dicts of tensors by name; None, as discounts may be, stays None."""
+    if isinstance(one, dict):
+        return {name: torch.cat((tensor, other[name])) for name, tensor in one.items()}
+    return one if one is None else torch.cat((one, other))

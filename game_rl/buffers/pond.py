@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from game_rl.buffers.array_file import row_pieces
 from game_rl.buffers.feed import Transitions
 from game_rl.buffers.layout import pond_layout
-from game_rl.buffers.unpacking import unpack_rows
-from game_rl.envs.observation import ObservationFormat
+from game_rl.buffers.unpacking import Tensors, unpack_observations
+from game_rl.envs.observation import Observation, ObservationFormat
 from game_rl.errors import CheckpointError
 from game_rl.returns import discounted_sums
 
@@ -24,19 +24,19 @@ class PondBatch(NamedTuple):
     """A batch of timesteps to learn from; each tensor has one row for each timestep.
 
     Attributes:
-        observations: uint8 [batch, frame_stack * C, H, W].
+        observations: uint8 [batch, frame_stack * C, H, W], or a dict of a tensor for each part.
         actions: int64 [batch, 1].
         rewards: float32 [batch, 1], the discounted sum over up to n_step timesteps.
-        next_observations: uint8, in the shape of `observations`, after the last of those timesteps.
+        next_observations: in the form of `observations`, after the last of those timesteps.
             The two may share memory: copy one before you write to it.
         terminated: float32 [batch, 1], 1 where the game was over after those timesteps.
         discounts: float32 [batch, 1], gamma to the power of the number of those timesteps.
     """
 
-    observations: torch.Tensor
+    observations: Tensors
     actions: torch.Tensor
     rewards: torch.Tensor
-    next_observations: torch.Tensor
+    next_observations: Tensors
     terminated: torch.Tensor
     discounts: torch.Tensor
 
@@ -45,7 +45,7 @@ class Slots(NamedTuple):
     """Consecutive slots of one env, the oldest first; each array has one entry for each slot.
 
     Attributes:
-        frames: packed, uint8 [n, packing.nbytes].
+        frames: packed, uint8 [n, row_bytes].
         endings: GOES_ON, TERMINATED, TRUNCATED or LAST_FRAME.
         ages: number of earlier frames of the episode that the frame's stack can use, at most
             frame_stack - 1.
@@ -71,7 +71,7 @@ class Pond:
 
     Args:
         capacity: timesteps of all envs together, divided equally among the envs.
-        observation_format: of the stacks that are drawn.
+        observation_format: of the observations that are drawn.
         device: device of the frames; the small arrays are always in RAM.
         rng: draws the samples; its state is part of `state_dict`.
 
@@ -92,7 +92,7 @@ class Pond:
         rng: np.random.Generator,
     ) -> None:
         self.observation_format, self._rng = observation_format, rng
-        self._packing, self._frame_stack = observation_format.screen, observation_format.stack
+        self._frame_stack = observation_format.stack
         self._device = torch.device(device)
         self._per_env = capacity // n_envs
         if self._per_env < 2:
@@ -129,7 +129,7 @@ class Pond:
         """Store one vec step.
 
         Raises:
-            ValueError: a frame has a pixel that the packing cannot hold.
+            ValueError: a frame has a value that the packing cannot hold.
         """
         observations, frames, actions, rewards, next_frames, terminated, truncated = step
         envs = self._envs
@@ -335,50 +335,58 @@ class Pond:
 
     def _both_stacks(
         self, envs: _Numbers, numbers: _Numbers, steps: _Numbers, device: torch.device | str
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the stacks at `numbers` and those `steps` timesteps later."""
-        k, channels = self._frame_stack, self._packing.shape[0]
-        if steps.max() == 1:  # the two stacks share all frames but one
+    ) -> tuple[Tensors, Tensors]:
+        """Return the observations at `numbers` and those `steps` timesteps later."""
+        k, n = self._frame_stack, len(envs)
+        if steps.max() == 1:  # the two share all frames but one
             frames = self._unpacked(envs, numbers, k + 1, device)
-            return frames[:, : k * channels], frames[:, channels:]
+            if isinstance(frames, torch.Tensor):
+                channels = self.observation_format.frame_shape[0]
+                return frames[:, :-channels], frames[:, channels:]
+            firsts = {
+                name: shape[0] for name, shape in self.observation_format.frame_shapes.items()
+            }
+            return (
+                {name: tensor[:, : -firsts[name]] for name, tensor in frames.items()},
+                {name: tensor[:, firsts[name] :] for name, tensor in frames.items()},
+            )
         both = np.concatenate((numbers, numbers + steps))
         stacks = self._unpacked(np.concatenate((envs, envs)), both, k, device)
-        return stacks[: len(envs)], stacks[len(envs) :]
+        if isinstance(stacks, torch.Tensor):
+            return stacks[:n], stacks[n:]
+        return (
+            {name: tensor[:n] for name, tensor in stacks.items()},
+            {name: tensor[n:] for name, tensor in stacks.items()},
+        )
 
     def _unpacked(
         self, envs: _Numbers, newest: _Numbers, n_frames: int, device: torch.device | str
-    ) -> torch.Tensor:
+    ) -> Tensors:
         """Return `n_frames` frames of each sample, uint8 [batch, n_frames * C, H, W].
 
         They begin with the oldest frame of the stack at `newest`, and continue after that stack if
-        `n_frames` is larger than it. Frames before an episode's first are zeros.
+        `n_frames` is larger than it. Frames before an episode's first are zeros. Of each part there
+        are as many more arrays as there are more frames than a stack has.
         """
         back = self._frame_stack - 1 - np.arange(n_frames)  # the oldest first
         slots = (newest[:, None] - back) % self._n_slots
-        rows = (slots * len(self._envs) + envs[:, None]).ravel()
-        missing = np.flatnonzero(back > self._at("ages", envs, newest)[:, None])
-        pixels = unpack_rows(
-            self._frames.view(-1, self._packing.nbytes),
-            rows,
-            blank=missing,
-            packing=self._packing,
+        return unpack_observations(
+            self._frames.view(-1, self._frames.shape[-1]),
+            slots * len(self._envs) + envs[:, None],
+            back > self._at("ages", envs, newest)[:, None],
+            observation_format=self.observation_format,
             device=device,
         )
-        channels, height, width = self._packing.shape
-        return pixels.view(len(envs), n_frames * channels, height, width)
 
-    def _open(
-        self, envs: _Numbers, observations: NDArray[np.uint8], newest: NDArray[np.uint8]
-    ) -> None:
+    def _open(self, envs: _Numbers, observations: Observation, newest: NDArray[np.uint8]) -> None:
         """Start to write episodes of `envs`, with the frames before if they are under way."""
-        stacks = observations.reshape(len(self._envs), self._frame_stack, *self._packing.shape)
-        has_history = stacks[envs, :-1].reshape(len(envs), -1).any(axis=1)
-        for env in envs[has_history]:
-            for frame in self._packing.pack(stacks[env, :-1]):
+        late, histories = self.observation_format.pack_underway(observations, envs)
+        for env, rows in zip(late, histories[:, :-1], strict=True):
+            for frame in rows:
                 self._put_frames(np.array([env]), frame[None], 0)
                 self._put("endings", np.array([env]), LAST_FRAME)
                 self._heads[env] += 1
-        ages = np.where(has_history, self._frame_stack - 1, 0)
+        ages = np.where(np.isin(envs, late), self._frame_stack - 1, 0)
         self._put_frames(envs, newest[envs], ages)
         self._is_open[envs] = True
 

@@ -8,12 +8,12 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
-from stable_baselines3.common.type_aliases import ReplayBufferSamples
+from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
 from game_rl.buffers.feed import Transitions, how_episodes_ended
 from game_rl.buffers.pond import Pond
-from game_rl.envs.observation import ObservationFormat
+from game_rl.envs.observation import Observation, ObservationFormat
 
 
 class PackedReplayBuffer(ReplayBuffer):
@@ -24,8 +24,11 @@ class PackedReplayBuffer(ReplayBuffer):
     episode's last frame takes the place of one timestep, and samples are drawn by the buffer's own
     Generator.
 
+    With a format that has parts, observations are dicts as in SB3's DictReplayBuffer, which has
+    returns of one timestep only.
+
     Args:
-        observation_format: of the stacks that are added.
+        observation_format: of the observations that are added.
         n_step: timesteps in a return.
         gamma: discount factor of the returns.
         frames_device: device that keeps the frames, `cpu` or a GPU.
@@ -66,8 +69,8 @@ class PackedReplayBuffer(ReplayBuffer):
 
     def add(
         self,
-        obs: NDArray[Any],
-        next_obs: NDArray[Any],
+        obs: Observation,
+        next_obs: Observation,
         action: NDArray[Any],
         reward: NDArray[Any],
         done: NDArray[Any],
@@ -76,13 +79,11 @@ class PackedReplayBuffer(ReplayBuffer):
         """Store one vec step, as `ReplayBuffer.add` does.
 
         Raises:
-            ValueError: a frame has a pixel that the packing cannot hold.
+            ValueError: a frame has a value that the packing cannot hold.
         """
         terminated, truncated = how_episodes_ended(np.asarray(done, np.bool_), infos)
-        packing = self.observation_format.screen
-        frames, next_frames = (
-            packing.pack(stacks[:, -packing.shape[0] :]) for stacks in (obs, next_obs)
-        )
+        form = self.observation_format
+        frames, next_frames = (form.pack(form.newest(seen)) for seen in (obs, next_obs))
         actions = action.reshape(self.n_envs)
         self.pond.append(
             Transitions(obs, frames, actions, reward, next_frames, terminated, truncated)
@@ -94,7 +95,7 @@ class PackedReplayBuffer(ReplayBuffer):
         batch = self.pond.sample(
             batch_size, n_step=self.n_step, gamma=self.gamma, device=self.device
         )
-        return ReplayBufferSamples(
+        return replay_samples(
             observations=batch.observations,
             actions=batch.actions,
             next_observations=batch.next_observations,
@@ -110,6 +111,14 @@ class PackedReplayBuffer(ReplayBuffer):
     def reset(self) -> None:
         """Remove all timesteps."""
         self.pond.clear()
+
+
+def replay_samples(**fields: Any) -> ReplayBufferSamples:  # noqa: ANN401
+    """Return SB3's samples with these fields; they are DictReplayBufferSamples with parts."""
+    is_dict = isinstance(fields["observations"], dict)
+    kind: Any = DictReplayBufferSamples if is_dict else ReplayBufferSamples
+    samples: ReplayBufferSamples = kind(**fields)
+    return samples
 
 
 def packed_replay(model: BaseAlgorithm) -> PackedReplayBuffer | None:

@@ -8,11 +8,11 @@ import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import RolloutBuffer
-from stable_baselines3.common.type_aliases import RolloutBufferSamples
+from stable_baselines3.common.type_aliases import DictRolloutBufferSamples, RolloutBufferSamples
 
 from game_rl.buffers.layout import rollout_buffer_layout
-from game_rl.buffers.unpacking import unpack_rows
-from game_rl.envs.observation import ObservationFormat
+from game_rl.buffers.unpacking import Tensors, unpack_observations
+from game_rl.envs.observation import Observation, ObservationFormat
 
 Indices = NDArray[np.int64]
 
@@ -25,8 +25,11 @@ class PackedRolloutBuffer(RolloutBuffer):
     The stacks of a sample are put together from these frames and unpacked on the device. There is
     no `observations` array, and `get` makes no copy of the whole rollout.
 
+    With a format that has parts, observations are dicts, and the buffer is a DictRolloutBuffer to
+    all who use it.
+
     Args:
-        observation_format: of the stacks that are added.
+        observation_format: of the observations that are added.
     """
 
     _SAMPLED = ("actions", "values", "log_probs", "advantages", "returns")
@@ -61,7 +64,7 @@ class PackedRolloutBuffer(RolloutBuffer):
 
     def add(
         self,
-        obs: NDArray[np.uint8],
+        obs: Observation,
         action: NDArray[Any],
         reward: NDArray[Any],
         episode_start: NDArray[Any],
@@ -77,14 +80,13 @@ class PackedRolloutBuffer(RolloutBuffer):
                 they are packed here.
 
         Raises:
-            ValueError: a frame has a pixel that the packing cannot hold.
+            ValueError: a frame has a value that the packing cannot hold.
         """
-        packing, n_frames = self.observation_format.screen, self.observation_format.stack
-        stacks = obs.reshape(self.n_envs, n_frames, *packing.shape)
-        row = n_frames - 1 + self.pos
-        self.frames[row] = packing.pack(stacks[:, -1]) if frames is None else frames
+        form = self.observation_format
+        row = form.stack - 1 + self.pos
+        self.frames[row] = form.pack(form.newest(obs)) if frames is None else frames
         if self.pos == 0:
-            self.frames[:row] = packing.pack(stacks[:, :-1]).swapaxes(0, 1)
+            self.frames[:row] = form.pack_stacks(obs)[:, :-1].swapaxes(0, 1)
         self.actions[self.pos] = action.reshape(self.n_envs, self.action_dim)
         self.rewards[self.pos] = reward
         self.episode_starts[self.pos] = episode_start
@@ -118,29 +120,32 @@ class PackedRolloutBuffer(RolloutBuffer):
     def samples(self, indices: Indices) -> RolloutBufferSamples:
         """Return these timesteps, numbered as in `minibatches`."""
         scalars = (self.values, self.log_probs, self.advantages, self.returns)
-        return RolloutBufferSamples(
-            self._stacks(indices),
+        is_dict = self.observation_format.is_dict
+        kind: Any = DictRolloutBufferSamples if is_dict else RolloutBufferSamples
+        samples: RolloutBufferSamples = kind(
+            self._observations(indices),
             self.to_torch(self.actions[indices].astype(np.float32)),
             *(self.to_torch(array[indices].flatten()) for array in scalars),
         )
+        return samples
 
-    def _stacks(self, indices: Indices) -> torch.Tensor:
-        """Return the stacks of these timesteps, uint8 [batch, frame_stack * C, H, W] on the device.
+    def _observations(self, indices: Indices) -> Tensors:
+        """Return the observations of these timesteps on the device.
 
         Frames before an episode's first are zeros.
         """
         envs, steps = np.divmod(indices, self.buffer_size)
-        packing, n_frames = self.observation_format.screen, self.observation_format.stack
+        form = self.observation_format
+        n_frames = form.stack
         back = np.arange(n_frames - 1, -1, -1)  # age of each stack frame, oldest first
         rows = (n_frames - 1 + steps[:, None] - back) * self.n_envs + envs[:, None]
-        stacks = unpack_rows(
-            torch.from_numpy(self.frames).view(-1, packing.nbytes),
-            rows.ravel(),
-            blank=np.flatnonzero(back > self._ages[steps, envs][:, None]),
-            packing=packing,
+        return unpack_observations(
+            torch.from_numpy(self.frames).view(-1, form.row_bytes),
+            rows,
+            back > self._ages[steps, envs][:, None],
+            observation_format=form,
             device=self.device,
         )
-        return stacks.view(len(indices), *self.obs_shape)
 
 
 def _ages(episode_starts: NDArray[np.float32], most: int) -> NDArray[np.int64]:

@@ -8,8 +8,10 @@ screen is ITU-R BT.601 luma in integers, (77 R + 150 G + 29 B) >> 8, and half si
 of the block.
 """
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any, Literal
 
@@ -20,60 +22,231 @@ from numpy.typing import NDArray
 from game_rl.config.schema import frame_shape
 from game_rl.envs.packing import FramePacking
 from game_rl.games.definition import CropSpec
+from game_rl.games.part_format import PartFormat
 
 Pixels = NDArray[np.uint8]
+Observation = NDArray[Any] | Mapping[str, NDArray[Any]]
+"""One array, or with parts a dict of arrays; of one env, or of a batch."""
+
+SCREEN = "screen"
+"""Name of the part that is the stack of screens."""
+
+
+def part_space(part: PartFormat, stack: int) -> spaces.Box:
+    """Return the space of a part in an observation; `stack` of 1 for one timestep."""
+    low, high = (-np.inf, np.inf) if part.kind == "vector" else (0, part.n_values - 1)
+    return spaces.Box(low, high, part.stacked_shape(stack), part.dtype.type)
 
 
 @dataclass(frozen=True)
 class ObservationFormat:
-    """What an observation is: a stack of the newest frames, the oldest first.
+    """What an observation is: a stack of the newest screens, the oldest first, or named parts.
+
+    Without `parts` an observation is the stack, a uint8 array [stack * C, H, W]. With them it is a
+    dict of arrays, one for each part, among which the stack is the part "screen".
+
+    What belongs to one timestep is a frame: the newest screen, and the newest array of each part.
+    It is stored as one row of bytes, the screen first and then the parts by name. Batches may have
+    any number of leading axes.
 
     Attributes:
-        screen: how one frame is packed.
-        stack: frames in an observation.
+        screen: how one screen is packed; None if observations have no screen.
+        stack: screens in an observation, and arrays of the parts that are stacked.
+        parts: the other parts with their names, sorted by name.
     """
 
-    screen: FramePacking
+    screen: FramePacking | None
     stack: int
+    parts: tuple[tuple[str, PartFormat], ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.parts]
+        assert names == sorted(names)
+        assert SCREEN not in names
+        assert self.parts or self.screen is not None
 
     @property
-    def parts(self) -> Mapping[str, FramePacking]:
-        """The packing of each part of an observation, by its name."""
-        return {"screen": self.screen}
+    def is_dict(self) -> bool:
+        """Whether observations are dicts of parts."""
+        return bool(self.parts)
 
     @property
     def frame_shape(self) -> tuple[int, int, int]:
-        """Shape of one frame, (C, H, W)."""
+        """Shape of one screen, (C, H, W)."""
+        assert self.screen is not None
         return self.screen.shape
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Shape of an observation, (stack * C, H, W)."""
+        """Shape of a stack of screens, (stack * C, H, W)."""
         channels, height, width = self.frame_shape
         return self.stack * channels, height, width
 
     @property
-    def space(self) -> spaces.Box:
-        return spaces.Box(0, 255, self.shape, np.uint8)
+    def space(self) -> spaces.Box | spaces.Dict:
+        """The space of observations, as the network gets them."""
+        return self._space(self.stack)
+
+    @property
+    def frame_space(self) -> spaces.Box | spaces.Dict:
+        """The space of the observations of a single env, whose screens are not stacked."""
+        return self._space(1)
+
+    def _space(self, stack: int) -> spaces.Box | spaces.Dict:
+        screens = {}
+        if self.screen is not None:
+            channels, height, width = self.frame_shape
+            screens[SCREEN] = spaces.Box(0, 255, (stack * channels, height, width), np.uint8)
+        if not self.is_dict:
+            return screens[SCREEN]
+        return spaces.Dict(screens | {name: part_space(part, stack) for name, part in self.parts})
+
+    @cached_property
+    def stacks(self) -> Mapping[str, int]:
+        """For each part, the screen included, the number of its arrays in an observation."""
+        screens = {} if self.screen is None else {SCREEN: self.stack}
+        return screens | {name: self.stack if part.is_stacked else 1 for name, part in self.parts}
+
+    @cached_property
+    def part_bytes(self) -> Mapping[str, int]:
+        """Bytes of each part of a frame as it is stored, the screen included."""
+        screens = {} if self.screen is None else {SCREEN: self.screen.nbytes}
+        return screens | {name: part.nbytes for name, part in self.parts}
 
     @property
     def row_bytes(self) -> int:
         """Bytes of one frame as it is stored."""
-        return sum(packing.nbytes for packing in self.parts.values())
+        return sum(self.part_bytes.values())
+
+    @cached_property
+    def columns(self) -> Mapping[str, slice]:
+        """The bytes of each part within a row, the screen included."""
+        ends = itertools.accumulate(self.part_bytes.values())
+        sizes = self.part_bytes.items()
+        return {name: slice(end - size, end) for (name, size), end in zip(sizes, ends, strict=True)}
 
     @property
     def nbytes(self) -> int:
         """Bytes of an observation as the network gets it."""
-        return prod(self.shape)
+        screens = 0 if self.screen is None else prod(self.shape)
+        return screens + sum(
+            prod(part.stacked_shape(self.stack)) * part.dtype.itemsize for _, part in self.parts
+        )
+
+    def pack(self, frames: Observation) -> Pixels:
+        """Pack frames, [..., *shape] or a dict of such arrays, into new rows [..., row_bytes].
+
+        Raises:
+            ValueError: a value cannot be stored.
+        """
+        if not self.is_dict:
+            assert self.screen is not None
+            return self.screen.pack(np.asarray(frames))
+        assert isinstance(frames, Mapping)
+        packed = [] if self.screen is None else [self.screen.pack(frames[SCREEN])]
+        for name, part in self.parts:
+            try:
+                packed.append(part.pack(frames[name]))
+            except ValueError as error:
+                raise ValueError(f"part {name} of an observation: {error}") from None
+        return np.concatenate(packed, axis=-1)
+
+    def unpack(self, rows: Pixels) -> Observation:
+        """Unpack rows [..., row_bytes] from `pack` into new frames."""
+        if not self.is_dict:
+            assert self.screen is not None
+            return self.screen.unpack(rows)
+        columns = self.columns
+        screens = {}
+        if self.screen is not None:
+            screens[SCREEN] = self.screen.unpack(rows[..., columns[SCREEN]])
+        return screens | {name: part.unpack(rows[..., columns[name]]) for name, part in self.parts}
+
+    def newest(self, observations: Observation) -> Observation:
+        """Return the newest frames of a batch of observations, as views of their arrays."""
+        if not isinstance(observations, Mapping):
+            assert not self.is_dict
+            return observations[:, -self.frame_shape[0] :]
+        shapes = self.frame_shapes
+        return {name: array[:, -shapes[name][0] :] for name, array in observations.items()}
+
+    def pack_stacks(self, observations: Observation) -> Pixels:
+        """Pack a batch of observations [n, ...] into rows [n, stack, row_bytes], the oldest first.
+
+        Only the newest row of an observation has the parts that are not stacked; the others have
+        zeros there, as all rows from before an episode's beginning have everywhere.
+        """
+        shapes, columns = self.frame_shapes, self.columns
+        by_name = observations if isinstance(observations, Mapping) else {SCREEN: observations}
+        n = len(next(iter(by_name.values())))
+        rows = np.zeros((n, self.stack, self.row_bytes), np.uint8)
+        packings = {SCREEN: self.screen, **dict(self.parts)}
+        for name, k in self.stacks.items():
+            packing = packings[name]
+            assert packing is not None
+            frames = by_name[name].reshape(n, k, *shapes[name])
+            rows[:, self.stack - k :, columns[name]] = packing.pack(frames)
+        return rows
+
+    def unpack_stacks(self, rows: Pixels) -> Observation:
+        """Unpack rows from `pack_stacks` into a new batch of observations."""
+        n, columns, shapes = len(rows), self.columns, self.frame_shapes
+        packings = {SCREEN: self.screen, **dict(self.parts)}
+        found = {}
+        for name, k in self.stacks.items():
+            packing, (first, *others) = packings[name], shapes[name]
+            assert packing is not None
+            frames = packing.unpack(rows[:, self.stack - k :, columns[name]])
+            found[name] = frames.reshape(n, k * first, *others)
+        return found if self.is_dict else found[SCREEN]
+
+    def pack_underway(
+        self, observations: Observation, which: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Pixels]:
+        """Pack those of a batch of observations that have earlier frames of their episodes.
+
+        Args:
+            which: indices of the observations that are looked at.
+
+        Returns:
+            The indices of those with earlier frames, and their rows as `pack_stacks` makes them.
+        """
+        if isinstance(observations, Mapping):
+            rows = self.pack_stacks(rows_of(observations, which))
+            is_underway = rows[:, :-1].any(axis=(1, 2))
+            return which[is_underway], rows[is_underway]
+        earlier = observations[:, : -self.frame_shape[0]]
+        late = [i for i in which.tolist() if earlier[i].any()]
+        if not late:  # as at almost every episode's beginning
+            return which[:0], np.empty((0, self.stack, self.row_bytes), np.uint8)
+        return np.array(late, np.int64), self.pack_stacks(observations[late])
+
+    @cached_property
+    def frame_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shape of each part at one timestep, the screen included."""
+        screens = {} if self.screen is None else {SCREEN: self.frame_shape}
+        return screens | {name: part.shape for name, part in self.parts}
 
     def check_space(self, space: spaces.Space[Any]) -> None:
         """Check that the observations of an env are of this format.
 
         Raises:
-            ValueError: they have another shape.
+            ValueError: they have other parts or another shape.
         """
-        if space.shape != self.shape:
-            raise ValueError(f"stacks are {space.shape}, not {self.shape}")
+        if not self.is_dict:
+            if space.shape != self.shape:
+                raise ValueError(f"stacks are {space.shape}, not {self.shape}")
+        elif space != self.space:
+            raise ValueError(f"observations are {space}, not {self.space}")
+
+
+def rows_of(
+    observations: Observation, which: int | slice | list[int] | NDArray[Any]
+) -> Observation:
+    """Return one or some of a batch of observations or frames."""
+    if isinstance(observations, Mapping):
+        return {name: array[which] for name, array in observations.items()}
+    return observations[which]
 
 
 @dataclass(frozen=True)

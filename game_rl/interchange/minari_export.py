@@ -1,20 +1,22 @@
 """Export a Lake to a Minari data set; no other module of game_rl imports Minari."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import minari
 import numpy as np
-from gymnasium import spaces
 from minari.data_collector import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
 
 from game_rl.durable_files import new_directory
+from game_rl.envs.observation import Observation, rows_of
 from game_rl.errors import LakeError
 from game_rl.interchange.replay_export import action_bounds, action_space, blocks_in_order
 from game_rl.interchange.sb3_replay import Array, Progress, quiet
 from game_rl.lake.lake import Lake
+from game_rl.lake.row_format import observation_format_of
 from game_rl.lake.view import LakeView
 
 
@@ -22,15 +24,19 @@ from game_rl.lake.view import LakeView
 class _Episode:
     """An episode of N timesteps and N + 1 frames."""
 
-    frames: list[Array]
+    frames: list[Observation]
     actions: list[Array] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
 
     def buffer(self, number: int, *, terminated: bool) -> EpisodeBuffer:
+        first = self.frames[0]
+        by_part: Any = self.frames
+        if isinstance(first, Mapping):
+            by_part = {name: [frame[name] for frame in by_part] for name in first}
         is_last = np.arange(len(self.rewards)) == len(self.rewards) - 1
         return EpisodeBuffer(
             id=number,
-            observations=self.frames,
+            observations=by_part,
             actions=self.actions,
             rewards=self.rewards,
             terminations=(is_last & terminated).tolist(),
@@ -43,7 +49,8 @@ def export_minari(
 ) -> tuple[int, int]:
     """Write a data set of the complete episodes of a Lake; return its episodes and timesteps.
 
-    Observations are single frames, uint8 [C, H, W], stored without loss: by default Minari would
+    Observations are single frames, uint8 [C, H, W], or dicts of the parts of one timestep. They are
+    stored without loss: by default Minari would
     store JPEGs, which blur four shades into 256. Episodes that are not in the Lake from their first
     frame to their end are left out. One episode is in memory at a time. Load the data set with
     `minari.MinariDataset(output)`.
@@ -64,7 +71,7 @@ def export_minari(
     with new_directory(output) as folder:
         storage = MinariStorage.new(
             folder.resolve(),  # Minari would join a relative path with itself
-            observation_space=spaces.Box(0, 255, lake.schema.packing.shape, np.uint8),
+            observation_space=observation_format_of(lake.schema).frame_space,
             action_space=action_space(lake.schema, *action_bounds(view), n_actions),
             data_format="hdf5",
             jpeg_encoding=False,
@@ -81,19 +88,20 @@ def export_minari(
 
 def _episodes(view: LakeView, progress: Progress) -> Iterator[EpisodeBuffer]:
     """Yield the complete episodes of a Lake in turn."""
-    channels = view.schema.packing.shape[0]
+    form = observation_format_of(view.schema)
     number = done = 0
     episode: _Episode | None = None
     for block, batch in enumerate(blocks_in_order(view)):
         columns = view.columns(block)
+        frames, next_frames = form.newest(batch.stacks), form.newest(batch.next_stacks)
         if block and (not view.continued[block - 1] or columns.is_first[0]):
             episode = None
         for i, row in enumerate(columns.rows.tolist()):
             if columns.is_first[row]:
-                episode = _Episode([batch.stacks[i, -channels:]])
+                episode = _Episode([rows_of(frames, i)])
             if episode is None:
                 continue
-            episode.frames.append(batch.next_stacks[i, -channels:])
+            episode.frames.append(rows_of(next_frames, i))
             episode.actions.append(_action(batch.actions[i]))
             episode.rewards.append(float(batch.rewards[i]))
             if columns.ended[row]:

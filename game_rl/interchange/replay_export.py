@@ -4,24 +4,26 @@ import os
 import pickle
 import secrets
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 
 from game_rl.buffers.layout import ArrayLayout
+from game_rl.envs.observation import Observation
 from game_rl.errors import LakeError
 from game_rl.interchange.sb3_replay import Array, Progress, quiet
 from game_rl.lake.array_lake import sequences_of, windows
 from game_rl.lake.block import LATE_TIMEOUT, TERMINATED, TRUNCATED
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
+from game_rl.lake.row_format import observation_format_of
 from game_rl.lake.sampler import Batch, Sampler
 from game_rl.lake.view import LakeView
 from game_rl.system.file_positions import BINARY, write_at
@@ -32,10 +34,10 @@ def export_replay(
 ) -> int:
     """Write a pickle that SB3's `load_replay_buffer` reads, and return its number of transitions.
 
-    The buffer is exactly full. A buffer of pictures has one env, and an episode whose end the Lake
-    does not have counts as truncated, so the buffer's targets are those of the Lake. A buffer of
-    arrays has the envs, the order and every bit of the buffer that was imported. Memory does not
-    grow with the Lake.
+    It is a ReplayBuffer, or a DictReplayBuffer of a Lake of parts, and exactly full. A buffer of
+    pictures or parts has one env, and an episode whose end the Lake does not have counts as
+    truncated, so the buffer's targets are those of the Lake. A buffer of arrays has the envs, the
+    order and every bit of the buffer that was imported. Memory does not grow with the Lake.
 
     Args:
         lake: Lake to export.
@@ -100,6 +102,8 @@ def action_space(
 class BufferFile:
     """The file that `pickle.dump(buffer)` would write, with arrays that are filled part by part.
 
+    An array "observations/NAME" becomes the entry NAME of the attribute `observations`, a dict.
+
     The pickle is made with a marker in place of each array's bytes. Protocol 3 has no frames around
     its instructions, so bytes of any length can replace a marker. As their length needs an
     instruction of protocol 4, the file declares protocol 4.
@@ -113,7 +117,11 @@ class BufferFile:
     def __init__(self, path: Path, buffer: ReplayBuffer, arrays: Iterable[ArrayLayout]) -> None:
         places = {layout.name: _ArrayInFile(layout) for layout in arrays}
         for name, place in places.items():
-            setattr(buffer, name, place)
+            attribute, _, key = name.partition("/")
+            if key:
+                vars(buffer).setdefault(attribute, {})[key] = place
+            else:
+                setattr(buffer, name, place)
         rest = pickle.dumps(buffer, protocol=3).replace(_PROTOCOL_3, _PROTOCOL_4, 1)
         self._layouts = {name: place.layout for name, place in places.items()}
         self._offsets: dict[str, int] = {}
@@ -156,8 +164,8 @@ def _export_pictures(view: LakeView, file: BufferFile, progress: Progress) -> No
 
 def _put_batch(file: BufferFile, place: int, batch: Batch, ends: NDArray[np.bool_]) -> None:
     columns = {
-        "observations": batch.stacks,
-        "next_observations": batch.next_stacks,
+        **_named("observations", batch.stacks),
+        **_named("next_observations", batch.next_stacks),
         "actions": batch.actions,
         "rewards": batch.rewards,
         "dones": ends,
@@ -165,6 +173,13 @@ def _put_batch(file: BufferFile, place: int, batch: Batch, ends: NDArray[np.bool
     }
     for name, values in columns.items():
         file.put(name, values, place=place * (values.size // len(values)))
+
+
+def _named(attribute: str, observations: Observation) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a batch of observations by their names in a BufferFile."""
+    if isinstance(observations, Mapping):
+        return {f"{attribute}/{name}": array for name, array in observations.items()}
+    return {attribute: observations}
 
 
 def _ends(view: LakeView, number: int) -> NDArray[np.bool_]:
@@ -178,11 +193,11 @@ def _ends(view: LakeView, number: int) -> NDArray[np.bool_]:
 
 def _layouts(schema: LakeSchema, n_rows: int, n_envs: int) -> list[ArrayLayout]:
     """Return the layouts of a ReplayBuffer's arrays."""
-    shape, dtype = _observation(schema)
+    observation = _observation(schema)
     is_kept_as_is = schema.arrays is not None or schema.action_dtype == "float32"
     kinds: dict[str, tuple[tuple[int, ...], Any]] = {
-        "observations": (shape, dtype),
-        "next_observations": (shape, dtype),
+        **{f"observations{key}": kind for key, kind in observation.items()},
+        **{f"next_observations{key}": kind for key, kind in observation.items()},
         "actions": (
             (max(1, prod(schema.action_shape)),),
             schema.action_dtype if is_kept_as_is else np.int64,
@@ -196,21 +211,38 @@ def _layouts(schema: LakeSchema, n_rows: int, n_envs: int) -> list[ArrayLayout]:
     ]
 
 
-def _observation(schema: LakeSchema) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    if schema.arrays is None:
-        return schema.observation_shape, np.dtype(np.uint8)
-    return schema.arrays.shape, np.dtype(schema.arrays.dtype)
+def _observation(schema: LakeSchema) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Return shape and dtype of an observation, or of each part by "/" and its name."""
+    if schema.arrays is not None:
+        return {"": (schema.arrays.shape, np.dtype(schema.arrays.dtype))}
+    if schema.parts is None:
+        return {"": (schema.observation_shape, np.dtype(np.uint8))}
+    boxes = cast("Mapping[str, spaces.Box]", _dict_space(schema).spaces)
+    return {f"/{name}": (box.shape, box.dtype) for name, box in boxes.items()}
+
+
+def _dict_space(schema: LakeSchema) -> spaces.Dict:
+    space = observation_format_of(schema).space
+    assert isinstance(space, spaces.Dict)
+    return space
 
 
 def _buffer(
     schema: LakeSchema, space: spaces.Space[Any], *, n_rows: int, n_envs: int
 ) -> ReplayBuffer:
     """Return a buffer that is exactly full and has no arrays yet."""
-    buffer = ReplayBuffer(n_envs, spaces.Box(0, 1, (1,)), space, device="cpu", n_envs=n_envs)
-    shape, dtype = _observation(schema)
-    low, high = _bounds(dtype)
-    buffer.obs_shape = shape
-    buffer.observation_space = Call(spaces.Box, low, high, shape, dtype.type)  # type: ignore[assignment]
+    one, kinds = spaces.Box(0, 1, (1,)), _observation(schema)
+    if schema.parts is None:
+        shape, dtype = kinds[""]
+        buffer = ReplayBuffer(n_envs, one, space, device="cpu", n_envs=n_envs)
+        buffer.obs_shape = shape
+        buffer.observation_space = Call(spaces.Box, *_bounds(dtype), shape, dtype.type)  # type: ignore[assignment]
+    else:
+        alone = spaces.Dict({"part": one})
+        buffer = DictReplayBuffer(n_envs, alone, space, device="cpu", n_envs=n_envs)
+        buffer.obs_shape = {key[1:]: shape for key, (shape, _) in kinds.items()}
+        buffer.observation_space = _dict_space(schema)
+        del buffer.observations, buffer.next_observations
     buffer.buffer_size, buffer.pos, buffer.full = n_rows, 0, True
     return buffer
 

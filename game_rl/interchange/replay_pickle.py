@@ -295,7 +295,10 @@ def _known(name: str) -> _Global:
         ):
             return _Global(name.removeprefix(prefix))
     if name.endswith(".DictReplayBuffer"):
-        raise _Refused("it is a DictReplayBuffer, but a Lake has one array per observation")
+        raise _Refused(
+            "it is a DictReplayBuffer, and only buffers with one array per observation can be "
+            "imported; a Lake of parts is written by a run whose env.observation names parts"
+        )
     if not _INERT.fullmatch(name):
         raise _Refused(f"it asks for {name}, which a replay buffer does not need")
     return _Global(name)

@@ -166,7 +166,9 @@ def _replay(file: Path, path: Path) -> SavedReplay:
     def array(name: str) -> Array:
         value = values.get(name)
         if not isinstance(value, PickledArray):
-            raise LakeError(f"{path}: its {name} are not an array; Dict spaces are not supported")
+            raise LakeError(
+                f"{path}: its {name} are not an array; dicts of arrays cannot be imported"
+            )
         return value.load(file)
 
     observations = array("observations")

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -19,6 +20,7 @@ from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.config.loader import load_config
 from game_rl.config.strict_model import Key
 from game_rl.durable_files import write_saved
+from game_rl.envs.observation import Observation, rows_of
 from game_rl.errors import ExperimentError, NonFiniteError
 from game_rl.events import Event, Listener, Progress, RolloutEnded
 from game_rl.jobs.requests import (
@@ -37,7 +39,9 @@ from game_rl.jobs.results import (
     read_result,
 )
 from game_rl.lake.lake import Lake
+from game_rl.lake.row_format import observation_format_of
 from game_rl.lake.sampler import Sampler
+from game_rl.lake.view import LakeView
 from game_rl.playback.trained_run import evaluate_run, open_own_run, open_trained_run
 from game_rl.preflight.preflight_report import measured_ram_peak_bytes
 from game_rl.run_dir import RunDir, check_claim
@@ -233,14 +237,17 @@ def compare_actions(request: CompareActionsRequest) -> ActionDifferences:
         LakeError: the Lake is missing or damaged.
         CheckpointError: a checkpoint is missing or damaged.
     """
-    stacks, asked = _drawn(request.lake, request.observations, request.seed), request.checkpoints
+    view, asked = Lake.open(request.lake).view(), request.checkpoints
+    parts = _drawn(view, request.observations, request.seed)
     shares: list[list[float]] = []
-    if len(stacks):  # one network at a time: there may be many, of 60 MB each
-        actions = [_best_actions(request.members / n, at, stacks) for n, at in asked.items()]
+    if parts:  # one network at a time: there may be many, of 60 MB each
+        space = observation_format_of(view.schema).space
+        roots = [(request.members / name, at) for name, at in asked.items()]
+        actions = [_best_actions(root, at, space, parts) for root, at in roots]
         shares = [[float(np.mean(one != other)) for other in actions] for one in actions]
     found = ActionDifferences(
         seed=request.seed,
-        observations=len(stacks),
+        observations=request.observations if parts else 0,
         runs=tuple(asked),
         shares=tuple(map(tuple, shares)),
     )
@@ -248,27 +255,22 @@ def compare_actions(request: CompareActionsRequest) -> ActionDifferences:
     return found
 
 
-def _drawn(lake: Path, n: int, seed: int) -> NDArray[np.uint8]:
-    """Draw stacks [n, frame_stack * C, H, W], uint8, uniformly; an empty Lake gives none."""
-    view, rng = Lake.open(lake).view(), np.random.default_rng(seed)
-    stacks = np.empty((n if len(view) else 0, *view.schema.observation_shape), np.uint8)
+def _drawn(view: LakeView, n: int, seed: int) -> list[Observation]:
+    """Draw `n` observations uniformly, in batches; an empty Lake gives none."""
+    rng = np.random.default_rng(seed)
     if not len(view):
-        return stacks
+        return []
     sampler = Sampler(view)
-    for start in range(0, n, _AT_ONCE):  # in parts, because a batch also has the next stacks
-        part = stacks[start : start + _AT_ONCE]
-        part[:] = sampler.sample(rng, len(part)).stacks
-    return stacks
+    sizes = [min(_AT_ONCE, n - start) for start in range(0, n, _AT_ONCE)]
+    return [rows_of(sampler.sample(rng, m).stacks, np.arange(m)) for m in sizes]  # copies
 
 
-def _best_actions(root: Path, timesteps: int, stacks: NDArray[np.uint8]) -> NDArray[np.int64]:
+def _best_actions(
+    root: Path, timesteps: int, space: spaces.Space[Any], parts: list[Observation]
+) -> NDArray[np.int64]:
     """Return the deterministic actions of a run's checkpoint, int64 [n]."""
     run = open_own_run(root, str(timesteps))
-    actions = spaces.Discrete(len(run.game.action_names))
-    policy = run.policy(spaces.Box(0, 255, stacks.shape[1:], np.uint8), actions)
+    policy = run.policy(space, spaces.Discrete(len(run.game.action_names)))
     with torch_threads(1):
-        found = [
-            policy.predict(stacks[start : start + _AT_ONCE], deterministic=True)[0]
-            for start in range(0, len(stacks), _AT_ONCE)
-        ]
+        found = [policy.predict(part, deterministic=True)[0] for part in parts]  # type: ignore[arg-type]  # a Mapping
     return np.concatenate(found).astype(np.int64)

@@ -82,6 +82,12 @@ class Lake:
             if replace(lake.schema, level=schema.level) == schema:
                 level = other_level(path, lake.schema.level, schema.level)
                 raise LakeError(f"lake.compression_level: {level}")
+            if lake.schema.parts is not None or schema.parts is not None:
+                what = lake.schema.difference(schema) or "its blocks have another size"
+                raise LakeError(
+                    f"{path}: {what}; name another folder, or give the run the env.observation, "
+                    "env.frame_stack and parts that the Lake was made with"
+                )
             raise LakeError(
                 f"{path} has rows of {lake.schema}, not of {schema}; name another folder, or give "
                 "the run the observation that the Lake was made with"

@@ -296,12 +296,8 @@ class LakePool:
         batch = batches[0]
         if len(batches) > 1:
             order = np.argsort(np.argsort(readers, kind="stable"), kind="stable")
-            batch = Batch(
-                *(
-                    np.concatenate([getattr(b, field.name) for b in batches])[order]
-                    for field in fields(Batch)
-                )
-            )
+            names = [field.name for field in fields(Batch)]
+            batch = Batch(*(_joined([getattr(b, n) for b in batches], order) for n in names))
         batch.streams[:] = self._parts.streams[parts]
         return Drawn(batch, self._ages(parts, batch))
 
@@ -327,6 +323,13 @@ class LakePool:
         if self._agents is not None:
             may_come = self.following is not None
             self._chances = _chances(self._agents, self.streams, self._parts, may_come=may_come)
+
+
+def _joined(parts: Sequence[Any], order: Indices) -> Any:  # noqa: ANN401
+    """Concatenate arrays, or dicts of arrays by name, and put the rows in this order."""
+    if isinstance(parts[0], Mapping):
+        return {name: _joined([part[name] for part in parts], order) for name in parts[0]}
+    return np.concatenate(parts)[order]
 
 
 def _ends(sequences: Mapping[str, int], stream: str) -> NDArray[np.int64]:

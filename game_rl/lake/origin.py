@@ -6,7 +6,7 @@ It keeps a run from learning from another game by mistake. A run that writes a L
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -15,7 +15,6 @@ from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.durable_files import write_atomic
-from game_rl.envs.packing import FramePacking
 from game_rl.errors import GameRLError, LakeError
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake import Lake
@@ -128,9 +127,6 @@ def _short(value: JsonValue) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-_COMPARED = ("arrays", "frame_stack", "action_dtype", "action_shape")
-
-
 @dataclass(frozen=True)
 class LakeRows:
     """The size of some Lakes.
@@ -185,7 +181,7 @@ def check_agreement(
 def _matching(path: Path, schema: LakeSchema, *, may_be_empty: bool) -> tuple[LakeView, LakeRows]:
     """Return the Lake's view and size if its rows have this run's schema."""
     lake = Lake.open(path, keeps_indices=False)
-    if difference := _difference(lake.schema, schema):
+    if difference := lake.schema.difference(schema):
         raise LakeError(
             f"{path}: {difference}; this run cannot learn from such rows: give it the "
             "env.observation and env.frame_stack of the Lake, or take the Lake out of "
@@ -207,17 +203,3 @@ def _seen(lake: Lake) -> tuple[LakeView, LakeRows]:
         with suppress(EvictedError):  # its writer evicted a segment: look again
             counts = [(int(n_seen(part).sum()), len(part)) for part in view.parts()]
             return view, LakeRows(sum(n for n, _ in counts), sum(n for _, n in counts))
-
-
-def _difference(theirs: LakeSchema, ours: LakeSchema) -> str | None:
-    """Return the first difference with both values, or None if the two agree."""
-    names = [field.name for field in fields(FramePacking)]
-    for name in names:
-        there, here = getattr(theirs.packing, name), getattr(ours.packing, name)
-        if there != here:
-            return f"packing.{name}: {there} there, {here} in this run"
-    for name in _COMPARED:
-        there, here = getattr(theirs, name), getattr(ours, name)
-        if there != here:
-            return f"{name}: {there} there, {here} in this run"
-    return None

@@ -1,11 +1,12 @@
 """Draws batches from a view of a Lake, bit for bit equal to those from a store of whole stacks."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from game_rl.envs.observation import Observation, rows_of
 from game_rl.errors import LakeError
 from game_rl.lake.block import (
     FIRST,
@@ -17,6 +18,7 @@ from game_rl.lake.block import (
     FirstFrames,
 )
 from game_rl.lake.lake_schema import LakeSchema
+from game_rl.lake.row_format import observation_format_of
 from game_rl.lake.view import Indices, LakeView, n_seen
 from game_rl.returns import discounted_sums
 
@@ -107,9 +109,9 @@ class Batch:
     before.
 
     Attributes:
-        stacks, next_stacks: uint8 [batch, frame_stack * C, H, W] at t and t + k; zeros before an
-            episode's first frame; the true last observation where the episode ended, or the next
-            episode's first one if the Lake was imported without it.
+        stacks, next_stacks: uint8 [batch, frame_stack * C, H, W] at t and t + k, or a dict of such
+            arrays of parts; zeros before an episode's first frame; the true last observation where
+            the episode ended, or the next episode's first one if the Lake was imported without it.
         actions: [batch, *action_shape] at t.
         rewards: float32 [batch], sum of gamma^i r_{t+i} for i < k, as a Pond computes it.
         steps: k of each transition.
@@ -121,10 +123,10 @@ class Batch:
         envs, numbers: with the stream, the transition's identity in every view of its Lake.
     """
 
-    stacks: NDArray[np.uint8]
+    stacks: Observation
     actions: NDArray[np.generic]
     rewards: NDArray[np.float32]
-    next_stacks: NDArray[np.uint8]
+    next_stacks: Observation
     steps: NDArray[np.int64]
     terminated: NDArray[np.bool_]
     discounts: NDArray[np.float32]
@@ -190,7 +192,7 @@ class Sampler:
         """
         view, n = self._view, len(ranks)
         stacks = _Stacks(view.schema, 2 * n)
-        batch = _empty(view.schema, stacks.pixels)
+        batch = _empty(view.schema, n)
         numbers, records = view.find(ranks)
         places = ranks - records["edge"] + n_seen(records)
         batch.streams[:] = records["sequence"] >> 32
@@ -200,10 +202,12 @@ class Sampler:
         rewards = np.zeros((n, self._n_step), np.float32)
         for i in np.argsort(-ranks, kind="stable").tolist():  # each block once, its last row first
             self._fill(batch, stacks, rewards, i, int(numbers[i]), int(places[i]))
-        stacks.unpack()  # all at once, because that is fastest
+        both = stacks.unpacked()  # all at once, because that is fastest
         batch.rewards[:] = discounted_sums(rewards, batch.steps, gamma=self._gamma)
         batch.discounts[:] = _discounts(batch, self._gamma)
-        return batch
+        return replace(
+            batch, stacks=rows_of(both, slice(None, n)), next_stacks=rows_of(both, slice(n, None))
+        )
 
     def _drawn(self, rng: np.random.Generator, n: int) -> Indices:
         if self._shares is None:
@@ -296,18 +300,12 @@ def _shares_in_order(view: LakeView, shares: Mapping[str, float]) -> NDArray[np.
 
 
 class _Stacks:
-    """Stacks from many blocks, which stay packed until all are there.
-
-    Attributes:
-        pixels: uint8 [size, frame_stack * C, H, W], filled by `unpack`; zeros before an episode's
-            first frame.
-    """
+    """Stacks from many blocks, which stay packed until all are there."""
 
     def __init__(self, schema: LakeSchema, size: int) -> None:
         self._schema = schema
         self._packed = np.zeros((size, schema.frame_stack, schema.packing.nbytes), np.uint8)
         self._blank = np.ones((size, schema.frame_stack), np.bool_)
-        self.pixels = np.empty((size, *schema.observation_shape), np.uint8)
 
     def put(self, place: int, columns: Columns, frames: Frames, row: int) -> None:
         """Store the stack that ends at this row of a block."""
@@ -319,10 +317,15 @@ class _Stacks:
         self._packed[place, n - 1 - age :] = frames[row - age : row + 1]
         self._blank[place, n - 1 - age :] = False
 
-    def unpack(self) -> None:
-        pixels = self.pixels.reshape(*self._packed.shape[:2], -1)
+    def unpacked(self) -> Observation:
+        """Return the observations; zeros before an episode's first frame."""
+        if self._schema.parts is not None:  # rows of zeros are zeros in every part
+            return observation_format_of(self._schema).unpack_stacks(self._packed)
+        stacks = np.empty((len(self._packed), *self._schema.observation_shape), np.uint8)
+        pixels = stacks.reshape(*self._packed.shape[:2], -1)
         self._schema.packing.unpack_into(self._packed, pixels)
         pixels[self._blank] = 0
+        return stacks
 
 
 def _discounts(batch: Batch, gamma: float) -> NDArray[np.float32]:
@@ -330,14 +333,14 @@ def _discounts(batch: Batch, gamma: float) -> NDArray[np.float32]:
     return np.where(batch.terminated, np.float32(0), discounts)
 
 
-def _empty(schema: LakeSchema, pixels: NDArray[np.uint8]) -> Batch:
-    """Allocate a batch. Its stacks are the first half of `pixels`, its next stacks the second."""
-    size = len(pixels) // 2
+def _empty(schema: LakeSchema, size: int) -> Batch:
+    """Allocate a batch without its observations."""
+    nothing = np.empty(0, np.uint8)
     return Batch(
-        pixels[:size],
+        nothing,
         np.empty((size, *schema.action_shape), schema.action_dtype),
         np.empty(size, np.float32),
-        pixels[size:],
+        nothing,
         np.empty(size, np.int64),
         np.empty(size, np.bool_),
         np.empty(size, np.float32),

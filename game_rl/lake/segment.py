@@ -97,6 +97,7 @@ def superseded(paths: list[Path]) -> set[Path]:
 OPEN, COPY, SEALED, SHELVED = ".open", ".copy", ".segment", ".shelved"
 _MAGIC, _END = b"GBLAKE01", b"GBLAKEND"
 _PREAMBLE = struct.Struct("<8sII")  # magic, length and crc32 of the JSON
+_MOST_HEADER = 1 << 20  # bytes of the JSON; 500 for pictures, and 200 more for each part
 _COUNT = struct.Struct("<II")  # blocks, crc32 of their heads
 _TRAILER = _COUNT.size + 32 + len(_END)
 
@@ -260,13 +261,13 @@ def read_header(path: Path) -> tuple[LakeSchema, int]:
         LakeError: the file is not a segment, or its header is damaged.
     """
     with path.open("rb") as file:
-        data = file.read(_PREAMBLE.size + 4096)
-    if len(data) >= _PREAMBLE.size:
-        magic, length, crc = _PREAMBLE.unpack_from(data)
-        text = data[_PREAMBLE.size : _PREAMBLE.size + length]
-        if magic == _MAGIC and zlib.crc32(text) == crc:
-            schema = LakeSchema.from_json(text.decode(), source=path)
-            return schema, _PREAMBLE.size + int(length)
+        data = file.read(_PREAMBLE.size)
+        if len(data) == _PREAMBLE.size:
+            magic, length, crc = _PREAMBLE.unpack(data)
+            text = file.read(min(length, _MOST_HEADER))
+    if len(data) == _PREAMBLE.size and magic == _MAGIC and zlib.crc32(text) == crc:
+        schema = LakeSchema.from_json(text.decode(), source=path)
+        return schema, _PREAMBLE.size + int(length)
     raise DamagedFileError(path, "its header is cut off or changed")
 
 

@@ -9,10 +9,12 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numpy.typing import NDArray
 
+from game_rl.envs.observation import Observation, rows_of
 from game_rl.errors import LakeError
 from game_rl.lake.block import FIRST, JUMP, TERMINATED, TRANSITION, TRUNCATED, Block, Columns
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
+from game_rl.lake.row_format import observation_format_of
 from game_rl.lake.segment_sink import OnFull, SegmentSink
 
 Frames = NDArray[np.uint8]
@@ -53,7 +55,7 @@ class LakeWriter(AbstractContextManager["LakeWriter"]):
         firsts: Mapping[int, int] | None = None,
     ) -> None:
         _check_that_frames_fit(lake)
-        self._schema = lake.schema
+        self._format = observation_format_of(lake.schema)
         self._stream = stream
         self._seal_every_transitions = seal_every_transitions or 2**62
         self._n_unsealed = 0
@@ -80,20 +82,21 @@ class LakeWriter(AbstractContextManager["LakeWriter"]):
     def append(
         self,
         *,
-        frames: Frames,
+        frames: Observation,
         actions: NDArray[np.generic],
         rewards: NDArray[np.generic],
-        next_frames: Frames,
+        next_frames: Observation,
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
-        observations: Frames | None = None,
+        observations: Observation | None = None,
         version: int = 0,
         jumps: NDArray[np.bool_] | bool = False,
     ) -> None:
         """Append one timestep of every env, and begin the episodes that are not under way.
 
         Args as in `Transitions`, but:
-            frames, next_frames: packed, or uint8 [n_envs, C, H, W].
+            frames, next_frames: rows, uint8 [n_envs, row_bytes], or frames as the format's `pack`
+                takes them.
             actions: [n_envs, *action_shape].
             observations: an episode that began before, without the writer, goes on from its stack.
                 If None, there is no such episode.
@@ -102,7 +105,7 @@ class LakeWriter(AbstractContextManager["LakeWriter"]):
                 next episode's first one instead.
 
         Raises:
-            ValueError: a frame has a pixel that the packing cannot hold; nothing is stored.
+            ValueError: a frame has a value that the packing cannot hold; nothing is stored.
         """
         self._check()
         packed = self._packed(next_frames)
@@ -189,22 +192,20 @@ class LakeWriter(AbstractContextManager["LakeWriter"]):
                 if isinstance(item, _Order):
                     item.done.set()
 
-    def _begin(self, frames: Frames, observations: Frames | None) -> None:
+    def _begin(self, frames: Observation, observations: Observation | None) -> None:
         """Begin the episodes that are not under way, first those that have frames before."""
         idle = [env for env, builder in enumerate(self._builders) if not builder.is_underway]
         if not idle:
             return
-        shape = self._schema.packing.shape
-        late = [
-            env for env in idle if observations is not None and observations[env, : -shape[0]].any()
-        ]
-        if observations is not None and late:
-            stacks = observations[late].reshape(len(late), self._schema.frame_stack, *shape)
-            for env, stack in zip(late, self._schema.packing.pack(stacks), strict=True):
+        late: list[int] = []
+        if observations is not None:
+            found, stacks = self._format.pack_underway(observations, np.array(idle))
+            late = found.tolist()
+            for env, stack in zip(late, stacks, strict=True):
                 self._put(self._builders[env].begin(stack, 0))
         fresh = [env for env in idle if env not in late]
         if fresh:
-            for env, frame in zip(fresh, self._packed(frames[fresh]), strict=True):
+            for env, frame in zip(fresh, self._packed(rows_of(frames, fresh)), strict=True):
                 self._put(self._builders[env].begin(frame[None], FIRST))
 
     def _seal_in_time(self) -> None:
@@ -231,8 +232,10 @@ class LakeWriter(AbstractContextManager["LakeWriter"]):
             "disk does not respond; data that was not sealed is recovered at the next start"
         )
 
-    def _packed(self, frames: Frames) -> Frames:
-        return frames if frames.ndim == 2 else self._schema.packing.pack(frames)
+    def _packed(self, frames: Observation) -> Frames:
+        if isinstance(frames, Mapping) or frames.ndim != 2:
+            return self._format.pack(frames)
+        return frames
 
     def _check(self) -> None:
         if self._is_closed:
@@ -347,7 +350,7 @@ class _BlockBuilder:
             return self._frames[:0]
         firsts = np.flatnonzero(self._flags[: self._n] & FIRST)
         episode = int(firsts[-1]) if len(firsts) else 0
-        return self._frames[max(episode, self._n - self._schema.frame_stack) : self._n]
+        return self._frames[max(episode, self._n - self._schema.context_rows) : self._n]
 
     def _restart(self) -> None:
         """Allocate new arrays, because the old ones belong to the block that was cut."""

@@ -1,12 +1,15 @@
 import numpy as np
 import pytest
+from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from game_rl.config.schema import frame_shape
-from game_rl.envs.observation import FrameFormat
+from game_rl.envs.observation import FrameFormat, ObservationFormat
+from game_rl.envs.packing import FramePacking
 from game_rl.games.definition import CropSpec
+from game_rl.games.part_format import PartFormat, Stretch
 
 Screen = NDArray[np.uint8]
 crops = st.builds(
@@ -126,3 +129,50 @@ def test_a_frame_takes_as_few_bits_as_it_has_levels(
 def test_the_shape_of_a_whole_screen() -> None:
     assert frame_shape("full", "grey", 144, 160) == (1, 144, 160)
     assert frame_shape("half", "rgb", 144, 160) == (3, 72, 80)
+
+
+PARTS = (
+    ("flags", PartFormat("vector", (13,), 0, (Stretch(3, 32), Stretch(10, 1)))),
+    ("tiles", PartFormat.of_indices("grid", (1, 4, 5), 3, is_stacked=True)),
+)
+
+
+def some_observations(form: ObservationFormat, n: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    flags = np.concatenate([rng.random((n, 3)), rng.integers(0, 2, (n, 10))], axis=1)
+    return {
+        "flags": flags.astype(np.float32),
+        "screen": (85 * rng.integers(0, 4, (n, *form.shape))).astype(np.uint8),
+        "tiles": rng.integers(0, 3, (n, 3, 4, 5)).astype(np.uint8),
+    }
+
+
+def test_an_observation_with_parts_is_a_dict_of_arrays() -> None:
+    form = ObservationFormat(FramePacking((1, 6, 4), bits=2), 3, PARTS)
+    seen = some_observations(form, 2)
+    assert isinstance(form.space, spaces.Dict)
+    for env in range(2):
+        assert form.space.contains({name: array[env] for name, array in seen.items()})
+    assert form.nbytes == sum(array[0].nbytes for array in seen.values())
+    assert form.row_bytes == 6 + (12 + 2) + 5
+
+
+def test_rows_of_stacks_hold_each_frame_once() -> None:
+    form = ObservationFormat(FramePacking((1, 6, 4), bits=2), 3, PARTS)
+    seen = some_observations(form, 2)
+    rows = form.pack_stacks(seen)
+    np.testing.assert_array_equal(rows[:, -1], form.pack(form.newest(seen)))
+    frames = form.unpack(rows)
+    np.testing.assert_array_equal(frames["screen"].reshape(2, 3, 6, 4), seen["screen"])
+    np.testing.assert_array_equal(frames["tiles"].reshape(2, 3, 4, 5), seen["tiles"])
+    np.testing.assert_array_equal(frames["flags"][:, -1], seen["flags"])
+    assert not frames["flags"][:, :-1].any()
+
+
+def test_parts_need_no_screen() -> None:
+    form = ObservationFormat(None, 3, PARTS)
+    seen = some_observations(ObservationFormat(FramePacking((1, 6, 4)), 3, PARTS), 2)
+    del seen["screen"]
+    back = form.unpack(form.pack(form.newest(seen)))
+    np.testing.assert_array_equal(back["flags"], seen["flags"])
+    np.testing.assert_array_equal(back["tiles"], seen["tiles"][:, -1:])
