@@ -79,9 +79,8 @@ def test_categories_are_looked_up_one_by_one() -> None:
     extractor = PartsExtractor(dict_space(EVERYTHING), 16)
     observations = drawn(EVERYTHING, 3)
     table = extractor.extractors.get_submodule("species.embedding").weight  # type: ignore[attr-defined]
-    rows = [
-        torch.cat([table[index] for index in each]) for each in observations["species"].tolist()
-    ]
+    categories = observations["species"].tolist()
+    rows = [torch.cat([table[index] for index in each]) for each in categories]
     species = slice(30 + 16, 30 + 16 + 6 * 16)
     found = extractor(tensors(observations))[:, species]
     torch.testing.assert_close(found, torch.stack(rows))
@@ -216,8 +215,6 @@ def test_hidden_layers_are_normalised_before_their_relu() -> None:
         assert isinstance(relu, torch.nn.ReLU)
         assert isinstance(norm, torch.nn.LayerNorm)
         x = linear(x)
-        x = (x - x.mean(dim=1, keepdim=True)) / (
-            x.var(dim=1, keepdim=True, unbiased=False) + 1e-6
-        ).sqrt()
-        x = x.clamp(min=0)
+        variance = x.var(dim=1, keepdim=True, unbiased=False)
+        x = ((x - x.mean(dim=1, keepdim=True)) / (variance + 1e-6).sqrt()).clamp(min=0)
     torch.testing.assert_close(q_net(batch), q_net.q_net[-1](x))
