@@ -26,8 +26,8 @@ class Dense(nn.Linear):
         return functional.linear(x, self.weight.to(x.dtype), self.bias.to(x.dtype))
 
 
-class LayerNormalisation(nn.LayerNorm):
-    """Layer normalisation of vectors or pictures.
+class NormedReLU(nn.LayerNorm):
+    """Layer normalisation of vectors or pictures, and a ReLU.
 
     Args:
         shape: shape of one input, [n] or [C, H, W].
@@ -41,17 +41,24 @@ class LayerNormalisation(nn.LayerNorm):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
-        if self._moves_channels:
-            x = x.permute(0, 2, 3, 1)
+        if not self._moves_channels:
+            return functional.layer_norm(x, self.normalized_shape, weight, bias, self.eps).relu_()
+        # x is channels_last in memory, so neither permute moves anything, as long as the ReLU comes
+        # before the second one
+        x = x.permute(0, 2, 3, 1)
         x = functional.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
-        return x.permute(0, 3, 1, 2) if self._moves_channels else x
+        return x.relu_().permute(0, 3, 1, 2)
 
 
-def norms(layer_norm: LayerNorm, *shape: int) -> list[nn.Module]:
-    """Return the normalisation of inputs of this shape: one layer, or none."""
+def relu(layer_norm: LayerNorm, *shape: int, inplace: bool = True) -> nn.Module:
+    """Return a ReLU for inputs of this shape, after normalisation if there is one.
+
+    Args:
+        inplace: whether the input may be overwritten.
+    """
     if layer_norm == "none":
-        return []
-    return [LayerNormalisation(shape, over_channels=layer_norm == "channels")]
+        return nn.ReLU(inplace)
+    return NormedReLU(shape, over_channels=layer_norm == "channels")
 
 
 def small_layers(
@@ -67,8 +74,6 @@ def small_layers(
     for filters in (32, 64):
         layers += [Convolution(channels, filters, 3, _STRIDE, _PADDING)]
         channels, sides = filters, [-(-side // _STRIDE) for side in sides]
-        layers += [*norms(layer_norm, channels, *sides), nn.ReLU(inplace=True)]
+        layers += [relu(layer_norm, channels, *sides)]
     linear = Dense(channels * prod(sides), features)
-    return nn.Sequential(
-        *layers, nn.Flatten(), linear, *norms(layer_norm, features), nn.ReLU(inplace=True)
-    )
+    return nn.Sequential(*layers, nn.Flatten(), linear, relu(layer_norm, features))

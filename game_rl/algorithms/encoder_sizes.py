@@ -114,18 +114,27 @@ class NatureSize:
 
     @property
     def parameters(self) -> int:
-        convolutions = (64 * self.channels * 32 + 32) + (16 * 32 * 64 + 64) + (9 * 64 * 64 + 64)
+        convolutions = sum(self._convolutions) + 32 + 64 + 64
         norms = _norm_parameters(self.layer_norm, *self._shapes, (self.features,))
-        return convolutions + self.largest_parameter + self.features + norms
+        return convolutions + self._linear + self.features + norms
 
     @property
-    def largest_parameter(self) -> int:
+    def _convolutions(self) -> tuple[int, int, int]:
+        """Numbers in the weight of each convolution."""
+        return 64 * self.channels * 32, 16 * 32 * 64, 9 * 64 * 64
+
+    @property
+    def _linear(self) -> int:
         """Numbers in the linear layer's weight."""
         return self.activations[2] * self.features
 
+    @property
+    def largest_parameter(self) -> int:
+        return max(self._linear, *self._convolutions)
+
     def kept_weights_bytes(self, *, bf16: bool) -> int:
         """Bytes of the weight copies that LeanNatureCNN caches in evaluation mode."""
-        return _BF16 * self.parameters if bf16 else _FLOAT * self.largest_parameter
+        return _BF16 * self.parameters if bf16 else _FLOAT * self._linear
 
     def step_blocks(self, batch_size: int, *, bf16: bool, way: Bf16Way = "native") -> Blocks:
         """Return the blocks that torch's profiler shows for LeanNatureCNN.
@@ -148,7 +157,7 @@ class NatureSize:
         n1, n2, n3, n4 = self._norm_blocks(batch_size, number=number)
         first, copies = ([a1], [a2, a2]) if self.layer_norm == "picture" else ([], [])
         numbers = _BF16 + (_FLOAT if way == "converted" else 0)
-        gradient = [numbers * self.largest_parameter] if bf16 else []
+        gradient = [numbers * self._linear] if bf16 else []
         as_floats = [2 * size for size in n4[:1]] if bf16 else []
         bytes_in_blocks = [self._whole_blocks * batch_size] * (2 if self.width % 4 else 1)
         below = [*always, x, a1, *n1, a2, *n2]
@@ -221,12 +230,13 @@ class SmallSize:
         )
         out = [_FLOAT * self.features * batch_size]
         below = [x, a1, *n1, a2, *n2]
+        copies = [a1] if self.layer_norm == "picture" else []  # it is computed channels first
         return {
             "to numbers": [x, x],
             "forward": [*below, a2, *n3, *out],
             "backward linear": [*below, a2, a2, *out],
             "backward 2": [x, a1, *n1, a2, a2, a2],
-            "backward 1": [x, a1, *n1, a1, a1],
+            "backward 1": [x, a1, *n1, *copies, a1, a1],
         }
 
 
@@ -268,10 +278,20 @@ class GridSize:
         return 0
 
     def step_blocks(self, batch_size: int, *, bf16: bool, way: Bf16Way = "native") -> Blocks:  # noqa: ARG002
-        """As `SmallSize.step_blocks`, in float32; the embedding keeps the cells as int64."""
-        cells = _INDEX_BYTES * self.stack * self.height * self.width * batch_size
-        layers = self._layers.step_blocks(batch_size, bf16=False)
-        return {moment: [cells, *blocks] for moment, blocks in layers.items()}
+        """As `SmallSize.step_blocks`, in float32, with the gradient of the embedded cells.
+
+        The embedding keeps the cells as int64. Stacked grids are moved next to each other.
+        """
+        n_cells = self.stack * self.height * self.width * batch_size
+        cells, x = _INDEX_BYTES * n_cells, _FLOAT * n_cells * embedding_width(self.n_values)
+        moved = [x] if self.stack > 1 else []
+        blocks = self._layers.step_blocks(batch_size, bf16=False)
+        a1 = blocks["backward 1"][-1]
+        blocks |= {
+            "to numbers": [x, *moved],
+            "backward cells": [x, a1, x],
+        }
+        return {moment: [cells, *own] for moment, own in blocks.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

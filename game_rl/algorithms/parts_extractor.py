@@ -127,6 +127,7 @@ class GridCNN(nn.Module):
     def forward(self, grids: torch.Tensor) -> torch.Tensor:
         cells = functional.embedding(grids.long(), self.embedding.weight)
         batch, stack, height, width, size = cells.shape
-        cells = cells.permute(0, 1, 4, 2, 3).reshape(batch, stack * size, height, width)
-        features: torch.Tensor = self.layers(cells)
+        # channels_last in memory, as the convolutions want it; one grid is only viewed as such
+        cells = cells.permute(0, 2, 3, 1, 4).reshape(batch, height, width, stack * size)
+        features: torch.Tensor = self.layers(cells.permute(0, 3, 1, 2))
         return features

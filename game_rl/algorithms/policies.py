@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from game_rl import schedules
-from game_rl.algorithms.casting_layers import LayerNormalisation
+from game_rl.algorithms.casting_layers import FLAX_EPSILON
 from game_rl.algorithms.network_choice import choose_network
 from game_rl.algorithms.networks import Adam, RAdam
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, LayerNorm, PPOConfig
@@ -59,7 +59,7 @@ class LeanQNetwork(QNetwork):
 
 
 def _normed_vector(size: int) -> nn.Module:
-    return LayerNormalisation((size,), over_channels=False)
+    return nn.LayerNorm(size, eps=FLAX_EPSILON)
 
 
 def _features(

@@ -5,7 +5,7 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
-from game_rl.algorithms.casting_layers import Convolution, Dense, norms, small_layers
+from game_rl.algorithms.casting_layers import Convolution, Dense, relu, small_layers
 from game_rl.algorithms.encoder_sizes import IMPALA_CHANNELS
 from game_rl.config.algorithms import LayerNorm
 from game_rl.system.placement import Precision
@@ -76,12 +76,10 @@ class ImpalaCNN(_ScreenNetwork):
         linear = Dense(channels * height * width, features_dim)
         self.layers = nn.Sequential(
             *layers,
-            *norms(layer_norm, channels, height, width),
-            nn.ReLU(inplace=True),
+            relu(layer_norm, channels, height, width),
             nn.Flatten(),
             linear,
-            *norms(layer_norm, features_dim),
-            nn.ReLU(inplace=True),
+            relu(layer_norm, features_dim),
         )
 
 
@@ -92,11 +90,9 @@ class _Residual(nn.Module):
         super().__init__()
         first, second = (Convolution(shape[0], shape[0], 3, padding=1) for _ in range(2))
         self.layers = nn.Sequential(
-            *norms(layer_norm, *shape),
-            nn.ReLU(),  # not in place, as the input is added below
+            relu(layer_norm, *shape, inplace=False),  # as the input is added below
             first,
-            *norms(layer_norm, *shape),
-            nn.ReLU(inplace=True),
+            relu(layer_norm, *shape),
             second,
         )
 
