@@ -82,7 +82,8 @@ class DataParallel:
 
         def of_part(part: slice) -> tuple[Gradients, Report]:
             loss, report = loss_of(part)
-            return torch.autograd.grad(loss, self._parameters), report
+            # zeros for weights that a features extractor of a person's own does not use
+            return torch.autograd.grad(loss, self._parameters, materialize_grads=True), report
 
         for parameter in self._parameters:
             parameter.grad = None
