@@ -12,7 +12,7 @@ from game_rl.config.values import run_at
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.make_env import check_env_config, make_observation_format, observation_format
 from game_rl.envs.observation import ObservationFormat
-from game_rl.errors import UsageError
+from game_rl.errors import ConfigError, UsageError
 from game_rl.games.definition import CropSpec, Game
 from game_rl.games.part_format import PartFormat
 from game_rl.lake.lake_feed import check_level
@@ -27,6 +27,7 @@ from game_rl.system.placement import USUAL_CACHE_BYTES, Bf16Way, find_placement
 # Assumed length of an episode without a measurement: fights and levels of arcade games take 7 to 33
 # seconds, and a trained agent's are the shorter ones.
 _USUAL_EPISODE_FRAMES = 1_000
+_VALUES_OF_A_PIXEL = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,10 +167,7 @@ def run_facts(
     _check_stop_when(config, game)
     check_level(config)
     seen = make_observation_format(config.env, game)
-    if seen.screen is not None:
-        channels, height, width = seen.shape
-        network = config.algorithm.network
-        check_image_size(height, width, channels=channels, network=network)
+    _check_pictures(config, seen)
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
     longest = config.env.most_episode_timesteps or assumed
     usual = min(longest, assumed) if probe is None else round(probe.median)
@@ -194,6 +192,28 @@ def run_facts(
         learned_lakes=_learned_lakes(config, game, seen),
         game_changes=game_changes(game, config.env.start_states),
     )
+
+
+def _check_pictures(config: RunConfig, seen: ObservationFormat) -> None:
+    if seen.screen is not None:
+        channels, height, width = seen.shape
+        network = config.algorithm.network
+        check_image_size(height, width, channels=channels, network=network)
+    _check_grids(seen)
+
+
+def _check_grids(seen: ObservationFormat) -> None:
+    """Refuse stacked grids that SB3 would take for pictures whose channels come last."""
+    for name, part in seen.parts:
+        if part.kind != "grid" or part.n_values != _VALUES_OF_A_PIXEL:
+            continue
+        grids, height, width = part.stacked_shape(seen.stack)
+        if grids > min(height, width):
+            raise ConfigError(
+                f"part {name} is {grids} grids of {width}x{height} with {part.n_values} values: "
+                "SB3 would mistake a side of it for the channels of a picture; lower "
+                "env.frame_stack, or do not stack the part"
+            )
 
 
 def _learned_lakes(config: RunConfig, game: Game, seen: ObservationFormat) -> LakeRows:

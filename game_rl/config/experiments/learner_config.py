@@ -167,8 +167,12 @@ def disagreements(
                 f"{ours} differs from the members' {theirs}; use the same, as the learner learns "
                 "from their rows",
             )
-    if not are_cloned or isinstance(run.algorithm, PPOConfig):
-        return
+    if are_cloned:
+        yield from _other_networks(run, learner)
+
+
+def _other_networks(run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
+    """Yield what keeps members from using the learner's weights."""
     pairs = {
         "layer_norm": (run.algorithm.layer_norm, learner.algorithm.layer_norm),
         "network": (run.algorithm.network, learner.algorithm.network),
