@@ -72,7 +72,7 @@ class DataParallel:
         """Leave the gradient of the sum of the parts' losses in the parameters.
 
         Args:
-            loss_of: returns the loss of a part, and a report on it.
+            loss_of: returns the loss of a part, and a report on it; unused weights get zeros.
             n_samples: samples in the minibatch.
             micro_batch_size: samples that all threads together process at a time.
 
@@ -82,7 +82,7 @@ class DataParallel:
 
         def of_part(part: slice) -> tuple[Gradients, Report]:
             loss, report = loss_of(part)
-            return torch.autograd.grad(loss, self._parameters), report
+            return torch.autograd.grad(loss, self._parameters, materialize_grads=True), report
 
         for parameter in self._parameters:
             parameter.grad = None

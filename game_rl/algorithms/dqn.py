@@ -12,18 +12,24 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.type_aliases import ReplayBufferSamples, RolloutReturn, TrainFreq
-from stable_baselines3.common.utils import obs_as_tensor, polyak_update
+from stable_baselines3.common.utils import polyak_update
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.epsilon_greedy import EpsilonGreedy
 from game_rl.algorithms.mixed_replay import MixedReplay
+from game_rl.algorithms.observation_rows import (
+    n_observations,
+    observation_rows,
+    observation_tensors,
+)
 from game_rl.algorithms.policies import DQNPolicy
 from game_rl.algorithms.qdagger import Teacher, divergence
 from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
+from game_rl.envs.observation import Observation
 
 _NOTHING = (torch.empty(0), torch.empty(0))  # DQN stores no values and no probabilities
 
@@ -83,10 +89,10 @@ class LeanDQN(DQN):
             n_timesteps = num_collected_steps * env.num_envs
             return RolloutReturn(n_timesteps, num_collected_episodes, continue_training)
 
-        def decide(observations: NDArray[Any]) -> Decision:
+        def decide(observations: Observation) -> Decision:
             return Decision(self._explored(observations, learning_starts), *_NOTHING)
 
-        assert isinstance(self._last_obs, np.ndarray)
+        assert self._last_obs is not None
         assert isinstance(replay_buffer, PackedReplayBuffer)
         packing, n_steps = replay_buffer.observation_format.screen, train_freq.frequency
         for step in vec_steps(env, self._last_obs, decide, n_steps, packing=packing):
@@ -114,25 +120,25 @@ class LeanDQN(DQN):
                 self.dump_logs()
         return n_ended
 
-    def _explored(self, observations: NDArray[Any], learning_starts: int) -> NDArray[np.int64]:
+    def _explored(self, observations: Observation, learning_starts: int) -> NDArray[np.int64]:
         """Choose an action for each observation; all are random before `learning_starts`."""
-        epsilon, actions = 1.0, np.zeros(len(observations), np.int64)
+        epsilon, actions = 1.0, np.zeros(n_observations(observations), np.int64)
         if self.num_timesteps >= learning_starts:
             epsilon = self.exploration.epsilon.at(self.num_timesteps)
             actions = self._best(observations)
         return self.exploration.explored(actions, epsilon)
 
-    def values(self, observations: NDArray[Any]) -> NDArray[np.float32]:
+    def values(self, observations: Observation) -> NDArray[np.float32]:
         """Return the expected discounted return of the best action, float32 [n]."""
         with torch.no_grad():
-            values: torch.Tensor = self.q_net(obs_as_tensor(observations, self.device))
+            values: torch.Tensor = self.q_net(observation_tensors(observations, self.device))
         best: NDArray[np.float32] = values.max(dim=1).values.float().cpu().numpy()
         return best
 
-    def _best(self, observations: NDArray[Any]) -> NDArray[np.int64]:
+    def _best(self, observations: Observation) -> NDArray[np.int64]:
         """As `predict`, which would make the network prepare its weights again in each vec step."""
         with torch.no_grad():
-            values: torch.Tensor = self.q_net(obs_as_tensor(observations, self.device))
+            values: torch.Tensor = self.q_net(observation_tensors(observations, self.device))
         best: NDArray[np.int64] = values.argmax(dim=1).cpu().numpy()
         return best
 
@@ -227,7 +233,7 @@ class LeanDQN(DQN):
         n_samples = len(samples.actions)
 
         def loss_of(part: slice) -> tuple[torch.Tensor, tuple[float, float]]:
-            of_part = (tensor if tensor is None else tensor[part] for tensor in samples)
+            of_part = (each if each is None else observation_rows(each, part) for each in samples)
             loss, kl = self._losses(ReplayBufferSamples(*of_part), weight)  # type: ignore[arg-type]  # discounts
             loss = loss / n_samples
             return loss, (loss.item(), float(kl) / n_samples)

@@ -13,7 +13,7 @@ from game_rl import schedules
 from game_rl.algorithms.automatic import find_device, placement_of, resolved_on, this_hardware
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.epsilon_greedy import EpsilonGreedy, make_epsilon_greedy
-from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy, policy_arguments
+from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy
 from game_rl.algorithms.ppo import LeanPPO
 from game_rl.algorithms.pqn import PQN
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
@@ -71,7 +71,7 @@ class BuildContext:
 
 
 def order_channels_last(model: BaseAlgorithm) -> None:
-    """Store the weights channels_last, which makes NatureCNN's update faster."""
+    """Store the weights channels_last, which makes convolutions faster."""
     model.policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
 
 
@@ -148,7 +148,11 @@ def make_dqn(config: DQNConfig, context: BuildContext) -> LeanDQN:
         target_update_interval=max(config.target_update_interval, vec_env.num_envs),
         max_grad_norm=config.max_grad_norm,
         stats_window_size=config.stats_window_size,
-        policy_kwargs={"layer_norm": config.layer_norm, "precision": placement.precision},
+        policy_kwargs={
+            "layer_norm": config.layer_norm,
+            "network": config.network,
+            "precision": placement.precision,
+        },
         seed=context.seed,
         device=placement.device,
     )
@@ -182,7 +186,7 @@ def make_ppo(config: PPOConfig, context: BuildContext) -> LeanPPO:
         stats_window_size=config.stats_window_size,
         rollout_buffer_class=PackedRolloutBuffer,
         rollout_buffer_kwargs=context.buffer_kwargs,
-        policy_kwargs=policy_arguments(placement.precision),
+        policy_kwargs={"network": config.network, "precision": placement.precision},
         seed=context.seed,
         device=placement.device,
     )
@@ -203,7 +207,11 @@ def make_pqn(config: PQNConfig, context: BuildContext) -> PQN:
         max_grad_norm=config.max_grad_norm,
         exploration=context.exploration(config.exploration, seed=seed),
         rollout_buffer_kwargs=context.buffer_kwargs,
-        policy_kwargs={"layer_norm": config.layer_norm, "precision": placement.precision},
+        policy_kwargs={
+            "layer_norm": config.layer_norm,
+            "network": config.network,
+            "precision": placement.precision,
+        },
         stats_window_size=config.stats_window_size,
         seed=seed,
         device=placement.device,

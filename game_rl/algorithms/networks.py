@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn import functional
 from torch.optim import Optimizer
 
+from game_rl.algorithms.casting_layers import FLAX_EPSILON
 from game_rl.config.algorithms import LayerNorm
 from game_rl.system.placement import Precision
 
@@ -149,9 +150,6 @@ def _block_weight(weight: torch.Tensor) -> torch.Tensor:
     )
 
 
-_FLAX_EPSILON = 1e-6  # of flax.linen.LayerNorm, which PQN's authors use
-
-
 class NormedNatureCNN(LeanNatureCNN):
     """NatureCNN with layer normalisation before each ReLU, as in PQN.
 
@@ -178,7 +176,7 @@ class NormedNatureCNN(LeanNatureCNN):
             shapes = self._shapes(observation_space)
             if self._over_channels:
                 shapes = [shape[:1] for shape in shapes]
-            self.norms.extend(nn.LayerNorm(shape, eps=_FLAX_EPSILON) for shape in shapes)
+            self.norms.extend(nn.LayerNorm(shape, eps=FLAX_EPSILON) for shape in shapes)
 
     def _shapes(self, observation_space: spaces.Box) -> list[tuple[int, ...]]:
         """Return the shape of each layer's output for one observation."""

@@ -5,16 +5,19 @@ from typing import Any
 
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.policies import ActorCriticCnnPolicy, BasePolicy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.policies import ActorCriticCnnPolicy, BaseModel, BasePolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, create_mlp
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from stable_baselines3.dqn.policies import CnnPolicy, QNetwork
 from torch import nn
 from torch.nn import functional
 
 from game_rl import schedules
-from game_rl.algorithms.networks import Adam, LeanNatureCNN, NormedNatureCNN, RAdam
+from game_rl.algorithms.casting_layers import FLAX_EPSILON
+from game_rl.algorithms.network_choice import choose_network
+from game_rl.algorithms.networks import Adam, RAdam
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, LayerNorm, PPOConfig
+from game_rl.config.network import NATURE, Network, NetworkConfig
 from game_rl.errors import CheckpointError
 from game_rl.system.placement import Precision
 
@@ -22,21 +25,54 @@ _Q_NET = "q_net."  # prefix of its tensors' names in a policy's state dict
 
 
 class LeanQNetwork(QNetwork):
-    """Q-network of DQN and PQN: a NormedNatureCNN and a linear layer.
+    """Q-network of DQN and PQN: a features extractor, hidden layers if any, and a linear layer.
 
-    Observations are bytes, uint8 [batch, C, H, W]. Values are float32 [batch, actions]. Without
-    normalisation it computes the same function as the QNetwork in SB3's CnnPolicy, and has the same
-    state dict.
+    Screens are bytes, uint8 [batch, C, H, W], alone or in a dict of parts. Values are float32
+    [batch, actions]. Without normalisation it computes the same function as the QNetwork in SB3's
+    CnnPolicy or MultiInputPolicy, and has the same state dict, if the features extractor does.
+
+    Args:
+        layer_norm: whether each hidden layer is normalised before its ReLU.
     """
+
+    def __init__(
+        self,
+        *arguments: Any,  # noqa: ANN401 - QNetwork's
+        layer_norm: bool,
+        **keywords: Any,  # noqa: ANN401
+    ) -> None:
+        super().__init__(*arguments, **keywords)
+        if layer_norm and self.net_arch:
+            layers = create_mlp(
+                self.features_dim,
+                int(self.action_space.n),
+                self.net_arch,
+                self.activation_fn,
+                post_linear_modules=[_normed_vector],  # type: ignore[list-item]  # it makes one
+            )
+            self.q_net = nn.Sequential(*layers)
 
     def extract_features(
         self, obs: PyTorchObs, features_extractor: BaseFeaturesExtractor
     ) -> torch.Tensor:
-        features: torch.Tensor = features_extractor(obs)
-        return features
+        return _features(self, obs, features_extractor)
 
 
-def _q_network(policy: BasePolicy) -> LeanQNetwork:
+def _normed_vector(size: int) -> nn.Module:
+    return nn.LayerNorm(size, eps=FLAX_EPSILON)
+
+
+def _features(
+    policy: BaseModel, obs: PyTorchObs, features_extractor: BaseFeaturesExtractor
+) -> torch.Tensor:
+    """Return what the features extractor makes of bytes, or of SB3's floats if it wants those."""
+    if policy.normalize_images:
+        return BaseModel.extract_features(policy, obs, features_extractor)
+    features: torch.Tensor = features_extractor(obs)
+    return features
+
+
+def _q_network(policy: BasePolicy, hidden: list[int], layer_norm: LayerNorm) -> LeanQNetwork:
     """Build a new Q-network for the policy's spaces, with the policy's features extractor."""
     features_extractor = policy.make_features_extractor()
     assert isinstance(policy.action_space, spaces.Discrete)
@@ -45,16 +81,17 @@ def _q_network(policy: BasePolicy) -> LeanQNetwork:
         policy.action_space,
         features_extractor=features_extractor,
         features_dim=features_extractor.features_dim,
-        net_arch=[],
-        normalize_images=False,  # NatureCNN does it
+        net_arch=hidden,
+        normalize_images=policy.normalize_images,
+        layer_norm=layer_norm != "none",
     )
 
 
 class DQNPolicy(CnnPolicy):
-    """DQN's CnnPolicy with two LeanQNetworks.
+    """DQN's CnnPolicy or MultiInputPolicy with two LeanQNetworks.
 
     SB3 initialises the weights. Normalisation layers start with weight 1 and bias 0. Without them
-    the state dict is CnnPolicy's.
+    the state dict is SB3's where the features extractor's is.
     """
 
     def __init__(
@@ -64,28 +101,33 @@ class DQNPolicy(CnnPolicy):
         lr_schedule: Schedule,
         *,
         layer_norm: LayerNorm = "none",
+        network: Network = NATURE,
         precision: Precision = "float32",
     ) -> None:
+        chosen = choose_network(
+            network, observation_space, precision=precision, layer_norm=layer_norm
+        )
+        self._layer_norm = layer_norm  # SB3's constructor calls make_q_net
         super().__init__(
             observation_space,
             action_space,
             lr_schedule,
-            features_extractor_class=NormedNatureCNN,
-            features_extractor_kwargs={"precision": precision, "layer_norm": layer_norm},
-            normalize_images=False,  # NatureCNN does it
+            net_arch=chosen.hidden,
+            **chosen.policy_arguments,
             optimizer_class=Adam,
             optimizer_kwargs={"fused": True},  # one pass over the weights and no temporaries
         )
 
     def make_q_net(self) -> LeanQNetwork:
-        return _q_network(self).to(self.device)
+        return _q_network(self, self.net_arch, self._layer_norm).to(self.device)
 
 
 class PQNPolicy(BasePolicy):
     """PQN's policy: one LeanQNetwork, trained with RAdam.
 
     Weights are initialised as PQN's authors do: from He's normal distribution (He et al. 2015),
-    from LeCun's in the last layer, and with zeros for biases.
+    from LeCun's in the last layer, and with zeros for biases. Embeddings keep torch's normal
+    distribution, and a features extractor of a person's own keeps its weights.
     """
 
     def __init__(
@@ -95,19 +137,18 @@ class PQNPolicy(BasePolicy):
         lr_schedule: Schedule,
         *,
         layer_norm: LayerNorm = "channels",
+        network: Network = NATURE,
         precision: Precision = "float32",
         use_sde: bool = False,  # SB3 passes it to the policy of each on-policy algorithm
     ) -> None:
         assert not use_sde
-        super().__init__(
-            observation_space,
-            action_space,
-            features_extractor_class=NormedNatureCNN,
-            features_extractor_kwargs={"precision": precision, "layer_norm": layer_norm},
-            normalize_images=False,  # NatureCNN does it
+        chosen = choose_network(
+            network, observation_space, precision=precision, layer_norm=layer_norm
         )
-        self.q_net = _q_network(self)
-        *hidden, last = (m for m in self.modules() if isinstance(m, nn.Conv2d | nn.Linear))
+        super().__init__(observation_space, action_space, **chosen.policy_arguments)
+        self.q_net = _q_network(self, chosen.hidden, layer_norm)
+        drawn = self.q_net.q_net if chosen.is_own else self
+        *hidden, last = (m for m in drawn.modules() if isinstance(m, nn.Conv2d | nn.Linear))
         for layer in (*hidden, last):
             nn.init.kaiming_normal_(layer.weight)
             nn.init.zeros_(layer.bias)  # type: ignore[arg-type]  # both layers have one
@@ -150,8 +191,8 @@ def _check_fits(given: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Te
         if found != own:
             raise CheckpointError(
                 f"the Q-network does not fit: {_Q_NET}{name} is {found} in the checkpoint, but "
-                f"{own} in this run; both must have the same actions, observations, frame_stack "
-                "and layer_norm"
+                f"{own} in this run; both must have the same actions, observations, frame_stack, "
+                "network and layer_norm"
             )
 
 
@@ -168,26 +209,68 @@ def make_policy(
     action_space: spaces.Space[Any],
 ) -> BasePolicy:
     """Build a float32 policy on the CPU, whose weights are to be replaced by `make_algorithm`'s."""
+    network = config.network
     if isinstance(config, PPOConfig):
+        is_plain = isinstance(network, NetworkConfig) and network.screen == "nature"
+        if isinstance(observation_space, spaces.Dict) or not is_plain:
+            return LeanCnnPolicy(
+                observation_space, action_space, _NO_LEARNING, network=network, ortho_init=False
+            )
+        chosen = choose_network(network, observation_space)
         return ActorCriticCnnPolicy(
             observation_space,
             action_space,
             _NO_LEARNING,
+            net_arch=chosen.hidden,
             ortho_init=False,  # takes half a second for weights that nobody uses
+            features_extractor_kwargs={"features_dim": chosen.arguments["features_dim"]},
             optimizer_class=Adam,
         )
     assert isinstance(action_space, spaces.Discrete)
     kind: type[DQNPolicy | PQNPolicy] = DQNPolicy if isinstance(config, DQNConfig) else PQNPolicy
-    return kind(observation_space, action_space, _NO_LEARNING, layer_norm=config.layer_norm)
+    return kind(
+        observation_space,
+        action_space,
+        _NO_LEARNING,
+        layer_norm=config.layer_norm,
+        network=network,
+    )
 
 
 class LeanCnnPolicy(ActorCriticCnnPolicy):
-    """CnnPolicy whose features extractor gets the observations unconverted, as bytes.
+    """CnnPolicy or MultiInputPolicy whose features extractor gets the screens as bytes.
 
-    Supports Discrete actions and an `mlp_extractor` without layers, as CnnPolicy has.
+    Supports Discrete actions. The hidden layers are SB3's: separate ones for the policy and for the
+    value, with tanh. It has SB3's state dict where the features extractor has.
     """
 
     action_space: spaces.Discrete
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        lr_schedule: Schedule,
+        *,
+        network: Network = NATURE,
+        precision: Precision = "float32",
+        ortho_init: bool = True,
+        use_sde: bool = False,  # SB3 passes it to the policy of each on-policy algorithm
+    ) -> None:
+        assert not use_sde
+        chosen = choose_network(network, observation_space, precision=precision)
+        super().__init__(
+            observation_space,
+            action_space,
+            lr_schedule,
+            net_arch=chosen.hidden,
+            ortho_init=ortho_init,
+            **chosen.policy_arguments,
+            optimizer_class=Adam,
+            # eps is SB3's default, which SB3 drops as soon as it gets any optimizer_kwargs; fused
+            # makes one pass over the weights, without temporaries
+            optimizer_kwargs={"eps": 1e-5, "fused": True},
+        )
 
     def forward(
         self, obs: torch.Tensor, deterministic: bool = False
@@ -218,25 +301,10 @@ class LeanCnnPolicy(ActorCriticCnnPolicy):
         return values, chosen, -(log_probs.exp() * log_probs).sum(dim=1)
 
     def _values_and_log_probs(self, obs: PyTorchObs) -> tuple[torch.Tensor, torch.Tensor]:
-        features = self.extract_features(obs)
-        return self.value_net(features), functional.log_softmax(self.action_net(features), dim=1)
+        of_policy, of_value = self.mlp_extractor(self.extract_features(obs))
+        return self.value_net(of_value), functional.log_softmax(self.action_net(of_policy), dim=1)
 
     def extract_features(
         self, obs: PyTorchObs, features_extractor: BaseFeaturesExtractor | None = None
     ) -> torch.Tensor:
-        features: torch.Tensor = (features_extractor or self.features_extractor)(obs)
-        return features
-
-
-def policy_arguments(precision: Precision) -> dict[str, Any]:
-    """Return PPO's `policy_kwargs` for LeanCnnPolicy."""
-    return {
-        "features_extractor_class": LeanNatureCNN,
-        "features_extractor_kwargs": {"precision": precision},
-        "normalize_images": False,  # LeanNatureCNN does
-        "optimizer_class": Adam,
-        # eps is SB3's default, which SB3 drops as soon as it gets any optimizer_kwargs; fused makes
-        # one pass over the weights, without temporaries
-        "optimizer_kwargs": {"eps": 1e-5, "fused": True},
-        "net_arch": [],  # CnnPolicy's choice for NatureCNN, which it does not make for a subclass
-    }
+        return _features(self, obs, features_extractor or self.features_extractor)

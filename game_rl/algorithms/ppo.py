@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from stable_baselines3 import PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
-from stable_baselines3.common.utils import explained_variance, obs_as_tensor
+from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
+from game_rl.algorithms.observation_rows import observation_batch, observation_tensors
 from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
+from game_rl.envs.observation import Observation
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 
 
@@ -82,7 +83,7 @@ class LeanPPO(PPO):
         rollout_buffer.reset()
         callback.on_rollout_start()
         last_obs, last_dones = self._last_obs, self._last_episode_starts
-        assert isinstance(last_obs, np.ndarray)
+        assert last_obs is not None
         assert last_dones is not None
         assert isinstance(rollout_buffer, PackedRolloutBuffer)
         packing = rollout_buffer.observation_format.screen
@@ -106,21 +107,21 @@ class LeanPPO(PPO):
         callback.on_rollout_end()
         return True
 
-    def _decide(self, observations: NDArray[Any]) -> Decision:
+    def _decide(self, observations: Observation) -> Decision:
         with torch.no_grad():
-            actions, values, log_probs = self.policy(obs_as_tensor(observations, self.device))
+            actions, values, log_probs = self.policy(observation_tensors(observations, self.device))
         return Decision(actions.cpu().numpy(), values, log_probs)
 
-    def _values(self, observations: NDArray[Any]) -> torch.Tensor:
+    def _values(self, observations: Observation) -> torch.Tensor:
         with torch.no_grad():
-            return self.policy.predict_values(obs_as_tensor(observations, self.device))
+            return self.policy.predict_values(observation_tensors(observations, self.device))
 
     def _bootstrap(self, step: VecStep) -> None:
         """Add the discounted value of a truncated episode's last state (SB3 issue 633)."""
         _, rewards, _, infos = step.outcome
         for number in np.flatnonzero(step.truncated):
             last = infos[number]["terminal_observation"]
-            rewards[number] += self.gamma * self._values(last[None]).item()
+            rewards[number] += self.gamma * self._values(observation_batch([last])).item()
 
     def train(self) -> None:
         """As PPO.train, with the same loss, early stop and curves; does nothing for no epochs."""

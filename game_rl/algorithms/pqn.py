@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.epsilon_greedy import EpsilonGreedy
+from game_rl.algorithms.observation_rows import observation_batch, observation_tensors
 from game_rl.algorithms.policies import PQNPolicy
 from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
+from game_rl.envs.observation import Observation
 from game_rl.returns import q_lambda_returns
 from game_rl.schedules import Schedule
 
@@ -95,7 +96,7 @@ class PQN(OnPolicyAlgorithm):
         rollout_buffer.reset()
         callback.on_rollout_start()
         last_obs, last_dones = self._last_obs, self._last_episode_starts
-        assert isinstance(last_obs, np.ndarray)
+        assert last_obs is not None
         assert last_dones is not None
         ends = _EpisodeEnds(n_rollout_steps, env.num_envs)
         epsilon = self.exploration.epsilon.at(self.num_timesteps)
@@ -123,7 +124,7 @@ class PQN(OnPolicyAlgorithm):
         callback.on_rollout_end()
         return True
 
-    def _decide(self, epsilon: float, observations: NDArray[Any]) -> Decision:
+    def _decide(self, epsilon: float, observations: Observation) -> Decision:
         values, actions = self._values(observations).max(dim=1)
         chosen = self.exploration.explored(actions.cpu().numpy(), epsilon)
         return Decision(chosen, values, torch.zeros_like(values))
@@ -184,12 +185,12 @@ class PQN(OnPolicyAlgorithm):
         self.policy.optimizer.step()
         return sum(losses)
 
-    def _values(self, observations: NDArray[Any]) -> torch.Tensor:
+    def _values(self, observations: Observation) -> torch.Tensor:
         with torch.no_grad():
-            values: torch.Tensor = self.policy(obs_as_tensor(observations, self.device))
+            values: torch.Tensor = self.policy(observation_tensors(observations, self.device))
         return values
 
-    def _best(self, observations: NDArray[Any]) -> NDArray[np.float32]:
+    def _best(self, observations: Observation) -> NDArray[np.float32]:
         return self._values(observations).amax(dim=1).cpu().numpy()
 
 
@@ -208,12 +209,12 @@ class _EpisodeEnds:
         self.last_values = np.zeros((n_steps, n_envs), np.float32)
 
     def note(
-        self, row: int, step: VecStep, best: Callable[[NDArray[Any]], NDArray[np.float32]]
+        self, row: int, step: VecStep, best: Callable[[Observation], NDArray[np.float32]]
     ) -> None:
-        """Note the ends in one vec step; `best` returns max_a Q for a batch of stacks."""
+        """Note the ends in one vec step; `best` returns max_a Q for a batch of observations."""
         _, _, self.ended[row], infos = step.outcome
         self.terminated[row] = step.terminated
         cut = np.flatnonzero(step.truncated)
         if len(cut):
-            last_stacks = np.stack([infos[i]["terminal_observation"] for i in cut])
-            self.last_values[row, cut] = best(last_stacks)
+            last = observation_batch([infos[i]["terminal_observation"] for i in cut])
+            self.last_values[row, cut] = best(last)

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from game_rl.algorithms.observation_rows import Tensors
 from game_rl.algorithms.policies import PQNPolicy
 
 TOP_PROBABILITY = 0.75
@@ -133,7 +134,7 @@ class Teacher:
             until=self._until,
         )
 
-    def values(self, observations: torch.Tensor) -> torch.Tensor:
+    def values(self, observations: Tensors) -> torch.Tensor:
         """Return the teacher's values, float32 [batch, actions], without a gradient."""
         with torch.no_grad():
             values: torch.Tensor = self.policy.q_net(observations)

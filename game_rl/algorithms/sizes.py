@@ -5,89 +5,100 @@ It imports no torch, because the preflight uses it as well as the training.
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
+from game_rl.algorithms.encoder_sizes import (
+    FLOAT_BYTES,
+    Blocks,
+    CategoriesSize,
+    EncoderSize,
+    GridSize,
+    ImpalaSize,
+    NatureSize,
+    SmallSize,
+    VectorSize,
+)
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, LayerNorm, PPOConfig
-from game_rl.envs.observation import ObservationFormat
+from game_rl.config.network import NATURE, NetworkConfig, ScreenNetwork, hidden_layers
+from game_rl.envs.observation import SCREEN, ObservationFormat
+from game_rl.games.part_format import PartFormat
 from game_rl.system.placement import Bf16Way
 from game_rl.system.units import MIB
 
-_FLOAT, _BF16 = 4, 2
-_FEATURES = 512  # NatureCNN's output (SB3, torch_layers.py)
-
-
-def _conv(size: int, kernel: int, stride: int) -> int:
-    return (size - kernel) // stride + 1
+_SCREEN_SIZES: dict[ScreenNetwork, type[NatureSize | ImpalaSize | SmallSize]] = {
+    "nature": NatureSize,
+    "impala": ImpalaSize,
+    "small": SmallSize,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSize:
-    """Size of a network of three convolutions, a linear layer and its heads.
+    """Size of a network: features of each part, hidden layers, and its heads.
 
     Attributes:
-        channels: of the stacked observation.
-        has_value_head: whether there is a value head as well as the action head, as in PPO.
+        encoders: what makes features of each part of an observation, in order.
+        has_value_head: whether there is a value head as well as the action head, as in PPO; it has
+            hidden layers of its own.
         has_target: whether there is also a target network, as in DQN.
+        hidden: units of the hidden layers.
         layer_norm: normalisation before each ReLU, in PQN and DQN.
     """
 
-    channels: int
-    height: int
-    width: int
+    encoders: tuple[tuple[str, EncoderSize], ...]
     n_actions: int
     has_value_head: bool = True
     has_target: bool = False
+    hidden: tuple[int, ...] = ()
     layer_norm: LayerNorm = "none"
 
     @classmethod
     def of(
         cls, observation_format: ObservationFormat, algorithm: AlgorithmConfig, *, n_actions: int
     ) -> "NetworkSize":
-        """Return the size of the network that `algorithm` trains."""
-        channels, height, width = observation_format.shape
+        """Return the size of the network that `algorithm` trains.
+
+        A features extractor of a person's own, whose size nobody knows, counts as the default one.
+        """
+        network = algorithm.network if isinstance(algorithm.network, NetworkConfig) else NATURE
+        layer_norm: LayerNorm = algorithm.layer_norm
         return cls(
-            channels=channels,
-            height=height,
-            width=width,
+            encoders=tuple(_encoders(observation_format, network, layer_norm)),
             n_actions=n_actions,
             has_value_head=isinstance(algorithm, PPOConfig),
             has_target=isinstance(algorithm, DQNConfig),
-            layer_norm="none" if isinstance(algorithm, PPOConfig) else algorithm.layer_norm,
+            hidden=hidden_layers(algorithm.network, has_parts=observation_format.is_dict),
+            layer_norm=layer_norm,
         )
 
     @property
-    def observation(self) -> int:
-        """Numbers in an observation, which is also its bytes as uint8."""
-        return self.channels * self.height * self.width
-
-    @property
-    def activations(self) -> tuple[int, int, int]:
-        """Numbers in the output of each convolution for one observation."""
-        h1, w1 = _conv(self.height, 8, 4), _conv(self.width, 8, 4)
-        h2, w2 = _conv(h1, 4, 2), _conv(w1, 4, 2)
-        return 32 * h1 * w1, 64 * h2 * w2, 64 * _conv(h2, 3, 1) * _conv(w2, 3, 1)
+    def features(self) -> int:
+        return sum(encoder.features for _, encoder in self.encoders)
 
     @property
     def parameters(self) -> int:
-        convolutions = (64 * self.channels * 32 + 32) + (16 * 32 * 64 + 64) + (9 * 64 * 64 + 64)
-        heads = (_FEATURES + 1) * (self.n_actions + self.has_value_head)
-        return convolutions + self.largest_parameter + _FEATURES + heads + self._norms
+        last = (self.features, *self.hidden)[-1]
+        heads = (last + 1) * (self.n_actions + self.has_value_head)
+        layers = sum((before + 1) * units for before, units in self._hidden_shapes)
+        if self.layer_norm != "none":
+            layers += 2 * sum(self.hidden)
+        encoders = sum(encoder.parameters for _, encoder in self.encoders)
+        return encoders + (1 + self.has_value_head) * layers + heads
 
     @property
-    def _norms(self) -> int:
-        """Numbers in the normalisation layers: their weights, and as many biases."""
-        of_convolutions = {"none": 0, "channels": 32 + 64 + 64, "picture": sum(self.activations)}[
-            self.layer_norm
-        ]
-        return 2 * (of_convolutions + _FEATURES) if of_convolutions else 0
+    def _hidden_shapes(self) -> list[tuple[int, int]]:
+        return list(pairwise((self.features, *self.hidden)))
 
     @property
     def largest_parameter(self) -> int:
-        """Numbers in the linear layer's weight."""
-        return self.activations[2] * _FEATURES
+        """Numbers in the largest weight."""
+        weights = [prod(shape) for shape in self._hidden_shapes]
+        weights.append((self.features, *self.hidden)[-1] * self.n_actions)
+        return max(*weights, *(encoder.largest_parameter for _, encoder in self.encoders))
 
     @property
     def weights_bytes(self) -> int:
-        return _FLOAT * self.parameters
+        return FLOAT_BYTES * self.parameters
 
     @property
     def policy_parameters(self) -> int:
@@ -96,7 +107,7 @@ class NetworkSize:
 
     @property
     def policy_bytes(self) -> int:
-        return _FLOAT * self.policy_parameters
+        return FLOAT_BYTES * self.policy_parameters
 
     @property
     def training_bytes(self) -> int:
@@ -104,11 +115,11 @@ class NetworkSize:
         return self.policy_bytes + 3 * self.weights_bytes
 
     def kept_weights_bytes(self, *, bf16: bool) -> int:
-        """Bytes of the weight copies that LeanNatureCNN caches in evaluation mode.
+        """Bytes of the weight copies that the network caches in evaluation mode.
 
         A target network is always in that mode.
         """
-        return _BF16 * self.parameters if bf16 else _FLOAT * self.largest_parameter
+        return sum(encoder.kept_weights_bytes(bf16=bf16) for _, encoder in self.encoders)
 
     def radam_blocks(self) -> list[int]:
         """Return the sizes of the blocks alive together while RAdam moves the largest parameter.
@@ -116,77 +127,78 @@ class NetworkSize:
         Torch computes the step out of place: the corrected first moment, that times the learning
         rate, the root of the second moment, its reciprocal, and that times its correction.
         """
-        return 5 * [_FLOAT * self.largest_parameter]
+        return 5 * [FLOAT_BYTES * self.largest_parameter]
 
-    def step_blocks(
-        self, batch_size: int, *, bf16: bool, way: Bf16Way = "native"
-    ) -> dict[str, list[int]]:
+    def step_blocks(self, batch_size: int, *, bf16: bool, way: Bf16Way = "native") -> Blocks:
         """Return the sizes of the memory blocks alive together in each part of a gradient step.
 
-        Observations, weights, their gradients and the optimiser's moments are not included. The
-        copies of weights and gradients that bfloat16 needs are. The blocks are those that torch's
-        profiler shows for LeanNatureCNN:
-
-        - The bytes are moved into the order of blocks, then converted to numbers.
-        - A ReLU works in place. In the backward pass it holds its output and both gradients.
-        - Flattening copies, because the input is channels_last.
-        - One normalisation over the whole picture copies, because it is computed channels first.
-        - The features are small in comparison. With normalisation there are two copies of them,
-          and in bfloat16 a float32 copy as well.
-        - Where bfloat16 is converted, the linear layer's gradient is summed in float32. Where it is
-          unfolded, a number of an input stands once for each place of the kernel that covers it.
+        The features of the parts are made one after the other. What the earlier ones keep is alive
+        while later ones are made, and while their gradients are computed.
         """
-        number = _BF16 if bf16 else _FLOAT
-        x = number * self._whole_blocks * batch_size
-        a1, a2, a3 = (number * size * batch_size for size in self.activations)
-        always = [_BF16 * self.parameters] if bf16 else []
-        n1, n2, n3, n4 = self._norm_blocks(batch_size, number=number)
-        first, copies = ([a1], [a2, a2]) if self.layer_norm == "picture" else ([], [])
-        numbers = _BF16 + (_FLOAT if way == "converted" else 0)
-        gradient = [numbers * self.largest_parameter] if bf16 else []
-        as_floats = [2 * size for size in n4[:1]] if bf16 else []
-        bytes_in_blocks = [self._whole_blocks * batch_size] * (2 if self.width % 4 else 1)
-        below = [*always, x, a1, *n1, a2, *n2]
-        u1, u2, u3 = self._unfolded(batch_size) if bf16 and way == "unfolded" else ([], [], [])
-        return {
-            "to blocks": [*always, *bytes_in_blocks, x],
-            "unfolded 1": [*always, x, a1, *first, *u1],
-            "backward unfolded 2": [*always, x, a1, *n1, a2, a1, *u2],
-            "backward unfolded 3": [*below, a3, a2, *u3],
-            "forward": [*below, a3, *n3, a3, *n4, *n4[:1], *as_floats],
-            "backward linear": [*below, a3, *n3, a3, a3, *n4[:1], *gradient],
-            "backward 2": [*below, a2, a2],
-            "backward 1": [*always, x, a1, *n1, a1, a1, *copies],
-        }
+        found: Blocks = {}
+        kept: list[int] = []
+        for name, encoder in self.encoders:
+            own = encoder.step_blocks(batch_size, bf16=bf16, way=way)
+            place = f" of {name}" if len(self.encoders) > 1 else ""
+            found |= {f"{moment}{place}": [*kept, *blocks] for moment, blocks in own.items()}
+            kept += own["forward"]
+        if len(self.encoders) > 1 or self.hidden:
+            found |= self._head_blocks(kept, batch_size)
+        return found
+
+    def _head_blocks(self, kept: list[int], batch_size: int) -> Blocks:
+        """Return the blocks of the hidden layers, which keep their outputs; see `step_blocks`."""
+        joined = [FLOAT_BYTES * self.features * batch_size] if len(self.encoders) > 1 else []
+        outputs = [FLOAT_BYTES * units * batch_size for units in self.hidden]
+        each = 2 if self.layer_norm != "none" else 1  # normalised and not
+        kept = [*kept, *joined, *(1 + self.has_value_head) * each * outputs]
+        widest = max([FLOAT_BYTES * self.features * batch_size, *outputs])
+        return {"forward of the hidden layers": kept, "backward hidden": [*kept, widest, widest]}
 
     def sample_bytes(self, *, bf16: bool) -> int:
         """Return the bytes that one more sample adds to a gradient step's most expensive part."""
         one, two = (self.step_blocks(size, bf16=bf16) for size in (1, 2))
-        return max(sum(two[moment]) - sum(one[moment]) for moment in one)
+        return max(1, *(sum(two[moment]) - sum(one[moment]) for moment in one))
 
-    def _norm_blocks(self, batch_size: int, *, number: int) -> list[list[int]]:
-        """Return the blocks that each layer's normalisation keeps: its input, and its statistics.
 
-        The statistics are a mean and a deviation for each normalised group.
-        """
-        if self.layer_norm == "none":
-            return [[], [], [], []]
-        sizes = (*self.activations, _FEATURES)
-        in_a_group = (32, 64, 64, _FEATURES) if self.layer_norm == "channels" else sizes
-        return [
-            [number * size * batch_size, 2 * number * (size // group) * batch_size]
-            for size, group in zip(sizes, in_a_group, strict=True)
-        ]
+def _encoders(
+    observation_format: ObservationFormat, network: NetworkConfig, layer_norm: LayerNorm
+) -> list[tuple[str, EncoderSize]]:
+    """Return what makes features of each part, in the order of the space, which is by name."""
+    found: dict[str, EncoderSize] = {
+        name: _encoder(part, observation_format.stacks[name], network, layer_norm)
+        for name, part in observation_format.parts
+    }
+    if observation_format.screen is not None:
+        channels, height, width = observation_format.shape
+        found[SCREEN] = _SCREEN_SIZES[network.screen](
+            channels=channels,
+            height=height,
+            width=width,
+            features=network.features,
+            layer_norm=layer_norm,
+        )
+    return sorted(found.items())
 
-    def _unfolded(self, batch_size: int) -> tuple[list[int], list[int], list[int]]:
-        """Return the block of each convolution's unfolded input, in bfloat16."""
-        a1, a2, a3 = (_BF16 * size * batch_size for size in self.activations)
-        return [64 * self.channels * a1 // 32], [16 * 32 * a2 // 64], [9 * 64 * a3 // 64]
 
-    @property
-    def _whole_blocks(self) -> int:
-        """Numbers in the whole 4 x 4 blocks of an observation; the network ignores the rest."""
-        return self.channels * (self.height // 4 * 4) * (self.width // 4 * 4)
+def _encoder(
+    part: PartFormat, stack: int, network: NetworkConfig, layer_norm: LayerNorm
+) -> EncoderSize:
+    match part.kind:
+        case "vector":
+            return VectorSize(features=stack * prod(part.shape))
+        case "categories":
+            return CategoriesSize(n=stack * prod(part.shape), n_values=part.n_values)
+        case "grid":
+            _, height, width = part.shape
+            return GridSize(
+                stack=stack,
+                height=height,
+                width=width,
+                n_values=part.n_values,
+                features=network.features,
+                layer_norm=layer_norm,
+            )
 
 
 _CACHES_OF_A_PART = 3

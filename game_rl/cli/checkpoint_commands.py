@@ -135,13 +135,21 @@ def _export(arguments: argparse.Namespace) -> int:
 
     run = open_trained_run(root, checkpoint)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    export_policy(run, arguments.output)
+    package = export_policy(run, arguments.output)
     way = "deterministic" if run.deterministic else "stochastic"
+    needs = ""
+    if package is not None:
+        needs = f"\nits network is a class of {package}, which must be installed to load the file"
     print_result(
         arguments,
-        {"file": str(arguments.output), "deterministic": run.deterministic, **run.policy_facts()},
+        {
+            "file": str(arguments.output),
+            "deterministic": run.deterministic,
+            "needs_package": package,
+            **run.policy_facts(),
+        },
         f"{arguments.output}  (the policy: {run.name})",
-        f"it is {way}: model.predict(observation, deterministic={run.deterministic})",
+        f"it is {way}: model.predict(observation, deterministic={run.deterministic}){needs}",
     )
     return 0
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from game_rl.config.learn_from import LearnFromConfig
+from game_rl.config.network import NATURE, Network
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.values import (
     Count,
@@ -96,9 +97,13 @@ class PPOConfig(_OnPolicyConfig):
     target_kl: Positive | None = None
     """An update stops early once the KL divergence between the new and the old policy is more than
     1.5 times this; null: never."""
+    network: Network = NATURE
+    """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
+    module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
+    Its module is a .py file in the current folder, or installed. It runs with your rights."""
     precision: _Precision = "auto"
-    """Precision of the convolutions. bf16 is faster on hardware that has it; auto takes it there. A
-    run keeps the precision that it began with."""
+    """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
+    there. A run keeps the precision that it began with."""
     stats_window_size: Count = 100
     """Number of latest episodes in the logged means of reward and length."""
 
@@ -238,8 +243,9 @@ class DQNConfig(StrictModel):
     teacher: TeacherConfig | None = None
     """Policy of another run that the agent is drawn towards until it plays as well; null: none."""
     layer_norm: LayerNorm = "none"
-    """Layer normalisation before each ReLU. none: nothing is normalised. channels: each position of
-    the picture, over its channels. picture: all positions and channels together."""
+    """Layer normalisation before each ReLU, those of hidden layers and grids included. none:
+    nothing is normalised. channels: each position of a picture, over its channels. picture: all
+    positions and channels together. Both normalise a layer of units over all of them."""
     learn_from: LearnFromConfig | None = None
     """Lakes of other runs that DQN learns from as well; null: none."""
     batch_size: Count = 32
@@ -250,9 +256,13 @@ class DQNConfig(StrictModel):
     """Adam's step size: a number, or {start, end} for a straight line over the run."""
     max_grad_norm: Positive = 10.0
     """Largest norm of the gradient; a longer gradient is scaled down to it."""
+    network: Network = NATURE
+    """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
+    module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
+    Its module is a .py file in the current folder, or installed. It runs with your rights."""
     precision: _Precision = "auto"
-    """Precision of the convolutions. bf16 is faster on hardware that has it; auto takes it there. A
-    run keeps the precision that it began with."""
+    """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
+    there. A run keeps the precision that it began with."""
     stats_window_size: Count = 100
     """Number of latest episodes in the logged means of reward and length."""
 
@@ -329,13 +339,18 @@ class PQNConfig(_OnPolicyConfig):
     exploration: PQNExplorationConfig = PQNExplorationConfig()
     """The share of actions that are random, over the run."""
     layer_norm: LayerNorm = "channels"
-    """Layer normalisation before each ReLU. none: nothing is normalised. channels: each position of
-    the picture, over its channels. picture: all positions and channels together."""
+    """Layer normalisation before each ReLU, those of hidden layers and grids included. none:
+    nothing is normalised. channels: each position of a picture, over its channels. picture: all
+    positions and channels together. Both normalise a layer of units over all of them."""
     max_grad_norm: Positive = 10.0
     """Largest norm of the gradient; a longer gradient is scaled down to it."""
+    network: Network = NATURE
+    """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
+    module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
+    Its module is a .py file in the current folder, or installed. It runs with your rights."""
     precision: _Precision = "auto"
-    """Precision of the convolutions. bf16 is faster on hardware that has it; auto takes it there. A
-    run keeps the precision that it began with."""
+    """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
+    there. A run keeps the precision that it began with."""
     stats_window_size: Count = 100
     """Number of latest episodes in the logged means of reward and length."""
 

@@ -16,6 +16,9 @@ from types import ModuleType
 from game_rl.config.schema_guide import closest
 from game_rl.errors import GameRLError
 
+OWN_MODULE = "game_rl_own_"
+"""What the names of modules begin with that are files of the user's and cannot be imported."""
+
 _PACKAGE = Path(__file__).parents[1]
 _OURS = ("config", "games", "envs", "callbacks")  # whose files call the user's code
 _NOT_THEIRS = (
@@ -143,7 +146,7 @@ def _is_own_file(path: Path, folder: Path) -> bool:
 def _load_file(path: Path) -> ModuleType:
     """Import a file under a unique name, so that two games may both have a `reward.py`."""
     digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
-    name = f"game_rl_own_{digest}"
+    name = f"{OWN_MODULE}{digest}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -1,7 +1,7 @@
-"""Parts of a person's own in a run's config: `callbacks` and `env.wrappers`, as rl_zoo3 has them.
+"""Parts of a person's own in a run's config: `callbacks`, `env.wrappers` and `algorithm.network`.
 
-An item of such a list is `module:Class`, or a mapping of one `module:Class` to its arguments. The
-module is a .py file in the current folder, or installed.
+An item of such a list, as rl_zoo3 has them, and such a network are `module:Class`, or a mapping of
+one `module:Class` to its arguments. The module is a .py file in the current folder, or installed.
 """
 
 import inspect
@@ -132,6 +132,12 @@ class CustomPart:
         base = ("stable_baselines3.common.callbacks", "BaseCallback")
         return self.load(folder, base=base, of_what="a callback of Stable-Baselines3")
 
+    def load_features_extractor(self, folder: Path) -> Callable[..., Any]:
+        """As `load`, for a features extractor, whose objects get the observation space first."""
+        base = ("stable_baselines3.common.torch_layers", "BaseFeaturesExtractor")
+        what = "a features extractor of Stable-Baselines3"
+        return self.load(folder, base=base, of_what=what, before=(None,))
+
     def _check_arguments(self, found: type, before: Sequence[object]) -> None:
         try:
             signature = inspect.signature(found)
@@ -179,6 +185,15 @@ def callback_problems(parts: Sequence[CustomPart], folder: Path) -> Iterator[Pro
     for part in parts:
         try:
             part.load_callback(folder)
+        except PartError as error:
+            yield Problem(error.key, error.message)
+
+
+def network_problems(parts: Sequence[CustomPart], folder: Path) -> Iterator[Problem]:
+    """Import the classes of networks, and check that they are some and take the arguments."""
+    for part in parts:
+        try:
+            part.load_features_extractor(folder)
         except PartError as error:
             yield Problem(error.key, error.message)
 

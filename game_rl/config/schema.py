@@ -14,6 +14,7 @@ from game_rl.config.algorithms import LEAST_VALIDATION_EPISODES, AlgorithmConfig
 from game_rl.config.custom_part import CustomPart, PartItems, parts_of
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.learn_from import OfflineConfig
+from game_rl.config.network import NATURE, SMALLEST_SIDES, Network, NetworkConfig, own_network
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import (
@@ -360,9 +361,14 @@ class RunConfig(StrictModel):
         return parts_of(self.callbacks, "callbacks")
 
     @property
+    def custom_networks(self) -> tuple[CustomPart, ...]:
+        """The features extractor of a person's own, if there is one."""
+        return tuple(own_network(self.algorithm.network))
+
+    @property
     def custom_parts(self) -> tuple[CustomPart, ...]:
-        """All parts of a person's own: wrappers and callbacks."""
-        return (*self.env.custom_wrappers, *self.custom_callbacks)
+        """All parts of a person's own: wrappers, callbacks and the network."""
+        return (*self.env.custom_wrappers, *self.custom_callbacks, *self.custom_networks)
 
     @property
     def rollout_timesteps(self) -> int:
@@ -494,8 +500,10 @@ class RunConfig(StrictModel):
                 (("env", "n_envs"),),
             )
         channels, *sides = frame_shape(seen.size, seen.colour, _FULL_HEIGHT, _FULL_WIDTH)
-        if fault := image_fault(*sides, channels=env.frame_stack * channels):
-            yield Problem(("env", "frame_stack"), fault, (("env", "observation"),))
+        network = self.algorithm.network
+        if fault := image_fault(*sides, channels=env.frame_stack * channels, network=network):
+            reads = (("env", "observation"), ("algorithm", "network"))
+            yield Problem(("env", "frame_stack"), fault, reads)
 
 
 def frame_shape(
@@ -506,10 +514,7 @@ def frame_shape(
     return 3 if colour == "rgb" else 1, height // divisor, width // divisor
 
 
-_SMALLEST_SIDE = 36  # smaller leaves nothing for NatureCNN's third convolution (8/4, 4/2, 3/1)
-
-
-def check_image_size(height: int, width: int, *, channels: int) -> None:
+def check_image_size(height: int, width: int, *, channels: int, network: Network = NATURE) -> None:
     """Refuse pictures that the network cannot take.
 
     Only the game knows its crop, so the caller must have both the config and the game.
@@ -522,16 +527,21 @@ def check_image_size(height: int, width: int, *, channels: int) -> None:
     Raises:
         ConfigError: the network cannot take the pictures; the message says what to change.
     """
-    if fault := image_fault(height, width, channels=channels):
+    if fault := image_fault(height, width, channels=channels, network=network):
         raise ConfigError(fault)
 
 
-def image_fault(height: int, width: int, *, channels: int) -> str | None:
+def image_fault(height: int, width: int, *, channels: int, network: Network = NATURE) -> str | None:
     """Return why the network cannot take such a picture and what to change; None if it can."""
-    if min(height, width) < _SMALLEST_SIDE:
+    smallest, way_out = 1, "use"
+    if isinstance(network, NetworkConfig):
+        smallest = SMALLEST_SIDES[network.screen]
+        if network.screen == "nature" and min(height, width) >= SMALLEST_SIDES["small"]:
+            way_out = "use algorithm.network: {screen: small},"
+    if min(height, width) < smallest:
         return (
             f"the agent's picture is {width}x{height}, and the network needs at least "
-            f"{_SMALLEST_SIDE}x{_SMALLEST_SIDE}; use env.observation.size: full, "
+            f"{smallest}x{smallest}; {way_out} env.observation.size: full, "
             "or a larger observation.crop in game.yaml"
         )
     if channels >= min(height, width):  # SB3 takes the smallest dimension for the channels

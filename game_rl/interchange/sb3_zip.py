@@ -7,19 +7,25 @@ two counters from the JSON. `PPO.load` would run code that is pickled in it.
 import io
 import json
 import os
+import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import torch
+from gymnasium import spaces
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.automatic import resolve_auto
 from game_rl.algorithms.make_algorithm import make_algorithm
+from game_rl.algorithms.network_choice import choose_network, is_of_sb3
 from game_rl.checkpoints.checkpoint import save_checkpoint
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.model_state import (
@@ -30,7 +36,9 @@ from game_rl.checkpoints.model_state import (
 )
 from game_rl.config import values
 from game_rl.config.algorithms import DQNConfig, PPOConfig, ReplayConfig
+from game_rl.config.custom_class import OWN_MODULE
 from game_rl.config.loader import dump_config
+from game_rl.config.network import NATURE, Network, hidden_layers
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import Schedule
 from game_rl.durable_files import rename, write_atomic
@@ -46,25 +54,36 @@ from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 _OVERHEAD_BYTES = 16 * 2**20  # allowance for names, system info and SB3's data
 
 
-def export_policy(run: TrainedRun, output: Path) -> None:
-    """Write a zip that SB3's `PPO.load` or `DQN.load` reads where game_rl is not installed.
+def export_policy(run: TrainedRun, output: Path) -> str | None:
+    """Write a zip that SB3's `PPO.load` or `DQN.load` reads.
 
-    Its observations are the run's: uint8 [frame_stack * C, H, W], the newest frame last.
+    Its observations are the run's: uint8 [frame_stack * C, H, W], the newest frame last, or a dict
+    of parts.
+
+    Returns:
+        The package besides SB3 that must be installed where the zip is read; None if there is none,
+        as SB3 has the network itself, or the zip holds a person's own class.
 
     Raises:
         UsageError: `output` does not end in .zip or already exists, or SB3 has no such network.
     """
     check_zip_to_write(output)
-    model = plain_model(run.config, run.game)
+    model = plain_model(run.config, SpacesVecEnv(run.config.env, run.game, n_envs=1))
     file = str(run.checkpoint.path / "policy.safetensors")
     load_module_tensors(model.policy, run.checkpoint.policy(), file)
     name = str(run.checkpoint.path / "optimizer.safetensors")
     load_optimizer_tensors(model.policy.optimizer, run.checkpoint.optimizer(), name)
     model.num_timesteps = run.state.num_timesteps
     model._n_updates = run.state.n_updates
+    write_zip(model, output)
+    return needed_package(model)
+
+
+def write_zip(model: PPO | DQN, output: Path) -> None:
+    """Write the model as SB3 does, whole or not at all."""
     temporary = output.with_name(f".{output.name}.tmp")
     try:
-        with temporary.open("wb") as file_object:
+        with temporary.open("wb") as file_object, _by_value(_extractor_module(model)):
             model.save(file_object)
             file_object.flush()
             os.fsync(file_object.fileno())
@@ -223,14 +242,16 @@ def _load(zipped: Sb3Zip, model: BaseAlgorithm, path: Path) -> None:
     model.num_timesteps, model._n_updates = zipped.num_timesteps, zipped.n_updates
 
 
-def plain_model(config: RunConfig, game: Game) -> PPO | DQN:
-    """Return an untrained SB3 model with the run's settings.
+def plain_model(config: RunConfig, env: VecEnv) -> PPO | DQN:
+    """Return an untrained SB3 model with the run's settings, for the spaces of `env`.
+
+    Its network is SB3's if SB3 has it, and otherwise ours or the person's own within SB3's policy.
 
     A DQN has a replay of one timestep, because SB3 allocates the whole replay when it loads the
     zip; `DQN.load(..., buffer_size=...)` chooses another size. `n_step` is left out, as SB3 warns
     about a saved one, and so is `double_q`, which SB3 does not have.
     """
-    algorithm, env = exchangeable(config), SpacesVecEnv(config.env, game, n_envs=1)
+    algorithm = exchangeable(config)
     model: PPO | DQN
     match algorithm:
         case PPOConfig():
@@ -242,10 +263,55 @@ def plain_model(config: RunConfig, game: Game) -> PPO | DQN:
     return model
 
 
-def _plain_ppo(algorithm: PPOConfig, env: SpacesVecEnv) -> PPO:
+def _policy_kwargs(network: Network, space: spaces.Space[Any]) -> dict[str, Any]:
+    """Return SB3's `policy_kwargs` for the network, without those that are SB3's defaults."""
+    chosen = choose_network(network, space)
+    if not is_of_sb3(network, space):
+        return {"net_arch": chosen.hidden, **chosen.policy_arguments}
+    has_parts, features = isinstance(space, spaces.Dict), chosen.arguments["features_dim"]
+    arguments: dict[str, Any] = {}
+    if chosen.hidden != list(hidden_layers(NATURE, has_parts=has_parts)):
+        arguments["net_arch"] = chosen.hidden
+    if has_parts:
+        arguments["features_extractor_kwargs"] = {"cnn_output_dim": features}
+    elif features != NATURE.features:
+        arguments["features_extractor_kwargs"] = {"features_dim": features}
+    return arguments
+
+
+def _policy_name(env: VecEnv) -> str:
+    return "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "CnnPolicy"
+
+
+def needed_package(model: PPO | DQN) -> str | None:
+    """Return the package besides SB3 that reading the model's zip needs; see `export_policy`."""
+    module = _extractor_module(model)
+    if module.startswith(("stable_baselines3.", OWN_MODULE)):
+        return None
+    return module.partition(".")[0]
+
+
+def _extractor_module(model: PPO | DQN) -> str:
+    return model.policy.features_extractor_class.__module__
+
+
+@contextmanager
+def _by_value(module: str) -> Iterator[None]:
+    """Let a class of a person's own file be part of the zip, as nobody else can import it."""
+    if not module.startswith(OWN_MODULE):
+        yield
+        return
+    cloudpickle.register_pickle_by_value(sys.modules[module])
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(sys.modules[module])
+
+
+def _plain_ppo(algorithm: PPOConfig, env: VecEnv) -> PPO:
     clip_vf = algorithm.clip_range_vf
     model = PPO(
-        "CnnPolicy",
+        _policy_name(env),
         env,
         n_steps=2,
         batch_size=2,
@@ -254,6 +320,7 @@ def _plain_ppo(algorithm: PPOConfig, env: SpacesVecEnv) -> PPO:
         clip_range_vf=None if clip_vf is None else _sb3_schedule(clip_vf),
         normalize_advantage=algorithm.normalize_advantage,
         stats_window_size=algorithm.stats_window_size,
+        policy_kwargs=_policy_kwargs(algorithm.network, env.observation_space),
         device="cpu",
     )
     model.n_steps, model.n_epochs = algorithm.n_steps, algorithm.n_epochs
@@ -262,9 +329,9 @@ def _plain_ppo(algorithm: PPOConfig, env: SpacesVecEnv) -> PPO:
     return model
 
 
-def _plain_dqn(algorithm: DQNConfig, env: SpacesVecEnv) -> DQN:
+def _plain_dqn(algorithm: DQNConfig, env: VecEnv) -> DQN:
     model = DQN(
-        "CnnPolicy",
+        _policy_name(env),
         env,
         learning_rate=_sb3_schedule(algorithm.learning_rate),
         buffer_size=1,
@@ -274,6 +341,7 @@ def _plain_dqn(algorithm: DQNConfig, env: SpacesVecEnv) -> DQN:
         exploration_initial_eps=algorithm.exploration.start,
         exploration_final_eps=algorithm.exploration.end,
         stats_window_size=algorithm.stats_window_size,
+        policy_kwargs=_policy_kwargs(algorithm.network, env.observation_space),
         device="cpu",
     )
     model.learning_starts, model.tau = algorithm.learning_starts, algorithm.tau

@@ -298,7 +298,7 @@ def predicted_checkpoint_bytes(
         policy_weights=network.policy_parameters,
         optimized_weights=network.parameters if has_learned else 0,
         n_envs=config.env.n_envs,
-        observation_bytes=network.observation,
+        observation_bytes=facts.observation_format(config).nbytes,
         replay_bytes=saved_replay_bytes(config, facts, timesteps),
     )
 

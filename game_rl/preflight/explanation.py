@@ -227,8 +227,12 @@ def _torch(situation: Situation) -> Compared:
 def _own_parts(situation: Situation) -> Compared:
     count = len(situation.config.custom_parts)
     if not count:
-        return Compared("callbacks and env.wrappers are empty", applies=False)
-    return Compared(f"{count} part{'' if count == 1 else 's'} in callbacks and env.wrappers")
+        return Compared(
+            "callbacks and env.wrappers are empty, and algorithm.network is no class", applies=False
+        )
+    return Compared(
+        f"{count} part{'' if count == 1 else 's'} in callbacks, env.wrappers and algorithm.network"
+    )
 
 
 def _changes(situation: Situation) -> Compared:
@@ -236,6 +240,17 @@ def _changes(situation: Situation) -> Compared:
     if not count:
         return Compared("start states neither write nor hold values", applies=False)
     return Compared(f"{count} start state{'' if count == 1 else 's'} with write or hold_values")
+
+
+def _parts(situation: Situation) -> Compared:
+    form = situation.facts.observation_format(situation.config)
+    if not form.is_dict:
+        return Compared("an observation is the screens alone", applies=False)
+    in_network = f"{form.nbytes:,} bytes as the network gets it"
+    return Compared(
+        f"bytes of each part of a timestep as stored: {findings.part_bytes_in_words(form)}; an "
+        f"observation is {in_network}"
+    )
 
 
 COMPARISONS: Mapping[Check, Callable[[Situation], Compared]] = {
@@ -256,5 +271,6 @@ COMPARISONS: Mapping[Check, Callable[[Situation], Compared]] = {
     findings.torch_for_cuda: _torch,
     findings.own_parts_not_counted: _own_parts,
     findings.game_is_changed: _changes,
+    findings.observation_has_parts: _parts,
 }
 """What each of `findings.CHECKS` compares; a test holds that none is missing."""

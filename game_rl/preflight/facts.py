@@ -1,7 +1,8 @@
 """The numbers that an estimate needs besides the config: game, machine, Lakes, parent of a fork."""
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 from statistics import mean, median
@@ -11,8 +12,9 @@ from game_rl.config.values import run_at
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.make_env import check_env_config, make_observation_format, observation_format
 from game_rl.envs.observation import ObservationFormat
-from game_rl.errors import UsageError
+from game_rl.errors import ConfigError, UsageError
 from game_rl.games.definition import CropSpec, Game
+from game_rl.games.part_format import PartFormat
 from game_rl.lake.lake_feed import check_level
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark
@@ -25,6 +27,7 @@ from game_rl.system.placement import USUAL_CACHE_BYTES, Bf16Way, find_placement
 # Assumed length of an episode without a measurement: fights and levels of arcade games take 7 to 33
 # seconds, and a trained agent's are the shorter ones.
 _USUAL_EPISODE_FRAMES = 1_000
+_VALUES_OF_A_PIXEL = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +67,7 @@ class RunFacts:
         import_bytes: memory of a process that has imported the libraries of a training.
         fork: the fork's files and timestep; None if the run is not a fork.
         game_changes: how start states change the game, in words.
+        part_formats: the parts that the game's observations can have, by name.
     """
 
     crop: CropSpec
@@ -82,6 +86,7 @@ class RunFacts:
     import_bytes: int = USUAL_IMPORT_COST.bytes
     fork: ForkFacts | None = None
     game_changes: tuple[str, ...] = ()
+    part_formats: Mapping[str, PartFormat] = field(default_factory=dict)
 
     @property
     def began_at(self) -> int:
@@ -90,7 +95,8 @@ class RunFacts:
 
     def observation_format(self, config: RunConfig) -> ObservationFormat:
         """Return the format of the observations; not stored, as `config` may be a proposal."""
-        return observation_format(config.env, crop=self.crop, four_shades=self.four_shades)
+        plain = observation_format(config.env, crop=self.crop, four_shades=self.four_shades)
+        return replace(plain, parts=tuple(sorted(self.part_formats.items())))
 
 
 @dataclass(frozen=True)
@@ -161,8 +167,7 @@ def run_facts(
     _check_stop_when(config, game)
     check_level(config)
     seen = make_observation_format(config.env, game)
-    channels, height, width = seen.shape
-    check_image_size(height, width, channels=channels)
+    _check_pictures(config, seen)
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
     longest = config.env.most_episode_timesteps or assumed
     usual = min(longest, assumed) if probe is None else round(probe.median)
@@ -187,6 +192,28 @@ def run_facts(
         learned_lakes=_learned_lakes(config, game, seen),
         game_changes=game_changes(game, config.env.start_states),
     )
+
+
+def _check_pictures(config: RunConfig, seen: ObservationFormat) -> None:
+    if seen.screen is not None:
+        channels, height, width = seen.shape
+        network = config.algorithm.network
+        check_image_size(height, width, channels=channels, network=network)
+    _check_grids(seen)
+
+
+def _check_grids(seen: ObservationFormat) -> None:
+    """Refuse stacked grids that SB3 would take for pictures whose channels come last."""
+    for name, part in seen.parts:
+        if part.kind != "grid" or part.n_values != _VALUES_OF_A_PIXEL:
+            continue
+        grids, height, width = part.stacked_shape(seen.stack)
+        if grids > min(height, width):
+            raise ConfigError(
+                f"part {name} is {grids} grids of {width}x{height} with {part.n_values} values: "
+                "SB3 would mistake a side of it for the channels of a picture; lower "
+                "env.frame_stack, or do not stack the part"
+            )
 
 
 def _learned_lakes(config: RunConfig, game: Game, seen: ObservationFormat) -> LakeRows:

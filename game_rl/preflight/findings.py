@@ -7,6 +7,7 @@ from typing import Literal
 from game_rl.algorithms.epsilon_greedy import exploration_schedule
 from game_rl.config.algorithms import DQNConfig, ExplorationConfig, RestartConfig
 from game_rl.config.schema import RunConfig
+from game_rl.envs.observation import ObservationFormat
 from game_rl.preflight import calibration, fixes, footprint
 from game_rl.preflight.disk import timestep_of_full_disk
 from game_rl.preflight.estimate import Situation
@@ -490,6 +491,26 @@ def game_is_changed(situation: Situation) -> Finding | None:
     )
 
 
+def observation_has_parts(situation: Situation) -> Finding | None:
+    """Say how many bytes each part of an observation takes."""
+    form = situation.facts.observation_format(situation.config)
+    if not form.is_dict:
+        return None
+    return Finding(
+        "info",
+        "observation_has_parts",
+        "env.observation",
+        f"a timestep is stored in {form.row_bytes:,} bytes: {part_bytes_in_words(form)}",
+        None,
+    )
+
+
+def part_bytes_in_words(form: ObservationFormat) -> str:
+    """Return the bytes of each part of a timestep as it is stored, the largest first."""
+    sizes = sorted(form.part_bytes.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name} {size:,}" for name, size in sizes)
+
+
 Check = Callable[[Situation], Finding | None]
 CHECKS: tuple[Check, ...] = (
     gpu_missing,
@@ -509,6 +530,7 @@ CHECKS: tuple[Check, ...] = (
     torch_for_cuda,
     own_parts_not_counted,
     game_is_changed,
+    observation_has_parts,
 )
 
 

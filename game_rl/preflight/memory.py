@@ -9,6 +9,7 @@ from game_rl.config.algorithms import DQNConfig, PQNConfig
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
+from game_rl.envs.observation import SCREEN, ObservationFormat
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
@@ -163,14 +164,20 @@ def together(config: RunConfig, facts: RunFacts) -> int:
 
 
 def frames_in_a_step(config: RunConfig, facts: RunFacts) -> int:
-    """Return the number of frames that are unpacked together.
+    """Return the number of frames that are unpacked together."""
+    stack = facts.observation_format(config).stack
+    return _arrays_of_a_sample(config, stack) * together(config, facts)
+
+
+def _arrays_of_a_sample(config: RunConfig, stack: int) -> int:
+    """Return the number of arrays of a part that has `stack` of them in an observation.
 
     In DQN with n_step = 1, the stacks before and after a timestep share all frames but one.
     """
-    algorithm, frames = config.algorithm, facts.observation_format(config).stack
-    if isinstance(algorithm, DQNConfig):
-        frames = frames + 1 if algorithm.n_step == 1 else 2 * frames
-    return frames * together(config, facts)
+    algorithm = config.algorithm
+    if not isinstance(algorithm, DQNConfig):
+        return stack
+    return stack + 1 if algorithm.n_step == 1 else 2 * stack
 
 
 def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
@@ -236,7 +243,7 @@ def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
     shared = shared_bytes(
         n_envs=n_envs,
         frame_stack=observation_format.stack,
-        frame_shape=observation_format.frame_shape,
+        frame_shape=(1, 1, sum(_array_bytes(observation_format).values())),
         packed_bytes=observation_format.row_bytes,
     )
     each = (2 + 4) * observation_format.nbytes + 2 * observation_format.row_bytes
@@ -250,7 +257,7 @@ def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
     compressor.
     """
     schema = LakeSchema.of(facts.observation_format(config), n_actions=facts.n_actions)
-    block = schema.block_frames * schema.packing.nbytes
+    block = schema.block_frames * facts.observation_format(config).row_bytes
     return Part("Lake's writer", (3 * config.env.n_envs + 4) * block)
 
 
@@ -295,7 +302,7 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
         target = network.kept_weights_bytes(bf16=facts.uses_bf16)
         drawn = kept = [_unpacked_minibatch(config, facts), target]
     else:
-        drawn, kept = n * [size * network.observation], []
+        drawn, kept = n * [size * facts.observation_format(config).nbytes], []
     way: Bf16Way = "native" if facts.uses_gpu else facts.bf16_way
     moments = {
         moment: [*(kept if moment.startswith("backward") else drawn), *(n * blocks), *gradients]
@@ -323,7 +330,18 @@ def packed_minibatch_bytes(config: RunConfig, facts: RunFacts) -> int:
 
 
 def _unpacked_minibatch(config: RunConfig, facts: RunFacts) -> int:
-    return frames_in_a_step(config, facts) * prod(facts.observation_format(config).frame_shape)
+    observation_format = facts.observation_format(config)
+    sizes, stacks = _array_bytes(observation_format), observation_format.stacks
+    each = sum(_arrays_of_a_sample(config, stacks[name]) * size for name, size in sizes.items())
+    return together(config, facts) * each
+
+
+def _array_bytes(observation_format: ObservationFormat) -> dict[str, int]:
+    """Return the bytes of one array of each part, as the network gets it."""
+    screen = observation_format.screen
+    screens = {} if screen is None else {SCREEN: prod(screen.shape)}
+    parts = observation_format.parts
+    return screens | {name: prod(part.shape) * part.dtype.itemsize for name, part in parts}
 
 
 def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
@@ -334,7 +352,8 @@ def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
     besides the stacks.
     """
     packed = packed_minibatch_bytes(config, facts)
-    temporary = [packed, packed] if facts.observation_format(config).screen.bits < 8 else []
+    screen = facts.observation_format(config).screen
+    temporary = [packed, packed] if screen is not None and screen.bits < 8 else []
     return [_unpacked_minibatch(config, facts), packed, *temporary]
 
 

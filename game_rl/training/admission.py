@@ -11,7 +11,7 @@ from pathlib import Path
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.named import check_playable, check_rom, find_run, saved_state
 from game_rl.config.algorithms import DQNConfig
-from game_rl.config.custom_part import callback_problems
+from game_rl.config.custom_part import callback_problems, network_problems
 from game_rl.config.loader import custom_part_problems, load_config
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
@@ -101,6 +101,7 @@ def startable_config(
 
 def _found_by_running(config: RunConfig) -> Iterator[Problem]:
     yield from callback_problems(config.custom_callbacks, Path.cwd())
+    yield from network_problems(config.custom_networks, Path.cwd())
     with suppress(GameFileError, UsageError):  # reported when the game is loaded
         yield from wrapper_problems(config.env, load_game(config.game))
 
@@ -243,6 +244,7 @@ _CONFIG_REASONS = {
     "env.worker_timeout_s": "",
     "algorithm.name": _NETWORK,
     "algorithm.layer_norm": _NETWORK,
+    "algorithm.network": _NETWORK,
     "algorithm.learn_from.offline.gradient_steps": _OFFLINE,
     "algorithm.teacher": _TEACHER,
     "algorithm.teacher.weight": "",

@@ -91,7 +91,7 @@ def _observed_values(policy: PQNPolicy, parts: RunParts) -> NDArray[np.float64]:
     observations, found = vec_env.reset(), []
     with torch_threads(1), torch.no_grad():
         for _ in range(-(-_OBSERVATIONS // vec_env.num_envs)):
-            assert isinstance(observations, np.ndarray)
+            assert not isinstance(observations, tuple)
             tensor = policy.q_net(obs_as_tensor(observations, policy.device))
             values = tensor.double().cpu().numpy()
             found.append(values)
@@ -194,6 +194,7 @@ def _policy(checkpoint: Checkpoint, config: RunConfig, model: LeanDQN) -> PQNPol
         model.action_space,
         schedules.constant(0.0),
         layer_norm=algorithm.layer_norm,
+        network=algorithm.network,
         precision=placement.precision,
     )
     load_q_network(policy, checkpoint.policy())
@@ -291,17 +292,20 @@ def find_teacher(settings: TeacherConfig, config: RunConfig, game: Game) -> Trai
 def _disagreements(
     state: CheckpointState, theirs: RunConfig, config: RunConfig, game: Game
 ) -> Iterator[str]:
-    """Yield the settings because of which a stack of pictures or an action has another meaning."""
+    """Yield the settings because of which an observation or an action has another meaning."""
     if state.rom_sha256 != game.rom.sha256:
         yield f"the ROM's sha256 is {state.rom_sha256} there and {game.rom.sha256} here"
     here: Mapping[str, object] = game.definition.model_dump(mode="json", by_alias=True)
-    for key in ("actions", "observation"):
-        if state.game.get(key) != here.get(key):
+    for key in ("actions", "observation", "parts"):
+        if (state.game.get(key) or None) != (here.get(key) or None):
             there, now = (json.dumps(document.get(key)) for document in (state.game, here))
             yield f"{key} of game.yaml is {there} there and {now} here"
+    seen = config.env.observation.model_dump()
     pairs: dict[str, tuple[object, object]] = {
-        "env.observation.size": (theirs.env.observation.size, config.env.observation.size),
-        "env.observation.colour": (theirs.env.observation.colour, config.env.observation.colour),
+        **{
+            f"env.observation.{key}": (value, seen[key])
+            for key, value in theirs.env.observation.model_dump().items()
+        },
         "env.frame_stack": (theirs.env.frame_stack, config.env.frame_stack),
         "env.frame_skip": (theirs.env.frame_skip, config.env.frame_skip),
         "env.wrappers": (theirs.env.wrappers, config.env.wrappers),

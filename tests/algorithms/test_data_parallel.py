@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from game_rl.algorithms.data_parallel import Threads, data_parallel
-from game_rl.algorithms.policies import LeanCnnPolicy, policy_arguments
+from game_rl.algorithms.policies import LeanCnnPolicy
 from game_rl.system.placement import Precision
 from game_rl.system.threads import torch_threads
 
@@ -196,7 +196,7 @@ def test_gradients_have_the_memory_order_of_their_weights() -> None:
 def test_a_fused_step_of_the_network_is_that_of_plain_adam(precision: Precision) -> None:
     """The first layer's gradient comes in another memory order than its channels_last weights."""
     space, action_space = spaces.Box(0, 255, (4, 72, 80), np.uint8), spaces.Discrete(9)
-    policy = LeanCnnPolicy(space, action_space, lambda _: 1e-3, **policy_arguments(precision))
+    policy = LeanCnnPolicy(space, action_space, lambda _: 1e-3, precision=precision)
     policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub
     pictures = torch.randint(0, 255, (64, *space.shape), dtype=torch.uint8)
 

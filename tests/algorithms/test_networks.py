@@ -15,7 +15,7 @@ from torch import nn
 
 from game_rl.algorithms import networks
 from game_rl.algorithms.networks import LeanNatureCNN, Precision
-from game_rl.algorithms.policies import LeanCnnPolicy, policy_arguments
+from game_rl.algorithms.policies import LeanCnnPolicy
 
 
 def space(channels: int = 4, height: int = 72, width: int = 80) -> spaces.Box:
@@ -148,7 +148,7 @@ def policies() -> tuple[ActorCriticCnnPolicy, LeanCnnPolicy]:
     actions = spaces.Discrete(5)
     plain = ActorCriticCnnPolicy(space(), actions, lambda _: 1e-4)
     torch.nn.init.normal_(plain.action_net.weight, std=0.5)
-    ours = LeanCnnPolicy(space(), actions, lambda _: 1e-4, **policy_arguments("float32"))
+    ours = LeanCnnPolicy(space(), actions, lambda _: 1e-4, precision="float32")
     ours.load_state_dict(plain.state_dict())
     return plain, ours
 

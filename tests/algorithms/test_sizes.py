@@ -19,9 +19,10 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMoni
 from stable_baselines3.dqn import CnnPolicy
 
 from game_rl.algorithms.automatic import resolved_on
+from game_rl.algorithms.encoder_sizes import NatureSize
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.algorithms.networks import Adam, RAdam
-from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy, PQNPolicy, policy_arguments
+from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy, PQNPolicy
 from game_rl.algorithms.ppo import LeanPPO
 from game_rl.algorithms.sizes import (
     NetworkSize,
@@ -91,7 +92,7 @@ def test_a_sample_takes_what_a_step_of_many_takes_for_each(
 
 
 def network_with(channels: int, height: int, width: int) -> NetworkSize:
-    return NetworkSize(channels=channels, height=height, width=width, n_actions=9)
+    return network_in((channels, height, width))
 
 
 @pytest.mark.parametrize(
@@ -172,9 +173,12 @@ def policy_of(shape: tuple[int, int, int], n_actions: int) -> ActorCriticCnnPoli
     return ActorCriticCnnPolicy(space, spaces.Discrete(n_actions), lambda _: 1e-3)
 
 
-def network_in(shape: tuple[int, int, int], n_actions: int = 9) -> NetworkSize:
+def network_in(
+    shape: tuple[int, int, int], n_actions: int = 9, layer_norm: LayerNorm = "none"
+) -> NetworkSize:
     channels, height, width = shape
-    return NetworkSize(channels=channels, height=height, width=width, n_actions=n_actions)
+    screen = NatureSize(channels=channels, height=height, width=width, layer_norm=layer_norm)
+    return NetworkSize(encoders=(("screen", screen),), n_actions=n_actions, layer_norm=layer_norm)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -197,7 +201,9 @@ def test_activations_are_what_the_convolutions_give(shape: tuple[int, int, int])
         picture = layer(picture)
         if isinstance(layer, torch.nn.Conv2d):
             found.append(picture.numel())
-    assert network_in(shape).activations == tuple(found)
+    channels, height, width = shape
+    size = NatureSize(channels=channels, height=height, width=width)
+    assert size.activations == tuple(found)
 
 
 def most_bytes(network: NetworkSize, batch_size: int, *, bf16: bool) -> int:
@@ -209,9 +215,9 @@ def most_bytes(network: NetworkSize, batch_size: int, *, bf16: bool) -> int:
 def profiled_peak(shape: tuple[int, int, int], batch_size: int, precision: Precision) -> int:
     """The most bytes in tensors that a gradient step makes, by torch's own account."""
     space = spaces.Box(0, 255, shape, np.uint8)
-    policy = LeanCnnPolicy(
-        space, spaces.Discrete(9), lambda _: 1e-3, **policy_arguments(precision)
-    ).to(memory_format=torch.channels_last)
+    policy = LeanCnnPolicy(space, spaces.Discrete(9), lambda _: 1e-3, precision=precision).to(
+        memory_format=torch.channels_last
+    )
     pictures = torch.zeros((batch_size, *shape), dtype=torch.uint8)
 
     def step() -> None:
@@ -301,7 +307,7 @@ def pqn_policy(
 def test_parameters_of_a_normed_network_are_those_of_pqn(
     shape: tuple[int, int, int], layer_norm: LayerNorm
 ) -> None:
-    network = replace(network_in(shape), has_value_head=False, layer_norm=layer_norm)
+    network = replace(network_in(shape, layer_norm=layer_norm), has_value_head=False)
     policy = pqn_policy(shape, layer_norm)
     assert network.parameters == sum(p.numel() for p in policy.parameters())
 
@@ -314,7 +320,7 @@ def test_parameters_of_a_normed_network_with_a_target_are_those_of_dqn(
     space = spaces.Box(0, 255, shape, np.uint8)
     policy = DQNPolicy(space, spaces.Discrete(9), lambda _: 1e-3, layer_norm=layer_norm)
     network = replace(
-        network_in(shape), has_value_head=False, has_target=True, layer_norm=layer_norm
+        network_in(shape, layer_norm=layer_norm), has_value_head=False, has_target=True
     )
     assert network.policy_bytes == sum(p.nbytes for p in policy.parameters())
     assert network.weights_bytes == sum(p.nbytes for p in policy.q_net.parameters())
@@ -326,7 +332,7 @@ def test_parameters_of_a_normed_network_with_a_target_are_those_of_dqn(
 def test_the_step_of_a_normed_network_is_what_torch_allocates(
     shape: tuple[int, int, int], layer_norm: LayerNorm, precision: Precision
 ) -> None:
-    network = replace(network_in(shape), has_value_head=False, layer_norm=layer_norm)
+    network = replace(network_in(shape, layer_norm=layer_norm), has_value_head=False)
     policy, batch_size = pqn_policy(shape, layer_norm, precision), 128
     pictures, bf16 = torch.zeros((batch_size, *shape), dtype=torch.uint8), precision == "bf16"
     found = peak_of_tensors(lambda: policy(pictures).mean().backward())
@@ -382,7 +388,7 @@ def test_a_trainings_gradient_step_is_what_torch_allocates(
     hardware = Hardware(has_gpu=False, cpu_has_bf16=False, cpus=1)
     config = resolved_on(config, STACKS, hardware)
     assert gradient_step_bytes(config, facts) == predicted
-    assert network_of(config, facts).observation == 4 * 72 * 80
+    assert facts.observation_format(config).nbytes == 4 * 72 * 80
     stacked = VecFrameStack(DummyVecEnv([Dark] * N_ENVS), 4, channels_order="first")
     model = make_algorithm(
         config,

@@ -76,7 +76,12 @@ def test_a_policy_that_is_recorded_exported_and_imported(
         **learned,
     }
     found = facts(capsys, "export", at, "--output", exported)
-    assert found == {"file": str(exported), "deterministic": True, **learned}
+    assert found == {
+        "file": str(exported),
+        "deterministic": True,
+        "needs_package": None,
+        **learned,
+    }
     assert clip.is_file()
     assert exported.is_file()
     words = ["import", exported, "--config", run.config, f"run_dir={tmp_path / 'new'}"]

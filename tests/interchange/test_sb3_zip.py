@@ -319,7 +319,7 @@ SCHEDULES = {  # at the beginning, half way and at the end
 
 
 def plain(config: RunConfig) -> PPO | DQN:
-    return plain_model(config, load_game(config.game))
+    return plain_model(config, SpacesVecEnv(config.env, load_game(config.game), n_envs=1))
 
 
 @pytest.mark.parametrize("section", [PPO_SECTION, DQN_MODEL], ids=["ppo", "dqn"])

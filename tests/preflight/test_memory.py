@@ -160,7 +160,7 @@ def test_on_the_cpu_unpacking_takes_the_stacks_alone() -> None:
     buffer = make_buffer(config, FACTS)
     buffer.full = True
     indices = next(buffer.minibatches(256))
-    stacks = 256 * network_of(config, FACTS).observation
+    stacks = 256 * FACTS.observation_format(config).nbytes
     assert peak_of_tensors(lambda: buffer.samples(indices)) == pytest.approx(stacks, rel=0.01)
 
 

@@ -167,11 +167,20 @@ def disagreements(
                 f"{ours} differs from the members' {theirs}; use the same, as the learner learns "
                 "from their rows",
             )
-    if not are_cloned or isinstance(run.algorithm, PPOConfig):
-        return
-    if run.algorithm.layer_norm != learner.algorithm.layer_norm:
-        yield Problem(
-            ("learner", "algorithm", "layer_norm"),
-            f"{learner.algorithm.layer_norm} differs from the members' {run.algorithm.layer_norm}; "
-            "use the same, as members continue with the learner's weights",
-        )
+    if are_cloned:
+        yield from _other_networks(run, learner)
+
+
+def _other_networks(run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
+    """Yield what keeps members from using the learner's weights."""
+    pairs = {
+        "layer_norm": (run.algorithm.layer_norm, learner.algorithm.layer_norm),
+        "network": (run.algorithm.network, learner.algorithm.network),
+    }
+    for key, (theirs, ours) in pairs.items():
+        if theirs != ours:
+            yield Problem(
+                ("learner", "algorithm", key),
+                f"{ours} differs from the members' {theirs}; "
+                "use the same, as members continue with the learner's weights",
+            )
