@@ -6,13 +6,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from game_rl.envs.observation import Observation
+
 
 class Transitions(NamedTuple):
     """One vec step. Row i of each array belongs to env i; whoever made the arrays owns them.
 
     Attributes:
-        observations: stacks, uint8 [n_envs, frame_stack * C, H, W] as VecFrameStack makes them.
-        frames: the newest frame of each stack, packed, uint8 [n_envs, packing.nbytes].
+        observations: stacks, uint8 [n_envs, frame_stack * C, H, W] as VecFrameStack makes them, or
+            a dict of such arrays of parts.
+        frames: the newest frame of each observation, packed, uint8 [n_envs, row_bytes].
         actions: int64 [n_envs], chosen for these observations.
         rewards: float32 [n_envs], as the env returned them.
         next_frames: the packed frames that followed, in the form of `frames`; where an episode
@@ -21,7 +24,7 @@ class Transitions(NamedTuple):
         truncated: bool [n_envs], True where a limit was hit; never both.
     """
 
-    observations: NDArray[np.uint8]
+    observations: Observation
     frames: NDArray[np.uint8]
     actions: NDArray[np.int64]
     rewards: NDArray[np.float32]

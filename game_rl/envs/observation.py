@@ -200,6 +200,15 @@ class ObservationFormat:
             raise ValueError(f"observations are {space}, not {self.space}")
 
 
+def rows_of(
+    observations: Observation, which: int | slice | list[int] | NDArray[Any]
+) -> Observation:
+    """Return one or some of a batch of observations or frames."""
+    if isinstance(observations, Mapping):
+        return {name: array[which] for name, array in observations.items()}
+    return observations[which]
+
+
 @dataclass(frozen=True)
 class FrameFormat:
     """How a screen becomes a frame.
