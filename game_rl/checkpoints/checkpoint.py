@@ -214,18 +214,18 @@ class Checkpoint(CheckpointFolder):
         """Return the saved observations, which are those of `space`, in its structure."""
         found: dict[Any, NDArray[Any]] = {}
         for name, part in part_items(in_parts(space)):
-            what = _OBSERVATIONS if name is None else f"a part {name!r} of observations"
+            what = _OBSERVATIONS if name is None else f"observations of part {name!r}"
             array = arrays.get(_key(name))
             if array is None:
-                raise CheckpointError(f"{self.path} has no {what}, but the run has")
+                raise CheckpointError(f"{self.path} has no {what}, but the run does")
             if array.shape[1:] != part.shape or array.dtype != part.dtype:
                 raise CheckpointError(
-                    f"{self.path} has {what} of shape {array.shape[1:]} in {array.dtype}, "
+                    f"{self.path} has {what} with shape {array.shape[1:]} in {array.dtype}, "
                     f"but the run has shape {part.shape} in {part.dtype}"
                 )
             found[name] = array
         if others := arrays.keys() - _ARRAYS.keys() - set(map(_key, found)):
-            raise CheckpointError(f"{self.path} has {min(others)}, but the run has not")
+            raise CheckpointError(f"{self.path} has {min(others)}, but the run does not")
         return found.get(None, found)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
