@@ -117,8 +117,13 @@ def stored(game: Game, n_envs: int) -> Contender:
         started, vec_steps_made = time.perf_counter(), 0
         while (elapsed := time.perf_counter() - started) < seconds:
             buffer.reset()
-            packing = observation_format.screen
-            steps = vec_steps(vec_env, seen[0], decide, _ROLLOUT_VEC_STEPS, packing=packing)
+            steps = vec_steps(
+                vec_env,
+                seen[0],
+                decide,
+                _ROLLOUT_VEC_STEPS,
+                observation_format=observation_format,
+            )
             for step in steps:
                 actions, values, log_probs = step.decision
                 row = (seen[0], actions, zeros, zeros, values, log_probs)

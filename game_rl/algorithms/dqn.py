@@ -94,8 +94,8 @@ class LeanDQN(DQN):
 
         assert self._last_obs is not None
         assert isinstance(replay_buffer, PackedReplayBuffer)
-        packing, n_steps = replay_buffer.observation_format.screen, train_freq.frequency
-        for step in vec_steps(env, self._last_obs, decide, n_steps, packing=packing):
+        form, n_steps = replay_buffer.observation_format, train_freq.frequency
+        for step in vec_steps(env, self._last_obs, decide, n_steps, observation_format=form):
             new_obs, rewards, dones, infos = step.outcome
             self.num_timesteps += env.num_envs
             num_collected_steps += 1

@@ -86,8 +86,8 @@ class LeanPPO(PPO):
         assert last_obs is not None
         assert last_dones is not None
         assert isinstance(rollout_buffer, PackedRolloutBuffer)
-        packing = rollout_buffer.observation_format.screen
-        steps = vec_steps(env, last_obs, self._decide, n_rollout_steps, packing=packing)
+        form = rollout_buffer.observation_format
+        steps = vec_steps(env, last_obs, self._decide, n_rollout_steps, observation_format=form)
         for step in steps:
             new_obs, rewards, dones, infos = step.outcome
             self.num_timesteps += env.num_envs

@@ -102,8 +102,8 @@ class PQN(OnPolicyAlgorithm):
         epsilon = self.exploration.epsilon.at(self.num_timesteps)
         assert isinstance(rollout_buffer, PackedRolloutBuffer)
         decide = partial(self._decide, epsilon)
-        packing = rollout_buffer.observation_format.screen
-        steps = vec_steps(env, last_obs, decide, n_rollout_steps, packing=packing)
+        form = rollout_buffer.observation_format
+        steps = vec_steps(env, last_obs, decide, n_rollout_steps, observation_format=form)
         for n_steps, step in enumerate(steps):
             new_obs, rewards, dones, infos = step.outcome
             self.num_timesteps += env.num_envs

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from game_rl.buffers.feed import Feed, Transitions, how_episodes_ended
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.observation import Observation, ObservationFormat, rows_of
+from game_rl.vec_env.array_parts import each_part
 from game_rl.vec_env.frame_stacks import Packed, PackedFrames, packed_frames
-from game_rl.vec_env.halved_vec_env import HalfVecEnv, HalvedVecEnv, Outcome
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv, Outcome
 
 
 class Decision(NamedTuple):
@@ -22,14 +23,15 @@ class Decision(NamedTuple):
     log_probs: torch.Tensor
 
 
-Decide = Callable[[NDArray[Any]], Decision]
+Decide = Callable[[Any], Decision]
+"""Takes a batch of observations: an array, or a dict of parts."""
 
 
 class VecStep(NamedTuple):
     """One vec step of all envs.
 
     Attributes:
-        frames: newest frame of each observation decided on, packed, uint8 [n_envs, nbytes].
+        frames: newest frame of each observation decided on, packed, uint8 [n_envs, row_bytes].
         next_frames: the frames that followed, with the true last frame where an episode ended.
         terminated: bool [n_envs], True where the game was over.
         truncated: bool [n_envs], True where a limit was hit; never both.
@@ -45,13 +47,13 @@ class VecStep(NamedTuple):
 
 def vec_steps(
     env: VecEnv,
-    observations: NDArray[Any],
+    observations: Observation,
     decide: Decide,
     n_steps: int,
     *,
-    packing: FramePacking,
+    observation_format: ObservationFormat,
 ) -> Iterator[VecStep]:
-    """Play `n_steps` vec steps, and yield each with its frames packed by `packing`.
+    """Play `n_steps` vec steps, and yield each with its frames packed by `observation_format`.
 
     On a HalvedVecEnv a half gets its next actions as soon as it has played. It then plays on
     without waiting for the other half, and while the caller handles the vec step. Each action is
@@ -59,61 +61,66 @@ def vec_steps(
     `decide` is called for the first half and then for the second; on any other vec env once for
     all envs.
 
-    The frames of a HalvedVecEnv are packed by its workers if they use the same packing. All others
+    The frames of a HalvedVecEnv are packed by its workers if they use the same format. All others
     are packed here.
 
     Raises:
-        ValueError: a frame has a pixel that the packing cannot hold.
+        ValueError: a frame has a value that the format cannot hold.
     """
     if isinstance(env, HalvedVecEnv):
         steps = _overlapped(env, observations, decide, n_steps)
     else:
         steps = _one_by_one(env, observations, decide, n_steps)
-    source = env if isinstance(env, HalvedVecEnv) and env.packing == packing else None
+    source = env if isinstance(env, HalvedVecEnv) and env.packing == observation_format else None
     before = source.packed_frames(observations) if source else None
-    frames = _newest(observations, packing) if before is None else before.shown
+    frames = _newest(observations, observation_format) if before is None else before.shown
     for decision, outcome in steps:
         packed = source.packed_frames(outcome[0]) if source else None
         if packed is None:
-            packed = _packed(outcome, packing)
+            packed = _packed(outcome, observation_format)
         _, _, dones, infos = outcome
         ends = how_episodes_ended(dones, infos)
         yield VecStep(decision, outcome, frames, packed.reached, *ends)
         frames = packed.shown
 
 
-def _packed(outcome: Outcome, packing: FramePacking) -> PackedFrames:
+def _packed(outcome: Outcome, observation_format: ObservationFormat) -> PackedFrames:
     observations, _, dones, infos = outcome
     last_frames = {
-        number: _newest(infos[number]["terminal_observation"][None], packing)[0]
+        number: _newest(_batch_of_one(infos[number]["terminal_observation"]), observation_format)[0]
         for number in np.flatnonzero(dones).tolist()
     }
-    return packed_frames(_newest(observations, packing), last_frames)
+    return packed_frames(_newest(observations, observation_format), last_frames)
 
 
-def _newest(stacks: NDArray[np.uint8], packing: FramePacking) -> Packed:
-    return packing.pack(stacks[:, -packing.shape[0] :])
+def _batch_of_one(observation: Observation) -> Observation:
+    batch: Observation = each_part(lambda array: array[None], observation)
+    return batch
+
+
+def _newest(observations: Observation, observation_format: ObservationFormat) -> Packed:
+    return observation_format.pack(observation_format.newest(observations))
 
 
 def _one_by_one(
-    env: VecEnv, observations: NDArray[Any], decide: Decide, n_steps: int
+    env: VecEnv, observations: Observation, decide: Decide, n_steps: int
 ) -> Iterator[tuple[Decision, Outcome]]:
     for _ in range(n_steps):
         decision = decide(observations)
-        observations, rewards, dones, infos = env.step(decision.actions)  # type: ignore[assignment]  # no dict
+        observations, rewards, dones, infos = env.step(decision.actions)  # type: ignore[assignment]  # no tuple
         yield decision, (observations, rewards, dones, infos)
 
 
 def _overlapped(
-    env: HalvedVecEnv, observations: NDArray[Any], decide: Decide, n_steps: int
+    env: HalvedVecEnv, observations: Observation, decide: Decide, n_steps: int
 ) -> Iterator[tuple[Decision, Outcome]]:
-    def begun(half: HalfVecEnv, observations: NDArray[Any]) -> Decision:
+    def begun(half: VecMonitor, observations: Any) -> Decision:  # noqa: ANN401
         decision = decide(observations)
         half.step_async(decision.actions)
         return decision
 
     pairs = zip(env.halves, env.bounds, strict=True)
-    decisions = [begun(half, observations[bounds]) for half, bounds in pairs]
+    decisions = [begun(half, rows_of(observations, bounds)) for half, bounds in pairs]
     for step in range(n_steps):
         outcomes: list[Outcome] = []
         next_decisions: list[Decision] = []
@@ -133,11 +140,11 @@ def _joined(first: Decision, second: Decision) -> Decision:
     )
 
 
-def feed_vec_step(feeds: Sequence[Feed], observations: NDArray[Any], step: VecStep) -> None:
+def feed_vec_step(feeds: Sequence[Feed], observations: Observation, step: VecStep) -> None:
     """Append a vec step to each of `feeds`.
 
     Args:
-        observations: stacks for which the actions of `step` were chosen.
+        observations: those for which the actions of `step` were chosen.
         step: the vec step, with the rewards as the envs gave them.
     """
     transitions = Transitions(

@@ -1,9 +1,8 @@
 """Checkpoints while training; a network with NaN or infinite weights is never saved."""
 
 import time
-from math import prod
+from typing import Any
 
-import numpy as np
 import torch
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
@@ -14,6 +13,7 @@ from game_rl.checkpoints.evaluation_files import seed_of
 from game_rl.errors import NonFiniteError
 from game_rl.event_log import EventLog
 from game_rl.system.stop_request import StopRequest
+from game_rl.vec_env.array_parts import space_bytes
 from game_rl.vec_env.make_vec_env import VecEnvState, save_vec_env
 
 
@@ -93,7 +93,7 @@ class CheckpointCallback(BoundaryCallback):
             policy_weights=sum(weight.numel() for weight in model.policy.parameters()),
             optimized_weights=sum(weight.numel() for g in groups for weight in g["params"]),
             n_envs=model.n_envs,
-            observation_bytes=prod(model.observation_space.shape or ()),
+            observation_bytes=space_bytes(model.observation_space),
             replay_bytes=self._store.replay_bytes(model),
         )
 
@@ -153,10 +153,8 @@ class CheckpointCallback(BoundaryCallback):
 
         It cannot in the middle of a rollout, because the weights belong to the boundary before it.
         """
-        observations = self.model._last_obs
-        if self.num_timesteps != self.boundary_timesteps or not isinstance(
-            observations, np.ndarray
-        ):
+        observations: Any = self.model._last_obs
+        if self.num_timesteps != self.boundary_timesteps or observations is None:
             return None
         return save_vec_env(self.training_env, observations)
 

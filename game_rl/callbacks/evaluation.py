@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.checkpoints.model_state import drawing_from
+from game_rl.envs.observation import Observation, rows_of
 from game_rl.events import Evaluated
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
@@ -24,11 +25,11 @@ class Values:
     """The returns that a policy expects.
 
     Attributes:
-        of: returns the expected discounted returns, [n], of observations [n, ...].
+        of: returns the expected discounted returns, [n], of a batch of n observations.
         gamma: the discount factor.
     """
 
-    of: Callable[[NDArray[Any]], NDArray[np.float32]]
+    of: Callable[[Observation], NDArray[np.float32]]
     gamma: float
 
 
@@ -220,7 +221,7 @@ class _Onlooker:
     def _compare(self, values: Values, local: dict[str, Any], *, counted: bool) -> None:
         env = local["i"]
         if env not in self._expected:
-            observation = local["observations"][env : env + 1]
+            observation = rows_of(local["observations"], slice(env, env + 1))
             self._expected[env] = float(values.of(observation)[0])
             self._returns[env], self._discounts[env] = 0.0, 1.0
         self._returns[env] += self._discounts[env] * float(local["rewards"][env])

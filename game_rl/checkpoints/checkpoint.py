@@ -41,14 +41,16 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import RunDir
 from game_rl.saved import Saved
+from game_rl.vec_env.array_parts import Space, in_parts, part_items
 from game_rl.vec_env.make_vec_env import VecEnvState, restore_vec_env
 
 _ARRAYS = {
-    "observations": np.dtype(np.uint8),
     "episode_starts": np.dtype(np.bool_),
     "episode_returns": np.dtype(np.float32),
     "episode_lengths": np.dtype(np.int32),
 }
+
+_OBSERVATIONS = "observations"  # a single array; parts have their names after a dot
 
 
 def save_checkpoint(
@@ -120,12 +122,16 @@ def _arrays(model: BaseAlgorithm, envs: VecEnvState | None) -> dict[str, NDArray
     if envs is None:
         return {}
     assert model._last_episode_starts is not None
-    return {
-        "observations": envs.observations,
+    observations = {_key(name): array for name, array in part_items(envs.observations)}
+    return observations | {
         "episode_starts": np.asarray(model._last_episode_starts, np.bool_),
         "episode_returns": envs.episode_returns,
         "episode_lengths": envs.episode_lengths,
     }
+
+
+def _key(part: str | int | None) -> str:
+    return _OBSERVATIONS if part is None else f"{_OBSERVATIONS}.{part}"
 
 
 class Checkpoint(CheckpointFolder):
@@ -186,27 +192,41 @@ class Checkpoint(CheckpointFolder):
     ) -> None:
         assert play.envs is not None
         assert model.env is not None
-        n_envs, shape = model.env.num_envs, model.env.observation_space.shape
+        n_envs = model.env.num_envs
         counts = {len(play.envs), len(play.seeds), *map(len, arrays.values())}
-        if arrays.keys() != _ARRAYS.keys() or counts != {n_envs}:
+        if not arrays.keys() >= _ARRAYS.keys() or counts != {n_envs}:
             raise CheckpointError(
                 f"{self.path} has the state of {len(play.envs)} envs, but the run has {n_envs}"
             )
-        if arrays["observations"].shape[1:] != shape:
-            raise CheckpointError(
-                f"{self.path} has observations of shape {arrays['observations'].shape[1:]}, "
-                f"but those of the run are {shape}"
-            )
+        observations = self._observations(model.env.observation_space, arrays)
         state = VecEnvState(
             envs=play.envs,
             seeds=play.seeds,
-            observations=arrays["observations"],
+            observations=observations,
             episode_returns=arrays["episode_returns"],
             episode_lengths=arrays["episode_lengths"],
         )
         restore_vec_env(model.env, state)
-        model._last_obs = arrays["observations"]
+        model._last_obs = observations
         model._last_episode_starts = arrays["episode_starts"]
+
+    def _observations(self, space: Space, arrays: dict[str, NDArray[Any]]) -> Any:  # noqa: ANN401
+        """Return the saved observations, which are those of `space`, in its structure."""
+        found: dict[Any, NDArray[Any]] = {}
+        for name, part in part_items(in_parts(space)):
+            what = _OBSERVATIONS if name is None else f"observations of part {name!r}"
+            array = arrays.get(_key(name))
+            if array is None:
+                raise CheckpointError(f"{self.path} has no {what}, but the run does")
+            if array.shape[1:] != part.shape or array.dtype != part.dtype:
+                raise CheckpointError(
+                    f"{self.path} has {what} with shape {array.shape[1:]} in {array.dtype}, "
+                    f"but the run has shape {part.shape} in {part.dtype}"
+                )
+            found[name] = array
+        if others := arrays.keys() - _ARRAYS.keys() - set(map(_key, found)):
+            raise CheckpointError(f"{self.path} has {min(others)}, but the run does not")
+        return found.get(None, found)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         name: FileName = "arrays.safetensors"
@@ -216,12 +236,17 @@ class Checkpoint(CheckpointFolder):
             raise CheckpointError(
                 f"{self.path / name} is not a safetensors file: {error}"
             ) from None
-        if any(array.dtype != _ARRAYS.get(key) or not array.ndim for key, array in arrays.items()):
+        if any(not array.ndim or _is_wrong(key, array) for key, array in arrays.items()):
             raise CheckpointError(f"{self.path / name} has arrays of the wrong type")
         return arrays
 
     def _tensors(self, name: FileName) -> Tensors:
         return parse_tensors(read_verified(self.path, self._manifest, name), str(self.path / name))
+
+
+def _is_wrong(key: str, array: NDArray[Any]) -> bool:
+    is_observed = key == _OBSERVATIONS or key.startswith(f"{_OBSERVATIONS}.")
+    return not is_observed and array.dtype != _ARRAYS.get(key)
 
 
 def _restore_episodes(model: BaseAlgorithm, play: TrainingState) -> None:

@@ -3,7 +3,6 @@
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from math import prod
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +18,7 @@ from game_rl.buffers.array_file import dump_arrays, read_arrays
 from game_rl.buffers.replay_buffer import packed_replay
 from game_rl.checkpoints.checkpoint_state import NumpyRandom, PythonRandom, RandomNumbers
 from game_rl.errors import CheckpointError
+from game_rl.vec_env.array_parts import space_bytes
 
 
 @runtime_checkable
@@ -82,7 +82,7 @@ def unpacked_replay_bytes(model: BaseAlgorithm) -> int:
     """Return the bytes that SB3's ReplayBuffer would need for the replay's timesteps."""
     if (replay := packed_replay(model)) is None:
         return 0
-    two_stacks, action, the_rest = 2 * prod(replay.obs_shape), 8, 3 * 4
+    two_stacks, action, the_rest = 2 * space_bytes(replay.observation_space), 8, 3 * 4
     return len(replay.pond) * (two_stacks + action + the_rest)
 
 

@@ -4,10 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.checkpoints.model_state import drawing_from
@@ -23,7 +21,7 @@ from game_rl.envs.make_env import make_emulator, make_env, make_observation_form
 from game_rl.playback.clip import Picture, clip_writer
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.seeds import seed_for
-from game_rl.vec_env.frame_stacks import FrameStacks
+from game_rl.vec_env.frame_stacks import frame_stack_of, new_stacks
 
 _LAST_PICTURE_S = 1.0  # for which the end of an episode stays visible
 
@@ -83,12 +81,12 @@ def _play(
 ) -> Iterator[Picture]:
     """Yield all pictures of the episodes; the last of each is repeated to make it visible."""
     observation_format = make_observation_format(run.config.env, run.game)
-    ring = np.zeros((observation_format.stack + 1, 1, *observation_format.frame_shape), np.uint8)
-    stacks = FrameStacks(ring)
+    stacks = new_stacks(env.observation_space, frame_stack_of(observation_format))
     policy = run.policy(observation_format.space, env.action_space)
     hold = round(_LAST_PICTURE_S * FRAMES_PER_SECOND / picture_frames(run.config.env.frame_skip))
     for episode in range(episodes):
-        ring[stacks.newest, 0], _ = env.reset(seed=seed if episode == 0 else None)
+        observation, _ = env.reset(seed=seed if episode == 0 else None)
+        stacks.put(0, observation)
         stacks.begin_episode(0)
         watched.take_pictures()  # discards those of the idle frames
         over = False
@@ -96,12 +94,12 @@ def _play(
             action = _act(policy, stacks.all(), deterministic=run.deterministic)
             observation, _, terminated, truncated, _ = env.step(action)
             stacks.turn()
-            ring[stacks.newest, 0] = observation
+            stacks.put(0, observation)
             over = terminated or truncated
             yield from watched.take_pictures()
         yield from [env.render()] * hold
 
 
-def _act(policy: BasePolicy, stacks: NDArray[np.uint8], *, deterministic: bool) -> int:
-    actions, _ = policy.predict(stacks, deterministic=deterministic)
+def _act(policy: BasePolicy, observations: Any, *, deterministic: bool) -> int:  # noqa: ANN401
+    actions, _ = policy.predict(observations, deterministic=deterministic)
     return int(actions[0])

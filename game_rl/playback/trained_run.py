@@ -3,7 +3,6 @@
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from game_rl.checkpoints.named import find_run, open_run, timesteps_named
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
+from game_rl.envs.observation import Observation
 from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.games.definition import Game, load_game
 from game_rl.playback.checkpoint_survey import is_teacher_best
@@ -196,9 +196,10 @@ def _values(policy: BasePolicy, config: RunConfig) -> Values | None:
     assert isinstance(policy, DQNPolicy | PQNPolicy)
     q_net = policy.q_net
 
-    def best(observations: NDArray[Any]) -> NDArray[np.float32]:
+    def best(observations: Observation) -> NDArray[np.float32]:
         with torch.no_grad():
-            values: torch.Tensor = q_net(obs_as_tensor(observations, policy.device))
+            tensors = obs_as_tensor(observations, policy.device)  # type: ignore[arg-type]  # a Mapping
+            values: torch.Tensor = q_net(tensors)
         return values.max(dim=1).values.float().numpy()
 
     return Values(best, config.algorithm.gamma)

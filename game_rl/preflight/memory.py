@@ -240,12 +240,7 @@ def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
     of the last and the next vec step and the arrays shared with the workers come in addition.
     """
     n_envs, observation_format = config.env.n_envs, facts.observation_format(config)
-    shared = shared_bytes(
-        n_envs=n_envs,
-        frame_stack=observation_format.stack,
-        frame_shape=(1, 1, sum(_array_bytes(observation_format).values())),
-        packed_bytes=observation_format.row_bytes,
-    )
+    shared = shared_bytes(observation_format, n_envs=n_envs)
     each = (2 + 4) * observation_format.nbytes + 2 * observation_format.row_bytes
     return Part("frames in flight", n_envs * each + shared)
 

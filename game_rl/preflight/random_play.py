@@ -7,12 +7,14 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from game_rl.config.schema import RunConfig
 from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.make_env import make_env, make_observation_format
+from game_rl.envs.observation import Observation
 from game_rl.errors import LakeError
 from game_rl.games.definition import Game
 from game_rl.lake.block import BlockEncoder, decode
@@ -25,6 +27,7 @@ from game_rl.lake.writer import LakeWriter
 from game_rl.preflight.facts import EpisodeLengths, LevelCost, MeasuredLake
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
+from game_rl.vec_env.array_parts import each_part
 
 _MOST_FRAMES = 20_000  # takes seconds, even with a ROM that never halts; 5 1/2 minutes of the game
 
@@ -153,12 +156,16 @@ def write_random_play(
         for action in actions.tolist():
             next_frame, reward, terminated, truncated, _ = env.step(action)
             writer.append(
-                frames=frame[None],
+                frames=_batch_of_one(frame),
                 actions=np.array([action]),
                 rewards=np.array([reward]),
-                next_frames=next_frame[None],
+                next_frames=_batch_of_one(next_frame),
                 terminated=np.array([terminated]),
                 truncated=np.array([truncated]),
             )
             frame = env.reset()[0] if terminated or truncated else next_frame
     return lake
+
+
+def _batch_of_one(frame: Observation) -> Any:  # noqa: ANN401
+    return each_part(lambda array: array[None], frame)

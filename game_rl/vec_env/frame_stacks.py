@@ -1,12 +1,17 @@
 """The newest frames of each env: stacked for the network, packed for the buffers."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-Space = spaces.Space[Any]
+from game_rl.envs.observation import ObservationFormat
+from game_rl.vec_env.array_parts import Arrays, Space, each_part, in_parts
+
+FrameStack = int | Mapping[str, int]
+"""Frames in an observation: of all its parts, or of each, by name; 1 for those without entry."""
 
 
 class FrameStacks:
@@ -28,6 +33,21 @@ class FrameStacks:
         self._shape = frame_shape
         if self._size > 1:
             self._shape = (self._size * frame_shape[0], *frame_shape[1:])
+
+    @property
+    def newest_rows(self) -> tuple[int, ...]:
+        """The newest row alone; PartStacks has one for each part."""
+        return (self.newest,)
+
+    @property
+    def newest_frames(self) -> NDArray[Any]:
+        """The newest frame of each env, as a view."""
+        frames: NDArray[Any] = self._ring[self.newest]
+        return frames
+
+    def put(self, env: int, frame: Any) -> None:  # noqa: ANN401
+        """Write the newest frame of `env`."""
+        self._ring[self.newest, env] = frame
 
     def turn(self) -> None:
         """Make the oldest row the newest one, for the workers to overwrite."""
@@ -73,25 +93,143 @@ class FrameStacks:
         return [(self.newest - age) % len(self._ring) for age in range(count)][::-1]
 
 
-def stacked_space(space: Space, size: int) -> Space:
-    """Return the space of stacks of `size` observations.
+class PartStacks:
+    """The FrameStacks of each part of a dict or a tuple, with the same methods.
+
+    Args:
+        rings: a ring for each part, as FrameStacks has one; their sizes may differ.
+    """
+
+    def __init__(self, rings: Arrays) -> None:
+        self._parts = each_part(FrameStacks, rings)
+
+    @property
+    def _all_parts(self) -> tuple[FrameStacks, ...]:
+        parts = self._parts
+        return tuple(parts.values()) if isinstance(parts, dict) else parts
+
+    @property
+    def newest_rows(self) -> tuple[int, ...]:
+        return tuple(part.newest for part in self._all_parts)
+
+    @property
+    def newest_frames(self) -> Arrays:
+        frames: Arrays = each_part(lambda part: part.newest_frames, self._parts)
+        return frames
+
+    def put(self, env: int, frame: Any) -> None:  # noqa: ANN401
+        each_part(lambda part, its: part.put(env, its), self._parts, frame)
+
+    def turn(self) -> None:
+        for part in self._all_parts:
+            part.turn()
+
+    def begin_episode(self, env: int | slice) -> None:
+        for part in self._all_parts:
+            part.begin_episode(env)
+
+    def all(self, out: Arrays | None = None) -> Arrays:
+        stacks: Arrays
+        if out is None:
+            stacks = each_part(FrameStacks.all, self._parts)
+        else:
+            stacks = each_part(FrameStacks.all, self._parts, out)
+        return stacks
+
+    def restore(self, stacks: Arrays) -> None:
+        each_part(FrameStacks.restore, self._parts, stacks)
+
+    def ending_with(self, env: int, last_frame: Arrays) -> Arrays:
+        stack: Arrays = each_part(
+            lambda part, last: part.ending_with(env, last), self._parts, last_frame
+        )
+        return stack
+
+    def before(self, env: int) -> Arrays:
+        stack: Arrays = each_part(lambda part: part.before(env), self._parts)
+        return stack
+
+
+def stacks_in(rings: Arrays) -> FrameStacks | PartStacks:
+    """Return the stacks of a single ring, or of a ring for each part."""
+    return FrameStacks(rings) if isinstance(rings, np.ndarray) else PartStacks(rings)
+
+
+def new_stacks(space: Space, frame_stack: FrameStack) -> FrameStacks | PartStacks:
+    """Return stacks of a single env with observations of `space`, outside of shared memory."""
+
+    def ring(part: Space, size: int) -> NDArray[Any]:
+        assert part.shape is not None
+        return np.zeros((size + 1, 1, *part.shape), part.dtype)
+
+    rings: Arrays = each_part(ring, in_parts(space), stack_sizes(space, frame_stack))
+    return stacks_in(rings)
+
+
+def frame_stack_of(observation_format: ObservationFormat) -> FrameStack:
+    return observation_format.stacks if observation_format.is_dict else observation_format.stack
+
+
+def stack_sizes(space: Space, frame_stack: FrameStack) -> Any:  # noqa: ANN401
+    """Return the frames in an observation, for each part of `space` or as a single number.
 
     Raises:
-        ValueError: the observations are not pictures, so they cannot be stacked.
+        ValueError: `frame_stack` names a part that does not exist, or tuples should be stacked.
     """
-    if size == 1:
+    parts = in_parts(space)
+    if isinstance(frame_stack, Mapping):
+        if not isinstance(parts, dict):
+            raise ValueError(f"frame_stack has parts, but the observations have none: {space}")
+        if unknown := sorted(frame_stack.keys() - parts.keys()):
+            raise ValueError(
+                f"frame_stack has {unknown[0]!r}, but the parts of an observation are "
+                + ", ".join(map(repr, parts))
+            )
+        return {name: frame_stack.get(name, 1) for name in parts}
+    if isinstance(parts, tuple) and frame_stack > 1:
+        raise ValueError(f"only arrays and dicts of arrays can be stacked, not {space}")
+    return each_part(lambda _: frame_stack, parts)
+
+
+def stacked_space(space: Space, frame_stack: FrameStack) -> Space:
+    """Return the space of stacks of `frame_stack` observations.
+
+    Raises:
+        ValueError: the observations, or those of their parts that are stacked, cannot be.
+    """
+    sizes = stack_sizes(space, frame_stack)
+    if isinstance(sizes, int):
+        return space if sizes == 1 else _stacked_pictures(space, sizes)
+    if not isinstance(sizes, dict) or set(sizes.values()) <= {1}:
         return space
+    parts = in_parts(space)
+    return spaces.Dict([(name, _stacked_part(name, parts[name], k)) for name, k in sizes.items()])
+
+
+def _stacked_pictures(space: Space, size: int) -> spaces.Box:
     if not isinstance(space, spaces.Box) or space.dtype != np.uint8 or len(space.shape) != 3:
         raise ValueError(f"only uint8 pictures [C, H, W] can be stacked, not {space}")
+    return _repeated(space, size)
+
+
+def _stacked_part(name: str, space: Space, size: int) -> Space:
+    if size == 1:
+        return space
+    if not isinstance(space, spaces.Box) or not space.shape:
+        raise ValueError(f"only boxes with an axis can be stacked, but part {name!r} is {space}")
+    return _repeated(space, size)
+
+
+def _repeated(space: spaces.Box, size: int) -> spaces.Box:
     low, high = (np.repeat(bound, size, axis=0) for bound in (space.low, space.high))
-    return spaces.Box(low, high, dtype=np.uint8)
+    return spaces.Box(low, high, dtype=space.dtype.type)
 
 
 Packed = NDArray[np.uint8]
 
 
 class PackedFrames(NamedTuple):
-    """The newest frame of each env, uint8 [n_envs, nbytes of FramePacking].
+    """The newest frame of each env, uint8 [n_envs, row_bytes of ObservationFormat].
 
     Attributes:
         shown: the frames in the observations.

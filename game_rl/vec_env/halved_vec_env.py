@@ -3,7 +3,7 @@
 import functools
 import heapq
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -12,26 +12,14 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecMonitor
 
+from game_rl.vec_env.array_parts import Arrays, each_part, in_parts
 from game_rl.vec_env.frame_stacks import PackedFrames, joined_frames
 from game_rl.vec_env.in_process_worker import InProcessWorker
 from game_rl.vec_env.vec_env import Indices, Infos, SharedMemoryVecEnv
 from game_rl.vec_env.workers import WorkerDeath
 
-Outcome = tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], Infos]
-
-
-class HalfVecEnv(VecMonitor):
-    """A VecMonitor for one half, whose observations are always a single array."""
-
-    def reset(self) -> NDArray[Any]:
-        observations = super().reset()
-        assert isinstance(observations, np.ndarray)
-        return observations
-
-    def step_wait(self) -> Outcome:
-        observations, rewards, dones, infos = super().step_wait()
-        assert isinstance(observations, np.ndarray)
-        return observations, rewards, dones, infos
+Outcome = tuple[Any, NDArray[np.float32], NDArray[np.bool_], Infos]
+"""Observations (`Arrays`), rewards, dones and infos of a vec step."""
 
 
 class HalvedVecEnv(SubprocVecEnv):
@@ -49,14 +37,14 @@ class HalvedVecEnv(SubprocVecEnv):
 
     def __init__(self, first: SharedMemoryVecEnv, second: SharedMemoryVecEnv) -> None:
         self._parts = (first, second)
-        self.halves = (HalfVecEnv(first), HalfVecEnv(second))
+        self.halves = (VecMonitor(first), VecMonitor(second))
         self.bounds = (slice(0, first.num_envs), slice(first.num_envs, None))
         n_envs = first.num_envs + second.num_envs
-        self._newest: NDArray[Any] | None = None
+        self._newest: Arrays | None = None
         self.packing = first.packing if first.packing == second.packing else None
-        batches = _Batches(n_envs, first.observation_space)
+        batches = each_part(functools.partial(_Batches, n_envs), in_parts(first.observation_space))
         for part, bounds in zip(self._parts, self.bounds, strict=True):
-            part.allocate = functools.partial(batches.rows, bounds)
+            part.allocate = _rows_of_batches(batches, bounds)
         # Not SubprocVecEnv's: it would start its own processes.
         VecEnv.__init__(self, n_envs, first.observation_space, first.action_space)
 
@@ -77,11 +65,11 @@ class HalvedVecEnv(SubprocVecEnv):
         """Deaths of workers in both halves, oldest first."""
         return tuple(heapq.merge(*(part.worker_deaths for part in self._parts)))
 
-    def packed_frames(self, observations: NDArray[Any]) -> PackedFrames | None:
+    def packed_frames(self, observations: object) -> PackedFrames | None:
         """Return the packed frames of `observations`, in new arrays.
 
         Returns:
-            The frames, or None if the halves do not pack, or if `observations` is not the array
+            The frames, or None if the halves do not pack, or if `observations` is not the object
             that `reset`, `step_wait` or `joined` returned last.
         """
         first, second = (part.packed_frames for part in self._parts)
@@ -93,7 +81,7 @@ class HalvedVecEnv(SubprocVecEnv):
         for part in self._parts:
             part.close()
 
-    def reset(self) -> NDArray[Any]:
+    def reset(self) -> Arrays:
         for half, bounds in zip(self.halves, self.bounds, strict=True):
             half.venv._seeds = self._seeds[bounds]
             half.venv._options = self._options[bounds]
@@ -101,12 +89,13 @@ class HalvedVecEnv(SubprocVecEnv):
         self.reset_infos = self._joined(part.reset_infos for part in self._parts)
         self._reset_seeds()
         self._reset_options()
-        self._newest = _as_one(*observations)
-        return self._newest
+        newest: Arrays = _all_as_one(*observations)
+        self._newest = newest
+        return newest
 
-    def step_async(self, actions: NDArray[Any]) -> None:
+    def step_async(self, actions: Any) -> None:  # noqa: ANN401
         for half, bounds in zip(self.halves, self.bounds, strict=True):
-            half.step_async(np.asarray(actions)[bounds])
+            half.step_async(actions[bounds])
 
     def step_wait(self) -> Outcome:
         return self.joined(*(half.step_wait() for half in self.halves))
@@ -114,7 +103,7 @@ class HalvedVecEnv(SubprocVecEnv):
     def joined(self, first: Outcome, second: Outcome) -> Outcome:
         """Join the results of both halves' `step_wait` into one vec step."""
         self.reset_infos = self._joined(part.reset_infos for part in self._parts)
-        self._newest = _as_one(first[0], second[0])
+        self._newest = _all_as_one(first[0], second[0])
         return (
             self._newest,
             np.concatenate((first[1], second[1])),
@@ -178,6 +167,20 @@ class _Batches:
         self._given.append(bounds)
         rows: NDArray[Any] = self._batch[bounds]
         return rows
+
+
+def _rows_of_batches(batches: Any, bounds: slice) -> Callable[[], Any]:  # noqa: ANN401
+    """Return the function that gives a half its rows of a batch, or of one for each part."""
+    if isinstance(batches, _Batches):
+        return functools.partial(batches.rows, bounds)
+    return functools.partial(each_part, lambda part: part.rows(bounds), batches)
+
+
+def _all_as_one(first: Any, second: Any) -> Any:  # noqa: ANN401
+    """Return the observations of both halves as one, or each part of them."""
+    if isinstance(first, np.ndarray):
+        return _as_one(first, second)
+    return each_part(_as_one, first, second)
 
 
 def _as_one(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:

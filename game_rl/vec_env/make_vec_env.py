@@ -11,8 +11,11 @@ from game_rl.config.schema import EnvConfig
 from game_rl.envs.custom_wrappers import UnsavedEnv
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.envs.make_env import env_maker, make_observation_format
+from game_rl.envs.observation import Observation, rows_of
 from game_rl.games.definition import Game
 from game_rl.system.machine import effective_cpus
+from game_rl.vec_env.array_parts import each_part
+from game_rl.vec_env.frame_stacks import frame_stack_of
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from game_rl.vec_env.workers import evaluation_workers, training_workers
@@ -21,8 +24,8 @@ from game_rl.vec_env.workers import evaluation_workers, training_workers
 def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> VecEnv:
     """Return a vec env with worker processes and episode returns in its infos.
 
-    Observations are uint8 [n_envs, frame_stack * C, H, W]. The first reset of env i uses the seed
-    `seed + i`. In evaluation, `n_envs` differs from `config.n_envs`.
+    Observations are uint8 [n_envs, frame_stack * C, H, W], or dicts of their parts. The first reset
+    of env i uses the seed `seed + i`. In evaluation, `n_envs` differs from `config.n_envs`.
     """
     n_workers = evaluation_workers(config.n_workers, n_envs=n_envs, cpus=effective_cpus())
     vec_env = VecMonitor(_part(config, game, n_envs=n_envs, n_workers=n_workers))
@@ -61,8 +64,8 @@ def _part(
     observation_format = make_observation_format(config, game)
     return SharedMemoryVecEnv(
         [env_maker(config, game)] * n_envs,
-        frame_stack=observation_format.stack,
-        packing=observation_format.screen if packs else None,
+        frame_stack=frame_stack_of(observation_format),
+        packing=observation_format if packs else None,
         n_workers=n_workers,
         timeout_s=config.worker_timeout_s,
         lost_info={} if game.definition.success is None else {"is_success": False},
@@ -76,19 +79,20 @@ class VecEnvState:
     Attributes:
         envs: the state of each env.
         seeds: the last seed of each env.
-        observations: what the learner saw last, uint8 [n_envs, frame_stack * C, H, W].
+        observations: what the learner saw last, uint8 [n_envs, frame_stack * C, H, W], or a dict of
+            the parts.
         episode_returns: returns so far of the running episodes, float32 [n_envs].
         episode_lengths: lengths so far of the running episodes in timesteps, int32 [n_envs].
     """
 
     envs: Sequence[EnvState]
     seeds: Sequence[int | None]
-    observations: NDArray[np.uint8]
+    observations: Observation
     episode_returns: NDArray[np.float32]
     episode_lengths: NDArray[np.int32]
 
 
-def save_vec_env(vec_env: VecEnv, observations: NDArray[np.uint8]) -> VecEnvState | None:
+def save_vec_env(vec_env: VecEnv, observations: Observation) -> VecEnvState | None:
     """Return the state after the vec step that gave `observations`.
 
     Returns:
@@ -108,7 +112,7 @@ def save_vec_env(vec_env: VecEnv, observations: NDArray[np.uint8]) -> VecEnvStat
     return VecEnvState(
         envs=states,
         seeds=[seed for part in parts for seed in part.last_seeds],
-        observations=observations.copy(),
+        observations=each_part(np.copy, observations),
         episode_returns=np.concatenate([monitor.episode_returns for monitor in monitors]),
         episode_lengths=np.concatenate([monitor.episode_lengths for monitor in monitors]),
     )
@@ -124,7 +128,7 @@ def restore_vec_env(vec_env: VecEnv, state: VecEnvState) -> None:
     for monitor in _monitors(vec_env):
         envs = slice(first, first + monitor.num_envs)
         _state_of_part(monitor).load_states(
-            state.envs[envs], state.observations[envs], state.seeds[envs]
+            state.envs[envs], rows_of(state.observations, envs), state.seeds[envs]
         )
         monitor.episode_returns = state.episode_returns[envs].copy()
         monitor.episode_lengths = state.episode_lengths[envs].copy()

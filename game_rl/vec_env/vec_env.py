@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.observation import ObservationFormat
+from game_rl.vec_env.array_parts import Arrays, part_items
 from game_rl.vec_env.frame_stacks import (
-    FrameStacks,
+    FrameStack,
     Packed,
     PackedFrames,
     packed_frames,
+    stack_sizes,
     stacked_space,
+    stacks_in,
 )
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
 from game_rl.vec_env.worker_protocol import (
@@ -41,12 +44,13 @@ _NO_INFO: Mapping[str, Any] = MappingProxyType({})
 class SharedMemoryVecEnv(SubprocVecEnv):
     """A drop-in SubprocVecEnv: same seeds and actions, same observations, rewards, dones and infos.
 
-    It differs from SB3's class in five ways:
+    An observation is an array, or a dict or a tuple of arrays for a Dict or a Tuple space.
+
+    It differs from SB3's class in four ways:
     - Rewards are float32, as in DummyVecEnv.
     - An observation that does not match its space, a reward that is not finite and an env whose
       spaces differ from the others' are errors.
     - `remotes` and `work_remotes` do not exist.
-    - An observation is a single array, never a dict or tuple of arrays.
     - Workers are not forked from this process, whose threads may hold locks.
 
     Arrays that `reset` and `step_wait` return belong to the caller. After an error the vec env is
@@ -65,9 +69,10 @@ class SharedMemoryVecEnv(SubprocVecEnv):
             import may import torch.
         frame_stack: number of frames in an observation, stacked as by VecFrameStack(self,
             frame_stack, channels_order="first"). Above 1, observations must be uint8 pictures
-            [C, H, W].
-        packing: format in which workers also pack each frame, or None not to pack. A frame that
-            cannot be packed without loss counts as an exception of its env.
+            [C, H, W], or dicts of boxes. For those it may be a number for each part, by name; the
+            others are not stacked.
+        packing: format in which workers also pack each frame into a row, or None not to pack. A
+            frame that cannot be packed without loss counts as an exception of its env.
         n_workers: number of processes, each with a contiguous block of envs; None for one per env.
         timeout_s: seconds that a worker may take for one command.
         lost_info: entries for the infos of episodes that end because their worker died.
@@ -79,11 +84,14 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         packed_frames: the packed frames of the last `reset`, `step_wait` or `load_states`; None
             without `packing`. They lie in memory shared with the workers: the next `reset` or the
             second `step_async` from then on overwrites them.
-        allocate: function that makes the arrays for observations; None means np.empty.
+        allocate: function that makes the arrays for observations, in parts if they have parts;
+            None means np.empty.
 
     Raises:
-        ValueError: `frame_stack` is more than 1 and the observations are not pictures, the
-            packing does not fit the frames, or the start method is "fork" or unknown.
+        ValueError: `frame_stack` is more than 1 and the observations are not pictures, it has a
+            part that does not exist or cannot be stacked, the packing does not fit the frames, or
+            the start method is "fork" or unknown.
+        TypeError: a space, or a part of one, is not an array of a fixed shape.
         WorkerError: an env could not be built, or its spaces differ.
         GameRLError: an env's constructor raised one.
     """
@@ -92,8 +100,8 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self,
         env_fns: Sequence[EnvFn],
         *,
-        frame_stack: int = 1,
-        packing: FramePacking | None = None,
+        frame_stack: FrameStack = 1,
+        packing: ObservationFormat | None = None,
         n_workers: int | None = None,
         timeout_s: float = 60.0,
         lost_info: Mapping[str, Any] = _NO_INFO,
@@ -102,7 +110,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self.waiting = False
         self.packing = packing
         self.packed_frames: PackedFrames | None = None
-        self.allocate: Callable[[], NDArray[Any]] | None = None
+        self.allocate: Callable[[], Arrays] | None = None
         self._lost_info = lost_info
         n_envs = len(env_fns)
         self._workers = Workers(
@@ -115,9 +123,10 @@ class SharedMemoryVecEnv(SubprocVecEnv):
             spaces = self._workers.build()
             observation_space = stacked_space(spaces.observation, frame_stack)
             _check_packing(packing, spaces)
-            attachment = Attachment(n_envs, frame_stack + 1, spaces, packing)
-            self._arrays = self._workers.attach(attachment)
-            self._stacks = FrameStacks(self._arrays.observations)
+            sizes = part_items(stack_sizes(spaces.observation, frame_stack))
+            n_rows = tuple(size + 1 for _, size in sizes)
+            self._arrays = self._workers.attach(Attachment(n_envs, n_rows, spaces, packing))
+            self._stacks = stacks_in(self._arrays.observations)
             # Not SubprocVecEnv's: it would start its own processes.
             VecEnv.__init__(self, n_envs, observation_space, spaces.action)
         except BaseException:
@@ -140,7 +149,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
     def close(self) -> None:
         self._workers.close()
 
-    def reset(self) -> NDArray[Any]:
+    def reset(self) -> Arrays:
         self.waiting = False
         self._last_seeds = [
             last if seed is None else seed
@@ -155,17 +164,23 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self._take_packed({})
         return self._observations()
 
-    def step_async(self, actions: NDArray[Any]) -> None:
-        actions = np.asarray(actions)
-        if actions.shape != self._arrays.actions.shape:
-            raise ValueError(f"actions are {actions.shape}, not {self._arrays.actions.shape}")
-        np.copyto(self._arrays.actions, actions, casting="same_kind")
+    def step_async(self, actions: Any) -> None:  # noqa: ANN401
+        """Begin a vec step.
+
+        Args:
+            actions: [n_envs, *action shape]; for a Dict or a Tuple space, an action for each env.
+        """
+        if isinstance(self._arrays.actions, np.ndarray):
+            _copy_actions(self._arrays.actions, actions)
+        else:
+            for key, part in part_items(self._arrays.actions):
+                _copy_actions(part, [action[key] for action in actions])
         self._stacks.turn()
-        self._arrays.rows[:] = self._stacks.newest, 1 - self._arrays.rows[1]
+        self._arrays.rows[:] = *self._stacks.newest_rows, 1 - self._arrays.rows[-1]
         self._workers.request(self._step_request)
         self.waiting = True
 
-    def step_wait(self) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], Infos]:
+    def step_wait(self) -> tuple[Arrays, NDArray[np.float32], NDArray[np.bool_], Infos]:
         answers = self._workers.collect(self._step_request)
         self.waiting = False
         self._workers.deaths.vec_steps += 1
@@ -213,7 +228,10 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         return [state for worker in sorted(answers) for state in answers[worker]]
 
     def load_states(
-        self, states: Sequence[Any], observations: NDArray[Any], seeds: Sequence[int | None]
+        self,
+        states: Sequence[Any],
+        observations: Any,  # noqa: ANN401
+        seeds: Sequence[int | None],
     ) -> None:
         """Call `load_state` of every env; the next call must be `step_async`.
 
@@ -231,8 +249,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self._workers.lost.clear()
         self._stacks.restore(observations)
         if self.packing is not None:
-            frames = self._arrays.observations[self._stacks.newest]
-            self._packed_row()[:] = self.packing.pack(frames)
+            self._packed_row()[:] = self.packing.pack(self._stacks.newest_frames)  # type: ignore[arg-type]  # no tuple
         self._take_packed({})
         self._last_seeds = list(seeds)
         self._reset_seeds()
@@ -268,8 +285,9 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self._stacks.begin_episode(number)
         return {number: self._packed_row(before=1)[number].copy()}
 
-    def _observations(self) -> NDArray[Any]:
-        return self._stacks.all(None if self.allocate is None else self.allocate())
+    def _observations(self) -> Arrays:
+        out: Any = None if self.allocate is None else self.allocate()
+        return self._stacks.all(out)
 
     def _take_packed(self, last_frames: dict[int, Packed]) -> None:
         if self.packing is not None:
@@ -277,7 +295,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
 
     def _packed_row(self, *, before: Literal[0, 1] = 0) -> Packed:
         """Return the packed newest frames, or with `before` those one step older."""
-        packed: Packed = self._arrays.packed[self._arrays.rows[1] ^ before]
+        packed: Packed = self._arrays.packed[self._arrays.rows[-1] ^ before]
         return packed
 
     def _step_request(self, worker: int) -> Request:
@@ -346,7 +364,21 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         return [next(by_worker[self._worker_of[number]]) for number in numbers]
 
 
-def _check_packing(packing: FramePacking | None, spaces: Spaces) -> None:
-    shape = spaces.observation.shape
-    if packing is not None and packing.shape != shape:
-        raise ValueError(f"the packing is for frames {packing.shape}, not {shape}")
+def _copy_actions(shared: NDArray[Any], actions: Any) -> None:  # noqa: ANN401
+    actions = np.asarray(actions)
+    if actions.shape != shared.shape:
+        raise ValueError(f"actions are {actions.shape}, not {shared.shape}")
+    np.copyto(shared, actions, casting="same_kind")
+
+
+def _check_packing(packing: ObservationFormat | None, spaces: Spaces) -> None:
+    if packing is None:
+        return
+    if packing.is_dict:
+        if spaces.observation != packing.frame_space:
+            raise ValueError(
+                f"the packing is for frames {packing.frame_space}, not {spaces.observation}"
+            )
+    elif packing.frame_shape != spaces.observation.shape:
+        shape = spaces.observation.shape
+        raise ValueError(f"the packing is for frames {packing.frame_shape}, not {shape}")

@@ -11,7 +11,7 @@ import pickle
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
@@ -21,11 +21,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.observation import SCREEN, Observation, ObservationFormat, rows_of
 from game_rl.errors import GameRLError
 from game_rl.system.output import keep_output_harmless
 from game_rl.system.processes import ignore_signals, let_others_finish, yield_core
 from game_rl.system.shared_memory import NamedMemory, NamelessMemory, SharedMemory
+from game_rl.vec_env.array_parts import Arrays, each_part, part_items
 from game_rl.vec_env.worker_channel import Channel, channel_of
 from game_rl.vec_env.worker_protocol import (
     NOTHING_TO_SAY,
@@ -112,7 +113,7 @@ class Worker:
         self._envs: list[Env] = []
         self._numbers = range(first_env, first_env)
         self._arrays: SharedArrays  # from ATTACH on
-        self._packing: FramePacking | None = None
+        self._packing: ObservationFormat | None = None
         self._current_env: int | None = None
         self._per_env: dict[WorkerCommand, Callable[..., Any]] = {
             WorkerCommand.RESET: self._reset,
@@ -217,7 +218,7 @@ class Worker:
         """
         arrays = self._arrays
         env = self._env(number)
-        observation, reward, terminated, truncated, info = env.step(arrays.actions[number].copy())
+        observation, reward, terminated, truncated, info = env.step(self._action(number))
         if not abs(float(reward)) <= _LARGEST_REWARD:  # or NaN
             raise ValueError(f"the reward is {reward}; check the reward terms of the game")
         arrays.rewards[number] = reward
@@ -226,7 +227,7 @@ class Worker:
         if not (terminated or truncated):
             self._store(number, observation)
             return StepReport(info, None) if info else None
-        last_observation = np.array(observation)  # a copy: reset() may reuse the env's own array
+        last_observation = self._copied(number, observation)  # reset() may reuse the env's array
         last_frame = None if self._packing is None else _packed(self._packing, last_observation)
         next_observation, reset_info = env.reset()
         self._store(number, next_observation)
@@ -238,25 +239,45 @@ class Worker:
         if self._packing is None:
             return
         arrays, numbers = self._arrays, self._numbers
-        row, packed_row = arrays.rows
+        *rows, packed_row = arrays.rows.tolist()
         envs = slice(numbers.start, numbers.stop)
-        frames = arrays.observations[row, envs]
+        frames = _newest(arrays.observations, rows, envs)
         try:
             arrays.packed[packed_row, envs] = self._packing.pack(frames)
         except ValueError:
-            for self._current_env, frame in zip(numbers, frames, strict=True):
-                _packed(self._packing, frame)
+            for place, self._current_env in enumerate(numbers):
+                _packed(self._packing, rows_of(frames, place))
+
+    def _action(self, number: int) -> Any:  # noqa: ANN401
+        """Return a copy of an env's action, which belongs to the env."""
+        actions = self._arrays.actions
+        if isinstance(actions, np.ndarray):
+            return actions[number].copy()
+        return each_part(lambda part: part[number].copy(), actions)
 
     def _store(self, number: int, observation: object) -> None:
-        """Copy into the shared row, with checks: NumPy would broadcast and cast silently."""
-        place = self._arrays.observations[self._arrays.rows[0], number, ...]  # a view, of 0-d too
-        array = np.asarray(observation)
-        if array.shape != place.shape or array.dtype != place.dtype:
-            raise ValueError(
-                f"the observation is {array.dtype} {array.shape}, "
-                f"its space says {place.dtype} {place.shape}"
-            )
-        place[...] = array
+        """Copy into the shared rows, with checks: NumPy would broadcast and cast silently."""
+        rings, rows = self._arrays.observations, self._arrays.rows
+        if isinstance(rings, np.ndarray):
+            place = rings[rows[0], number, ...]  # a view, of 0-d too
+            place[...] = _checked(observation, place)
+            return
+        parts = _parts_of(observation, rings)
+        for row, (key, ring) in zip(rows.tolist(), part_items(rings), strict=False):
+            place = ring[row, number, ...]
+            place[...] = _checked(parts[key], place, key)
+
+    def _copied(self, number: int, observation: object) -> Arrays:
+        """Return a copy of an observation, with the checks of `_store`."""
+        rings = self._arrays.observations
+        if isinstance(rings, np.ndarray):
+            return np.array(_checked(observation, rings[0, number]))
+        parts = _parts_of(observation, rings)
+        copies = {
+            key: np.array(_checked(parts[key], ring[0, number], key))
+            for key, ring in part_items(rings)
+        }
+        return copies if isinstance(rings, dict) else tuple(copies.values())  # type: ignore[return-value]  # keys are strings
 
     def _load_state(self, number: int, states: dict[int, object]) -> None:
         self._env(number).get_wrapper_attr("load_state")(states[number])
@@ -267,14 +288,78 @@ class Worker:
         return self._env(number).get_wrapper_attr(method)(*args, **kwargs)
 
 
-def _packed(packing: FramePacking, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _checked(observation: object, place: Any, key: str | int | None = None) -> NDArray[Any]:  # noqa: ANN401
+    """Return an observation, or its part `key`, as an array that fits into `place`."""
+    array = np.asarray(observation)
+    if array.shape != place.shape or array.dtype != place.dtype:
+        what = "the observation" if key is None else f"part {key!r} of the observation"
+        raise ValueError(
+            f"{what} is {array.dtype} {array.shape}, its space says {place.dtype} {place.shape}"
+        )
+    return array
+
+
+def _parts_of(observation: object, rings: Arrays) -> Any:  # noqa: ANN401
+    """Return an observation that has the parts of its space, and no others."""
+    if isinstance(rings, tuple):
+        if isinstance(observation, tuple) and len(observation) == len(rings):
+            return observation
+        raise ValueError(
+            f"the observation is {_described(observation)}, its space says a tuple of {len(rings)}"
+        )
+    assert isinstance(rings, dict)
+    if not isinstance(observation, Mapping):
+        raise ValueError(
+            f"the observation is {_described(observation)}, its space says a dict of "
+            + ", ".join(map(repr, rings))
+        )
+    if observation.keys() != rings.keys():
+        missing = [key for key in rings if key not in observation]
+        what, key = ("lacks", missing[0]) if missing else ("has", _first_other(observation, rings))
+        raise ValueError(
+            f"the observation {what} the part {key!r}, its space says "
+            + ", ".join(map(repr, rings))
+        )
+    return observation
+
+
+def _first_other(observation: Mapping[Any, object], rings: dict[str, NDArray[Any]]) -> object:
+    return next(key for key in observation if key not in rings)
+
+
+def _described(observation: object) -> str:
+    if isinstance(observation, tuple):
+        return f"a tuple of {len(observation)}"
+    return f"a {type(observation).__name__}"
+
+
+def _newest(rings: Arrays, rows: list[int], envs: slice) -> Observation:
+    """Return the rows that were written last, as views."""
+    if isinstance(rings, np.ndarray):
+        frames: NDArray[Any] = rings[rows[0], envs]
+        return frames
+    assert isinstance(rings, dict)
+    return {key: ring[row, envs] for row, (key, ring) in zip(rows, rings.items(), strict=True)}
+
+
+def _packed(packing: ObservationFormat, frame: Any) -> NDArray[np.uint8]:  # noqa: ANN401
     try:
         return packing.pack(frame)
     except ValueError as error:
-        raise ValueError(
-            f"{error}; if the game shows more than four shades of grey, set hardware: cgb in its "
-            "game.yaml"
-        ) from None
+        raise ValueError(f"{error}{_way_out(packing, frame)}") from None
+
+
+def _way_out(packing: ObservationFormat, frame: Any) -> str:  # noqa: ANN401
+    """Return what to do where it is the screen that cannot be packed."""
+    if packing.screen is not None:
+        try:
+            packing.screen.pack(frame[SCREEN] if packing.is_dict else frame)
+        except ValueError:
+            return (
+                "; if the game shows more than four shades of grey, set hardware: cgb in its "
+                "game.yaml"
+            )
+    return ""
 
 
 def _is_wrapped(env: Env, wrapper: tuple[str, str]) -> bool:

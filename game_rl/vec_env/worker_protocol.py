@@ -19,9 +19,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import DTypeLike, NDArray
 
-from game_rl.envs.packing import FramePacking
+from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import GameRLError
 from game_rl.system.shared_memory import SharedMemory
+from game_rl.vec_env.array_parts import Arrays, each_part, in_parts, part_items
 
 
 class WorkerCommand(enum.Enum):
@@ -79,13 +80,14 @@ class Spaces:
 class Attachment:
     """The dimensions of the SharedArrays; frames are packed if there is a `packing`.
 
-    `memory_name` is the name of their memory; None for memory that has only a file descriptor.
+    `n_rows` has a number for each part of an observation, or a single one. `memory_name` is the
+    name of their memory; None for memory that has only a file descriptor.
     """
 
     n_envs: int
-    n_rows: int
+    n_rows: tuple[int, ...]
     spaces: Spaces
-    packing: FramePacking | None = None
+    packing: ObservationFormat | None = None
     memory_name: str | None = None
 
 
@@ -132,54 +134,64 @@ class SharedArrays:
     """Arrays of all envs in one block of memory that the training and all workers map.
 
     Attributes:
-        observations: [n_rows, n_envs, *observation shape], with the observation space's dtype.
-        packed: uint8 [2, n_envs, packed_bytes], the newest frames and the ones before, packed.
-        rows: int64 [2], the row of `observations` and the row of `packed` that workers write next.
-        actions: [n_envs, *action shape], with the action space's dtype.
+        observations: [n_rows, n_envs, *observation shape], with the observation space's dtype; a
+            dict or a tuple of such arrays for a Dict or a Tuple space.
+        packed: uint8 [2, n_envs, row_bytes], the newest frames and the ones before, packed.
+        rows: int64, the row that workers write next of each array of `observations`, and at last
+            that of `packed`.
+        actions: [n_envs, *action shape], with the action space's dtype; in parts likewise.
         rewards: float32 [n_envs].
         terminated, truncated: bool [n_envs].
     """
 
     def __init__(self, memory: SharedMemory, attachment: Attachment) -> None:
+        observation = in_parts(attachment.spaces.observation)
+        action = in_parts(attachment.spaces.action)
         packing = attachment.packing
         fields = _fields(
             attachment.n_envs,
             attachment.n_rows,
-            observation=_shape_and_dtype(attachment.spaces.observation),
-            action=_shape_and_dtype(attachment.spaces.action),
-            packed_bytes=0 if packing is None else packing.nbytes,
+            observations=_forms(observation, "observations"),
+            actions=_forms(action, "actions"),
+            packed_bytes=0 if packing is None else packing.row_bytes,
         )
-        arrays = _map_arrays(memory, fields)
-        self.observations, self.packed, self.actions, self.rewards, *flags = arrays
-        self.terminated, self.truncated, self.rows = flags
+        arrays = iter(_map_arrays(memory, fields))
+        self.observations: Arrays = each_part(lambda _: next(arrays), observation)
+        self.packed = next(arrays)
+        self.actions: Arrays = each_part(lambda _: next(arrays), action)
+        self.rewards, self.terminated, self.truncated, self.rows = arrays
 
 
-def shared_bytes(
-    *, n_envs: int, frame_stack: int, frame_shape: tuple[int, int, int], packed_bytes: int
-) -> int:
-    """Return the size of a vec env's SharedArrays, with stacked frames and a Discrete action."""
+def shared_bytes(observation_format: ObservationFormat, *, n_envs: int) -> int:
+    """Return the size of the SharedArrays of a vec env that packs, with a Discrete action."""
+    stacks = observation_format.stacks.values()
     fields = _fields(
         n_envs,
-        frame_stack + 1,
-        observation=(frame_shape, np.uint8),
-        action=((), np.int64),
-        packed_bytes=packed_bytes,
+        tuple(stack + 1 for stack in stacks),
+        observations=_forms(in_parts(observation_format.frame_space), "observations"),
+        actions=[((), np.int64)],
+        packed_bytes=observation_format.row_bytes,
     )
     return sum(_padded_bytes(shape, dtype) for shape, dtype in fields)
 
 
 def _fields(
-    n_envs: int, n_rows: int, *, observation: _Field, action: _Field, packed_bytes: int
+    n_envs: int,
+    n_rows: tuple[int, ...],
+    *,
+    observations: Sequence[_Field],
+    actions: Sequence[_Field],
+    packed_bytes: int,
 ) -> list[_Field]:
-    (observation_shape, observation_dtype), (action_shape, action_dtype) = observation, action
+    rings = zip(n_rows, observations, strict=True)
     return [
-        ((n_rows, n_envs, *observation_shape), observation_dtype),
+        *(((rows, n_envs, *shape), dtype) for rows, (shape, dtype) in rings),
         ((2, n_envs, packed_bytes), np.uint8),
-        ((n_envs, *action_shape), action_dtype),
+        *(((n_envs, *shape), dtype) for shape, dtype in actions),
         ((n_envs,), np.float32),
         ((n_envs,), np.bool_),
         ((n_envs,), np.bool_),
-        ((2,), np.int64),
+        ((len(n_rows) + 1,), np.int64),
     ]
 
 
@@ -193,10 +205,22 @@ def _map_arrays(memory: SharedMemory, fields: list[_Field]) -> list[NDArray[Any]
     ]
 
 
-def _shape_and_dtype(space: spaces.Space[Any]) -> _Field:
-    if space.shape is None or space.dtype is None:
-        raise TypeError(f"{space} is not one array of a fixed shape, so it cannot be shared")
-    return space.shape, space.dtype
+def _forms(parts: Any, what: str) -> list[_Field]:  # noqa: ANN401
+    """Return the shape and dtype of each part.
+
+    Raises:
+        TypeError: one is not an array of a fixed shape.
+    """
+    forms: list[_Field] = []
+    for key, space in part_items(parts):
+        if space.shape is None or space.dtype is None:
+            named = what if key is None else f"part {key!r} of the {what}"
+            raise TypeError(
+                f"{named}, {space}, is not one array of a fixed shape, so it cannot be shared; "
+                "use a Dict or a Tuple of Box, Discrete, MultiDiscrete or MultiBinary spaces"
+            )
+        forms.append((space.shape, space.dtype))
+    return forms
 
 
 def _padded_bytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
@@ -28,7 +29,7 @@ def _seeded() -> None:
 )
 def vec_env(request: pytest.FixtureRequest) -> Iterator[HalvedVecEnv]:
     env_fn, packs = request.param
-    packing = FramePacking(FRAME) if packs else None
+    packing = ObservationFormat(FramePacking(FRAME), 2) if packs else None
     halves = (
         SharedMemoryVecEnv([env_fn] * n, n_workers=1, frame_stack=2, packing=packing) for n in SIZES
     )

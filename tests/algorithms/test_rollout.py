@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.ppo import LeanPPO
 from game_rl.algorithms.rollout import Decision, vec_steps
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from tests.algorithms.conftest import Witness
@@ -84,6 +85,7 @@ def test_on_any_other_vec_env_the_rollout_is_sb3s_with_a_feed_too() -> None:
 
 
 PACKING = FramePacking(FRAME)
+FORMAT = ObservationFormat(PACKING, 2)
 
 
 def decide(observations: NDArray[Any]) -> Decision:
@@ -94,7 +96,7 @@ def decide(observations: NDArray[Any]) -> Decision:
 def assert_frames_are_those_of_the_stacks(env: VecEnv) -> None:
     observations: Any = env.reset()
     for n_steps in (20, 1, 20):
-        steps = vec_steps(env, observations, decide, n_steps, packing=PACKING)
+        steps = vec_steps(env, observations, decide, n_steps, observation_format=FORMAT)
         for step in steps:
             stacks, _, dones, infos = step.outcome
             lasts = [
@@ -118,8 +120,8 @@ def test_frames_of_any_other_vec_env() -> None:
 def test_a_rollout_that_was_broken_off_leaves_no_frames_to_the_next(vec_env: HalvedVecEnv) -> None:
     """The learner has not seen the vec step in which its callback ended the rollout."""
     observations: Any = vec_env.reset()
-    next(iter(vec_steps(vec_env, observations, decide, 5, packing=PACKING)))
-    step = next(iter(vec_steps(vec_env, observations, decide, 5, packing=PACKING)))
+    next(iter(vec_steps(vec_env, observations, decide, 5, observation_format=FORMAT)))
+    step = next(iter(vec_steps(vec_env, observations, decide, 5, observation_format=FORMAT)))
     expected = [PACKING.pack(stack[-1:]) for stack in observations]
     np.testing.assert_array_equal(step.frames, expected)
 
@@ -127,7 +129,7 @@ def test_a_rollout_that_was_broken_off_leaves_no_frames_to_the_next(vec_env: Hal
 @pytest.mark.parametrize("bits", [2, 4])
 def test_a_frame_that_the_packing_cannot_hold_is_refused(bits: int) -> None:
     env = plain_vec_env(LimitedEnv, 2)
-    packing = FramePacking(FRAME, bits=bits)  # type: ignore[arg-type]
+    observation_format = ObservationFormat(FramePacking(FRAME, bits=bits), 2)  # type: ignore[arg-type]
     observations: Any = env.reset()
     with pytest.raises(ValueError, match=f"{bits} bits a pixel cannot hold"):
-        next(iter(vec_steps(env, observations, decide, 1, packing=packing)))
+        next(iter(vec_steps(env, observations, decide, 1, observation_format=observation_format)))

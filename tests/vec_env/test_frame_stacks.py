@@ -16,6 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
 
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_observation_format
+from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import WorkerError
 from game_rl.games.definition import load_game
@@ -109,17 +110,17 @@ def test_what_is_no_picture_is_not_stacked(space: spaces.Space) -> None:
 
 
 Outcome = tuple[Any, Any, Any, list[dict[str, Any]]]
-BYTES, SHADES = FramePacking(SHAPE), FramePacking(SHAPE, bits=2)
+BYTES, SHADES = (ObservationFormat(FramePacking(SHAPE, bits=bits), 1) for bits in (8, 2))  # type: ignore[arg-type]
 KINDS = pytest.mark.parametrize(
     ("env_fn", "packing"), [(RandomEpisodes, BYTES), (FourShades, SHADES)]
 )
 
 
-def newest(stacks: np.ndarray, packing: FramePacking) -> np.ndarray:
-    return np.stack([packing.pack(stack[-packing.shape[0] :]) for stack in stacks])
+def newest(stacks: np.ndarray, packing: ObservationFormat) -> np.ndarray:
+    return np.stack([packing.pack(stack[-packing.frame_shape[0] :]) for stack in stacks])
 
 
-def reached(outcome: Outcome, packing: FramePacking) -> np.ndarray:
+def reached(outcome: Outcome, packing: ObservationFormat) -> np.ndarray:
     observations, _, dones, infos = outcome
     lasts = [
         info["terminal_observation"] if done else o
@@ -140,7 +141,7 @@ def assert_packed(vec_env: SharedMemoryVecEnv, outcome: Outcome) -> None:
 @pytest.mark.parametrize("frame_stack", [1, 3])
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_they_are_the_newest_frames_and_the_last_ones_of_episodes(
-    env_fn: Any, packing: FramePacking, frame_stack: int, n_workers: int
+    env_fn: Any, packing: ObservationFormat, frame_stack: int, n_workers: int
 ) -> None:
     vec_env = SharedMemoryVecEnv(
         [env_fn] * 5, frame_stack=frame_stack, packing=packing, n_workers=n_workers
@@ -178,7 +179,7 @@ def test_without_a_packing_there_are_none() -> None:
 
 def test_a_packing_of_other_frames_is_refused() -> None:
     with pytest.raises(ValueError, match=r"for frames \(1, 2, 2\), not \(2, 6, 5\)"):
-        SharedMemoryVecEnv([RandomEpisodes], packing=FramePacking((1, 2, 2)))
+        SharedMemoryVecEnv([RandomEpisodes], packing=ObservationFormat(FramePacking((1, 2, 2)), 1))
 
 
 @pytest.mark.parametrize("where", ["first", "before", "last"])
@@ -296,7 +297,7 @@ def test_restored_envs_go_on_with_packed_frames(size: str, colour: str) -> None:
         }
     )
     game = load_game("duel")
-    packing = make_observation_format(config, game).screen
+    packing = make_observation_format(config, game)
     vec_envs = [make_training_env(config, game, seed=1) for _ in range(2)]
     one, other = (vec_env for vec_env in vec_envs if isinstance(vec_env, HalvedVecEnv))
     with closing(one), closing(other):
