@@ -145,7 +145,8 @@ class GameDefinition(StrictModel):
         yield from derivation_problems(self.variables)
         yield from self._wait_problems()
         yield from self._seed_problems()
-        yield from part_problems(self.parts, self.variables, self.place)
+        is_colour = self.hardware == "cgb"
+        yield from part_problems(self.parts, self.variables, self.place, is_colour=is_colour)
         if not self.rewards and self.reward is None:
             yield Problem(
                 ("rewards",), "there is no reward, so nothing can be learned; add at least one term"

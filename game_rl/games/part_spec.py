@@ -61,10 +61,7 @@ class TilesSpec(StrictModel):
     """Whether the area moves with the screen over the background's map."""
     sprites: bool = False
     """Whether sprites whose tile has a class are drawn over the background."""
-    classes: Annotated[
-        dict[str, Annotated[tuple[_Tile, ...], Field(min_length=1)]],
-        Field(min_length=1, max_length=_MOST_CLASSES),
-    ]
+    classes: Annotated[dict[str, tuple[_Tile, ...]], Field(min_length=1, max_length=_MOST_CLASSES)]
     """Tile ids of each class: 0 to 383, and 384 more for tiles of video RAM's bank 1. A cell is the
     number of its class, from 1 on in this order, and 0 if its tile has none."""
 
@@ -88,6 +85,9 @@ class TilesSpec(StrictModel):
     def _class_problems(self) -> Iterator[Problem]:
         class_of: dict[int, str] = {}
         for name, tiles in self.classes.items():
+            if not tiles:
+                key = ("classes", name)
+                yield Problem(key, "has no tiles; list their ids, or remove it")
             for tile in tiles:
                 if tile in class_of:
                     where = "twice" if class_of[tile] == name else f"in {class_of[tile]} as well"
@@ -130,7 +130,7 @@ class VisitedSpec(StrictModel):
 class PartSpec(StrictModel):
     """One entry of `parts` in game.yaml, of one kind."""
 
-    vector: Annotated[tuple[str | NumberSpec, ...], Field(min_length=1)] | None = None
+    vector: tuple[str | NumberSpec, ...] | None = None
     """Variables in a row, as numbers; arrays with all of theirs, and bits as bits."""
     categories: str | None = None
     """Variable whose numbers stand for kinds of things, such as species; an array has several."""
@@ -150,7 +150,13 @@ class PartSpec(StrictModel):
             found = f"has {' and '.join(given)}" if given else "has no kind"
             yield Problem((), f"{found}; write exactly one of {', '.join(_KINDS)}")
         if (self.of is None) != (self.categories is None):
-            yield Problem(("of",), "`of` (how many categories) goes with `categories` only")
+            yield Problem(
+                ("of",),
+                "`of` (how many categories there are) goes with `categories`, and only with it",
+                reads=(("categories",),),
+            )
+        if self.vector == ():
+            yield Problem(("vector",), "names no variable; list some")
 
     @property
     def numbers(self) -> tuple[NumberSpec, ...]:
@@ -168,7 +174,11 @@ class PartSpec(StrictModel):
 
 
 def part_problems(
-    parts: Mapping[str, PartSpec], variables: Specs, place: tuple[str, ...] | None
+    parts: Mapping[str, PartSpec],
+    variables: Specs,
+    place: tuple[str, ...] | None,
+    *,
+    is_colour: bool,
 ) -> Iterator[Problem]:
     """Yield what is wrong with the section `parts`, apart from unknown variables."""
     for name, part in parts.items():
@@ -181,6 +191,7 @@ def part_problems(
             _number_problems(part, variables),
             _category_problems(part, variables),
             _visited_problems(part, variables, place),
+            () if is_colour else _bank_problems(part),
         )
         for problem in found:
             yield Problem(("parts", name, *problem.key), problem.message, problem.reads)
@@ -212,6 +223,18 @@ def _category_problems(part: PartSpec, variables: Specs) -> Iterator[Problem]:
     if name is not None and not is_whole(name, variables):
         what = "is not always a whole number, and categories are; take a `vector` for it"
         yield _unfit(("categories",), name, what)
+
+
+def _bank_problems(part: PartSpec) -> Iterator[Problem]:
+    for name, tiles in (part.tiles.classes if part.tiles is not None else {}).items():
+        for tile in tiles:
+            if tile >= N_TILES:
+                yield Problem(
+                    ("tiles", "classes", name),
+                    f"tile {tile} is in bank 1 of video RAM, which only `hardware: cgb` has; "
+                    f"remove it, or write {tile - N_TILES}",
+                    reads=(("hardware",),),
+                )
 
 
 def _visited_problems(

@@ -4,7 +4,7 @@ What a part shows of the episode so far, visited places and latest actions, is r
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,19 @@ def _format(part: PartSpec, definition: GameDefinition) -> PartFormat:
     assert part.actions is not None
     n_values = len(definition.actions) + 1
     return PartFormat.of_indices("categories", (part.actions,), n_values, is_stacked=part.stack)
+
+
+def unused_parts(chosen: Collection[str], *games: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the keys of the parts in saved game files that no observation has.
+
+    A run is not another one because its game file has got a part that it does not use.
+
+    Args:
+        chosen: names of the parts that observations have.
+        games: the game files, as they are saved.
+    """
+    names = {name for game in games for name in game.get("parts", ())}
+    return tuple(f"parts.{name}" for name in sorted(names.difference(chosen)))
 
 
 class EpisodeParts:
