@@ -16,12 +16,13 @@ from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
 from game_rl.envs.action_player import ActionPlayer
 from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
-from game_rl.envs.observation import SCREEN, FrameFormat, Observation, ObservationFormat
+from game_rl.envs.observation import FrameFormat, Observation, ObservationFormat
+from game_rl.envs.observer import Observer
 from game_rl.errors import LockUpError
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
 from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
-from game_rl.games.parts import EpisodeParts, PartsState, PartValues, part_formats
+from game_rl.games.parts import PartsState
 from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Value, numbers_of
 from game_rl.saved import Blob, Saved
@@ -72,8 +73,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     episodes.
 
     Attributes:
-        observed: the last observation, with the very arrays that were returned.
-        packing: format of the observations, in which they are stored.
+        draws: whether each timestep draws its last frame; True if observations have the screen.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium's name; replaced, never changed
@@ -81,7 +81,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         "render_fps": round(FRAMES_PER_SECOND),
     }
     render_mode = "rgb_array"
-    observed: Observation | None = None
+    _start_state, _timesteps, _running = "", 0, False
 
     def __init__(
         self,
@@ -95,7 +95,6 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         max_idle_frames: int = 0,
         sticky_actions: float = 0.0,
         parts: Collection[str] = (),
-        draws: bool = False,
     ) -> None:
         """Make an env that takes over `emulator`.
 
@@ -104,34 +103,36 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             game: the game, which defines actions, rewards and endings.
             frame_skip: frames per timestep.
             frame_format: format of the screen in observations; None if they have parts only.
-            max_episode_timesteps: length at which episodes are truncated, or how it grows; None
-                needs `endings`.
+            max_episode_timesteps: limit at which episodes are truncated; None needs `endings`.
             start_states: start states to begin from, evenly or by weights; None for all, evenly.
             max_idle_frames: an episode begins after 0 to this many frames without a button.
             sticky_actions: probability that a timestep repeats the action of the one before.
             parts: names of the game's parts that observations have.
-            draws: whether frames are drawn though no observation has the screen.
         """
-        self._emulator, self._game = emulator, game
-        self._frame_format, self.packing = frame_format, _format_of(frame_format, parts, game)
-        self._draws = draws or frame_format is not None
-        self._parts = EpisodeParts(game, sorted(parts)) if parts else None
-        self._part_values: PartValues = {}
+        self._emulator, self._game, self.draws = emulator, game, frame_format is not None
+        self._observer = Observer(emulator, game, frame_format, parts)
         self._starts = EpisodeStarts(
             emulator, game, chosen=start_states, max_idle_frames=max_idle_frames
         )
         self._limit = EpisodeLimit(max_episode_timesteps, game)
-        definition = game.definition
         self._player = ActionPlayer(emulator, game, frame_skip, sticky_actions)
         self._conditions = _conditions_of(game)
-        self._reward = EpisodeReward(definition.rewards, game.custom_reward())
-        of_parts = frozenset[str]() if self._parts is None else self._parts.variables
-        self._all, self._watched = _variable_readers(game, self._conditions.variables | of_parts)
-        self._start_state, self._timesteps, self._running = "", 0, False
-        space: spaces.Space[Any] = self.packing.frame_space
-        self.observation_space = space
+        self._reward = EpisodeReward(game.definition.rewards, game.custom_reward())
+        watched = self._conditions.variables | self._observer.variables
+        self._all, self._watched = _variable_readers(game, watched)
+        self.observation_space = self._observer.space
         self.action_space = spaces.Discrete(self._player.n_actions)
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}
+
+    @property
+    def packing(self) -> ObservationFormat:
+        """Format of the observations, in which they are stored."""
+        return self._observer.format
+
+    @property
+    def observed(self) -> Observation | None:
+        """The last observation, with the very arrays that were returned."""
+        return self._observer.observed
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -144,7 +145,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             LockUpError: the game locked up at every attempt.
         """
         super().reset(seed=seed)
-        self._starts.draws = self._draws
+        self._starts.draws = self.draws
         self._start_state = self._starts.begin_alive(self.np_random, options or {})
         values = self.read_variables()
         self._reward.reset(values)
@@ -153,16 +154,14 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._player.last = None
         self._timesteps = 0
         self._running = True
-        if self._parts is not None:
-            self._parts.reset(values)
-            self._part_values = self._parts.read(values, self._emulator)
-        return self._observe(), {"start_state": self._start_state}
+        self._observer.reset(values)
+        return self._observer.observe(), {"start_state": self._start_state}
 
     def step(self, action: SupportsInt) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         if not self._running:
             raise ResetNeeded("the episode is over, or none has begun; call reset()")
         try:
-            self._player.play(action, self.np_random, render=self._draws)
+            self._player.play(action, self.np_random, render=self.draws)
         except LockUpError as error:
             return self._cut_short(error)
         self._starts.hold_values(self._start_state)
@@ -177,10 +176,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         info = {} if self._running else self.episode_summary()
         if ending is not None:
             info["ending"] = ending
-        if self._parts is not None:
-            self._parts.step(values, int(action))
-            self._part_values = self._parts.read(values, self._emulator)
-        return self._observe(), reward, terminated, truncated, info
+        self._observer.step(values, int(action))
+        return self._observer.observe(), reward, terminated, truncated, info
 
     def _cut_short(
         self, error: LockUpError
@@ -189,7 +186,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._running = False
         failed = {} if self._game.definition.success is None else {"is_success": False}
         info = failed | {"lock_up": str(error), "start_state": self._start_state}
-        return self._observe(), 0.0, False, True, info
+        return self._observer.observe(), 0.0, False, True, info
 
     def render(self) -> NDArray[np.uint8]:
         """Return a copy of the whole screen, uncropped and in full size, uint8 [144, 160, 3].
@@ -197,8 +194,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         Where no observation has the screen, the first call draws the frame after the present one,
         from a saved state. From then on each timestep draws its last frame.
         """
-        if not self._draws and self._running:
-            self._draws = True
+        if not self.draws:
+            self.draws = True
             return _next_picture(self._emulator)
         return self._emulator.screen().copy()
 
@@ -219,7 +216,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             running=self._running,
             limit_from=self._limit.first,
             conditions=self._conditions.save_state(),
-            parts=PartsState() if self._parts is None else self._parts.save_state(),
+            parts=self._observer.save_state(),
             last_action=self._player.last,
         )
 
@@ -238,11 +235,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._player.last = state.last_action
         self._timesteps = state.timesteps
         self._running = state.running
-        if self._parts is not None:
-            self._parts.load_state(state.parts)
-            if self._running:
-                values = self._watched.read(self._emulator)
-                self._part_values = self._parts.read(values, self._emulator)
+        values = self._watched.read(self._emulator) if self._running else None
+        self._observer.load_state(state.parts, values)
 
     def start_warnings(self, names: Sequence[str] | None = None) -> list[str]:
         """Return what does not vary episodes though it is said to; the next call must be `reset`.
@@ -292,28 +286,6 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def close(self) -> None:
         self._running = False
         self._emulator.close()
-
-    def _observe(self) -> Observation:
-        """Return the screen as it is and the parts after the last timestep that was played."""
-        screen = self._seen_screen()
-        if self._parts is None:
-            assert screen is not None
-            self.observed = screen
-            return screen
-        screens = {} if screen is None else {SCREEN: screen}
-        self.observed = {**screens, **self._part_values}
-        return dict(self.observed)
-
-    def _seen_screen(self) -> NDArray[np.uint8] | None:
-        if self._frame_format is None:
-            return None
-        return self._frame_format.observe(self._emulator.screen())
-
-
-def _format_of(frame: FrameFormat | None, parts: Collection[str], game: Game) -> ObservationFormat:
-    formats = part_formats(game.definition) if parts else {}
-    chosen = tuple((name, formats[name]) for name in sorted(parts))
-    return ObservationFormat(None if frame is None else frame.packing, 1, chosen)
 
 
 def _next_picture(emulator: Emulator) -> NDArray[np.uint8]:

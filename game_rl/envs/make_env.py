@@ -83,18 +83,19 @@ def make_game_env(
     """As `make_env`, without the person's own wrappers."""
     seen = config.observation
     _chosen(seen, part_formats(game.definition), of=game.name)
-    return GameBoyEnv(
+    env = GameBoyEnv(
         make_emulator(game) if emulator is None else emulator,
         game,
         frame_skip=config.frame_skip,
         frame_format=_make_frame_format(seen, game) if seen.screen else None,
         parts=seen.parts,
-        draws=draws,
         max_episode_timesteps=config.max_episode_timesteps,
         start_states=config.start_states,
         max_idle_frames=config.max_idle_frames,
         sticky_actions=config.sticky_actions,
     )
+    env.draws = env.draws or draws
+    return env
 
 
 def check_env_config(config: EnvConfig, game: Game) -> None:

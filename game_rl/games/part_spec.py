@@ -210,7 +210,7 @@ def _number_problems(part: PartSpec, variables: Specs) -> Iterator[Problem]:
                     "is an array of bits, and a number is needed; name the variable alone, or "
                     f"{{count: {one.variable}}}",
                 )
-        if one.bits is not None and not is_whole(one.variable, variables):
+        if one.bits is not None and not is_always_whole(one.variable, variables):
             yield _unfit(
                 ("vector", str(index), "bits"),
                 one.variable,
@@ -220,7 +220,7 @@ def _number_problems(part: PartSpec, variables: Specs) -> Iterator[Problem]:
 
 def _category_problems(part: PartSpec, variables: Specs) -> Iterator[Problem]:
     name = part.categories
-    if name is not None and not is_whole(name, variables):
+    if name is not None and not is_always_whole(name, variables):
         what = "is not always a whole number, and categories are; take a `vector` for it"
         yield _unfit(("categories",), name, what)
 
@@ -259,7 +259,7 @@ def _visited_problems(
             reads,
         )
     for name in place:
-        if name in variables and not is_whole(name, variables):
+        if name in variables and not is_always_whole(name, variables):
             what = "in `place` is not always a whole number; name variables that are"
             yield _unfit(("visited",), name, what)
 
@@ -268,7 +268,7 @@ def _unfit(key: Key, variable: str, what: str) -> Problem:
     return Problem(key, f"{variable} {what}", reads=(("variables", variable),))
 
 
-def is_whole(name: str, variables: Specs) -> bool:
+def is_always_whole(name: str, variables: Specs) -> bool:
     """Whether a variable, or what it is computed from, is always whole numbers."""
     seen, left = set[str](), [name]
     while left:

@@ -207,7 +207,8 @@ def test_a_picture_is_drawn_when_it_is_asked_for() -> None:
 
 def test_an_env_for_clips_draws_though_nobody_sees_the_screen() -> None:
     emulator = Drawn()
-    with closing(parts_env(emulator, frame_format=None, draws=True)) as env:
+    config = config_of(screen=False, parts=["level"])
+    with closing(make_env(config, game_with_parts(), emulator, draws=True)) as env:
         env.reset(seed=0)
         before = emulator.pictures
         env.step(RIGHT)
