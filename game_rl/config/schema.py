@@ -36,13 +36,36 @@ _FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
 
 
 class ObservationConfig(StrictModel):
-    """Resolution and colours of the frames that the agent sees."""
+    """What the agent sees: the screen in some resolution and colours, and parts of the game."""
 
     size: Literal["full", "half"] = "half"
     """full: every pixel (160x144 if the game crops nothing). half: the mean of each block of 2x2
     pixels."""
     colour: Literal["grey", "rgb"] = "grey"
     """grey: one channel, lossless for the four shades of a DMG game. rgb: three channels."""
+    screen: bool = True
+    """Whether the agent sees the screen. false: it sees parts only, and nothing is drawn in
+    training, which is faster."""
+    parts: tuple[Name, ...] = ()
+    """Names of parts in game.yaml that the agent sees, such as [status, visited]."""
+
+    def problems(self) -> Iterator[Problem]:
+        if not self.screen and not self.parts:
+            yield Problem(
+                ("screen",),
+                "false, and there are no parts, so the agent would see nothing; name parts of "
+                "game.yaml in env.observation.parts, or remove the line",
+                reads=(("parts",),),
+            )
+        for index, name in enumerate(self.parts):
+            if name == "screen":
+                yield Problem(
+                    ("parts", str(index)),
+                    "the screen is no part of game.yaml: env.observation.screen says whether the "
+                    "agent sees it; remove the name",
+                )
+            elif name in self.parts[:index]:
+                yield Problem(("parts", str(index)), f"{name} is named twice; remove one")
 
 
 class GrowingLimit(StrictModel):
@@ -107,7 +130,7 @@ class EnvConfig(StrictModel):
     (Machado et al. 2018 use 0.25), so that an agent cannot learn a sequence of buttons by heart. In
     evaluations, too. 0: never."""
     observation: ObservationConfig = ObservationConfig()
-    """Resolution and colours of the frames that the agent sees."""
+    """What the agent sees: the screen in some resolution and colours, and parts of the game."""
     worker_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
     """Seconds without an answer after which a worker process counts as hung."""
     wrappers: Annotated[PartItems, Field(examples=[["my_wrappers:Penalty"]])] = ()
@@ -499,6 +522,8 @@ class RunConfig(StrictModel):
                 f"use at most {env.n_envs}, or remove the line",
                 (("env", "n_envs"),),
             )
+        if not seen.screen:
+            return
         channels, *sides = frame_shape(seen.size, seen.colour, _FULL_HEIGHT, _FULL_WIDTH)
         network = self.algorithm.network
         if fault := image_fault(*sides, channels=env.frame_stack * channels, network=network):

@@ -14,6 +14,28 @@ SCREEN_WIDTH = 160
 FRAMES_PER_SECOND = 59.7275  # 4,194,304 Hz / 70,224 clocks a frame (Pan Docs, "Rendering")
 
 
+TILE_SIDE = 8  # pixels
+MAP_SIDE = 32  # tiles of the background's map on each side
+N_TILES = 384  # tiles in a bank of video RAM
+
+
+class TileArea(NamedTuple):
+    """A rectangle of tiles."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+class SpriteTile(NamedTuple):
+    """A tile that a sprite shows, with the pixel of its top left corner on the screen."""
+
+    x: int
+    y: int
+    tile: int
+
+
 class Press(NamedTuple):
     """Buttons that are held for some frames, all others being released."""
 
@@ -57,6 +79,24 @@ class Emulator(Protocol):
         """Return one byte of memory, 0..255, or 0..15 where it has four bits (the RAM of MBC2)."""
 
     def write(self, address: int, value: int, *, bank: int | None = None) -> None: ...
+
+    def tiles(self, area: TileArea, *, follow_scroll: bool) -> NDArray[np.int16]:
+        """Return the ids of tiles of the background, a new array [height, width].
+
+        An id is 0 to 127 for tile data from 0x8000 on, 128 to 255 from 0x8800 and 256 to 383 from
+        0x9000, however the game numbers them, and 384 more in video RAM's bank 1.
+
+        Args:
+            area: in tiles of the screen if it follows the scrolling, else of the background's map.
+            follow_scroll: whether the area is where it was on the screen in the last frame, each
+                row of tiles by the scrolling at its first line.
+        """
+
+    def sprites(self) -> list[SpriteTile]:
+        """Return the tiles of the sprites on the screen, in the order of the sprites' numbers.
+
+        A sprite of 8 x 16 pixels has two. Nothing has to be drawn for this, or for `tiles`.
+        """
 
     def save_state(self) -> bytes: ...
 

@@ -24,10 +24,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.emulator.emulator import BUTTONS, Button, Press, play_presses
+from game_rl.emulator.emulator import (
+    BUTTONS,
+    Button,
+    Press,
+    SpriteTile,
+    TileArea,
+    play_presses,
+)
 from game_rl.emulator.older_states import FORMAT_THAT_MISSES_BYTES, completed
 from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import is_packed, pack_state, unpack_state
+from game_rl.emulator.video_memory import MAP_PLACES, sprite_tiles, tile_ids
 from game_rl.errors import EmulatorError, LockUpError
 
 with warnings.catch_warnings():
@@ -37,6 +45,8 @@ with warnings.catch_warnings():
 
 _FOUR_SHADES = (0xFFFFFF, 0xAAAAAA, 0x555555, 0x000000)  # equal steps: 255 - 85 x shade
 _CARTRIDGE_RAM = range(0xA000, 0xC000)
+_SPRITE_ATTRIBUTES = range(0xFE00, 0xFEA0)
+_LCD_CONTROL = 0xFF40
 _BOOT_FRAMES = 8  # the LCD is on after five; the boot code takes longer
 _SILENT = 5  # above PyBoy's highest level, as it prints to stdout even at ERROR
 
@@ -128,6 +138,27 @@ class PyBoyEmulator:
         else:
             self._check_banked(bank, address)
             self._memory[bank, address] = value
+
+    def tiles(self, area: TileArea, *, follow_scroll: bool) -> NDArray[np.int16]:
+        pyboy = self._running()
+        # PyBoy records the scrolling of each line, drawn or not
+        scrolling = pyboy.screen.tilemap_position_list if follow_scroll else None
+        control: int = self._memory[_LCD_CONTROL]
+        start, end = MAP_PLACES[bool(control & 8)]
+        if not self._is_colour:
+            return tile_ids(self._memory[start:end], control, area, scrolling)
+        numbers, attributes = (self._bank_of_map(bank, start, end) for bank in (0, 1))
+        return tile_ids(numbers, control, area, scrolling, attributes=attributes)
+
+    def _bank_of_map(self, bank: int, start: int, end: int) -> list[int]:
+        # a slice of a bank cannot have the last byte of video RAM
+        return [*self._memory[bank, start : end - 1], self._memory[bank, end - 1]]
+
+    def sprites(self) -> list[SpriteTile]:
+        self._running()
+        attributes = self._memory[_SPRITE_ATTRIBUTES.start : _SPRITE_ATTRIBUTES.stop]
+        is_tall = bool(self._memory[_LCD_CONTROL] & 4)
+        return sprite_tiles(attributes, is_tall=is_tall, is_colour=self._is_colour)
 
     def save_state(self) -> bytes:
         return pack_state(self._raw_state(), rom_sha256=self._rom.sha256, is_colour=self._is_colour)

@@ -37,8 +37,8 @@ class ActionPlayer:
         self._sticky_actions = sticky_actions
         self.last: int | None = None
 
-    def play(self, action: SupportsInt, random: Generator) -> None:
-        """Play an action, or the last one again, and draw the last frame.
+    def play(self, action: SupportsInt, random: Generator, *, render: bool = True) -> None:
+        """Play an action, or the last one again; `render` draws the last frame.
 
         Raises:
             LockUpError: the game has locked up the CPU.
@@ -49,7 +49,7 @@ class ActionPlayer:
             if self.last is not None and random.random() < self._sticky_actions:
                 index = self.last
             self.last = index
-        self._emulator.play(self._presses[index], render=True)
+        self._emulator.play(self._presses[index], render=render)
 
     def _valid(self, action: SupportsInt) -> int:
         index = int(action)

@@ -3,16 +3,20 @@
 A module of its own, because no worker needs the wrappers.
 """
 
+from collections import deque
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, SupportsFloat
 
 import gymnasium
+import numpy as np
 from gymnasium.wrappers import FrameStackObservation, ReshapeObservation
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.envs.make_env import make_env, make_observation_format
+from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import UsageError
 from game_rl.games.definition import load_game
 
@@ -30,7 +34,8 @@ def make_bundled_env(
     """Make the env for `gymnasium.make("game_rl/NAME-v0", frame_skip=8, frame_stack=2)`.
 
     Observations are uint8 [frame_stack * C, H, W], oldest frame first; before the first frame of an
-    episode they are zeros. This is what an agent sees in a run, where the vec env stacks.
+    episode they are zeros. With parts they are dicts, in which the screen and the parts with
+    `stack: true` are stacked. This is what an agent sees in a run, where the vec env stacks.
 
     Args:
         config: all settings of an env; n_envs, n_workers and worker_timeout_s have no effect.
@@ -45,9 +50,39 @@ def make_bundled_env(
     config = _with_frames(config, {"frame_skip": frame_skip, "frame_stack": frame_stack})
     loaded = load_game(game)
     observation_format = make_observation_format(config, loaded)
-    env = make_env(config, loaded)
+    env = make_env(config, loaded, draws=True)
+    if observation_format.is_dict:
+        return StackedParts(env, observation_format)
     stacked = FrameStackObservation(env, observation_format.stack, padding_type="zero")
     return ReshapeObservation(stacked, observation_format.shape)
+
+
+class StackedParts(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Stacks the latest arrays of the parts of which an observation has several."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], observation_format: ObservationFormat) -> None:
+        super().__init__(env)
+        self.observation_space = observation_format.space
+        self._stacks = {name: n for name, n in observation_format.stacks.items() if n > 1}
+        self._latest: dict[str, deque[NDArray[Any]]] = {}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        for name, n in self._stacks.items():
+            self._latest[name] = deque([np.zeros_like(observation[name])] * n, n)
+        return self._stacked(observation), info
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:  # noqa: ANN401 - as Gymnasium has it
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._stacked(observation), reward, terminated, truncated, info
+
+    def _stacked(self, observation: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        for name, latest in self._latest.items():
+            latest.append(observation[name])
+        stacks = {name: np.concatenate(latest) for name, latest in self._latest.items()}
+        return {**observation, **stacks}
 
 
 def _with_frames(config: EnvConfig, values: Mapping[str, int | None]) -> EnvConfig:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from game_rl.config.custom_class import described, line_of
 from game_rl.config.custom_part import CustomPart, PartError
-from game_rl.envs.game_boy_env import EnvState, GameBoyEnv, Observation, WrapperState
+from game_rl.envs.game_boy_env import EnvState, GameBoyEnv, WrapperState
+from game_rl.envs.observation import Observation
 from game_rl.errors import ConfigError, GameRLError
 from game_rl.plain_state import array_to_json, checked_json, state_from_json, state_to_json
 
@@ -134,23 +135,28 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
 
     def _checked(self, observation: Observation) -> Observation:
         """Return the observation if it can be stored, as the game's own can."""
-        if observation is self._game.observed:
+        if _is_same(observation, self._game.observed):
             return observation
-        space, array = self._game.observation_space, np.asarray(observation)
-        fault = f"it is {array.dtype} {array.shape}"
-        if array.shape == space.shape and array.dtype == space.dtype:
+        space: spaces.Space[Any] = self._game.observation_space
+        found: Observation
+        if isinstance(space, spaces.Dict) and isinstance(observation, Mapping):
+            found = {name: np.asarray(array) for name, array in observation.items()}
+        else:
+            found = np.asarray(observation)
+        fault = _unlike(found, space)
+        if fault is None:
             try:
-                self._game.packing.pack(array)
+                self._game.packing.pack(found)
             except ValueError as error:
                 fault = str(error)
             else:
-                return array
+                return found
         names = ", ".join(each.part.reference for each in self._wrappers)
         raise PartError(
             ("env", "wrappers"),
-            f"an observation from {names} cannot be stored: {fault}; return {space.dtype} "
-            f"{space.shape} with the values that the game's frames have, or set hardware: cgb in "
-            "game.yaml, with which any value will do",
+            f"an observation from {names} cannot be stored: {fault}; return {_form(space)} "
+            "with the values that the game's own have; in a screen any value will do with "
+            "hardware: cgb in game.yaml",
         )
 
     def _failure(self, method: str, error: BaseException) -> ConfigError:
@@ -168,6 +174,35 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
 
 
 GameEnv = GameBoyEnv | WrappedEnv
+
+
+def _is_same(observation: Observation, observed: Observation | None) -> bool:
+    """Whether the observation has the very arrays that the game's own had."""
+    if not isinstance(observation, Mapping) or not isinstance(observed, Mapping):
+        return observation is observed
+    return observation.keys() == observed.keys() and all(
+        array is observed[name] for name, array in observation.items()
+    )
+
+
+def _unlike(observation: Observation, space: spaces.Space[Any]) -> str | None:
+    """Say how the arrays differ in form from those of the space; None if they do not."""
+    if not isinstance(space, spaces.Dict):
+        assert not isinstance(observation, Mapping)
+        is_alike = observation.shape == space.shape and observation.dtype == space.dtype
+        return None if is_alike else f"it is {observation.dtype} {observation.shape}"
+    if not isinstance(observation, Mapping):
+        return f"it is {observation.dtype} {observation.shape}, not a dict of parts"
+    if observation.keys() != set(space):
+        return f"it has the parts {', '.join(map(str, observation))}"
+    faults = ((name, _unlike(observation[name], space[name])) for name in space)
+    return next((f"part {name}: {fault}" for name, fault in faults if fault is not None), None)
+
+
+def _form(space: spaces.Space[Any]) -> str:
+    if isinstance(space, spaces.Dict):
+        return "a dict of " + ", ".join(f"{name} ({_form(each)})" for name, each in space.items())
+    return f"{space.dtype} {space.shape}"
 
 
 class _Named:
@@ -244,7 +279,7 @@ def _check_spaces(part: CustomPart, wrapper: Wrapper, game: GameBoyEnv) -> None:
             wrapper.observation_space,
             "a wrapper may change the numbers in a frame but not its shape or type: frames are "
             "packed and stacked outside of it. For others use env.observation, env.frame_stack, "
-            "or observation.crop in game.yaml",
+            "or observation.crop and parts in game.yaml",
         ),
         "actions": (
             game.action_space,

@@ -30,6 +30,7 @@ class EpisodeStarts:
 
     Attributes:
         names: the start states to begin from.
+        draws: whether the last frame of the beginning is drawn.
         seed_variable: the variable that gets a random value; None if there is none.
     """
 
@@ -42,6 +43,7 @@ class EpisodeStarts:
         max_idle_frames: int,
     ) -> None:
         self._emulator = emulator
+        self.draws = True
         self._title = game.name
         self._known = game.definition.start_states
         self.names = chosen_start_states(chosen, game)
@@ -101,7 +103,7 @@ class EpisodeStarts:
             self.seed_variable.write(self._emulator, game_seed)
         self.hold_values(name)
         if idle_frames:
-            self._emulator.tick(idle_frames, render=True)
+            self._emulator.tick(idle_frames, render=self.draws)
             self.hold_values(name)
 
     def hold_values(self, name: str) -> None:

@@ -1,6 +1,7 @@
 """A Game Boy game as a Gymnasium environment."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any, SupportsInt
 
 import gymnasium
@@ -15,16 +16,16 @@ from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
 from game_rl.envs.action_player import ActionPlayer
 from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
-from game_rl.envs.observation import FrameFormat
+from game_rl.envs.observation import FrameFormat, Observation, ObservationFormat
+from game_rl.envs.observer import Observer
 from game_rl.errors import LockUpError
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
 from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
+from game_rl.games.parts import PartsState
 from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Value, numbers_of
 from game_rl.saved import Blob, Saved
-
-Observation = NDArray[np.uint8]
 
 
 class WrapperState(Saved):
@@ -52,6 +53,8 @@ class EnvState(Saved):
     """What endings and success remember; checkpoints of earlier versions have none."""
     last_action: int | None = None
     """The action that the last timestep played, if a timestep may repeat it."""
+    parts: PartsState = PartsState()
+    """What the parts of observations remember."""
     wrappers: tuple[WrapperState, ...] = ()
     """State of each of the person's own wrappers, the innermost first."""
 
@@ -59,7 +62,8 @@ class EnvState(Saved):
 class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     """A Game Boy game; one timestep plays an action for `frame_skip` frames.
 
-    Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` has "start_state"
+    Observations are new uint8 [C, H, W] arrays that belong to the caller; with parts they are new
+    dicts of new arrays, and "screen" is such an array, if there is one. `info` has "start_state"
     at a reset and is empty during the episode. At its end it has "is_success" (if the game defines
     success), "reward_terms" (the sum of each term), "game" (each variable that is a number),
     "start_state" and, unless a limit was reached, "ending" (the name of the ending that held). When
@@ -69,8 +73,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     episodes.
 
     Attributes:
-        observed: the last observation, the very array that was returned.
-        packing: format in which an observation is stored.
+        draws: whether each timestep draws its last frame; True if observations have the screen.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium's name; replaced, never changed
@@ -78,7 +81,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         "render_fps": round(FRAMES_PER_SECOND),
     }
     render_mode = "rgb_array"
-    observed: Observation | None = None
+    _start_state, _timesteps, _running = "", 0, False
 
     def __init__(
         self,
@@ -86,11 +89,12 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         game: Game,
         *,
         frame_skip: int,
-        frame_format: FrameFormat,
+        frame_format: FrameFormat | None,
         max_episode_timesteps: int | GrowingLimit | None,
         start_states: ChosenStarts | None = None,
         max_idle_frames: int = 0,
         sticky_actions: float = 0.0,
+        parts: Collection[str] = (),
     ) -> None:
         """Make an env that takes over `emulator`.
 
@@ -98,28 +102,37 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             emulator: an emulator that was just switched on, with the game's cartridge.
             game: the game, which defines actions, rewards and endings.
             frame_skip: frames per timestep.
-            frame_format: format of the observations.
-            max_episode_timesteps: length at which episodes are truncated, or how it grows; None
-                needs `endings`.
+            frame_format: format of the screen in observations; None if they have parts only.
+            max_episode_timesteps: limit at which episodes are truncated; None needs `endings`.
             start_states: start states to begin from, evenly or by weights; None for all, evenly.
             max_idle_frames: an episode begins after 0 to this many frames without a button.
             sticky_actions: probability that a timestep repeats the action of the one before.
+            parts: names of the game's parts that observations have.
         """
-        self._emulator, self._game = emulator, game
-        self._frame_format, self.packing = frame_format, frame_format.packing
+        self._emulator, self._game, self.draws = emulator, game, frame_format is not None
+        self._observer = Observer(emulator, game, frame_format, parts)
         self._starts = EpisodeStarts(
             emulator, game, chosen=start_states, max_idle_frames=max_idle_frames
         )
         self._limit = EpisodeLimit(max_episode_timesteps, game)
-        definition = game.definition
         self._player = ActionPlayer(emulator, game, frame_skip, sticky_actions)
         self._conditions = _conditions_of(game)
-        self._reward = EpisodeReward(definition.rewards, game.custom_reward())
-        self._all, self._watched = _variable_readers(game, self._conditions.variables)
-        self._start_state, self._timesteps, self._running = "", 0, False
-        self.observation_space = spaces.Box(0, 255, frame_format.shape, np.uint8)
+        self._reward = EpisodeReward(game.definition.rewards, game.custom_reward())
+        watched = self._conditions.variables | self._observer.variables
+        self._all, self._watched = _variable_readers(game, watched)
+        self.observation_space = self._observer.space
         self.action_space = spaces.Discrete(self._player.n_actions)
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}
+
+    @property
+    def packing(self) -> ObservationFormat:
+        """Format of the observations, in which they are stored."""
+        return self._observer.format
+
+    @property
+    def observed(self) -> Observation | None:
+        """The last observation, with the very arrays that were returned."""
+        return self._observer.observed
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -132,6 +145,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             LockUpError: the game locked up at every attempt.
         """
         super().reset(seed=seed)
+        self._starts.draws = self.draws
         self._start_state = self._starts.begin_alive(self.np_random, options or {})
         values = self.read_variables()
         self._reward.reset(values)
@@ -140,13 +154,14 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._player.last = None
         self._timesteps = 0
         self._running = True
-        return self._observe(), {"start_state": self._start_state}
+        self._observer.reset(values)
+        return self._observer.observe(), {"start_state": self._start_state}
 
     def step(self, action: SupportsInt) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         if not self._running:
             raise ResetNeeded("the episode is over, or none has begun; call reset()")
         try:
-            self._player.play(action, self.np_random)
+            self._player.play(action, self.np_random, render=self.draws)
         except LockUpError as error:
             return self._cut_short(error)
         self._starts.hold_values(self._start_state)
@@ -161,7 +176,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         info = {} if self._running else self.episode_summary()
         if ending is not None:
             info["ending"] = ending
-        return self._observe(), reward, terminated, truncated, info
+        self._observer.step(values, int(action))
+        return self._observer.observe(), reward, terminated, truncated, info
 
     def _cut_short(
         self, error: LockUpError
@@ -170,10 +186,17 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._running = False
         failed = {} if self._game.definition.success is None else {"is_success": False}
         info = failed | {"lock_up": str(error), "start_state": self._start_state}
-        return self._observe(), 0.0, False, True, info
+        return self._observer.observe(), 0.0, False, True, info
 
     def render(self) -> NDArray[np.uint8]:
-        """Return a copy of the whole screen, uncropped and in full size, uint8 [144, 160, 3]."""
+        """Return a copy of the whole screen, uncropped and in full size, uint8 [144, 160, 3].
+
+        Where no observation has the screen, the first call draws the frame after the present one,
+        from a saved state. From then on each timestep draws its last frame.
+        """
+        if not self.draws:
+            self.draws = True
+            return _next_picture(self._emulator)
         return self._emulator.screen().copy()
 
     def save_state(self) -> EnvState:
@@ -193,6 +216,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             running=self._running,
             limit_from=self._limit.first,
             conditions=self._conditions.save_state(),
+            parts=self._observer.save_state(),
             last_action=self._player.last,
         )
 
@@ -211,6 +235,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._player.last = state.last_action
         self._timesteps = state.timesteps
         self._running = state.running
+        values = self._watched.read(self._emulator) if self._running else None
+        self._observer.load_state(state.parts, values)
 
     def start_warnings(self, names: Sequence[str] | None = None) -> list[str]:
         """Return what does not vary episodes though it is said to; the next call must be `reset`.
@@ -261,9 +287,15 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._running = False
         self._emulator.close()
 
-    def _observe(self) -> Observation:
-        self.observed = self._frame_format.observe(self._emulator.screen())
-        return self.observed
+
+def _next_picture(emulator: Emulator) -> NDArray[np.uint8]:
+    """Return the picture of the next frame; the emulator goes on as if it had not been drawn."""
+    state = emulator.save_state()
+    with suppress(LockUpError):
+        emulator.tick(1, render=True)
+    picture = emulator.screen().copy()
+    emulator.load_state(state)
+    return picture
 
 
 def _conditions_of(game: Game) -> EpisodeConditions:

@@ -1,9 +1,10 @@
 """Build an environment from the `env` section of a run config."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 
 from game_rl.config.custom_part import PartError
 from game_rl.config.schema import EnvConfig, ObservationConfig
@@ -17,7 +18,11 @@ from game_rl.envs.episode_starts import chosen_start_states
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import FrameFormat, ObservationFormat
 from game_rl.errors import ConfigError
-from game_rl.games.definition import CropSpec, Game
+from game_rl.games.definition import CropSpec, Game, unknown_name
+from game_rl.games.part_format import PartFormat
+from game_rl.games.parts import part_formats
+
+_NO_PARTS: Mapping[str, PartFormat] = MappingProxyType({})
 
 
 def make_emulator(game: Game) -> Emulator:
@@ -25,19 +30,26 @@ def make_emulator(game: Game) -> Emulator:
 
 
 def make_env(
-    config: EnvConfig, game: Game, emulator: Emulator | None = None, *, folder: Path | None = None
+    config: EnvConfig,
+    game: Game,
+    emulator: Emulator | None = None,
+    *,
+    folder: Path | None = None,
+    draws: bool = False,
 ) -> GameEnv:
     """Return an environment in the person's own wrappers, which owns its emulator and closes it.
 
     Args:
         folder: folder in which modules of wrappers are looked for; None: the current one.
+        draws: whether frames are drawn though no observation has the screen, for clips.
 
     Raises:
-        ConfigError: the game's crop cannot be halved, or a wrapper cannot be used.
+        ConfigError: the game's crop cannot be halved, a part is unknown, or a wrapper cannot be
+            used.
         UsageError: the game has no such start state, its actions do not fit into `frame_skip`
             frames, or its episodes would never end.
     """
-    env = make_game_env(config, game, emulator)
+    env = make_game_env(config, game, emulator, draws=draws)
     if not config.wrappers:
         return env
     try:
@@ -65,25 +77,32 @@ def wrapper_problems(config: EnvConfig, game: Game) -> Iterator[Problem]:
         yield Problem(error.key, error.message)
 
 
-def make_game_env(config: EnvConfig, game: Game, emulator: Emulator | None = None) -> GameBoyEnv:
+def make_game_env(
+    config: EnvConfig, game: Game, emulator: Emulator | None = None, *, draws: bool = False
+) -> GameBoyEnv:
     """As `make_env`, without the person's own wrappers."""
-    return GameBoyEnv(
+    seen = config.observation
+    _chosen(seen, part_formats(game.definition), of=game.name)
+    env = GameBoyEnv(
         make_emulator(game) if emulator is None else emulator,
         game,
         frame_skip=config.frame_skip,
-        frame_format=_make_frame_format(config.observation, game),
+        frame_format=_make_frame_format(seen, game) if seen.screen else None,
+        parts=seen.parts,
         max_episode_timesteps=config.max_episode_timesteps,
         start_states=config.start_states,
         max_idle_frames=config.max_idle_frames,
         sticky_actions=config.sticky_actions,
     )
+    env.draws = env.draws or draws
+    return env
 
 
 def check_env_config(config: EnvConfig, game: Game) -> None:
     """Check the config against the game without an emulator.
 
     Raises:
-        ConfigError: the game's crop cannot be halved.
+        ConfigError: the game's crop cannot be halved, or it has no such part of an observation.
         UsageError: the game has no such start state or variable, its actions do not fit into
             `frame_skip` frames, or its episodes would never end.
     """
@@ -97,20 +116,48 @@ def make_observation_format(config: EnvConfig, game: Game) -> ObservationFormat:
     """Return the format of the observations; needs no emulator.
 
     Raises:
-        ConfigError: the game's crop cannot be halved.
+        ConfigError: the game's crop cannot be halved, or it has no such part.
     """
-    return _stacked(config, _make_frame_format(config.observation, game))
+    seen = config.observation
+    frame = _make_frame_format(seen, game) if seen.screen else None
+    return _stacked(config, frame, _chosen(seen, part_formats(game.definition), of=game.name))
 
 
 def observation_format(
-    config: EnvConfig, *, crop: CropSpec, four_shades: bool
+    config: EnvConfig,
+    *,
+    crop: CropSpec,
+    four_shades: bool,
+    parts: Mapping[str, PartFormat] = _NO_PARTS,
 ) -> ObservationFormat:
-    """Return the format of the observations of a game that has this crop and these colours."""
-    return _stacked(config, _frame_format(config.observation, crop, four_shades=four_shades))
+    """Return the format of the observations of a game that has this crop, colours and parts.
+
+    Raises:
+        ConfigError: the game has no such part.
+    """
+    seen = config.observation
+    frame = _frame_format(seen, crop, four_shades=four_shades) if seen.screen else None
+    return _stacked(config, frame, _chosen(seen, parts, of="the game"))
 
 
-def _stacked(config: EnvConfig, frame: FrameFormat) -> ObservationFormat:
-    return ObservationFormat(frame.packing, config.frame_stack)
+def _stacked(
+    config: EnvConfig, frame: FrameFormat | None, parts: Mapping[str, PartFormat]
+) -> ObservationFormat:
+    packing = None if frame is None else frame.packing
+    return ObservationFormat(packing, config.frame_stack, tuple(parts.items()))
+
+
+def _chosen(
+    config: ObservationConfig, parts: Mapping[str, PartFormat], *, of: str
+) -> Mapping[str, PartFormat]:
+    """Return the parts that observations have, sorted by name."""
+    for name in config.parts:
+        if name not in parts:
+            raise ConfigError(
+                f"env.observation.parts: {unknown_name(name, 'part', parts, of=of)}; parts are "
+                "under `parts` in game.yaml"
+            )
+    return {name: parts[name] for name in sorted(config.parts)}
 
 
 def _make_frame_format(config: ObservationConfig, game: Game) -> FrameFormat:

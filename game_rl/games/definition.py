@@ -19,6 +19,8 @@ from game_rl.games.actions import ActionSpec, action_problems
 from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
+from game_rl.games.map_offsets import read_map_offsets
+from game_rl.games.part_spec import PartSpec, part_problems
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.start_states import StartStateSpec, battery_problem
 from game_rl.games.state_files import state_file_problem
@@ -39,6 +41,7 @@ _IGNORED = {
     0xFF04: "the divider register, which becomes 0 whatever is written to it",
     0xFF44: "the number of the line that is drawn, which cannot be written",
 }
+_NAMED_SECTIONS = ("start_states", "actions", "variables", "rewards", "endings", "parts")
 _TAKES_ARRAYS = (*TAKES_ARRAYS, "random_seed")  # which has a check of its own
 
 
@@ -122,11 +125,14 @@ class GameDefinition(StrictModel):
     variables: Annotated[dict[str, VariableSpec], Field(min_length=1)]
     rewards: dict[str, RewardTerm] = Field(default={})
     place: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Variables that say where the player is, such as [map, x, y]; for `same_place_for`."""
+    """Variables that say where the player is, such as [map, x, y]; for `same_place_for` and
+    `visited`."""
     endings: dict[str, Ending] = Field(default={})
     """Conditions that end the episode; one of them is enough."""
     success: Condition | None = None
     observation: ObservationArea = ObservationArea()
+    parts: dict[str, PartSpec] = Field(default={})
+    """Parts that an observation may have besides the screen; env.observation.parts chooses."""
     reward: (
         Annotated[str, Field(pattern=r"^[\w.]+:\w+$", examples=["my_module:MyReward"])] | None
     ) = None
@@ -139,13 +145,15 @@ class GameDefinition(StrictModel):
         yield from derivation_problems(self.variables)
         yield from self._wait_problems()
         yield from self._seed_problems()
+        is_colour = self.hardware == "cgb"
+        yield from part_problems(self.parts, self.variables, self.place, is_colour=is_colour)
         if not self.rewards and self.reward is None:
             yield Problem(
                 ("rewards",), "there is no reward, so nothing can be learned; add at least one term"
             )
 
     def _name_problems(self) -> Iterable[Problem]:
-        for section in ("start_states", "actions", "variables", "rewards", "endings"):
+        for section in _NAMED_SECTIONS:
             for name in getattr(self, section):
                 if not _NAME.fullmatch(name):
                     yield Problem(
@@ -162,7 +170,7 @@ class GameDefinition(StrictModel):
             if variable not in self.variables:
                 message = unknown_name(variable, "variable", self.variables)
                 yield Problem(key, message, reads=(("variables", variable),))
-            elif self.variables[variable].is_array and key[-1] not in _TAKES_ARRAYS:
+            elif self.variables[variable].is_array and not _takes_arrays(key):
                 yield Problem(key, _is_an_array(variable), reads=(("variables", variable),))
 
     def _references(self) -> Iterable[tuple[Key, str]]:
@@ -173,6 +181,8 @@ class GameDefinition(StrictModel):
             yield from ((("rewards", name, *key), found) for key, found in term.references())
         for at, condition in self._conditions():
             yield from (((*at, *key), name) for key, name in condition.references())
+        for name, part in self.parts.items():
+            yield from ((("parts", name, *key), found) for key, found in part.references())
         for index, name in enumerate(self.place or ()):
             yield ("place", str(index)), name
         if self.random_seed is not None:
@@ -238,6 +248,10 @@ def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None =
     if not names:
         return f"{what}; there are none"
     return f"{what}; known: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}"
+
+
+def _takes_arrays(key: Key) -> bool:
+    return key[0] == "parts" or key[-1] in _TAKES_ARRAYS
 
 
 def _is_an_array(name: str) -> str:
@@ -372,6 +386,7 @@ class _Parts:
 
     def problems(self, definition: GameDefinition) -> Iterable[Problem]:
         yield from self._missing_state_files(definition)
+        yield from self._offsets_problems(definition)
         yield from self._reward_problems(definition)
         try:
             self.rom = _read_rom(definition.rom, self._folder)
@@ -432,6 +447,14 @@ class _Parts:
                     f"there is no file {self._folder / state.file}; correct the path, or write "
                     "a `script` from power-on",
                 )
+
+    def _offsets_problems(self, definition: GameDefinition) -> Iterable[Problem]:
+        for name, part in definition.parts.items():
+            if part.visited is not None and part.visited.offsets is not None:
+                try:
+                    read_map_offsets(self._folder / part.visited.offsets)
+                except GameFileError as error:
+                    yield Problem(("parts", name, "visited", "offsets"), str(error))
 
     def _reward_problems(self, definition: GameDefinition) -> Iterable[Problem]:
         if definition.reward is None:

@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
 Place = tuple[int | float, ...]
@@ -21,6 +21,9 @@ class VisitedPlaces:
 
     def __len__(self) -> int:
         return len(self._visits)
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._visits)
 
     def visit(self, place: Place) -> int:
         """Count a visit, and return how many there were of this place, this one included."""

@@ -28,6 +28,7 @@ _OF_THE_GAME = ("hardware", "actions", "rewards", "reward", "endings", "observat
 
 # left out where there are none, as in origins of earlier versions
 _WRAPPERS, _HELD, _STICKY = "env.wrappers", "the game's hold_values", "env.sticky_actions"
+_PARTS = "the game's parts and place"
 
 Origin = Mapping[str, JsonValue]
 """The values that must agree. The keys are their names in error messages."""
@@ -37,7 +38,11 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
     """Return the origin of the timesteps that a run of `config` plays."""
     definition = game.definition.model_dump(mode="json", by_alias=True)
     actions = [[name, buttons] for name, buttons in definition.pop("actions").items()]
-    seen = config.env.observation.model_dump(mode="json")
+    observation = config.env.observation
+    seen = observation.model_dump(mode="json")
+    if not observation.parts:  # as in origins of earlier versions
+        del seen["screen"], seen["parts"]
+    parts = {name: definition["parts"].get(name) for name in sorted(observation.parts)}
     wrappers = config.env.model_dump(mode="json")["wrappers"]
     return {
         "the ROM's sha256": game.rom.sha256,
@@ -48,6 +53,7 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
         **{f"the game's {name}": definition[name] for name in _OF_THE_GAME if name != "actions"},
         **({_WRAPPERS: wrappers} if wrappers else {}),
         **({_STICKY: config.env.sticky_actions} if config.env.sticky_actions else {}),
+        **({_PARTS: [parts, definition["place"]]} if parts else {}),
         **({_HELD: held} if any(held := _held_values(config, game)) else {}),
     }
 

@@ -56,8 +56,8 @@ def record_run(
         env_config = run.config.env
         if start_states is not None:
             env_config = with_changed(env_config, {("start_states",): tuple(start_states)})
-        emulator = cast("Emulator", watched)
-        with drawing_from(seed), closing(make_env(env_config, run.game, emulator)) as env:
+        game, emulator = run.game, cast("Emulator", watched)
+        with drawing_from(seed), closing(make_env(env_config, game, emulator, draws=True)) as env:
             played = _play(run, env, watched, episodes, seed=seed)
             pictures = islice(played, _most_pictures(max_s, frames))
             write(pictures, frames / FRAMES_PER_SECOND, temporary)

@@ -20,6 +20,7 @@ from game_rl.config.values import run_at
 from game_rl.envs.make_env import wrapper_problems
 from game_rl.errors import DoesNotFitError, GameFileError, UsageError
 from game_rl.games.definition import Game, load_game
+from game_rl.games.parts import unused_parts
 from game_rl.lake.lake_feed import level_problems
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.preflight_report import PreflightReport
@@ -251,7 +252,10 @@ _CONFIG_REASONS = {
     "algorithm.teacher.until": "",
     "algorithm.teacher.keep_if_better": "",
 }
-_GAME_REASONS = {"actions": "each output of the network stands for one of them; start a new run"}
+_GAME_REASONS = {
+    "actions": "each output of the network stands for one of them; start a new run",
+    "parts": _SEEN,
+}
 
 
 def changes(state: CheckpointState, config: RunConfig, game: Game) -> list[str]:
@@ -264,9 +268,10 @@ def changes(state: CheckpointState, config: RunConfig, game: Game) -> list[str]:
     """
     old = saved_config(state.config, source="the checkpoint").model_dump(mode="json")
     new_game = game.definition.model_dump(mode="json", by_alias=True)
+    unused = unused_parts(config.env.observation.parts, state.game, new_game)
     return [
         *_changes(differences(old, config.model_dump(mode="json"), "run_dir"), _CONFIG_REASONS),
-        *_changes(differences(state.game, new_game, "rom.path"), _GAME_REASONS),
+        *_changes(differences(state.game, new_game, "rom.path", *unused), _GAME_REASONS),
     ]
 
 

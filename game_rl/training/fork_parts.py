@@ -25,6 +25,7 @@ from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.config.strict_model import differences, is_below
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
+from game_rl.games.parts import unused_parts
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import LakeState, new_stream
 from game_rl.lake.origin import take_origins
@@ -73,9 +74,10 @@ def find_differences(state: CheckpointState, config: RunConfig, game: Game) -> D
     """
     old = saved_config(state.config, source="the checkpoint").model_dump(mode="json")
     definition = game.definition.model_dump(mode="json", by_alias=True)
+    unused = unused_parts(config.env.observation.parts, state.game, definition)
     found = Differences(
         differences(old, config.model_dump(mode="json"), *_FORK_AND_PLACE, "game"),
-        differences(state.game, definition, "rom.path"),
+        differences(state.game, definition, "rom.path", *unused),
     )
     actions = [key for key in found.game if is_below(key, ("actions",))]
     if actions:

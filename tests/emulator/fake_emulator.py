@@ -13,10 +13,14 @@ from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import (
     BUTTONS,
+    MAP_SIDE,
+    N_TILES,
     SCREEN_HEIGHT,
     SCREEN_WIDTH,
     Button,
     Press,
+    SpriteTile,
+    TileArea,
     play_presses,
 )
 from game_rl.emulator.saved_state import pack_state, unpack_state
@@ -76,6 +80,21 @@ class FakeEmulator:
     def write(self, address: int, value: int, *, bank: int | None = None) -> None:  # noqa: ARG002
         self._check_open()
         self._memory[address] = value
+
+    def tiles(self, area: TileArea, *, follow_scroll: bool) -> NDArray[np.int16]:
+        """Tile c + r * level + seed, modulo 384, at column c and row r; scrolled by x pixels."""
+        self._check_open()
+        memory = self._memory
+        first = memory[X] // 8 if follow_scroll else 0
+        columns = (np.arange(area.x, area.x + area.width) + first) % MAP_SIDE
+        rows = np.arange(area.y, area.y + area.height)[:, None] % MAP_SIDE
+        return ((columns + rows * memory[LEVEL] + memory[SEED]) % N_TILES).astype(np.int16)
+
+    def sprites(self) -> list[SpriteTile]:
+        """The player, of two tiles, and a bar that is at the top by health."""
+        self._check_open()
+        x, health = self._memory[X], self._memory[HEALTH]
+        return [SpriteTile(x, 100, 200), SpriteTile(x, 108, 201), SpriteTile(16 * health, 0, 202)]
 
     def save_state(self) -> bytes:
         self._check_open()

@@ -74,6 +74,15 @@ def _changed(name: str, old: str, new: str, *says: str) -> BadGame:
     return BadGame(name, make, says)
 
 
+def _part(name: str, part: str, *says: str) -> BadGame:
+    variables = (
+        "variables:\n  events: {address: 0xC100, type: bits, bytes: 4}\n"
+        "  share: {ratio: [lives, counter]}\n  shares: {sum: [share, lives]}\n"
+    )
+    text = VALID_GAME.replace("variables:\n", variables) + f"parts:\n  {part}\n"
+    return BadGame(name, lambda folder: write_game(folder, text), says)
+
+
 def _missing_file(folder: Path) -> Path:
     write_game(folder)
     return folder / "gane.yaml"
@@ -341,4 +350,70 @@ BAD_GAMES = (
         "start_states.beginning.file",
         "there is no file",
     ),
+    _part("part called screen", "screen: {vector: [lives]}", "parts.screen", "rename this one"),
+    _part("part with a blank in its name", "my part: {vector: [lives]}", "letters, digits"),
+    _part("part of no kind", "a: {stack: true}", "parts.a", "has no kind", "exactly one of vector"),
+    _part("part of two kinds", "a: {vector: [lives], actions: 2}", "parts.a",
+          "has vector and actions"),
+    _part("part of an unknown kind", "a: {vektor: [lives]}", "did you mean vector?"),
+    _part("vector of an unknown variable", "a: {vector: [lives, points, live]}",
+          "parts.a.vector.2", "did you mean lives?"),
+    _part("scaled vector of an unknown variable", "a: {vector: [{variable: live}]}",
+          "parts.a.vector.0.variable", "did you mean lives?"),
+    _part("empty vector", "a: {vector: []}", "parts.a.vector", "names no variable"),
+    _part("vector with a scale of nothing", "a: {vector: [{variable: lives, scale: 0}]}",
+          "parts.a.vector.0.scale", "every value 0"),
+    _part("vector with bits and a scale", "a: {vector: [{variable: lives, bits: 8, scale: 2}]}",
+          "parts.a.vector.0.scale", "does not go with `bits`"),
+    _part("vector of 17 waves", "a: {vector: [{variable: lives, fourier: 17}]}",
+          "parts.a.vector.0.fourier"),
+    _part("bits of bits", "a: {vector: [{variable: events, bits: 8}]}", "parts.a.vector.0.bits",
+          "events is an array of bits, and a number is needed", "{count: events}"),
+    _part("waves of bits", "a: {vector: [{variable: events, fourier: 2}]}",
+          "parts.a.vector.0.fourier", "events is an array of bits"),
+    _part("bits of a ratio", "a: {vector: [{variable: share, bits: 8}]}", "parts.a.vector.0.bits",
+          "share is not always a whole number"),
+    _part("categories of a sum of ratios", "a: {categories: shares, of: 8}", "parts.a.categories",
+          "shares is not always a whole number"),
+    _part("categories without of", "a: {categories: lives}", "parts.a.of", "how many categories"),
+    _part("of without categories", "a: {vector: [lives], of: 8}", "parts.a.of", "only with it"),
+    _part("one category", "a: {categories: lives, of: 1}", "parts.a.of", "from 2 to 65_536"),
+    _part("categories of an unknown variable", "a: {categories: live, of: 8}",
+          "parts.a.categories", "did you mean lives?"),
+    _part("tiles outside the screen", "a: {tiles: {area: {x: 4, width: 17, height: 18}, "
+          "follow_scroll: true, classes: {a: [1]}}}", "parts.a.tiles.area.width", "the screen",
+          "20 x 18", "at most 16 fit"),
+    _part("tiles outside the map", "a: {tiles: {area: {y: 20, width: 3, height: 13}, "
+          "classes: {a: [1]}}}", "parts.a.tiles.area.height", "32 x 32", "at most 12 fit"),
+    _part("tile of two classes", "a: {tiles: {area: {width: 3, height: 3}, classes: "
+          "{solid: [142, 143], enemy: [7, 143]}}}", "parts.a.tiles.classes.enemy",
+          "tile 143 is in solid as well"),
+    _part("tile named twice", "a: {tiles: {area: {width: 3, height: 3}, classes: {a: [7, 7]}}}",
+          "tile 7 is twice"),
+    _part("tile that no memory has", "a: {tiles: {area: {width: 3, height: 3}, classes: "
+          "{a: [768]}}}", "parts.a.tiles.classes.a.0", "below 768"),
+    _part("tile that only colour has", "a: {tiles: {area: {width: 3, height: 3}, classes: "
+          "{a: [383, 384]}}}", "parts.a.tiles.classes.a", "tile 384 is in bank 1", "hardware: cgb"),
+    _part("tiles without classes", "a: {tiles: {area: {width: 3, height: 3}}}",
+          "parts.a.tiles.classes", "missing"),
+    _part("class without tiles", "a: {tiles: {area: {width: 3, height: 3}, classes: {a: []}}}",
+          "parts.a.tiles.classes.a", "has no tiles"),
+    _part("visited places without place", "a: {visited: {radius: 3}}", "parts.a.visited",
+          "`place: [map, x, y]`"),
+    _part("visited places of one variable", "a: {visited: {radius: 3}}\nplace: [lives]",
+          "parts.a.visited", "the last two of them x and y"),
+    _part("visited places at an array", "a: {visited: {radius: 3}}\nplace: [lives, events]",
+          "place.1", "events is an array"),
+    _part("visited places at a ratio", "a: {visited: {radius: 3}}\nplace: [lives, share]",
+          "parts.a.visited", "share in `place` is not always a whole number"),
+    _part("size that is no multiple", "a: {visited: {radius: 12, size: 50}}\nplace: [lives, flag]",
+          "parts.a.visited.size", "no multiple of 2 x radius = 24", "write 48"),
+    _part("offsets without a map", "a: {visited: {radius: 3, offsets: maps.yaml}}\n"
+          "place: [lives, flag]", "parts.a.visited.offsets", "has 2 variables, not [map, x, y]"),
+    _part("no file of offsets", "a: {visited: {radius: 3, offsets: maps.yaml}}\n"
+          "place: [seed, lives, flag]", "parts.a.visited.offsets", "maps.yaml", "no such file"),
+    _part("offsets that are a game", "a: {visited: {radius: 3, offsets: game.yaml}}\n"
+          "place: [seed, lives, flag]", "parts.a.visited.offsets", "maps: missing"),
+    _part("no actions", "a: {actions: 0}", "parts.a.actions", "from 1 to 64"),
+    _part("actions by their names", "a: {actions: [idle]}", "parts.a.actions", "whole number"),
 )  # fmt: skip
