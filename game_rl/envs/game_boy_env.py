@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from game_rl.config.schema import GrowingLimit
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
-from game_rl.envs.action_player import ActionPlayer
+from game_rl.envs.action_player import WAITED_FRAMES, ActionPlayer
 from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
 from game_rl.envs.observation import FrameFormat
@@ -60,7 +60,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     """A Game Boy game; one timestep plays an action for `frame_skip` frames.
 
     Observations are new uint8 [C, H, W] arrays that belong to the caller. `info` has "start_state"
-    at a reset and is empty during the episode. At its end it has "is_success" (if the game defines
+    at a reset and is empty during the episode, but for "waited_frames", the frames that a timestep
+    has played on by the game's `step`. At its end it has "is_success" (if the game defines
     success), "reward_terms" (the sum of each term), "game" (each variable that is a number),
     "start_state" and, unless a limit was reached, "ending" (the name of the ending that held). When
     the game locks up the CPU, the episode is truncated without success, and `info` has "lock_up".
@@ -158,7 +159,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         is_long = self._limit.is_reached(self._timesteps, self._emulator)
         truncated = not terminated and (truncates or is_long)
         self._running = not (terminated or truncated)
-        info = {} if self._running else self.episode_summary()
+        info = self._waited() if self._running else self.episode_summary() | self._waited()
         if ending is not None:
             info["ending"] = ending
         return self._observe(), reward, terminated, truncated, info
@@ -169,8 +170,12 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         """Truncate the episode: the agent has run into a bug of the game that locks up the CPU."""
         self._running = False
         failed = {} if self._game.definition.success is None else {"is_success": False}
-        info = failed | {"lock_up": str(error), "start_state": self._start_state}
+        info = failed | {"lock_up": str(error), "start_state": self._start_state} | self._waited()
         return self._observe(), 0.0, False, True, info
+
+    def _waited(self) -> dict[str, Any]:
+        waited = self._player.waited_frames
+        return {WAITED_FRAMES: waited} if waited else {}
 
     def render(self) -> NDArray[np.uint8]:
         """Return a copy of the whole screen, uncropped and in full size, uint8 [144, 160, 3]."""

@@ -19,6 +19,7 @@ from game_rl.games.actions import ActionSpec, action_problems
 from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
+from game_rl.games.playing_on import PlayingOn
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.start_states import StartStateSpec, battery_problem
 from game_rl.games.state_files import state_file_problem
@@ -119,6 +120,9 @@ class GameDefinition(StrictModel):
     """What each action does in a timestep. [a, up] holds these buttons throughout it.
     {hold: [a], frames: 8} presses and releases them, and a list of such steps and {wait: 4} is a
     script; the rest of the timestep is played without buttons."""
+    step: PlayingOn | None = Field(default=None, exclude_if=lambda step: step is None)
+    """Plays on after each action until a condition holds, for a game that ignores the buttons for a
+    while. Timesteps then differ in length."""
     variables: Annotated[dict[str, VariableSpec], Field(min_length=1)]
     rewards: dict[str, RewardTerm] = Field(default={})
     place: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
@@ -185,6 +189,8 @@ class GameDefinition(StrictModel):
         yield from ((("endings", name), ending) for name, ending in self.endings.items())
         if self.success is not None:
             yield ("success",), self.success
+        if self.step is not None:
+            yield ("step", "until"), self.step.until
 
     def _wait_problems(self) -> Iterable[Problem]:
         of_terms = (

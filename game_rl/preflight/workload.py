@@ -37,6 +37,7 @@ class TrainingArithmetic:
         may_end_early: whether a condition may end the run before its total, so that all counts are
             upper bounds.
         confirmations: upper bound of how often new episodes confirm an evaluation.
+        plays_on: whether the game's `step` adds to the frames, which are then a lower bound.
     """
 
     timesteps_per_update: int
@@ -55,6 +56,7 @@ class TrainingArithmetic:
     offline_checkpoints: int = 0
     may_end_early: bool = False
     confirmations: int = 0
+    plays_on: bool = False
 
     @property
     def played_timesteps(self) -> int:
@@ -62,7 +64,9 @@ class TrainingArithmetic:
         return self.final_timesteps - self.began_at
 
 
-def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArithmetic:
+def training_arithmetic(
+    config: RunConfig, *, began_at: int = 0, plays_on: bool = False
+) -> TrainingArithmetic:
     """Count what a run will do from timestep `began_at` on, which is not 0 for a fork."""
     rollout = config.rollout_timesteps
     updates = max(1, _divide_up(config.total_timesteps - began_at, rollout))
@@ -101,6 +105,7 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
         offline_checkpoints=0 if offline is None else _times(offline, "save"),
         may_end_early=stop_when is not None,
         confirmations=0 if stop_when is None else _confirmations(stop_when, evaluations),
+        plays_on=plays_on,
     )
 
 
