@@ -94,7 +94,7 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
             assert not ours.exists() or ours.read_bytes() == theirs.read_bytes()
         states = [Checkpoint(run.checkpoint(timesteps)).state for run in (cut, whole)]
         assert states[0].waited_frames == states[1].waited_frames > 0
-    assert [event.waited_frames for event in read_events(cut)][0] == 0
+    assert next(event.waited_frames for event in read_events(cut)) == 0
     waited = [e.waited_frames for e in read_events(cut) if e.waited_frames is not None]
     assert all(one <= other for one, other in pairwise(waited))
 
