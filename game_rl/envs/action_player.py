@@ -28,6 +28,7 @@ class ActionPlayer:
         n_actions: number of the game's actions.
         last: the action that the last timestep of the episode played; None before the first one,
             and where no action is repeated.
+        played: the action that the last timestep played.
         waited_frames: frames that the last timestep has played on after its action.
 
     Raises:
@@ -44,7 +45,7 @@ class ActionPlayer:
         self.n_actions = len(self._presses)
         self._sticky_actions = sticky_actions
         self.last: int | None = None
-        self.waited_frames = 0
+        self.played = self.waited_frames = 0
         step = game.definition.step
         self._wait = None if step is None else _Wait(emulator, game, step)
 
@@ -60,6 +61,7 @@ class ActionPlayer:
             if self.last is not None and random.random() < self._sticky_actions:
                 index = self.last
             self.last = index
+        self.played = index
         self.waited_frames = 0
         if self._wait is not None:
             self._wait.begin()

@@ -17,14 +17,21 @@ from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
 from game_rl.envs.observation import FrameFormat
 from game_rl.errors import LockUpError
+from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT, GameReward
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
 from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
+from game_rl.games.own_methods import GameMemory
 from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Value, numbers_of
 from game_rl.saved import Blob, Saved
 
 Observation = NDArray[np.uint8]
+
+OWN_ENDINGS = "own_endings"
+"""Key of an episode's `info`: the names of the endings of the game's own reward class."""
+
+_TRIED_TIMESTEPS = 8
 
 
 class WrapperState(Saved):
@@ -63,8 +70,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     at a reset and is empty during the episode, but for "waited_frames", the frames that a timestep
     has played on by the game's `step`. At its end it has "is_success" (if the game defines
     success), "reward_terms" (the sum of each term), "game" (each variable that is a number),
-    "start_state" and, unless a limit was reached, "ending" (the name of the ending that held). When
-    the game locks up the CPU, the episode is truncated without success, and `info` has "lock_up".
+    "start_state" and, unless a limit was reached, "ending" (the name of the ending that held);
+    "own_endings" has the names of those of the game's own reward class. When the game locks up the
+    CPU, the episode is truncated without success, and `info` has "lock_up".
 
     The env owns the emulator, and `close` closes it. The same seed and actions give the same
     episodes.
@@ -115,7 +123,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         definition = game.definition
         self._player = ActionPlayer(emulator, game, frame_skip, sticky_actions)
         self._conditions = _conditions_of(game)
-        self._reward = EpisodeReward(definition.rewards, game.custom_reward())
+        self._reward = EpisodeReward(definition.rewards, _own_reward(game, emulator, self._player))
         self._all, self._watched = _variable_readers(game, self._conditions.variables)
         self._start_state, self._timesteps, self._running = "", 0, False
         self.observation_space = spaces.Box(0, 255, frame_format.shape, np.uint8)
@@ -154,12 +162,16 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         values = self._watched.read(self._emulator)
         reward = self._reward.step(values)
         self._timesteps += 1
-        ending, truncates = self._conditions.step(values, reward)
+        ending, truncates = ended = self._conditions.step(values, reward)
+        own: dict[str, Any] = {}
+        if self._reward.has_endings:
+            found = self._reward.endings(values)
+            (ending, truncates), own = found.joined(ended), {OWN_ENDINGS: found.names}
         terminated = ending is not None and not truncates
         is_long = self._limit.is_reached(self._timesteps, self._emulator)
         truncated = not terminated and (truncates or is_long)
         self._running = not (terminated or truncated)
-        info = self._waited() if self._running else self.episode_summary() | self._waited()
+        info = self._waited() if self._running else self.episode_summary() | own | self._waited()
         if ending is not None:
             info["ending"] = ending
         return self._observe(), reward, terminated, truncated, info
@@ -229,6 +241,26 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         )
         return list(variety.warnings(names or self._starts.names[:1]))
 
+    def try_reward(self) -> None:
+        """Check the game's own reward class after a few timesteps; the next call must be `reset`.
+
+        Raises:
+            GameFileError: it fails, or what it holds then cannot be saved or loaded.
+        """
+        if self._game.definition.reward is None:
+            return
+        self.reset(seed=0)
+        for number in range(_TRIED_TIMESTEPS):
+            if self._running:
+                self.step(number % self._player.n_actions)
+                self.check_reward()
+        self._running = False
+
+    @property
+    def has_endings(self) -> bool:
+        """Whether the game file or its own reward class has an ending."""
+        return bool(self._game.definition.endings) or self._reward.has_endings
+
     def check_reward(self) -> str | None:
         """Return a warning about the rewards so far, if there is one.
 
@@ -274,6 +306,18 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 def _conditions_of(game: Game) -> EpisodeConditions:
     definition = game.definition
     return EpisodeConditions(definition.endings, definition.success, definition.place or ())
+
+
+def _own_reward(game: Game, emulator: Emulator, player: ActionPlayer) -> GameReward | None:
+    """Return an object of the game's own reward class, with what its methods may take."""
+    memory, names = GameMemory(emulator), game.action_names
+    return game.custom_reward(
+        {
+            SCREEN_ARGUMENT: lambda: emulator.screen().copy(),
+            MEMORY: lambda: memory,
+            ACTION: lambda: names[player.played],
+        }
+    )
 
 
 def _variable_readers(

@@ -170,7 +170,7 @@ def check_game(
             *game.warnings,
             *_start_state_warnings(start_states),
             *unvarying,
-            *log.warnings(game),
+            *log.warnings(game, has_endings=env.has_endings),
             *filter(None, [env.check_reward()]),
         )
     pictures = (*(s.labelled for s in start_states), *log.some_screens())
@@ -268,6 +268,8 @@ def _play(
             seed += 1_000_003  # another game seed for the next episode
         _, _, terminated, truncated, info = env.step(indices[name])
         log.add(env, start_state, info)
+        if log.timesteps.bit_count() == 1:  # early, and again as its state grows
+            env.check_reward()
         over = terminated or truncated
 
 
@@ -364,7 +366,7 @@ class _PlayLog:
     def term_sums(self) -> tuple[TermSum, ...]:
         return tuple(TermSum(name, self._sums[name], self._times[name]) for name in self._sums)
 
-    def warnings(self, game: Game) -> Iterator[str]:
+    def warnings(self, game: Game, *, has_endings: bool) -> Iterator[str]:
         for name, value in self._firsts.items():
             if name not in self._vary:
                 always = "" if isinstance(value, tuple) else f", it is always {value}"
@@ -383,7 +385,7 @@ class _PlayLog:
                     "episode that earns it"
                 )
         yield from self._step_warnings(game)
-        if not game.definition.endings:
+        if not has_endings:
             yield "endings: there are none, so only env.max_episode_timesteps ends an episode"
         elif not self.ended:
             yield (

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -19,6 +20,7 @@ from game_rl.games.actions import ActionSpec, action_problems
 from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
+from game_rl.games.own_methods import Sources
 from game_rl.games.playing_on import PlayingOn
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.start_states import StartStateSpec, battery_problem
@@ -294,8 +296,11 @@ class Game:
     def action_names(self) -> tuple[str, ...]:
         return tuple(self.definition.actions)
 
-    def custom_reward(self) -> GameReward | None:
+    def custom_reward(self, sources: Sources = MappingProxyType({})) -> GameReward | None:
         """Return a new object of the game's own reward class, if any; this runs its Python code.
+
+        Args:
+            sources: what its methods may take besides the variables.
 
         Raises:
             GameFileError: the class cannot be imported or instantiated, or is not a reward class.
@@ -304,7 +309,7 @@ class Game:
         if reference is None:
             return None
         try:
-            return load_custom_reward(reference, self.folder)
+            return load_custom_reward(reference, self.folder, sources)
         except GameFileError as error:
             raise GameFileError(f"the reward of {self.name}, in {self.folder}: {error}") from error
 

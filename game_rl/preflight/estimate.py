@@ -1,6 +1,6 @@
 """The estimate of a run on a machine: what findings are made from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from game_rl.config.schema import RunConfig
 from game_rl.preflight.disk import disk_footprint
@@ -13,7 +13,8 @@ from game_rl.system.machine import Machine
 
 def estimate(config: RunConfig, facts: RunFacts) -> Footprint:
     """Return memory by phase, disk at the end, and the counts of the training."""
-    training = training_arithmetic(config, began_at=facts.began_at, plays_on=facts.plays_on)
+    training = training_arithmetic(config, began_at=facts.began_at)
+    training = replace(training, plays_on=facts.plays_on)
     return Footprint(
         ram=ram_footprint(config, facts),
         vram=vram_footprint(config, facts),

@@ -79,6 +79,8 @@ def _play(
         used = timesteps + waited // frame_skip
         if terminated or truncated:
             return timesteps, used, True
+        if timesteps.bit_count() == 1:  # early, and again as its state grows
+            env.get_wrapper_attr("check_reward")()
     return timesteps, used, False
 
 

@@ -64,9 +64,7 @@ class TrainingArithmetic:
         return self.final_timesteps - self.began_at
 
 
-def training_arithmetic(
-    config: RunConfig, *, began_at: int = 0, plays_on: bool = False
-) -> TrainingArithmetic:
+def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArithmetic:
     """Count what a run will do from timestep `began_at` on, which is not 0 for a fork."""
     rollout = config.rollout_timesteps
     updates = max(1, _divide_up(config.total_timesteps - began_at, rollout))
@@ -105,7 +103,6 @@ def training_arithmetic(
         offline_checkpoints=0 if offline is None else _times(offline, "save"),
         may_end_early=stop_when is not None,
         confirmations=0 if stop_when is None else _confirmations(stop_when, evaluations),
-        plays_on=plays_on,
     )
 
 

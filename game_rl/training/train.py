@@ -467,15 +467,7 @@ def evaluate_best(
         raise _stopped(run_dir, stop) from None
     best = _best_policy(run_dir)
     timesteps, episodes = best.state.num_timesteps, best.config.evaluation.final_episodes
-    events.emit(
-        Evaluating(
-            timesteps=events.timesteps,
-            policy_timesteps=timesteps,
-            policy_waited_frames=best.state.waited_frames,
-            episodes=episodes,
-            is_final=True,
-        )
-    )
+    events.emit(_evaluating(best, events.timesteps))
     try:
         evaluation = evaluate_run(best, episodes=episodes, stop=stop)
     except EvaluationInterrupted:
@@ -492,6 +484,16 @@ def evaluate_best(
     if video is not None:
         events.emit(Recorded(timesteps=events.timesteps, path=str(video)))
     return FinalEvaluation(evaluation, best.name, video)
+
+
+def _evaluating(best: TrainedRun, timesteps: int) -> Evaluating:
+    return Evaluating(
+        timesteps=timesteps,
+        policy_timesteps=best.state.num_timesteps,
+        policy_waited_frames=best.state.waited_frames,
+        episodes=best.config.evaluation.final_episodes,
+        is_final=True,
+    )
 
 
 def _best_policy(run_dir: RunDir) -> TrainedRun:
