@@ -102,9 +102,9 @@ class GameReward:
         self._reset = OwnMethod(getattr(reward, "reset"), f"{reference}.reset", at_reset)  # noqa: B009 - checked above
         self._step = OwnMethod(getattr(reward, "step"), f"{reference}.step", sources)  # noqa: B009 - checked above
         self._ends = {
-            name: OwnMethod(method, f"{reference}.{name}", sources)
+            name: OwnMethod(getattr(reward, name), f"{reference}.{name}", sources)
             for name in (ENDINGS, TRUNCATIONS)
-            if callable(method := getattr(reward, name, None))
+            if callable(getattr(reward, name, None))
         }
         self.has_endings = bool(self._ends)
         takes = (method.takes for method in (self._reset, self._step, *self._ends.values()))

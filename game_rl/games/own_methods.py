@@ -27,6 +27,7 @@ class OwnMethod:
 
     Attributes:
         takes: names of its parameters that are offered.
+        call: calls it; takes the variables.
 
     Raises:
         GameFileError: a parameter is not known; the message has its line, and the known ones.
@@ -51,10 +52,10 @@ class OwnMethod:
             elif parameter.default is parameter.empty and not _is_rest(parameter):
                 raise GameFileError(_unknown(parameter.name, name, offered, method))
         self.takes = frozenset({*self._positional, *self._named})
-        if not parameters and self._positional == [VARIABLES]:
-            self.call = method  # as fast as the method itself
+        is_plain = not parameters and self._positional == [VARIABLES]
+        self.call: Callable[..., Any] = method if is_plain else self._call
 
-    def call(self, variables: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what it returns
+    def _call(self, variables: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what it returns
         positional = [self._offered(name, variables) for name in self._positional]
         named = {name: self._offered(name, variables) for name in self._named}
         return self._method(*positional, **named)
