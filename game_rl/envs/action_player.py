@@ -49,8 +49,8 @@ class ActionPlayer:
         step = game.definition.step
         self._wait = None if step is None else _Wait(emulator, game, step)
 
-    def play(self, action: SupportsInt, random: Generator) -> None:
-        """Play an action, or the last one again, then play on, and draw the last frame.
+    def play(self, action: SupportsInt, random: Generator, *, render: bool = True) -> None:
+        """Play an action, or the last one again, then play on; `render` draws the last frame.
 
         Raises:
             LockUpError: the game has locked up the CPU.
@@ -65,9 +65,9 @@ class ActionPlayer:
         self.waited_frames = 0
         if self._wait is not None:
             self._wait.begin()
-        self._emulator.play(self._presses[index], render=True)
+        self._emulator.play(self._presses[index], render=render)
         if self._wait is not None:
-            for frames in self._wait.play():
+            for frames in self._wait.play(render=render):
                 self.waited_frames += frames
 
     def _valid(self, action: SupportsInt) -> int:
@@ -96,20 +96,20 @@ class _Wait:
         if self._compares:
             self._before = self._reader.read(self._emulator)
 
-    def play(self) -> Iterator[int]:
+    def play(self, *, render: bool) -> Iterator[int]:
         """Play on after the timestep's action, and yield the frames of each part once played."""
         press, left = self._step.press, self._step.at_most_frames
         up = 0  # frames since a button was held
         while left and not self._holds():
             if press and up >= PRESS_FRAMES and left > PRESS_FRAMES:
-                yield self._tick(press, PRESS_FRAMES)
+                yield self._tick(press, PRESS_FRAMES, render=render)
                 left, up = left - PRESS_FRAMES, 0
-            yield self._tick((), 1)
+            yield self._tick((), 1, render=render)
             left, up = left - 1, up + 1
 
-    def _tick(self, buttons: tuple[Button, ...], frames: int) -> int:
+    def _tick(self, buttons: tuple[Button, ...], frames: int, *, render: bool) -> int:
         self._emulator.hold(buttons)
-        self._emulator.tick(frames, render=True)
+        self._emulator.tick(frames, render=render)
         return frames
 
     def _holds(self) -> bool:

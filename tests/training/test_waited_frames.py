@@ -9,6 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
+from game_rl.config.schema import ForkConfig
 from game_rl.event_log import EventLog, read_events
 from game_rl.events import CheckpointSaved, Evaluated, RolloutEnded
 from game_rl.experiments.compare.compared_folders import read_folder
@@ -16,6 +17,7 @@ from game_rl.games.definition import load_game
 from game_rl.lake.origin import disagreement, origin_of
 from game_rl.lineage import played_by, read_lineage
 from game_rl.run_dir import RunDir
+from game_rl.training.fork_parts import Differences, new_parts
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
 from tests.tiny_run import TINY_GAME, MakeConfig, command
@@ -162,3 +164,8 @@ def test_a_game_without_a_step_writes_nothing_of_it(make_config: MakeConfig, gam
     assert disagreement(ours, ours) is None
     assert "the game's step" in str(disagreement(ours, theirs))
     assert "the game's step" in str(disagreement(theirs, ours))
+
+
+def test_another_step_makes_the_replay_of_a_fork_begin_anew() -> None:
+    for key, is_new in (("step.at_most_frames", True), ("rewards.hit.weight", False)):
+        assert new_parts(Differences({}, {key: (None, 7)}), ForkConfig(run="run")).replay == is_new
