@@ -10,7 +10,7 @@ from game_rl.errors import UsageError
 from game_rl.games.actions import frame_skip_problem, presses_of
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
-from game_rl.games.playing_on import PRESS_FRAMES, PlayingOn
+from game_rl.games.step_wait import PRESS_FRAMES, StepWait
 from game_rl.games.variables import Values
 
 WAITED_FRAMES = "waited_frames"
@@ -83,7 +83,7 @@ class ActionPlayer:
 class _Wait:
     """Plays on until the game's condition holds."""
 
-    def __init__(self, emulator: Emulator, game: Game, step: PlayingOn) -> None:
+    def __init__(self, emulator: Emulator, game: Game, step: StepWait) -> None:
         self._emulator, self._step = emulator, step
         names = {name for _, name in step.until.references()}
         specs = game.definition.variables

@@ -21,10 +21,10 @@ from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
 from game_rl.games.own_methods import Sources
-from game_rl.games.playing_on import PlayingOn
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.start_states import StartStateSpec, battery_problem
 from game_rl.games.state_files import state_file_problem
+from game_rl.games.step_wait import StepWait
 from game_rl.games.symbol_files import Location, read_symbols
 from game_rl.games.variable_spec import UNSIGNED, VariableSpec
 from game_rl.games.variables import (
@@ -122,7 +122,7 @@ class GameDefinition(StrictModel):
     """What each action does in a timestep. [a, up] holds these buttons throughout it.
     {hold: [a], frames: 8} presses and releases them, and a list of such steps and {wait: 4} is a
     script; the rest of the timestep is played without buttons."""
-    step: PlayingOn | None = Field(default=None, exclude_if=lambda step: step is None)
+    step: StepWait | None = Field(default=None, exclude_if=lambda step: step is None)
     """Plays on after each action until a condition holds, for a game that ignores the buttons for a
     while. Timesteps then differ in length."""
     variables: Annotated[dict[str, VariableSpec], Field(min_length=1)]

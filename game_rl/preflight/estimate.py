@@ -14,7 +14,7 @@ from game_rl.system.machine import Machine
 def estimate(config: RunConfig, facts: RunFacts) -> Footprint:
     """Return memory by phase, disk at the end, and the counts of the training."""
     training = training_arithmetic(config, began_at=facts.began_at)
-    training = replace(training, plays_on=facts.plays_on)
+    training = replace(training, has_waits=facts.has_waits)
     return Footprint(
         ram=ram_footprint(config, facts),
         vram=vram_footprint(config, facts),

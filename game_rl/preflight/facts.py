@@ -64,7 +64,7 @@ class RunFacts:
         import_bytes: memory of a process that has imported the libraries of a training.
         fork: the fork's files and timestep; None if the run is not a fork.
         game_changes: how start states change the game, in words.
-        plays_on: whether the game's `step` makes timesteps longer than `frame_skip`.
+        has_waits: whether the game's `step` makes timesteps longer than `frame_skip`.
     """
 
     crop: CropSpec
@@ -83,7 +83,7 @@ class RunFacts:
     import_bytes: int = USUAL_IMPORT_COST.bytes
     fork: ForkFacts | None = None
     game_changes: tuple[str, ...] = ()
-    plays_on: bool = False
+    has_waits: bool = False
 
     @property
     def began_at(self) -> int:
@@ -175,7 +175,7 @@ def run_facts(
         crop=game.definition.observation.crop,
         n_actions=len(game.action_names),
         four_shades=not game.is_colour,
-        plays_on=game.definition.step is not None,
+        has_waits=game.definition.step is not None,
         rom_bytes=len(game.rom.data),
         n_game_curves=_n_game_curves(game),
         cpus=machine.cpus,

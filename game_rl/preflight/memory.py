@@ -354,12 +354,12 @@ def _kept(size: int) -> Part:
     return Part("kept by the allocator", size)
 
 
-def n_pictures(config: RunConfig, episode_timesteps: int, *, plays_on: bool = False) -> int:
+def n_pictures(config: RunConfig, episode_timesteps: int, *, has_waits: bool = False) -> int:
     """Return the number of pictures in the clip; a long frame skip has several in a timestep.
 
     Args:
         episode_timesteps: length of the clip's episodes.
-        plays_on: whether the game's `step` makes timesteps longer, so that the clip fills its time.
+        has_waits: whether the game's `step` makes timesteps longer, so the clip fills its time.
     """
     recording, frame_skip = config.recording, config.env.frame_skip
     each = picture_frames(frame_skip)
@@ -367,7 +367,7 @@ def n_pictures(config: RunConfig, episode_timesteps: int, *, plays_on: bool = Fa
     if recording.max_s is None:
         return whole
     most = round(recording.max_s * FRAMES_PER_SECOND / each)
-    return most if plays_on else min(whole, most)
+    return most if has_waits else min(whole, most)
 
 
 def _recording(config: RunConfig, facts: RunFacts, network: tuple[Part, ...]) -> tuple[Part, Part]:
@@ -377,7 +377,7 @@ def _recording(config: RunConfig, facts: RunFacts, network: tuple[Part, ...]) ->
     """
     room = sum(part.bytes for part in network)
     policy = 2 * network_of(config, facts).policy_bytes
-    n = n_pictures(config, facts.episode_timesteps, plays_on=facts.plays_on)
+    n = n_pictures(config, facts.episode_timesteps, has_waits=facts.has_waits)
     pictures = n * calibration.RECORDED_PICTURE_BYTES
     return (
         Part("policy that plays", max(policy - room, 0)),

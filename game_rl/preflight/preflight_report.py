@@ -245,7 +245,7 @@ def _training(footprint: Footprint) -> Text:
         f"{t.gradient_steps_per_update:,} gradient steps in each ({note}); "
         f"{t.checkpoints:,} checkpoints, {t.evaluations:,} evaluations; "
         f"{_at_most(t)}{t.played_timesteps:,} timesteps "
-        f"({'at least ' * t.plays_on}{t.frames:,} frames){_replay_ratio(t)}"
+        f"({'at least ' * t.has_waits}{t.frames:,} frames){_replay_ratio(t)}"
     )
 
 

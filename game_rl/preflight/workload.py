@@ -37,7 +37,7 @@ class TrainingArithmetic:
         may_end_early: whether a condition may end the run before its total, so that all counts are
             upper bounds.
         confirmations: upper bound of how often new episodes confirm an evaluation.
-        plays_on: whether the game's `step` adds to the frames, which are then a lower bound.
+        has_waits: whether the game's `step` adds to the frames, which are then a lower bound.
     """
 
     timesteps_per_update: int
@@ -56,7 +56,7 @@ class TrainingArithmetic:
     offline_checkpoints: int = 0
     may_end_early: bool = False
     confirmations: int = 0
-    plays_on: bool = False
+    has_waits: bool = False
 
     @property
     def played_timesteps(self) -> int:

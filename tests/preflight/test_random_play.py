@@ -5,7 +5,7 @@ import pytest
 
 from game_rl.errors import GameFileError
 from game_rl.games.definition import load_game
-from game_rl.games.playing_on import PlayingOn
+from game_rl.games.step_wait import StepWait
 from game_rl.preflight.facts import EpisodeLengths
 from game_rl.preflight.random_play import probe_episodes
 from tests.preflight.conftest import make_config
@@ -48,7 +48,7 @@ def test_frames_that_a_step_adds_count_for_the_limit() -> None:
     game = load_game("duel")
     name = game.number_names[0]
     until = {"all": [{"variable": name, "equals": 1}, {"variable": name, "equals": 2}]}
-    step = PlayingOn.model_validate({"until": until, "at_most_frames": 12})
+    step = StepWait.model_validate({"until": until, "at_most_frames": 12})
     game = replace(game, definition=game.definition.model_copy(update={"step": step}))
     config = make_config(env={"max_episode_timesteps": 10**9, "frame_skip": 4})
     cut = probe_episodes(config, game, most_frames=160)

@@ -16,7 +16,7 @@ PRESS_FRAMES = 8
 _LEAST_WITH_PRESS = 2 * PRESS_FRAMES + 1  # up, down, and one frame that releases the buttons
 
 
-class PlayingOn(StrictModel):
+class StepWait(StrictModel):
     """`{until: {variable: locked, equals: 0}, press: [a], at_most_frames: 600}`."""
 
     until: Condition
