@@ -12,9 +12,10 @@ import json
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
@@ -101,9 +102,18 @@ class EventLog(_Log[Event]):
 
     Attributes:
         timesteps: current timesteps of the training, for events that carry none themselves.
+        waited_frames: the run's waited frames by timestep, for events of these timesteps; empty
+            if the game has no `step`.
     """
 
     timesteps = 0
+    waited_frames: Mapping[int, int] = MappingProxyType({})
+
+    def emit(self, event: Event) -> None:
+        if event.waited_frames is None and event.timesteps in self.waited_frames:
+            waited = self.waited_frames[event.timesteps]
+            event = event.model_copy(update={"waited_frames": waited})
+        super().emit(event)
 
     def warn(self, text: str) -> None:
         self.emit(Warned(timesteps=self.timesteps, text=text))

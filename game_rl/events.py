@@ -33,6 +33,9 @@ class TimedEvent(BaseModel):
 class _RunEvent(TimedEvent):
     timesteps: Natural = 0
     """Timesteps of the run, summed over all envs."""
+    waited_frames: Natural | None = None
+    """Emulator frames beyond `frame_skip` in each timestep, which the envs have played so far
+    because the game's `step` plays on; None if the game has no `step`."""
 
 
 class Begun(_RunEvent):
@@ -150,6 +153,8 @@ class Evaluating(_RunEvent):
 
     event: Literal["evaluating"] = "evaluating"
     policy_timesteps: Natural
+    policy_waited_frames: Natural = 0
+    """The run's `waited_frames` when the policy was learned."""
     episodes: Natural
     is_final: bool = False
     offline_gradient_steps: Natural | None = None

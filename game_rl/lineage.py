@@ -10,13 +10,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field
 
 from game_rl.durable_files import write_saved
 from game_rl.errors import CheckpointError
 from game_rl.event_log import read_events
+from game_rl.events import Event
 from game_rl.run_dir import RunDir
-from game_rl.saved import Natural, Saved, file_sha256, read_saved
+from game_rl.saved import Natural, NaturalIfAny, Saved, file_sha256, read_saved
 
 _FrameSkip = Annotated[int, Field(ge=1)]
 
@@ -35,6 +37,11 @@ class Source(Saved):
     """Timestep at which the run began to play itself; not 0 in a fork that keeps its counters."""
     frame_skip: _FrameSkip
     """Emulator frames in each of its timesteps."""
+    waited_frames: NaturalIfAny = 0
+    """Emulator frames beyond these that it has played itself, because its game's `step` plays on.
+    A Lake does not count them."""
+    waited_by: Annotated[tuple[tuple[int, int], ...], Field(exclude=True)] = ()
+    """Timesteps of the run with its waited frames up to then, for a run whose events were read."""
     sha256: str
     """sha256 of the checkpoint's manifest, or of the Lake's mark."""
     sources: tuple["Source", ...] = ()
@@ -48,7 +55,7 @@ class Source(Saved):
     @property
     def frames(self) -> int:
         """Emulator frames that this run has played itself."""
-        return self.played_timesteps * self.frame_skip
+        return self.played_timesteps * self.frame_skip + self.waited_frames
 
 
 class Lineage(Saved):
@@ -56,7 +63,13 @@ class Lineage(Saved):
 
     began_at: Natural = 0
     """Timestep at which the run begins to play itself."""
+    began_waited_frames: NaturalIfAny = 0
+    """Waited frames of the run's checkpoint at that timestep."""
     sources: tuple[Source, ...] = ()
+
+    def waited_since(self, waited_frames: int) -> int:
+        """Return the waited frames that a run has played itself, from all that it counts."""
+        return max(0, waited_frames - self.began_waited_frames)
 
 
 def read_lineage(run_dir: RunDir) -> Lineage:
@@ -125,13 +138,23 @@ def lineage_json(run: Source) -> dict[str, object]:
     return {"run": _as_json(run), "total_timesteps": timesteps, "total_frames": frames}
 
 
-def run_as_source(run_dir: RunDir, timesteps: int, *, frame_skip: int) -> Source:
+def run_as_source(
+    run_dir: RunDir, timesteps: int, *, frame_skip: int, events: Sequence[Event] | None = None
+) -> Source:
     """Return a run at this timestep, with its sources; the run is only read.
+
+    Args:
+        events: the run's events, if they have been read.
 
     Raises:
         CheckpointError: `lineage.json` is not a valid lineage.
     """
     lineage = read_lineage(run_dir)
+    waited_by = tuple(
+        (event.timesteps, lineage.waited_since(event.waited_frames))
+        for event in (read_events(run_dir) if events is None else events)
+        if event.waited_frames is not None
+    )
     has_identity, checkpoint = run_dir.identity_file.exists(), run_dir.checkpoint(timesteps)
     return Source(
         kind="fork",
@@ -140,9 +163,19 @@ def run_as_source(run_dir: RunDir, timesteps: int, *, frame_skip: int) -> Source
         timesteps=timesteps,
         began_at=lineage.began_at,
         frame_skip=frame_skip,
+        waited_frames=_waited_at(waited_by, timesteps),
+        waited_by=waited_by,
         sha256=manifest_sha256(checkpoint) if checkpoint.is_dir() else "",
         sources=lineage.sources,
     )
+
+
+def _waited_at(waited_by: Sequence[tuple[int, int]], timesteps: int) -> int:
+    """Return the waited frames up to a timestep, between two events in proportion."""
+    if not waited_by:
+        return 0
+    known, frames = zip(*sorted(waited_by), strict=True)
+    return round(float(np.interp(timesteps, known, frames)))
 
 
 def _as_json(source: Source) -> dict[str, object]:
@@ -158,13 +191,17 @@ def _as_json(source: Source) -> dict[str, object]:
 def played_by(run_dir: RunDir, frame_skip: int) -> Source:
     """Return a run in its newest state, by its events and checkpoints, with its sources."""
     saved = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
-    told = [event.timesteps for event in read_events(run_dir)[-1:]]
-    return run_as_source(run_dir, max(saved + told, default=0), frame_skip=frame_skip)
+    events = read_events(run_dir)
+    told = [event.timesteps for event in events[-1:]]
+    now = max(saved + told, default=0)
+    return run_as_source(run_dir, now, frame_skip=frame_skip, events=events)
 
 
 def at(run: Source, timesteps: int) -> Source:
     """Return the run as it was at this timestep, or as it is if it has not reached it."""
-    return run.model_copy(update={"timesteps": min(run.timesteps, timesteps)})
+    then = min(run.timesteps, timesteps)
+    waited_frames = _waited_at(run.waited_by, then) if run.waited_by else run.waited_frames
+    return run.model_copy(update={"timesteps": then, "waited_frames": waited_frames})
 
 
 def totals(runs: Sequence[Source]) -> tuple[int, int]:

@@ -39,6 +39,8 @@ class Saved(BaseModel):
 
 
 Natural = Annotated[int, Field(ge=0)]
+NaturalIfAny = Annotated[int, Field(ge=0, exclude_if=lambda number: not number)]
+"""A natural number that is left out where it is 0, as by versions that did not have it."""
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Kind = TypeVar("_Kind", bound=BaseModel)
 

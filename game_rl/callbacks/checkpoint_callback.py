@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
+from game_rl.callbacks.waited_frames import WaitedFramesCallback
 from game_rl.checkpoints.checkpoint_files import checkpoint_bytes
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState, StopCounters
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
@@ -30,6 +31,7 @@ class CheckpointCallback(BoundaryCallback):
         events: gets an event for each checkpoint.
         every_timesteps: timesteps between regular checkpoints.
         fixed: what all checkpoints of the run have in common.
+        waited: counts the waited frames; None if there are none.
 
     Attributes:
         best: the best evaluation so far.
@@ -46,6 +48,7 @@ class CheckpointCallback(BoundaryCallback):
         *,
         every_timesteps: int,
         fixed: FixedState,
+        waited: WaitedFramesCallback | None = None,
     ) -> None:
         super().__init__()
         self.best: Best | None = None
@@ -56,7 +59,7 @@ class CheckpointCallback(BoundaryCallback):
         self._stop = stop
         self._events = events
         self._interval = Interval(every_timesteps)
-        self._fixed = fixed
+        self._fixed, self._waited = fixed, waited
         self._offline_gradient_steps = 0
         self._saved_at: int | None = None
         self._saved_as_due = False
@@ -139,6 +142,7 @@ class CheckpointCallback(BoundaryCallback):
             best=self.best,
             evaluation_due=self.evaluation_due,
             training_s=round(self.training_time.seconds(), 3),
+            waited_frames=0 if self._waited is None else self._waited.at_boundary,
             stop_counters=self.stop_counters,
             events_bytes=self._events.n_bytes(),
             **vars(self._fixed),

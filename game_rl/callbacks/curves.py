@@ -8,6 +8,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval, any_due
+from game_rl.envs.game_boy_env import OWN_ENDINGS
 from game_rl.event_log import EventLog, read_events
 from game_rl.events import ExplorationRestarted, Progress, RolloutEnded, WorkerRestarted
 from game_rl.run_dir import RunDir
@@ -24,7 +25,7 @@ class GameMetricsCallback(BaseCallback):
     `game/ending/NAME` the share of the episodes that ended so.
 
     Args:
-        endings: names of the game's endings.
+        endings: names of the game file's endings; those of a reward class are in `info`.
     """
 
     def __init__(self, endings: Iterable[str] = ()) -> None:
@@ -35,7 +36,8 @@ class GameMetricsCallback(BaseCallback):
         for info in self.locals["infos"]:
             for term, value in info.get("reward_terms", {}).items():
                 self.logger.record_mean(f"game/reward/{term}", value)
-            for name in self._endings if "reward_terms" in info else ():
+            names = (*self._endings, *info.get(OWN_ENDINGS, ()))
+            for name in names if "reward_terms" in info else ():
                 self.logger.record_mean(f"game/ending/{name}", float(info.get("ending") == name))
             for name, value in info.get("game", {}).items():
                 self.logger.record_mean(f"game/{name}", value)
@@ -154,8 +156,9 @@ class ExplorationRestartsCallback(BaseCallback):
 class GameCheckCallback(BaseCallback):
     """Warns of starts that do not vary, and of rewards that are absurd or cannot be saved.
 
-    The starts are checked when a run begins (`GameBoyEnv.start_warnings`). The rewards of all envs
-    are checked before the first update, and again each time that the timesteps have doubled
+    When a run begins, the starts are checked (`GameBoyEnv.start_warnings`), and a reward class is
+    tried in a few timesteps (`GameBoyEnv.try_reward`). The rewards of all envs are checked before
+    the first update, and again each time that the timesteps have doubled
     (`GameBoyEnv.check_reward`): it may take a reward class hours until it cannot be saved.
 
     Args:
@@ -174,6 +177,8 @@ class GameCheckCallback(BaseCallback):
         if self.num_timesteps == 0 and env.has_attr("start_warnings"):
             for text in env.env_method("start_warnings", indices=0)[0]:
                 self._events.warn(text)
+        if self.num_timesteps == 0 and env.has_attr("try_reward"):
+            env.env_method("try_reward", indices=0)
 
     def _on_rollout_end(self) -> None:
         if self.num_timesteps < self._due or not self.training_env.has_attr("check_reward"):

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from game_rl.checkpoints.evaluation_files import was_deterministic
 from game_rl.envs.game_boy_env import EnvState
-from game_rl.saved import Blob, Natural, Saved, Sha256
+from game_rl.saved import Blob, Natural, NaturalIfAny, Saved, Sha256
 
 _MERSENNE_WORDS = 624
 
@@ -73,6 +73,9 @@ class CheckpointState(Saved):
     """Whether an evaluation of this checkpoint was interrupted by a stop and is still due."""
     training_s: Annotated[float, Field(ge=0)] = 0.0
     """Seconds of training so far, over all sessions, without those that a kill has lost."""
+    waited_frames: NaturalIfAny = 0
+    """Emulator frames beyond `frame_skip` in each timestep, which the envs have played so far
+    because the game's `step` plays on."""
     stop_counters: StopCounters = StopCounters()
     """Counters of `stop_when` in this checkpoint's config."""
     events_bytes: Natural = 0

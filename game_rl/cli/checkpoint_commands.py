@@ -89,7 +89,7 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
         kept_path(run_dir, timesteps)
         found = [finding for finding in found if finding.timesteps == timesteps]
     if arguments.json:
-        rows = [{**f.to_json(), "frames": f.timesteps * frame_skip} for f in found]
+        rows = [{**f.to_json(), "frames": f.frames(frame_skip)} for f in found]
         print_facts(rows)
     elif not found:
         print(f"{arguments.run} has no checkpoint yet")
@@ -116,7 +116,7 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
         written = datetime.fromtimestamp(finding.written_s).strftime("%Y-%m-%d %H:%M:%S")
         table.add_row(
             f"{finding.timesteps:,}",
-            f"{finding.timesteps * frame_skip:,}",
+            f"{finding.frames(frame_skip):,}",
             format_bytes(finding.nbytes),
             written,
             Text("; ".join(notes)),

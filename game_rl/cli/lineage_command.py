@@ -93,12 +93,16 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
     from game_rl.experiments.descent import descent, descent_json, descent_tree
 
     folder = find_experiment(root)
-    branches = descent(read_records(folder))
+    records = read_records(folder)
+    branches = descent(records)
     if as_json:
         print_facts([descent_json(branch) for branch in branches])
     else:
         experiment = load_experiment(folder.config, is_saved=True)
         kind, frame_skip = experiment.config.kind, experiment.run.env.frame_skip
-        tree = descent_tree(str(root), branches, kind=kind, frame_skip=frame_skip)
+        waited_frames = records[-1].waited_frames_of_all if records else 0
+        tree = descent_tree(
+            str(root), branches, kind=kind, frame_skip=frame_skip, waited_frames=waited_frames
+        )
         Console().print(tree)
     return 0

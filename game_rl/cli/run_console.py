@@ -108,7 +108,7 @@ class RunConsole:
             for change in event.changes:
                 self._print("[yellow]changed:[/]", change)
             self._print(
-                f"resuming from timestep {self._frames(event.timesteps)}, "
+                f"resuming from timestep {self._frames(event.timesteps, event.waited_frames)}, "
                 f"checkpoint {event.checkpoint}: " + ", ".join(event.restored)
             )
             for reason in event.not_restored:
@@ -166,7 +166,8 @@ class RunConsole:
         if event.is_final:
             self.close()
             self._print(
-                f"evaluating the best policy, timestep {self._frames(event.policy_timesteps)}, "
+                f"evaluating the best policy, timestep "
+                f"{self._frames(event.policy_timesteps, event.policy_waited_frames)}, "
                 f"over {event.episodes} episodes"
             )
         elif self._task is not None:
@@ -190,8 +191,8 @@ class RunConsole:
         done = max(0, (task.total or 0) - event.waiting_bytes)
         self._uploads.update(task.id, completed=done)
 
-    def _frames(self, timesteps: int) -> str:
-        return with_frames(timesteps, self._frame_skip)
+    def _frames(self, timesteps: int, waited_frames: int | None) -> str:
+        return with_frames(timesteps, self._frame_skip, waited_frames or 0)
 
     def _line(self, event: Event, text: str, *, style: str = "") -> None:
         steps = getattr(event, "offline_gradient_steps", None)

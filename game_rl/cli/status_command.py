@@ -53,6 +53,7 @@ def _lines(status: "RunStatus") -> list[tuple[str, str]]:
         ("run", status.run),
         ("state", "training" if status.is_training else ended),
         ("timesteps", f"{status.timesteps:,}{total}{speed}"),
+        *([] if status.frames is None else [("frames", f"{status.frames:,}")]),
         ("checkpoint", _timesteps(status.last_checkpoint)),
     ]
     if status.ended_by:

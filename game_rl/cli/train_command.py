@@ -307,9 +307,9 @@ def _print_result(result: "TrainingResult", console: "Console", *, with_hints: b
         console.print(result.left_alone, soft_wrap=True, markup=False)
         return
     if result.evaluation is None:
+        reached = with_frames(result.timesteps, result.frame_skip, result.waited_frames)
         console.print(
-            f"trained up to timestep {with_frames(result.timesteps, result.frame_skip)} and saved; "
-            f"continue with {result.run_dir.way_on}",
+            f"trained up to timestep {reached} and saved; continue with {result.run_dir.way_on}",
             soft_wrap=True,
             markup=False,
         )

@@ -133,14 +133,15 @@ def picture_frames(frame_skip: int) -> int:
 class RecordingEmulator:
     """A wrapper that owns `emulator` and keeps a picture every `picture_frames` frames.
 
-    It divides ticks and presses into parts, which does not change the emulation. For all else it is
-    `emulator`.
+    It divides ticks and presses into parts, which does not change the emulation. Rendered ticks
+    that are shorter than `picture_frames` add up to a picture. For all else it is `emulator`.
     """
 
     def __init__(self, emulator: Emulator, *, picture_frames: int) -> None:
         self._emulator = emulator
         self._picture_frames = picture_frames
         self._pictures: list[NDArray[np.uint8]] = []
+        self._since = 0  # frames of short ticks since a picture
 
     def take_pictures(self) -> list[NDArray[np.uint8]]:
         """Return the pictures of rendered ticks since the last call, each uint8 [144, 160, 3]."""
@@ -150,6 +151,13 @@ class RecordingEmulator:
     def tick(self, frames: int, *, render: bool) -> None:
         if not render:
             self._emulator.tick(frames, render=False)
+            return
+        if frames < self._picture_frames:
+            self._emulator.tick(frames, render=True)
+            self._since += frames
+            if self._since >= self._picture_frames:
+                self._since -= self._picture_frames
+                self._pictures.append(self._emulator.screen().copy())
             return
         for done in range(0, frames, self._picture_frames):
             self._emulator.tick(min(self._picture_frames, frames - done), render=True)

@@ -1,26 +1,35 @@
 """Plays the actions of a game: one timestep's frames with their buttons."""
 
+from collections.abc import Iterator
 from typing import SupportsInt
 
 from numpy.random import Generator
 
-from game_rl.emulator.emulator import Emulator
+from game_rl.emulator.emulator import Button, Emulator
 from game_rl.errors import UsageError
 from game_rl.games.actions import frame_skip_problem, presses_of
 from game_rl.games.definition import Game
+from game_rl.games.derived_variables import VariableReader
+from game_rl.games.step_wait import PRESS_FRAMES, StepWait
+from game_rl.games.variables import Values
+
+WAITED_FRAMES = "waited_frames"
+"""Key of a timestep's `info`: the frames that it played on after its action, if there were any."""
 
 
 class ActionPlayer:
     """Plays the timesteps of an env.
 
     Args:
-        frame_skip: frames per timestep.
+        frame_skip: frames per timestep, to which those of the game's `step` are added.
         sticky_actions: probability that a timestep repeats the action of the one before.
 
     Attributes:
         n_actions: number of the game's actions.
         last: the action that the last timestep of the episode played; None before the first one,
             and where no action is repeated.
+        played: the action that the last timestep played.
+        waited_frames: frames that the last timestep has played on after its action.
 
     Raises:
         UsageError: an action of the game does not fit into a timestep.
@@ -36,9 +45,12 @@ class ActionPlayer:
         self.n_actions = len(self._presses)
         self._sticky_actions = sticky_actions
         self.last: int | None = None
+        self.played = self.waited_frames = 0
+        step = game.definition.step
+        self._wait = None if step is None else _Wait(emulator, game, step)
 
     def play(self, action: SupportsInt, random: Generator, *, render: bool = True) -> None:
-        """Play an action, or the last one again; `render` draws the last frame.
+        """Play an action, or the last one again, then play on; `render` draws the last frame.
 
         Raises:
             LockUpError: the game has locked up the CPU.
@@ -49,7 +61,14 @@ class ActionPlayer:
             if self.last is not None and random.random() < self._sticky_actions:
                 index = self.last
             self.last = index
+        self.played = index
+        self.waited_frames = 0
+        if self._wait is not None:
+            self._wait.begin()
         self._emulator.play(self._presses[index], render=render)
+        if self._wait is not None:
+            for frames in self._wait.play(render=render):
+                self.waited_frames += frames
 
     def _valid(self, action: SupportsInt) -> int:
         index = int(action)
@@ -59,6 +78,42 @@ class ActionPlayer:
                 f"{self.n_actions - 1}: {', '.join(self._game.action_names)}"
             )
         return index
+
+
+class _Wait:
+    """Plays on until the game's condition holds."""
+
+    def __init__(self, emulator: Emulator, game: Game, step: StepWait) -> None:
+        self._emulator, self._step = emulator, step
+        names = {name for _, name in step.until.references()}
+        specs = game.definition.variables
+        self._reader = VariableReader(game.variables, specs, names)
+        self._compares = any(part.is_change for _, part in step.until.parts())
+        self._before: Values | None = None
+
+    def begin(self) -> None:
+        """Begin a timestep."""
+        if self._compares:
+            self._before = self._reader.read(self._emulator)
+
+    def play(self, *, render: bool) -> Iterator[int]:
+        """Play on after the timestep's action, and yield the frames of each part once played."""
+        press, left = self._step.press, self._step.at_most_frames
+        up = 0  # frames since a button was held
+        while left and not self._holds():
+            if press and up >= PRESS_FRAMES and left > PRESS_FRAMES:
+                yield self._tick(press, PRESS_FRAMES, render=render)
+                left, up = left - PRESS_FRAMES, 0
+            yield self._tick((), 1, render=render)
+            left, up = left - 1, up + 1
+
+    def _tick(self, buttons: tuple[Button, ...], frames: int, *, render: bool) -> int:
+        self._emulator.hold(buttons)
+        self._emulator.tick(frames, render=render)
+        return frames
+
+    def _holds(self) -> bool:
+        return self._step.until.holds(self._reader.read(self._emulator), self._before)
 
 
 def check_frame_skip(frame_skip: int, game: Game) -> None:

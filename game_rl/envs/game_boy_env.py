@@ -13,19 +13,26 @@ from pydantic import JsonValue
 
 from game_rl.config.schema import GrowingLimit
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
-from game_rl.envs.action_player import ActionPlayer
+from game_rl.envs.action_player import WAITED_FRAMES, ActionPlayer
 from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
 from game_rl.envs.observation import FrameFormat, Observation, ObservationFormat
 from game_rl.envs.observer import Observer
 from game_rl.errors import LockUpError
+from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT, GameReward
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
 from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
+from game_rl.games.own_methods import GameMemory
 from game_rl.games.parts import PartsState
 from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Value, numbers_of
 from game_rl.saved import Blob, Saved
+
+OWN_ENDINGS = "own_endings"
+"""Key of an episode's `info`: the names of the endings of the game's own reward class."""
+
+_TRIED_TIMESTEPS = 8
 
 
 class WrapperState(Saved):
@@ -64,16 +71,19 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
     Observations are new uint8 [C, H, W] arrays that belong to the caller; with parts they are new
     dicts of new arrays, and "screen" is such an array, if there is one. `info` has "start_state"
-    at a reset and is empty during the episode. At its end it has "is_success" (if the game defines
+    at a reset and is empty during the episode, but for "waited_frames", the frames that a timestep
+    has played on by the game's `step`. At its end it has "is_success" (if the game defines
     success), "reward_terms" (the sum of each term), "game" (each variable that is a number),
-    "start_state" and, unless a limit was reached, "ending" (the name of the ending that held). When
-    the game locks up the CPU, the episode is truncated without success, and `info` has "lock_up".
+    "start_state" and, unless a limit was reached, "ending" (the name of the ending that held);
+    "own_endings" has the names of those of the game's own reward class. When the game locks up the
+    CPU, the episode is truncated without success, and `info` has "lock_up".
 
     The env owns the emulator, and `close` closes it. The same seed and actions give the same
     episodes.
 
     Attributes:
-        draws: whether each timestep draws its last frame; True if observations have the screen.
+        draws: whether each timestep draws its last frame; True if observations or the game's own
+            reward class take the screen.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium's name; replaced, never changed
@@ -109,7 +119,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             sticky_actions: probability that a timestep repeats the action of the one before.
             parts: names of the game's parts that observations have.
         """
-        self._emulator, self._game, self.draws = emulator, game, frame_format is not None
+        self._emulator, self._game = emulator, game
         self._observer = Observer(emulator, game, frame_format, parts)
         self._starts = EpisodeStarts(
             emulator, game, chosen=start_states, max_idle_frames=max_idle_frames
@@ -117,7 +127,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._limit = EpisodeLimit(max_episode_timesteps, game)
         self._player = ActionPlayer(emulator, game, frame_skip, sticky_actions)
         self._conditions = _conditions_of(game)
-        self._reward = EpisodeReward(game.definition.rewards, game.custom_reward())
+        own = _own_reward(game, emulator, self._player)
+        self._reward = EpisodeReward(game.definition.rewards, own)
+        self.draws = frame_format is not None or self._reward.needs_screen
         watched = self._conditions.variables | self._observer.variables
         self._all, self._watched = _variable_readers(game, watched)
         self.observation_space = self._observer.space
@@ -168,12 +180,16 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         values = self._watched.read(self._emulator)
         reward = self._reward.step(values)
         self._timesteps += 1
-        ending, truncates = self._conditions.step(values, reward)
+        ending, truncates = ended = self._conditions.step(values, reward)
+        own: dict[str, Any] = {}
+        if self._reward.has_endings:
+            found = self._reward.endings(values)
+            (ending, truncates), own = found.joined(ended), {OWN_ENDINGS: found.names}
         terminated = ending is not None and not truncates
         is_long = self._limit.is_reached(self._timesteps, self._emulator)
         truncated = not terminated and (truncates or is_long)
         self._running = not (terminated or truncated)
-        info = {} if self._running else self.episode_summary()
+        info = self._waited() if self._running else self.episode_summary() | own | self._waited()
         if ending is not None:
             info["ending"] = ending
         self._observer.step(values, int(action))
@@ -185,8 +201,12 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         """Truncate the episode: the agent has run into a bug of the game that locks up the CPU."""
         self._running = False
         failed = {} if self._game.definition.success is None else {"is_success": False}
-        info = failed | {"lock_up": str(error), "start_state": self._start_state}
+        info = failed | {"lock_up": str(error), "start_state": self._start_state} | self._waited()
         return self._observer.observe(), 0.0, False, True, info
+
+    def _waited(self) -> dict[str, Any]:
+        waited = self._player.waited_frames
+        return {WAITED_FRAMES: waited} if waited else {}
 
     def render(self) -> NDArray[np.uint8]:
         """Return a copy of the whole screen, uncropped and in full size, uint8 [144, 160, 3].
@@ -250,6 +270,26 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         )
         return list(variety.warnings(names or self._starts.names[:1]))
 
+    def try_reward(self) -> None:
+        """Check the game's own reward class after a few timesteps; the next call must be `reset`.
+
+        Raises:
+            GameFileError: it fails, or what it holds then cannot be saved or loaded.
+        """
+        if self._game.definition.reward is None:
+            return
+        self.reset(seed=0)
+        for number in range(_TRIED_TIMESTEPS):
+            if self._running:
+                self.step(number % self._player.n_actions)
+                self.check_reward()
+        self._running = False
+
+    @property
+    def has_endings(self) -> bool:
+        """Whether the game file or its own reward class has an ending."""
+        return bool(self._game.definition.endings) or self._reward.has_endings
+
     def check_reward(self) -> str | None:
         """Return a warning about the rewards so far, if there is one.
 
@@ -301,6 +341,18 @@ def _next_picture(emulator: Emulator) -> NDArray[np.uint8]:
 def _conditions_of(game: Game) -> EpisodeConditions:
     definition = game.definition
     return EpisodeConditions(definition.endings, definition.success, definition.place or ())
+
+
+def _own_reward(game: Game, emulator: Emulator, player: ActionPlayer) -> GameReward | None:
+    """Return an object of the game's own reward class, with what its methods may take."""
+    memory, names = GameMemory(emulator), game.action_names
+    return game.custom_reward(
+        {
+            SCREEN_ARGUMENT: lambda: emulator.screen().copy(),
+            MEMORY: lambda: memory,
+            ACTION: lambda: names[player.played],
+        }
+    )
 
 
 def _variable_readers(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from game_rl.config.loader import load_yaml_model
 from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Emulator
+from game_rl.envs.action_player import WAITED_FRAMES
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.game_trace import GameTrace
@@ -180,7 +181,7 @@ def check_game(
             *game.warnings,
             *_start_state_warnings(start_states),
             *unvarying,
-            *log.warnings(game),
+            *log.warnings(game, has_endings=env.has_endings),
             *filter(None, [env.check_reward()]),
         )
     pictures = (*(s.labelled for s in start_states), *log.some_screens())
@@ -284,7 +285,9 @@ def _play(
                 trace.begin(env, start_state)
             seed += 1_000_003  # another game seed for the next episode
         _, reward, terminated, truncated, info = env.step(indices[name])
-        log.add(env, start_state, ended="ending" in info, success=bool(info.get("is_success")))
+        log.add(env, start_state, info)
+        if log.timesteps.bit_count() == 1:  # early, and again as its state grows
+            env.check_reward()
         over = terminated or truncated
         if trace is not None:
             trace.add(env, name, reward, info.get("ending", "locked up" if over else ""))
@@ -307,6 +310,7 @@ class _PlayLog:
         self._sums: dict[str, float] = dict.fromkeys(game.definition.rewards, 0.0)
         self._times: dict[str, int] = dict.fromkeys(game.definition.rewards, 0)
         self._earned: dict[str, float] = {}
+        self._waited: list[int] = []
         self._screens: list[LabelledScreen] = []
         self._every = 1
 
@@ -318,10 +322,11 @@ class _PlayLog:
         self._decimals.look(self._emulator)
         self.banks.look(self._emulator)
 
-    def add(self, env: GameBoyEnv, start_state: str, *, ended: bool, success: bool) -> None:
+    def add(self, env: GameBoyEnv, start_state: str, info: Mapping[str, Any]) -> None:
         self.timesteps += 1
-        self.ended += ended
-        self.successes += success
+        self.ended += "ending" in info
+        self.successes += bool(info.get("is_success"))
+        self._waited.append(info.get(WAITED_FRAMES, 0))
         values, earned = env.read_variables(), env.reward_terms
         for name, value in values.items():
             self._changes[name] += value != self._values[name]
@@ -356,6 +361,22 @@ class _PlayLog:
         kept = min(_PICTURES_OF_PLAY, len(self._screens))
         return [self._screens[i * len(self._screens) // kept] for i in range(kept)]
 
+    def _step_warnings(self, game: Game) -> Iterator[str]:
+        step = game.definition.step
+        if step is None:
+            return
+        in_vain = self._waited.count(step.at_most_frames)
+        if in_vain:
+            yield (
+                f"step: in {in_vain:,} of {self.timesteps:,} timesteps, `until` did not hold "
+                f"within {step.at_most_frames:,} frames; check it, or raise `at_most_frames`"
+            )
+        elif not any(self._waited):
+            yield (
+                f"step: `until` held after the action of each of {self.timesteps:,} timesteps; "
+                "check it, or play a recorded episode in which the game ignores the buttons"
+            )
+
     def variable_ranges(self) -> tuple[VariableRange, ...]:
         return tuple(
             VariableRange(name, self._minima[name], self._maxima[name], changes)
@@ -365,7 +386,7 @@ class _PlayLog:
     def term_sums(self) -> tuple[TermSum, ...]:
         return tuple(TermSum(name, self._sums[name], self._times[name]) for name in self._sums)
 
-    def warnings(self, game: Game) -> Iterator[str]:
+    def warnings(self, game: Game, *, has_endings: bool) -> Iterator[str]:
         for name, value in self._firsts.items():
             if name not in self._vary:
                 always = "" if isinstance(value, tuple) else f", it is always {value}"
@@ -383,7 +404,8 @@ class _PlayLog:
                     f"rewards.{name}: earned nothing; check its variable, or play a recorded "
                     "episode that earns it"
                 )
-        if not game.definition.endings:
+        yield from self._step_warnings(game)
+        if not has_endings:
             yield "endings: there are none, so only env.max_episode_timesteps ends an episode"
         elif not self.ended:
             yield (

@@ -60,7 +60,7 @@ def find_champion(
             checkpoint=best.checkpoint,
             final=_played(final, metric),
             timesteps_of_all=record.timesteps_of_all,
-            frames_of_all=plan.frames_of(record.timesteps_of_all),
+            frames_of_all=plan.frames_of(record.timesteps_of_all, record.waited_frames_of_all),
         )
         write_saved(folder.champion_record, found)
     _make_run(folder, found, record)

@@ -54,12 +54,19 @@ def descent(records: Sequence[GenerationRecord]) -> tuple[Branch, ...]:
     return tuple(branch(folder) for folder in trained if folder not in parents)
 
 
-def descent_tree(name: str, branches: Sequence[Branch], *, kind: str, frame_skip: int) -> Tree:
+def descent_tree(
+    name: str, branches: Sequence[Branch], *, kind: str, frame_skip: int, waited_frames: int = 0
+) -> Tree:
+    """Return the tree for people.
+
+    Args:
+        waited_frames: frames of all runs beyond `frame_skip` in each timestep.
+    """
     tree = Tree(Text(name))
     for branch in branches:
         _grow(tree, branch, STAGES[kind])
     if played := sum(map(_played, branches)):
-        frames = played * frame_skip
+        frames = played * frame_skip + waited_frames
         tree.add(Text(f"all that was played: {played:,} timesteps, {frames:,} frames"))
     return tree
 

@@ -12,7 +12,7 @@ from game_rl.events import ExperimentBegun, ExperimentEnded, Fitness
 from game_rl.experiments.backup import stored_state
 from game_rl.experiments.controller import experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.plans.decision import timesteps_before
+from game_rl.experiments.plans.decision import timesteps_before, waited_before
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, read_record
 from game_rl.lineage import read_lineage
@@ -39,6 +39,7 @@ class MemberStatus:
         has_ended_stretch: whether it has ended its stretch and waits for the others.
         last: fitness at the end of the last generation; None for a new copy.
         followed: None if it does not follow a Lake or has not begun to.
+        waited_frames: frames beyond `frame_skip` in each timestep.
     """
 
     number: int
@@ -49,6 +50,7 @@ class MemberStatus:
     has_ended_stretch: bool
     last: Fitness | None
     followed: FollowedStatus | None = None
+    waited_frames: int = 0
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
         text=text,
         is_live=plan.config.rule == "live",
         timesteps_of_all=timesteps,
-        frames_of_all=plan.frames_of(timesteps),
+        frames_of_all=plan.frames_of(timesteps, _waited_frames_of_all(plan, state, members)),
         safe=_safe(folder),
         drawn=drawn_status(plan, now),
         differences=differences_status(plan, state.generation),
@@ -181,6 +183,20 @@ def _timesteps_of_all(
     return counted + sum(max(0, m.timesteps - began_at[m.folder]) for m in members)
 
 
+def _waited_frames_of_all(
+    plan: Plan, state: ExperimentState, members: Sequence[MemberStatus]
+) -> int:
+    """Return the waited frames of the last record and those that members have played since."""
+    record = read_record(plan.folder.generation(state.generation).record, GenerationRecord)
+    counted = 0 if record is None else record.waited_frames_of_all
+    if state.generation == plan.config.generations:
+        return counted
+    began_at = waited_before(record)
+    for name in (m.folder for m in members if m.waited_frames and m.folder not in began_at):
+        began_at[name] = read_lineage(plan.folder.member(name)).began_waited_frames
+    return counted + sum(max(0, m.waited_frames - began_at.get(m.folder, 0)) for m in members)
+
+
 def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[MemberStatus, ...]:
     folder = plan.folder
     record = read_record(folder.generation(state.generation).record, GenerationRecord)
@@ -200,6 +216,7 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
                 has_ended_stretch=place.result(member.number).exists(),
                 last=last.get(member.folder),
                 followed=tail.followed,
+                waited_frames=tail.waited_frames,
             )
         )
     return tuple(found)
@@ -301,6 +318,7 @@ class RunTail:
     timesteps_per_s: float | None = None
     followed: FollowedStatus | None = None
     drawn: dict[str, Any] | None = None
+    waited_frames: int = 0
 
 
 def read_tail(events: Path) -> RunTail:
@@ -319,6 +337,7 @@ def read_tail(events: Path) -> RunTail:
                 timesteps_per_s=event.get("timesteps_per_s", found.timesteps_per_s),
                 followed=_followed(event) or found.followed,
                 drawn=event if event.get("event") == "rows_drawn" else found.drawn,
+                waited_frames=int(event.get("waited_frames", found.waited_frames)),
             )
         except (KeyError, ValueError, AttributeError, TypeError):
             continue  # a torn line, or the end of one whose start was not read

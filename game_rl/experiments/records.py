@@ -15,7 +15,7 @@ from game_rl.errors import ExperimentError
 from game_rl.events import Fitness
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.jobs.results import ActionDifferences, Played
-from game_rl.saved import Natural, Saved, read_saved
+from game_rl.saved import Natural, NaturalIfAny, Saved, read_saved
 from game_rl.statistics import wilson_interval
 
 _Kind = TypeVar("_Kind", bound=Saved)
@@ -43,6 +43,8 @@ class TrainedMember(Saved):
     folder: str
     values: dict[str, Value]
     timesteps: Natural
+    waited_frames: NaturalIfAny = 0
+    """Waited frames of its run up to `timesteps`."""
     checkpoint: str | None
     """Name of the checkpoint's folder; None if the weights became non-finite."""
     weights_sha256: str | None
@@ -112,6 +114,8 @@ class GenerationRecord(Saved):
     timesteps_of_all: Natural | None = None
     """Timesteps that all runs of the experiment have played so far: members, those that were copied
     over, and the learner. None in records of versions that did not count them."""
+    waited_frames_of_all: NaturalIfAny = 0
+    """Frames beyond `frame_skip` in each of these."""
     differences: ActionDifferences | None = None
     """How much the actions of members and learner differ at the end of their stretches. None if
     they share no Lake, if fewer than two have finite weights, or in records of versions that did

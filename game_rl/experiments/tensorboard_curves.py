@@ -28,7 +28,7 @@ def write_curves(plan: Plan, record: GenerationRecord) -> None:
     folder, config = plan.folder.curves, plan.config
     values = {**_fitness(record, config), **_hyperparameters(record)}
     steps = {folder: record.timesteps}
-    frames = plan.frames_of(record.timesteps_of_all)
+    frames = plan.frames_of(record.timesteps_of_all, record.waited_frames_of_all)
     if frames is not None:
         steps[folder / "over_frames"] = frames
     for place, step in steps.items():

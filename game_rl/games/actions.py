@@ -74,7 +74,7 @@ def action_problems(actions: Mapping[str, ActionSpec]) -> Iterator[Problem]:
     names: dict[object, str] = {}
     for name, action in actions.items():
         for key, buttons in _buttons_of(action):
-            yield from _button_problems((name, *key), buttons)
+            yield from button_problems((name, *key), buttons)
         yield from _script_problems(name, action)
         does = _effect(action)
         if does in names:
@@ -96,7 +96,8 @@ def _buttons_of(action: ActionSpec) -> Iterator[tuple[Key, tuple[Button, ...]]]:
             yield (str(index), "hold"), step.hold
 
 
-def _button_problems(key: Key, buttons: tuple[Button, ...]) -> Iterable[Problem]:
+def button_problems(key: Key, buttons: tuple[Button, ...]) -> Iterable[Problem]:
+    """Yield why buttons cannot be held at once."""
     for one, other in _OPPOSITES:
         if one in buttons and other in buttons:
             yield Problem(key, f"{one} and {other} cannot be held at once; remove one of them")

@@ -5,14 +5,19 @@ A game.yaml may come from a stranger, so its Python code runs only when an env i
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from game_rl.config.custom_class import class_source, described, line_of, load_class
 from game_rl.errors import GameFileError
+from game_rl.games.own_methods import OwnMethod, Sources
 from game_rl.games.variables import Value
 from game_rl.plain_state import checked_json, state_from_json, state_to_json
+
+SCREEN_ARGUMENT, MEMORY, ACTION = "screen", "memory", "action"
+ENDINGS, TRUNCATIONS = "endings", "truncations"
 
 CUSTOM_TERM = "custom"
 """Name of the reward term for a class that returns a bare number."""
@@ -21,7 +26,15 @@ CUSTOM_TERM = "custom"
 class CustomReward(Protocol):
     """A user's reward class; each env makes an object of it, without arguments.
 
-    `variables` has the variables of game.yaml by name; an array is a tuple. A checkpoint saves the
+    `variables` has the variables of game.yaml by name; an array is a tuple. The methods may also
+    have parameters called `screen` (the whole picture, uint8 [144, 160, 3], a copy), `memory` (a
+    `GameMemory`) and, apart from `reset`, `action` (the name of the action that was played).
+
+    The methods `endings` and `truncations` may be added. They are called after each `step`, with
+    parameters like its, and return a mapping of names to whether the episode ends so: the game is
+    over, or the episode only stops.
+
+    A checkpoint saves the
     object's attributes, which must be plain data: numbers, strings, and lists, tuples and dicts of
     them (see `plain_state`). A class with other attributes needs two more methods:
     `save_state(self)`, which returns plain data, and `load_state(self, state)`, which restores it.
@@ -43,25 +56,35 @@ def reward_source(reference: str, folder: Path) -> str:
     return class_source(reference, folder, error=GameFileError)
 
 
-def load_custom_reward(reference: str, folder: Path) -> "GameReward":
+def load_custom_reward(
+    reference: str, folder: Path, sources: Sources = MappingProxyType({})
+) -> "GameReward":
     """Return a new object of `module:Class`; `module` is a .py in `folder`, or importable.
+
+    Args:
+        sources: what its methods may take besides the variables.
 
     Raises:
         GameFileError: there is no such module or class, or importing it or making the object
-            failed, or the class lacks `reset` or `step`.
+            failed, or the class lacks `reset` or `step`, or a parameter of a method is not known.
     """
     found, module = load_class(reference, folder, error=GameFileError)
-    return GameReward(found, reference, Path(module.__file__ or folder).parent)
+    return GameReward(found, reference, Path(module.__file__ or folder).parent, sources)
 
 
 class GameReward:
     """A custom reward that can be saved; its methods raise nothing but GameFileError.
 
     That error names the class, and the line, where the user's code fails.
+
+    Attributes:
+        needs_screen: whether a method takes the picture.
+        has_endings: whether it adds endings to those of the game file.
     """
 
-    def __init__(self, reward_class: type, reference: str, folder: Path) -> None:
+    def __init__(self, reward_class: type, reference: str, folder: Path, sources: Sources) -> None:
         self._class, self._reference, self._folder = reward_class, reference, folder
+        self._sources = sources
         try:
             self._reward = reward = reward_class()
         except (Exception, SystemExit) as error:
@@ -75,23 +98,42 @@ class GameReward:
                     f"{reference} has no method {method}; a reward class has "
                     "`reset(self, variables)` and `step(self, variables)`"
                 )
-        self._reset = getattr(reward, "reset")  # noqa: B009 - checked above
-        self._step = getattr(reward, "step")  # noqa: B009 - checked above
+        at_reset = {name: source for name, source in sources.items() if name != ACTION}
+        self._reset = OwnMethod(getattr(reward, "reset"), f"{reference}.reset", at_reset)  # noqa: B009 - checked above
+        self._step = OwnMethod(getattr(reward, "step"), f"{reference}.step", sources)  # noqa: B009 - checked above
+        self._ends = {
+            name: OwnMethod(getattr(reward, name), f"{reference}.{name}", sources)
+            for name in (ENDINGS, TRUNCATIONS)
+            if callable(getattr(reward, name, None))
+        }
+        self.has_endings = bool(self._ends)
+        takes = (method.takes for method in (self._reset, self._step, *self._ends.values()))
+        self.needs_screen = any(SCREEN_ARGUMENT in names for names in takes)
 
     def reset(self, variables: Mapping[str, Value]) -> None:
         try:
-            self._reset(variables)
+            self._reset.call(variables)
         except (Exception, SystemExit) as error:
             raise self._failure("reset", error) from error
 
     def step(self, variables: Mapping[str, Value]) -> float | Mapping[str, float]:
         try:
-            earned = self._step(variables)
+            earned = self._step.call(variables)
             if isinstance(earned, Mapping):
                 return {str(name): float(reward) for name, reward in earned.items()}
             return float(earned)
         except (Exception, SystemExit) as error:
             raise self._failure("step", error) from error
+
+    def ends(self, name: str, variables: Mapping[str, Value]) -> dict[str, bool]:
+        """Return what `endings` or `truncations` says; nothing if the class lacks it."""
+        if name not in self._ends:
+            return {}
+        try:
+            found = self._ends[name].call(variables)
+            return {str(ending): bool(holds) for ending, holds in found.items()}
+        except (Exception, SystemExit) as error:
+            raise self._failure(name, error) from error
 
     def save_state(self) -> JsonValue:
         save = getattr(self._reward, "save_state", None)
@@ -114,7 +156,7 @@ class GameReward:
 
     def renewed(self) -> "GameReward":
         """Return a new object with this one's saved state, as a resumed run makes it."""
-        reward = GameReward(self._class, self._reference, self._folder)
+        reward = GameReward(self._class, self._reference, self._folder, self._sources)
         reward.load_state(self.save_state())
         return reward
 
@@ -128,7 +170,10 @@ class GameReward:
 
     def _failure(self, method: str, error: BaseException) -> GameFileError:
         told, line = described(error), line_of(error, self._folder)
-        way_out = "correct it there" if line else "`step` returns a number or a mapping of them"
+        returns = "a number or a mapping of them"
+        if method in (ENDINGS, TRUNCATIONS):
+            returns = "a mapping of names to True or False"
+        way_out = "correct it there" if line else f"`{method}` returns {returns}"
         return GameFileError(f"{self._reference}.{method} failed with {told}{line}; {way_out}")
 
     def _told(self, error: BaseException) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -20,10 +21,12 @@ from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
 from game_rl.games.map_offsets import read_map_offsets
+from game_rl.games.own_methods import Sources
 from game_rl.games.part_spec import PartSpec, part_problems
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.start_states import StartStateSpec, battery_problem
 from game_rl.games.state_files import state_file_problem
+from game_rl.games.step_wait import StepWait
 from game_rl.games.symbol_files import Location, read_symbols
 from game_rl.games.variable_spec import UNSIGNED, VariableSpec
 from game_rl.games.variables import (
@@ -122,6 +125,9 @@ class GameDefinition(StrictModel):
     """What each action does in a timestep. [a, up] holds these buttons throughout it.
     {hold: [a], frames: 8} presses and releases them, and a list of such steps and {wait: 4} is a
     script; the rest of the timestep is played without buttons."""
+    step: StepWait | None = Field(default=None, exclude_if=lambda step: step is None)
+    """Plays on after each action until a condition holds, for a game that ignores the buttons for a
+    while. Timesteps then differ in length."""
     variables: Annotated[dict[str, VariableSpec], Field(min_length=1)]
     rewards: dict[str, RewardTerm] = Field(default={})
     place: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
@@ -195,6 +201,8 @@ class GameDefinition(StrictModel):
         yield from ((("endings", name), ending) for name, ending in self.endings.items())
         if self.success is not None:
             yield ("success",), self.success
+        if self.step is not None:
+            yield ("step", "until"), self.step.until
 
     def _wait_problems(self) -> Iterable[Problem]:
         of_terms = (
@@ -302,8 +310,11 @@ class Game:
     def action_names(self) -> tuple[str, ...]:
         return tuple(self.definition.actions)
 
-    def custom_reward(self) -> GameReward | None:
+    def custom_reward(self, sources: Sources = MappingProxyType({})) -> GameReward | None:
         """Return a new object of the game's own reward class, if any; this runs its Python code.
+
+        Args:
+            sources: what its methods may take besides the variables.
 
         Raises:
             GameFileError: the class cannot be imported or instantiated, or is not a reward class.
@@ -312,7 +323,7 @@ class Game:
         if reference is None:
             return None
         try:
-            return load_custom_reward(reference, self.folder)
+            return load_custom_reward(reference, self.folder, sources)
         except GameFileError as error:
             raise GameFileError(f"the reward of {self.name}, in {self.folder}: {error}") from error
 

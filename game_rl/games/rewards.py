@@ -7,7 +7,8 @@ from typing import NamedTuple
 from pydantic import Field, JsonValue
 
 from game_rl.errors import GameFileError
-from game_rl.games.custom_reward import CUSTOM_TERM, GameReward
+from game_rl.games.custom_reward import CUSTOM_TERM, ENDINGS, TRUNCATIONS, GameReward
+from game_rl.games.episode_conditions import EndedBy
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.variables import Values, numbers_of
 from game_rl.games.watched_terms import WatchedTerm, WatchedTermState
@@ -48,11 +49,31 @@ class TermReward(NamedTuple):
         )
 
 
+class OwnEndings(NamedTuple):
+    """Whether each ending of a game's own reward class holds, by name."""
+
+    endings: dict[str, bool]
+    truncations: dict[str, bool]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.endings, *self.truncations)
+
+    def joined(self, ended: EndedBy) -> EndedBy:
+        """Return what ends the episode, given what the game file says; terminal ones come first."""
+        held = next((name for name, holds in self.endings.items() if holds), None)
+        if held is not None and (ended.ending is None or ended.truncates):
+            return EndedBy(held)
+        held = next((name for name, holds in self.truncations.items() if holds), None)
+        return EndedBy(held, truncates=held is not None) if ended.ending is None else ended
+
+
 class EpisodeReward:
     """The reward terms of one running episode.
 
     Attributes:
         largest: the largest reward by amount in any timestep of any episode.
+        has_endings: whether the game's own reward class has endings.
     """
 
     def __init__(self, terms: Mapping[str, RewardTerm], custom: GameReward | None) -> None:
@@ -63,6 +84,7 @@ class EpisodeReward:
             for name, term in terms.items()
         )
         self._custom = custom
+        self.has_endings = custom is not None and custom.has_endings
         self._before: Values = {}
         self._sums: dict[str, float] = {}
         self._spent: set[str] = set()
@@ -136,6 +158,18 @@ class EpisodeReward:
             watched.load_state(state.terms.get(name, WatchedTermState()))
         if self._custom is not None:
             self._custom.load_state(state.custom)
+
+    @property
+    def needs_screen(self) -> bool:
+        """Whether the game's own reward class takes the picture, which must be drawn for it."""
+        return self._custom is not None and self._custom.needs_screen
+
+    def endings(self, values: Values) -> OwnEndings:
+        """Return the endings of the game's own reward class, which it must have; after `step`."""
+        assert self._custom is not None
+        return OwnEndings(
+            self._custom.ends(ENDINGS, values), self._custom.ends(TRUNCATIONS, values)
+        )
 
     def renew_custom(self) -> None:
         """Go on with a copy of the game's own reward class that was saved and loaded, if any.

@@ -147,6 +147,7 @@ def _end_of(run_dir: RunDir, until: int, seed: int) -> StretchResult:
         )
     return StretchResult(
         timesteps=timesteps,
+        waited_frames=newest.state.waited_frames,
         checkpoint=newest.path.name,
         weights_sha256=read_manifest(newest.path).files["policy.safetensors"].sha256,
         played=Played(

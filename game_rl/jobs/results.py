@@ -14,7 +14,7 @@ from game_rl.durable_files import write_saved
 from game_rl.errors import ExperimentError, GameRLError
 from game_rl.jobs.requests import FinishRequest
 from game_rl.run_dir import RunDir, check_claim
-from game_rl.saved import Natural, Saved, read_saved
+from game_rl.saved import Natural, NaturalIfAny, Saved, read_saved
 from game_rl.system.versions import installed_versions
 
 
@@ -61,6 +61,8 @@ class StretchResult(JobResult):
     fault: ClassVar = "is not the result of a stretch"
     timesteps: Natural
     """Timestep that the run has reached."""
+    waited_frames: NaturalIfAny = 0
+    """Waited frames of the run's newest checkpoint."""
     checkpoint: str | None = None
     """Name of the checkpoint's folder, or None if the weights became non-finite."""
     weights_sha256: str | None = None

@@ -29,6 +29,7 @@ _OF_THE_GAME = ("hardware", "actions", "rewards", "reward", "endings", "observat
 # left out where there are none, as in origins of earlier versions
 _WRAPPERS, _HELD, _STICKY = "env.wrappers", "the game's hold_values", "env.sticky_actions"
 _PARTS = "the game's parts and place"
+_STEP = "the game's step"
 
 Origin = Mapping[str, JsonValue]
 """The values that must agree. The keys are their names in error messages."""
@@ -54,6 +55,7 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
         **({_WRAPPERS: wrappers} if wrappers else {}),
         **({_STICKY: config.env.sticky_actions} if config.env.sticky_actions else {}),
         **({_PARTS: [parts, definition["place"]]} if parts else {}),
+        **({_STEP: definition["step"]} if "step" in definition else {}),
         **({_HELD: held} if any(held := _held_values(config, game)) else {}),
     }
 
@@ -120,7 +122,7 @@ def _of_the_run_around(lake: Path, stream: str) -> Origin | None:
 
 def disagreement(ours: Origin, theirs: Origin) -> str | None:
     """Return the first difference with both values, or None if the two agree."""
-    empty: Origin = {_WRAPPERS: [], _HELD: [{}], _STICKY: 0.0}
+    empty: Origin = {_WRAPPERS: [], _HELD: [{}], _STICKY: 0.0, _STEP: None}
     ours, theirs = {**empty, **ours}, {**empty, **theirs}
     for name, value in ours.items():
         if name in theirs and theirs[name] != value:

@@ -15,6 +15,7 @@ class CheckpointFinding:
 
     Attributes:
         timesteps: from its name.
+        waited_frames: frames beyond `frame_skip` in each timestep; 0 if it is damaged.
         written_s: time of writing, in seconds since 1970.
         damage: description of the damage, or None if every file is as it was written.
         is_best: whether it is the run's best, according to the newest good checkpoint.
@@ -27,6 +28,7 @@ class CheckpointFinding:
     """
 
     timesteps: int
+    waited_frames: int
     nbytes: int
     written_s: float
     damage: str | None
@@ -36,6 +38,10 @@ class CheckpointFinding:
     best_deterministic: bool | None
     differences: tuple[str, ...]
     other_code: str
+
+    def frames(self, frame_skip: int) -> int:
+        """Return the emulator frames that the run had played."""
+        return self.timesteps * frame_skip + self.waited_frames
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -58,6 +64,7 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
     return [
         CheckpointFinding(
             timesteps=timesteps,
+            waited_frames=opened[timesteps].state.waited_frames if timesteps in opened else 0,
             nbytes=sum(file.stat().st_size for file in path.iterdir()),
             written_s=path.stat().st_mtime,
             damage=damage.get(timesteps),

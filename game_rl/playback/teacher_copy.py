@@ -22,7 +22,7 @@ from game_rl.durable_files import (
 )
 from game_rl.errors import CheckpointError
 from game_rl.run_dir import RunDir
-from game_rl.saved import Natural, Saved, read_saved
+from game_rl.saved import Natural, NaturalIfAny, Saved, read_saved
 
 _WAY_OUT = "restore it from a copy, or start the run again"
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -45,6 +45,8 @@ class TeacherRecord(Saved):
     """Hash of the manifest of the teacher's checkpoint, and so of all files."""
     frame_skip: Natural
     """Emulator frames in each timestep of the teacher."""
+    waited_frames: NaturalIfAny = 0
+    """Emulator frames beyond these, up to that timestep."""
     temperature: float
     """Temperature of the softmax, from the config or as `auto` was resolved."""
     success_rate: _Share | None

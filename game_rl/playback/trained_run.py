@@ -53,7 +53,8 @@ class TrainedRun:
     @property
     def name(self) -> str:
         """Name of the policy, for people."""
-        learned = with_frames(self.state.num_timesteps, self.config.env.frame_skip)
+        state = self.state
+        learned = with_frames(state.num_timesteps, self.config.env.frame_skip, state.waited_frames)
         timestep = f"timestep {learned}"
         return f"its teacher, {timestep}" if self.is_teacher else timestep
 
@@ -62,7 +63,7 @@ class TrainedRun:
         timesteps = self.state.num_timesteps
         return {
             "policy_timesteps": timesteps,
-            "policy_frames": timesteps * self.config.env.frame_skip,
+            "policy_frames": timesteps * self.config.env.frame_skip + self.state.waited_frames,
         }
 
     @property

@@ -1,6 +1,6 @@
 """The estimate of a run on a machine: what findings are made from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from game_rl.config.schema import RunConfig
 from game_rl.preflight.disk import disk_footprint
@@ -14,6 +14,7 @@ from game_rl.system.machine import Machine
 def estimate(config: RunConfig, facts: RunFacts) -> Footprint:
     """Return memory by phase, disk at the end, and the counts of the training."""
     training = training_arithmetic(config, began_at=facts.began_at)
+    training = replace(training, has_waits=facts.has_waits)
     return Footprint(
         ram=ram_footprint(config, facts),
         vram=vram_footprint(config, facts),

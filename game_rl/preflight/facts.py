@@ -68,6 +68,7 @@ class RunFacts:
         fork: the fork's files and timestep; None if the run is not a fork.
         game_changes: how start states change the game, in words.
         part_formats: the parts that the game's observations can have, by name.
+        has_waits: whether the game's `step` makes timesteps longer than `frame_skip`.
     """
 
     crop: CropSpec
@@ -87,6 +88,7 @@ class RunFacts:
     fork: ForkFacts | None = None
     game_changes: tuple[str, ...] = ()
     part_formats: Mapping[str, PartFormat] = field(default_factory=dict)
+    has_waits: bool = False
 
     @property
     def began_at(self) -> int:
@@ -178,6 +180,7 @@ def run_facts(
         crop=game.definition.observation.crop,
         n_actions=len(game.action_names),
         four_shades=not game.is_colour,
+        has_waits=game.definition.step is not None,
         rom_bytes=len(game.rom.data),
         n_game_curves=_n_game_curves(game),
         cpus=machine.cpus,

@@ -368,18 +368,20 @@ def _kept(size: int) -> Part:
     return Part("kept by the allocator", size)
 
 
-def n_pictures(config: RunConfig, episode_timesteps: int) -> int:
+def n_pictures(config: RunConfig, episode_timesteps: int, *, has_waits: bool = False) -> int:
     """Return the number of pictures in the clip; a long frame skip has several in a timestep.
 
     Args:
         episode_timesteps: length of the clip's episodes.
+        has_waits: whether the game's `step` makes timesteps longer, so the clip fills its time.
     """
     recording, frame_skip = config.recording, config.env.frame_skip
     each = picture_frames(frame_skip)
     whole = recording.episodes * episode_timesteps * (frame_skip // each)
     if recording.max_s is None:
         return whole
-    return min(whole, round(recording.max_s * FRAMES_PER_SECOND / each))
+    most = round(recording.max_s * FRAMES_PER_SECOND / each)
+    return most if has_waits else min(whole, most)
 
 
 def _recording(config: RunConfig, facts: RunFacts, network: tuple[Part, ...]) -> tuple[Part, Part]:
@@ -389,7 +391,8 @@ def _recording(config: RunConfig, facts: RunFacts, network: tuple[Part, ...]) ->
     """
     room = sum(part.bytes for part in network)
     policy = 2 * network_of(config, facts).policy_bytes
-    pictures = n_pictures(config, facts.episode_timesteps) * calibration.RECORDED_PICTURE_BYTES
+    n = n_pictures(config, facts.episode_timesteps, has_waits=facts.has_waits)
+    pictures = n * calibration.RECORDED_PICTURE_BYTES
     return (
         Part("policy that plays", max(policy - room, 0)),
         Part("pictures of the clip", pictures),

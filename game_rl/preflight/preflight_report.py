@@ -244,7 +244,8 @@ def _training(footprint: Footprint) -> Text:
         f"training  {_at_most(t)}{t.updates:,} updates of {t.timesteps_per_update:,} timesteps; "
         f"{t.gradient_steps_per_update:,} gradient steps in each ({note}); "
         f"{t.checkpoints:,} checkpoints, {t.evaluations:,} evaluations; "
-        f"{_at_most(t)}{t.played_timesteps:,} timesteps ({t.frames:,} frames){_replay_ratio(t)}"
+        f"{_at_most(t)}{t.played_timesteps:,} timesteps "
+        f"({'at least ' * t.has_waits}{t.frames:,} frames){_replay_ratio(t)}"
     )
 
 

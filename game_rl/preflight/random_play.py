@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from game_rl.config.schema import RunConfig
+from game_rl.envs.action_player import WAITED_FRAMES
 from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.envs.observation import Observation
@@ -47,8 +48,10 @@ def probe_episodes(
     with closing(make_env(config.env, game)) as env:
         env.reset(seed=seed)
         while left > 0 and len(played) < episodes:
-            timesteps, is_over = _play(env, game, rng, most_timesteps=left)
-            left -= timesteps
+            timesteps, used, is_over = _play(
+                env, game, rng, most_timesteps=left, frame_skip=config.env.frame_skip
+            )
+            left -= used
             if is_over or not played:
                 played.append(timesteps)
             env.reset()
@@ -61,14 +64,27 @@ def _play(
     rng: np.random.Generator,
     *,
     most_timesteps: int,
-) -> tuple[int, bool]:
-    """Play with random buttons in an env that was reset; return timesteps, and whether it ended."""
-    for timesteps in range(1, most_timesteps + 1):
+    frame_skip: int,
+) -> tuple[int, int, bool]:
+    """Play with random buttons in an env that was reset.
+
+    Args:
+        most_timesteps: limit, for which frames that the game's `step` adds count as timesteps.
+
+    Returns:
+        Timesteps, the same with those frames, and whether the episode ended.
+    """
+    timesteps = used = waited = 0
+    while used < most_timesteps:
         action = int(rng.integers(len(game.action_names)))
-        _, _, terminated, truncated, _ = env.step(action)
+        _, _, terminated, truncated, info = env.step(action)
+        timesteps, waited = timesteps + 1, waited + info.get(WAITED_FRAMES, 0)
+        used = timesteps + waited // frame_skip
         if terminated or truncated:
-            return timesteps, True
-    return most_timesteps, False
+            return timesteps, used, True
+        if timesteps.bit_count() == 1:  # early, and again as its state grows
+            env.get_wrapper_attr("check_reward")()
+    return timesteps, used, False
 
 
 _MOST_LAKE_FRAMES = 24_000  # of the emulator; takes as many seconds as `probe_episodes`
@@ -153,8 +169,9 @@ def write_random_play(
         LakeWriter(lake, _STREAM, n_envs=1) as writer,
     ):
         frame, _ = env.reset(seed=seed)
-        for action in actions.tolist():
-            next_frame, reward, terminated, truncated, _ = env.step(action)
+        waited = 0
+        for played, action in enumerate(actions.tolist(), start=1):
+            next_frame, reward, terminated, truncated, info = env.step(action)
             writer.append(
                 frames=_batch_of_one(frame),
                 actions=np.array([action]),
@@ -164,6 +181,11 @@ def write_random_play(
                 truncated=np.array([truncated]),
             )
             frame = env.reset()[0] if terminated or truncated else next_frame
+            waited += info.get(WAITED_FRAMES, 0)
+            if played >= _LEAST_TIMESTEPS and (
+                played * config.env.frame_skip + waited >= most_frames
+            ):
+                break
     return lake
 
 

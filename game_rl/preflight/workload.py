@@ -37,6 +37,7 @@ class TrainingArithmetic:
         may_end_early: whether a condition may end the run before its total, so that all counts are
             upper bounds.
         confirmations: upper bound of how often new episodes confirm an evaluation.
+        has_waits: whether the game's `step` adds to the frames, which are then a lower bound.
     """
 
     timesteps_per_update: int
@@ -55,6 +56,7 @@ class TrainingArithmetic:
     offline_checkpoints: int = 0
     may_end_early: bool = False
     confirmations: int = 0
+    has_waits: bool = False
 
     @property
     def played_timesteps(self) -> int:

@@ -47,6 +47,7 @@ class RunStatus:
         run: id of the run.
         is_training: whether a process on this machine is training it.
         timesteps: highest timestep of any event.
+        frames: emulator frames of these timesteps; None if the log does not say `frame_skip`.
         last_checkpoint: timesteps of the newest checkpoint here, or None.
         evaluation: timesteps, mean reward and success rate of the newest evaluation, and whether
             it is the final one.
@@ -59,6 +60,7 @@ class RunStatus:
     run: str
     is_training: bool
     timesteps: int
+    frames: int | None
     total_timesteps: int | None
     timesteps_per_s: float | None
     last_checkpoint: int | None
@@ -84,10 +86,12 @@ def run_status(run_dir: RunDir) -> RunStatus:
     last = events[-1] if events else None
     run = run_dir.identity().id
     state = read_upload_state(run_dir.upload_journal)
+    timesteps = max([event.timesteps for event in events], default=0)
     return RunStatus(
         run=run,
         is_training=run_dir.is_locked,
-        timesteps=max([event.timesteps for event in events], default=0),
+        timesteps=timesteps,
+        frames=_frames(events, timesteps),
         total_timesteps=starts[-1].total_timesteps if starts else None,
         timesteps_per_s=speeds[-1] if speeds else None,
         last_checkpoint=max([*here, *saved[-1:]], default=None),
@@ -98,6 +102,12 @@ def run_status(run_dir: RunDir) -> RunStatus:
         ended_by=_ended_by(events),
         uploads=None if state.to is None else _stored_part(state, run, here),
     )
+
+
+def _frames(events: list[Event], timesteps: int) -> int | None:
+    frame_skip = next((e.frame_skip for e in events[::-1] if isinstance(e, Begun | Resumed)), None)
+    waited = [event.waited_frames for event in events if event.waited_frames is not None]
+    return None if frame_skip is None else timesteps * frame_skip + max(waited, default=0)
 
 
 def _ended_by(events: list[Event]) -> str:

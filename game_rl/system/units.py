@@ -34,9 +34,13 @@ def format_bytes(size: int) -> str:
     return f"{size} B"
 
 
-def with_frames(timesteps: int, frame_skip: int) -> str:
-    """Format timesteps with their emulator frames: "200,000 (800,000 frames)"."""
-    return f"{timesteps:,} ({timesteps * frame_skip:,} frames)"
+def with_frames(timesteps: int, frame_skip: int, waited_frames: int = 0) -> str:
+    """Format timesteps with their emulator frames: "200,000 (800,000 frames)".
+
+    Args:
+        waited_frames: frames beyond `frame_skip` in each of them.
+    """
+    return f"{timesteps:,} ({timesteps * frame_skip + waited_frames:,} frames)"
 
 
 def format_duration(seconds: float) -> str:

@@ -65,6 +65,11 @@ class Differences:
         """
         return [key for key in self.config if is_below(key, sections) and not is_below(key, but)]
 
+    @property
+    def of_step(self) -> list[str]:
+        """The keys of the game that change the length of timesteps."""
+        return [key for key in self.game if is_below(key, ("step",))]
+
 
 def find_differences(state: CheckpointState, config: RunConfig, game: Game) -> Differences:
     """Compare a fork's config and game with its parent's at the checkpoint.
@@ -136,7 +141,7 @@ def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
         counters=fork.counters == "new",
         emulators=seed or bool(differences.config_keys(("env",), but=_HOW_ENVS_RUN)),
         random_numbers=seed,
-        replay=algorithm or bool(differences.config_keys(_REPLAY_KEYS)),
+        replay=algorithm or bool(differences.config_keys(_REPLAY_KEYS) or differences.of_step),
         algorithm=algorithm,
     )
 
@@ -168,7 +173,8 @@ def told_anew(
     """Yield descriptions, for people, of the parts that begin anew, each with the reason."""
     seed = "another seed" if new.random_numbers else ""
     envs = ", ".join(differences.config_keys(("env",), but=_HOW_ENVS_RUN))
-    replay = ", ".join(differences.config_keys((*_REPLAY_KEYS, "algorithm.name")))
+    of_replay = differences.config_keys((*_REPLAY_KEYS, "algorithm.name"))
+    replay = ", ".join([*of_replay, *differences.of_step])
     rows: tuple[tuple[bool, str, str], ...] = (
         (new.algorithm, "the algorithm's state other than its network", "another algorithm"),
         (new.optimiser, "the optimiser", "fork.optimiser is new"),

@@ -125,6 +125,11 @@ class ForkPlan:
         """Timestep at which the fork begins."""
         return 0 if self.new.counters else self.source.timesteps
 
+    @property
+    def waited_frames(self) -> int:
+        """Waited frames with which the fork's counter begins."""
+        return 0 if self.new.counters else self.source.checkpoint.state.waited_frames
+
     def first_checkpoint(self, run_dir: RunDir) -> Path:
         # with new counters, it begins with the offline phase, as a new run with its config would
         begins_offline = self.new.counters and is_offline(self.config, None)
@@ -238,11 +243,17 @@ def _write_lineage(run_dir: RunDir, plan: ForkPlan, parent: Parent) -> None:
         timesteps=parent.timesteps,
         began_at=lineage.began_at,
         frame_skip=source.config.env.frame_skip,
+        waited_frames=lineage.waited_since(source.checkpoint.state.waited_frames),
         sha256=parent.sha256,
         sources=lineage.sources,
     )
     teachers = [s for s in lineage.sources if s.kind == "teacher" and plan.keeps_teacher]
-    write_lineage(run_dir, Lineage(began_at=plan.timesteps, sources=(fork, *teachers)))
+    ours = Lineage(
+        began_at=plan.timesteps,
+        began_waited_frames=plan.waited_frames,
+        sources=(fork, *teachers),
+    )
+    write_lineage(run_dir, ours)
 
 
 def _copy_curves(run_dir: RunDir, plan: ForkPlan) -> None:
@@ -333,7 +344,7 @@ def _first_state(plan: ForkPlan, events_bytes: int) -> CheckpointState:
         changes["best"] = None
     if plan.new.counters:
         changes |= {"num_timesteps": 0, "n_updates": 0, "evaluation_due": False}
-        changes["offline_gradient_steps"] = 0
+        changes |= {"offline_gradient_steps": 0, "waited_frames": 0}
     if plan.new.counters or plan.new.algorithm:
         changes["schedule_timesteps"] = config.total_timesteps
     return state.model_copy(update=changes)
@@ -343,6 +354,7 @@ def _event(plan: ForkPlan, identity: RunIdentity) -> Forked:
     source = plan.source
     return Forked(
         timesteps=plan.timesteps,
+        waited_frames=plan.waited_frames or None,
         run=identity.id,
         parent=source.identity.id,
         parent_path=str(source.place),

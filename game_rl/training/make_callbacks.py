@@ -19,6 +19,7 @@ from game_rl.callbacks.evaluation_callback import EvaluationCallback
 from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.callbacks.stop_conditions import StopWhen
+from game_rl.callbacks.waited_frames import WaitedFramesCallback
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.system.machine import effective_cpus
 from game_rl.training.custom_callbacks_extension import CustomCallbacksExtension
@@ -60,13 +61,15 @@ def make_callbacks(
     """Build the callbacks of a run.
 
     Args:
-        more: callbacks that are called before all others.
+        more: callbacks that are called before all others but the counter of waited frames.
     """
-    checkpoints = _checkpoints(parts, extensions)
+    waited = _waited_frames(parts)
+    checkpoints = _checkpoints(parts, extensions, waited)
     cores = CoresCallback(effective_cpus(), trials_s=parts.cores_trials_s)
     evaluation = _evaluation(parts, extensions, checkpoints)
     stop = StopCallback(parts.stop, parts.events, has_won=checkpoints.has_won)
     in_order: list[BaseCallback] = [
+        *([] if waited is None else [waited]),
         *more,
         GameCheckCallback(parts.evaluation_env, parts.events),
         # first: a broken network must not even be evaluated
@@ -87,7 +90,17 @@ def make_callbacks(
     return Callbacks(CallbackList(in_order), checkpoints, cores, evaluation, stop)
 
 
-def _checkpoints(parts: RunParts, extensions: Sequence[Extension]) -> CheckpointCallback:
+def _waited_frames(parts: RunParts) -> WaitedFramesCallback | None:
+    before = 0 if parts.checkpoint is None else parts.checkpoint.state.waited_frames
+    if parts.game.definition.step is None and not before:
+        return None
+    frame_skip = parts.config.env.frame_skip
+    return WaitedFramesCallback(parts.events, frame_skip=frame_skip, before=before)
+
+
+def _checkpoints(
+    parts: RunParts, extensions: Sequence[Extension], waited: WaitedFramesCallback | None
+) -> CheckpointCallback:
     settings = parts.config.checkpoints
     store = CheckpointStore(
         parts.run_dir,
@@ -102,6 +115,7 @@ def _checkpoints(parts: RunParts, extensions: Sequence[Extension]) -> Checkpoint
         parts.events,
         every_timesteps=settings.every_timesteps,
         fixed=parts.fixed,
+        waited=waited,
     )
 
 

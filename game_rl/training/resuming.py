@@ -75,6 +75,7 @@ def begin_again(run_dir: RunDir) -> list[str]:
 def begun(identity: RunIdentity, config: RunConfig, game: Game) -> Begun:
     placement = placement_of(config)
     return Begun(
+        waited_frames=None if game.definition.step is None else 0,
         run=identity.id,
         algorithm=config.algorithm.name,
         total_timesteps=config.total_timesteps,
@@ -99,8 +100,10 @@ def resumed(
 ) -> Resumed:
     """Return the event that says which parts continue from the checkpoint, and which do not."""
     state, placement = checkpoint.state, placement_of(config)
+    no_waits = None if game.definition.step is None else 0
     return Resumed(
         timesteps=state.num_timesteps,
+        waited_frames=state.waited_frames or no_waits,
         run=identity.id,
         checkpoint=checkpoint.name,
         total_timesteps=config.total_timesteps,
@@ -220,24 +223,28 @@ def already_reached(
         reason="completed" if is_complete else "until",
         exit_code=0,
         text=(
-            _won(run_dir, config, state.num_timesteps, met)
+            _won(run_dir, config, state, met)
             if met
-            else _words(run_dir, config, state.num_timesteps, end, is_complete=is_complete)
+            else _words(run_dir, config, state, end, is_complete=is_complete)
         ),
     )
 
 
-def _won(run_dir: RunDir, config: RunConfig, timesteps: int, met: str) -> str:
+def _with_frames(state: CheckpointState, config: RunConfig) -> str:
+    return with_frames(state.num_timesteps, config.env.frame_skip, state.waited_frames)
+
+
+def _won(run_dir: RunDir, config: RunConfig, state: CheckpointState, met: str) -> str:
     change = "callbacks=[]" if StopCounters(met=met).is_by_callback else "stop_when=null"
     return (
-        f"{run_dir.root} has ended at timestep {with_frames(timesteps, config.env.frame_skip)}: "
+        f"{run_dir.root} has ended at timestep {_with_frames(state, config)}: "
         f"{met}; nothing was trained and nothing was changed; train it on to its total with "
         f"{run_dir.way_on} --set {change}"
     )
 
 
 def _words(
-    run_dir: RunDir, config: RunConfig, timesteps: int, end: int, *, is_complete: bool
+    run_dir: RunDir, config: RunConfig, state: CheckpointState, end: int, *, is_complete: bool
 ) -> str:
     """Say that nothing was done, and what can be done instead."""
     total, root = config.total_timesteps, run_dir.root
@@ -247,9 +254,9 @@ def _words(
         if is_complete
         else f"continue with {run_dir.way_on}"
     )
-    back = "; --at T goes back to an earlier checkpoint" if end < timesteps else ""
+    back = "; --at T goes back to an earlier checkpoint" if end < state.num_timesteps else ""
     return (
-        f"{root} is already at timestep {with_frames(timesteps, config.env.frame_skip)}{asked}: "
+        f"{root} is already at timestep {_with_frames(state, config)}{asked}: "
         f"nothing was trained and nothing was changed; {way_on}{back}"
     )
 

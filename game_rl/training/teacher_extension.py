@@ -157,6 +157,7 @@ def _keep(run_dir: RunDir, teacher: TrainedRun, record: TeacherRecord) -> None:
         timesteps=record.timesteps,
         began_at=lineage.began_at,
         frame_skip=record.frame_skip,
+        waited_frames=lineage.waited_since(record.waited_frames),
         sha256=record.sha256,
         sources=lineage.sources,
     )
@@ -224,6 +225,7 @@ def _measured(
         timesteps=run.state.num_timesteps,
         sha256=manifest_sha256(run.checkpoint.path),
         frame_skip=run.config.env.frame_skip,
+        waited_frames=run.state.waited_frames,
         temperature=temperature,
         success_rate=evaluation.success_rate,
         mean_reward=evaluation.mean_reward,
@@ -250,7 +252,7 @@ def describe_teacher(config: RunConfig, game: Game) -> str | None:
     run_dir = RunDir(config.run_dir)
     if config.algorithm.teacher is not None and has_teacher_copy(run_dir):
         record, _ = read_teacher(run_dir)
-        when = with_frames(record.timesteps, record.frame_skip)
+        when = with_frames(record.timesteps, record.frame_skip, record.waited_frames)
         return f"{run_dir.teacher}, the run's copy of {record.path}, timestep {when}"
     teacher = check_teacher(config, game)
     if teacher is None:
@@ -296,7 +298,7 @@ def _disagreements(
     if state.rom_sha256 != game.rom.sha256:
         yield f"the ROM's sha256 is {state.rom_sha256} there and {game.rom.sha256} here"
     here: Mapping[str, object] = game.definition.model_dump(mode="json", by_alias=True)
-    for key in ("actions", "observation", "parts"):
+    for key in ("actions", "observation", "parts", "step"):
         if (state.game.get(key) or None) != (here.get(key) or None):
             there, now = (json.dumps(document.get(key)) for document in (state.game, here))
             yield f"{key} of game.yaml is {there} there and {now} here"

@@ -67,6 +67,7 @@ class TrainingResult:
     Attributes:
         timesteps: number of timesteps learned from so far.
         frame_skip: emulator frames in each timestep.
+        waited_frames: emulator frames beyond these, which the game's `step` has added.
         footprint: memory and disk, predicted and measured; empty if the run was left alone.
         evaluation: final evaluation of the best policy; None if there was none, because the run has
             not reached its end or the command asked for none.
@@ -87,6 +88,7 @@ class TrainingResult:
     left_alone: str = ""
     ended_by: str = ""
     not_stored: str = ""
+    waited_frames: int = 0
 
     @property
     def exit_code(self) -> int:
@@ -319,10 +321,13 @@ class _Run:
             before = measured_ram_peak_bytes(self.run_dir.footprint)
         with _measured(self.run_dir, self.report, footprint, at_least=before) as memory:
             timesteps, ended_by = self._learn(events, memory, upload)
+            waited_frames = events.waited_frames.get(timesteps, 0)
             gc.collect()  # the algorithm has reference cycles, and evaluation reuses its memory
             is_at_end = bool(ended_by) or self._until >= self.config.total_timesteps
             if not (is_at_end and self.command.evaluates_at_end):
-                return TrainingResult(self.run_dir, timesteps, frame_skip, footprint)
+                return TrainingResult(
+                    self.run_dir, timesteps, frame_skip, footprint, waited_frames=waited_frames
+                )
             final = evaluate_best(self.run_dir, self.config, events, self.command.stop)
         return TrainingResult(
             self.run_dir,
@@ -333,6 +338,7 @@ class _Run:
             final.policy_name,
             final.video,
             ended_by=ended_by,
+            waited_frames=waited_frames,
         )
 
     def _learn(
@@ -461,14 +467,7 @@ def evaluate_best(
         raise _stopped(run_dir, stop) from None
     best = _best_policy(run_dir)
     timesteps, episodes = best.state.num_timesteps, best.config.evaluation.final_episodes
-    events.emit(
-        Evaluating(
-            timesteps=events.timesteps,
-            policy_timesteps=timesteps,
-            episodes=episodes,
-            is_final=True,
-        )
-    )
+    events.emit(_evaluating(best, events.timesteps))
     try:
         evaluation = evaluate_run(best, episodes=episodes, stop=stop)
     except EvaluationInterrupted:
@@ -485,6 +484,16 @@ def evaluate_best(
     if video is not None:
         events.emit(Recorded(timesteps=events.timesteps, path=str(video)))
     return FinalEvaluation(evaluation, best.name, video)
+
+
+def _evaluating(best: TrainedRun, timesteps: int) -> Evaluating:
+    return Evaluating(
+        timesteps=timesteps,
+        policy_timesteps=best.state.num_timesteps,
+        policy_waited_frames=best.state.waited_frames,
+        episodes=best.config.evaluation.final_episodes,
+        is_final=True,
+    )
 
 
 def _best_policy(run_dir: RunDir) -> TrainedRun:

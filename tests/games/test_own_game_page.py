@@ -49,7 +49,7 @@ def test_the_pieces_of_the_page_make_a_valid_game(folder: Path) -> None:
 def test_the_rewards_and_endings_of_another_game_are_valid(folder: Path) -> None:
     pieces = [block for block in of_another_game() if "\nactions:" not in block]
     names = ("map", "x", "y", "lives", "clock", "in_battle", "levels", "health", "party_size")
-    names += ("health_fraction",)
+    names += ("health_fraction", "joy_ignore")
     places = "".join(f"  {name}: {{address: {0xC000 + n}}}\n" for n, name in enumerate(names))
     header = "title: Caves\nrom: {path: my_game.gb}\nstart_states: {a: {script: [{wait: 1}]}}\n"
     (folder / "other.yaml").write_text(
@@ -60,6 +60,7 @@ def test_the_rewards_and_endings_of_another_game_are_valid(folder: Path) -> None
     assert set(definition.rewards) == {"explored", "stuck", "levels", "healing"}
     truncating = {name for name, ending in definition.endings.items() if ending.is_truncation}
     assert truncating == {"stuck", "dawdles"}
+    assert definition.step is not None
 
 
 def test_the_reward_class_of_the_page_pays_for_hits_in_quick_succession(folder: Path) -> None:
@@ -69,6 +70,22 @@ def test_the_reward_class_of_the_page_pays_for_hits_in_quick_succession(folder: 
     earned = [reward.step({"rival_health": health}) for health in played]
     assert [at for at, found in enumerate(earned) if found != {"combo": 0.0}] == [2, 24]
     assert earned[2] == earned[24] == {"combo": 0.01}
+
+
+def test_the_reward_class_of_another_game_takes_what_it_names(tmp_path: Path) -> None:
+    (source,) = [block for block in blocks("python") if "# of another game" in block]
+    (tmp_path / "rewards.py").write_text(source, encoding="utf-8")
+    sources = {"memory": lambda: {0xD356: 0b101}, "action": lambda: "start", "screen": lambda: None}
+    reward = load_custom_reward("rewards:Explorer", tmp_path, sources)
+    here = {"map": 3, "x": 1, "y": 2, "health": 0}
+    reward.reset(here)
+    assert reward.step(here) == {"new": 0.01, "pause": -0.01, "badges": 2}
+    assert reward.ends("endings", here) == {"lost": True}
+    assert reward.ends("truncations", here) == {"stuck": False}
+    for _ in range(599):
+        assert reward.step(here)["new"] == 0
+    assert reward.ends("truncations", here) == {"stuck": True}
+    assert reward.renewed().save_state() == reward.save_state()
 
 
 def test_the_actions_of_another_game_fit_into_its_timesteps(folder: Path) -> None:

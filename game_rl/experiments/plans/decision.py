@@ -44,6 +44,7 @@ def trained_members(
                 folder=member.folder,
                 values=member.values,
                 timesteps=result.timesteps,
+                waited_frames=result.waited_frames,
                 checkpoint=result.checkpoint,
                 weights_sha256=result.weights_sha256,
                 fitness=None if played is None else fitness_of(played, metric),
@@ -66,6 +67,33 @@ def timesteps_before(before: GenerationRecord | None) -> dict[str, int]:
     for copy in before.copies:
         began_at[copy.folder] = int(copy.parent_checkpoint) if copy.counters == "keep" else 0
     return began_at
+
+
+def waited_before(before: GenerationRecord | None) -> dict[str, int]:
+    """Return, by run folder, the waited frames with which a run begins the next generation."""
+    if before is None:
+        return {}
+    began_at = {member.folder: member.waited_frames for member in before.members}
+    for copy in before.copies:
+        keeps = copy.counters == "keep"
+        began_at[copy.folder] = began_at.get(copy.parent_folder, 0) if keeps else 0
+    return began_at
+
+
+def waited_frames_of_all(
+    before: GenerationRecord | None, members: Sequence[TrainedMember], forked: Mapping[str, int]
+) -> int:
+    """Return the frames beyond `frame_skip` that all runs have played so far.
+
+    Args:
+        forked: waited frames with which runs of this generation have begun that are forks of
+            another one of it, by folder.
+    """
+    began_at = {**waited_before(before), **forked}
+    counted = 0 if before is None else before.waited_frames_of_all
+    return counted + sum(
+        max(0, member.waited_frames - began_at.get(member.folder, 0)) for member in members
+    )
 
 
 def timesteps_of_all(

@@ -14,6 +14,7 @@ from game_rl.experiments.plans.decision import (
     ranking_of,
     timesteps_of_all,
     trained_members,
+    waited_frames_of_all,
 )
 from game_rl.experiments.plans.member_runs import ExtraRun, Learner, member_seed, run_id
 from game_rl.experiments.records import (
@@ -47,9 +48,15 @@ class Plan:
     def config(self) -> ExperimentConfig:
         return self.experiment.config
 
-    def frames_of(self, timesteps: int | None) -> int | None:
-        """Return the emulator frames of so many timesteps; None if these were not counted."""
-        return None if timesteps is None else timesteps * self.experiment.run.env.frame_skip
+    def frames_of(self, timesteps: int | None, waited_frames: int) -> int | None:
+        """Return the emulator frames of so many timesteps; None if these were not counted.
+
+        Args:
+            waited_frames: those beyond `frame_skip` in each of them.
+        """
+        if timesteps is None:
+            return None
+        return timesteps * self.experiment.run.env.frame_skip + waited_frames
 
     def first_members(self) -> tuple[Member, ...]:
         """Return the members that train in the first generation."""
@@ -143,7 +150,7 @@ class Plan:
         """
         config, found = self.config, self._trained(generation, trained, results)
         members, origin = found[: config.members], None
-        extra = next(iter(found[config.members :]), None)
+        extra, forked = next(iter(found[config.members :]), None), dict[str, int]()
         best = self._best(generation, found if config.rule == "live" else members)
         if self.experiment.learner is not None:
             origin = self._learner.record(generation, best)
@@ -155,6 +162,7 @@ class Plan:
                 teacher=None,
             )
             assert best.checkpoint is not None
+            forked[extra.folder] = best.waited_frames
             played = extra.timesteps - int(best.checkpoint)  # since it was forked
             found = (*members, extra.model_copy(update={"played_timesteps": played}))
         copies: tuple[CopyRecord, ...] = ()
@@ -169,6 +177,7 @@ class Plan:
             copies=copies,
             learner=origin,
             timesteps_of_all=timesteps_of_all(self._before(generation), found),
+            waited_frames_of_all=waited_frames_of_all(self._before(generation), found, forked),
         )
 
     def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:

@@ -1,9 +1,11 @@
 """The best member of a population trains on alone, on paper."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
-from game_rl.config.experiments.experiment import dump_experiment
+from game_rl.config.experiments.experiment import dump_experiment, load_experiment
 from game_rl.durable_files import write_saved
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.descent import descent
@@ -18,6 +20,7 @@ from game_rl.experiments.records import (
     read_records,
 )
 from game_rl.jobs.requests import CopyRequest
+from game_rl.jobs.results import JobResult, StretchResult
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.conftest import MakePopulation
@@ -137,6 +140,28 @@ def test_what_it_has_from_its_parent_is_not_counted_again(make_population: MakeP
     found = read_record(folder.champion_record, ChampionRecord)
     assert found is not None
     assert found.timesteps_of_all == last.timesteps_of_all
+
+
+class WaitingExecutor(PaperExecutor):
+    """A paper executor of a game whose timesteps have three frames more than `frame_skip`."""
+
+    def _leave(self, path: Path, made: JobResult) -> None:
+        if isinstance(made, StretchResult):
+            made = made.model_copy(update={"waited_frames": 3 * made.timesteps})
+        super()._leave(path, made)  # type: ignore[arg-type]
+
+
+def test_waited_frames_of_all_runs_are_counted_once(make_population: MakePopulation) -> None:
+    folder = trained(make_population, WaitingExecutor())
+    for generation in range(1, 6):
+        found = record(folder, generation)
+        assert found.timesteps_of_all is not None
+        assert found.waited_frames_of_all == 3 * found.timesteps_of_all
+    champion = read_record(folder.champion_record, ChampionRecord)
+    assert champion is not None
+    frame_skip = load_experiment(folder.config, is_saved=True).run.env.frame_skip
+    assert champion.frames_of_all == (frame_skip + 3) * (4 * 5 * 100 + 60)
+    assert experiment_status(folder).frames_of_all == champion.frames_of_all
 
 
 def test_status_counts_what_it_has_played_while_it_trains(make_population: MakePopulation) -> None:
