@@ -9,7 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
-from game_rl.config.schema import ForkConfig
+from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.event_log import EventLog, read_events
 from game_rl.events import CheckpointSaved, Evaluated, RolloutEnded
 from game_rl.experiments.compare.compared_folders import read_folder
@@ -101,7 +101,7 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     assert all(one <= other for one, other in pairwise(waited))
 
 
-def test_every_report_shows_the_frames_that_were_played(
+def test_every_report_and_a_fork_count_the_frames_that_were_played(
     make_config: MakeConfig, game: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = make_config("run", *settings(game))
@@ -125,35 +125,29 @@ def test_every_report_shows_the_frames_that_were_played(
     for point in found.curve:
         waited = states[point.timesteps].waited_frames
         assert point.total_frames == point.timesteps * FRAME_SKIP + waited
+    check_fork(make_config("keep", *settings(game), f"fork={{run: {run_dir.root}@64}}"), 64)
+    new = f"fork={{run: {run_dir.root}@64, counters: new}}"
+    check_fork(make_config("new", *settings(game), new), 0)
 
 
-def test_a_fork_counts_its_own_frames_and_its_parents_once(
-    make_config: MakeConfig, game: Path
-) -> None:
-    config = make_config("run", *settings(game))
-    train(config, command(quiet(), until=64))
-    parent = RunDir(config.run_dir)
-    at_fork = Checkpoint(parent.checkpoint(64)).state.waited_frames
-    for counters in ("keep", "new"):
-        fork = make_config(
-            counters, *settings(game), f"fork={{run: {parent.root}@64, counters: {counters}}}"
-        )
-        train(fork, command(quiet()))
-        run_dir = RunDir(fork.run_dir)
-        newest = Checkpoint(run_dir.checkpoints_newest_first()[0]).state
-        began = {"keep": 64, "new": 0}[counters]
-        before = at_fork if began else 0
-        assert read_lineage(run_dir).began_waited_frames == before
-        own = played_by(run_dir, FRAME_SKIP)
-        assert own.waited_frames == newest.waited_frames - before > 0
-        (source,) = own.sources
-        assert source.waited_frames == at_fork
-        assert source.frames == 64 * FRAME_SKIP + at_fork
+def check_fork(config: RunConfig, began: int) -> None:
+    """Train a fork; it counts its own frames, and its parent's once."""
+    train(config, command(quiet(), until=began + 32))
+    run_dir = RunDir(config.run_dir)
+    newest = Checkpoint(run_dir.checkpoints_newest_first()[0]).state
+    own = played_by(run_dir, FRAME_SKIP)
+    (source,) = own.sources
+    before = source.waited_frames if began else 0
+    assert read_lineage(run_dir).began_waited_frames == before
+    assert own.waited_frames == newest.waited_frames - before > 0
+    assert own.frames == 32 * FRAME_SKIP + own.waited_frames
+    assert source.waited_frames > 0
+    assert source.frames == 64 * FRAME_SKIP + source.waited_frames
 
 
 def test_a_game_without_a_step_writes_nothing_of_it(make_config: MakeConfig, game: Path) -> None:
     config = make_config("run")
-    train(config, command(quiet(), until=64))
+    train(config, command(quiet(), until=32))
     run_dir = RunDir(config.run_dir)
     texts = [run_dir.events.read_text(encoding="utf-8")]
     texts += [path.read_text(encoding="utf-8") for path in run_dir.root.rglob("*.json")]
