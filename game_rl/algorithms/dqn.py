@@ -19,9 +19,8 @@ from torch.nn import functional
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.epsilon_greedy import EpsilonGreedy
 from game_rl.algorithms.mixed_replay import MixedReplay
-from game_rl.algorithms.observation_rows import (
+from game_rl.algorithms.observation_batches import (
     n_observations,
-    observation_rows,
     observation_tensors,
 )
 from game_rl.algorithms.policies import DQNPolicy
@@ -29,7 +28,7 @@ from game_rl.algorithms.qdagger import Teacher, divergence
 from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
-from game_rl.envs.observation import Observation
+from game_rl.envs.observation import Observation, rows_of
 
 _NOTHING = (torch.empty(0), torch.empty(0))  # DQN stores no values and no probabilities
 
@@ -233,7 +232,7 @@ class LeanDQN(DQN):
         n_samples = len(samples.actions)
 
         def loss_of(part: slice) -> tuple[torch.Tensor, tuple[float, float]]:
-            of_part = (each if each is None else observation_rows(each, part) for each in samples)
+            of_part = (each if each is None else rows_of(each, part) for each in samples)  # type: ignore[arg-type]  # tensors
             loss, kl = self._losses(ReplayBufferSamples(*of_part), weight)  # type: ignore[arg-type]  # discounts
             loss = loss / n_samples
             return loss, (loss.item(), float(kl) / n_samples)

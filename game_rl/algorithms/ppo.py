@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
-from game_rl.algorithms.observation_rows import observation_batch, observation_tensors
+from game_rl.algorithms.observation_batches import observation_batch, observation_tensors
 from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer

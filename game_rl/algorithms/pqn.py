@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.epsilon_greedy import EpsilonGreedy
-from game_rl.algorithms.observation_rows import observation_batch, observation_tensors
+from game_rl.algorithms.observation_batches import observation_batch, observation_tensors
 from game_rl.algorithms.policies import PQNPolicy
 from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from game_rl.algorithms.observation_rows import Tensors
+from game_rl.algorithms.observation_batches import Tensors
 from game_rl.algorithms.policies import PQNPolicy
 
 TOP_PROBABILITY = 0.75

@@ -56,6 +56,11 @@ def add_check_game(commands: "Commands", summary: str) -> None:
         metavar="N",
         help="seed of the random buttons (default: 0)",
     )
+    _add_written_files(parser)
+    add_json(parser)
+
+
+def _add_written_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sheet",
         type=Path,
@@ -70,7 +75,6 @@ def add_check_game(commands: "Commands", summary: str) -> None:
         help="CSV for variables, rewards and conditions at each timestep of the recorded episode, "
         "or of the random ones if there is none",
     )
-    add_json(parser)
 
 
 def add_new_game(commands: "Commands", summary: str) -> None:

@@ -38,7 +38,6 @@ class EpisodeStarts:
         self,
         emulator: Emulator,
         game: Game,
-        *,
         chosen: ChosenStarts | None,
         max_idle_frames: int,
     ) -> None:

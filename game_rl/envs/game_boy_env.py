@@ -19,7 +19,7 @@ from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariet
 from game_rl.envs.observation import FrameFormat, Observation, ObservationFormat
 from game_rl.envs.observer import Observer
 from game_rl.errors import LockUpError
-from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT, GameReward
+from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
 from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
@@ -121,17 +121,15 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         """
         self._emulator, self._game = emulator, game
         self._observer = Observer(emulator, game, frame_format, parts)
-        self._starts = EpisodeStarts(
-            emulator, game, chosen=start_states, max_idle_frames=max_idle_frames
-        )
+        self._starts = EpisodeStarts(emulator, game, start_states, max_idle_frames)
         self._limit = EpisodeLimit(max_episode_timesteps, game)
         self._player = ActionPlayer(emulator, game, frame_skip, sticky_actions)
         self._conditions = _conditions_of(game)
-        own = _own_reward(game, emulator, self._player)
-        self._reward = EpisodeReward(game.definition.rewards, own)
+        self._reward = _reward_of(game, emulator, self._player)
         self.draws = frame_format is not None or self._reward.needs_screen
-        watched = self._conditions.variables | self._observer.variables
-        self._all, self._watched = _variable_readers(game, watched)
+        self._all, self._watched = _variable_readers(
+            game, self._conditions.variables | self._observer.variables
+        )
         self.observation_space = self._observer.space
         self.action_space = spaces.Discrete(self._player.n_actions)
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}
@@ -343,16 +341,17 @@ def _conditions_of(game: Game) -> EpisodeConditions:
     return EpisodeConditions(definition.endings, definition.success, definition.place or ())
 
 
-def _own_reward(game: Game, emulator: Emulator, player: ActionPlayer) -> GameReward | None:
-    """Return an object of the game's own reward class, with what its methods may take."""
+def _reward_of(game: Game, emulator: Emulator, player: ActionPlayer) -> EpisodeReward:
+    """Return the game's rewards; the methods of its own reward class may take what is named."""
     memory, names = GameMemory(emulator), game.action_names
-    return game.custom_reward(
+    own = game.custom_reward(
         {
             SCREEN_ARGUMENT: lambda: emulator.screen().copy(),
             MEMORY: lambda: memory,
             ACTION: lambda: names[player.played],
         }
     )
+    return EpisodeReward(game.definition.rewards, own)
 
 
 def _variable_readers(

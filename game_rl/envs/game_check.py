@@ -165,25 +165,16 @@ def check_game(
     Args:
         trace: gets the recorded episode, or the random play if there is none.
     """
-    config = EnvConfig(
-        max_episode_timesteps=_EPISODE_TIMESTEPS,
-        frame_skip=max(EnvConfig().frame_skip, least_frame_skip(game.definition.actions)),
-    )
     emulator = make_emulator(game)
-    with closing(make_game_env(config, game, emulator)) as env:
+    with closing(make_game_env(_config_for(game), game, emulator)) as env:
         unvarying = env.start_warnings(list(game.definition.start_states))
         start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
         log = _PlayLog(game, emulator)
         for action_names, start_state, play_seed in _plays(game, seed, timesteps, recorded):
             is_traced = recorded is None or action_names is recorded.actions
             _play(env, log, action_names, start_state, play_seed, trace if is_traced else None)
-        warnings = (
-            *game.warnings,
-            *_start_state_warnings(start_states),
-            *unvarying,
-            *log.warnings(game, has_endings=env.has_endings),
-            *filter(None, [env.check_reward()]),
-        )
+        of_starts = (*_start_state_warnings(start_states), *unvarying)
+        of_play = (*log.warnings(game, has_endings=env.has_endings), env.check_reward())
     pictures = (*(s.labelled for s in start_states), *log.some_screens())
     return GameCheck(
         title=game.definition.title,
@@ -193,10 +184,17 @@ def check_game(
         successes=log.successes,
         variables=log.variable_ranges(),
         reward_terms=log.term_sums(),
-        warnings=warnings,
+        warnings=tuple(filter(None, (*game.warnings, *of_starts, *of_play))),
         game_changes=game_changes(game),
         errors=tuple(log.banks.errors()),
         screens=pictures,
+    )
+
+
+def _config_for(game: Game) -> EnvConfig:
+    least = least_frame_skip(game.definition.actions)
+    return EnvConfig(
+        max_episode_timesteps=_EPISODE_TIMESTEPS, frame_skip=max(EnvConfig().frame_skip, least)
     )
 
 

@@ -43,6 +43,8 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
     seen = observation.model_dump(mode="json")
     if not observation.parts:  # as in origins of earlier versions
         del seen["screen"], seen["parts"]
+    else:
+        seen["parts"].sort()
     parts = {name: definition["parts"].get(name) for name in sorted(observation.parts)}
     wrappers = config.env.model_dump(mode="json")["wrappers"]
     return {

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 from statistics import mean, median
@@ -15,6 +15,7 @@ from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import ConfigError, UsageError
 from game_rl.games.definition import CropSpec, Game
 from game_rl.games.part_format import PartFormat
+from game_rl.games.parts import part_formats
 from game_rl.lake.lake_feed import check_level
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark
@@ -97,8 +98,9 @@ class RunFacts:
 
     def observation_format(self, config: RunConfig) -> ObservationFormat:
         """Return the format of the observations; not stored, as `config` may be a proposal."""
-        plain = observation_format(config.env, crop=self.crop, four_shades=self.four_shades)
-        return replace(plain, parts=tuple(sorted(self.part_formats.items())))
+        return observation_format(
+            config.env, crop=self.crop, four_shades=self.four_shades, parts=self.part_formats
+        )
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,7 @@ def run_facts(
         crop=game.definition.observation.crop,
         n_actions=len(game.action_names),
         four_shades=not game.is_colour,
+        part_formats=part_formats(game.definition),
         has_waits=game.definition.step is not None,
         rom_bytes=len(game.rom.data),
         n_game_curves=_n_game_curves(game),

@@ -1,7 +1,7 @@
-"""Batches of observations, each one array or tensor, or a dict of them, as rows and as tensors."""
+"""Batches of observations, made of single ones and as tensors."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -13,15 +13,6 @@ from game_rl.envs.observation import Observation
 
 Tensors = torch.Tensor | TensorDict
 """Observations as the network gets them."""
-
-Batch = TypeVar("Batch", bound=Observation | Tensors)
-
-
-def observation_rows(batch: Batch, rows: slice | NDArray[Any]) -> Batch:
-    """Return some observations of a batch; views of it if `rows` is a slice."""
-    if isinstance(batch, Mapping):
-        return {name: part[rows] for name, part in batch.items()}  # type: ignore[return-value]  # as it was
-    return batch[rows]  # type: ignore[return-value]
 
 
 def observation_batch(observations: Sequence[Observation]) -> Observation:
