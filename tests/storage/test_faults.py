@@ -282,6 +282,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_store, "_FIRST_BACKOFF_S", 0.001)
     monkeypatch.setattr(patience_module, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(patience_module, "_LONGEST_PAUSE_S", 0.01)
+    monkeypatch.setattr(patience_module, "_TOLD_EVERY_S", 3600.0)  # however slow the machine is
     monkeypatch.setattr(upload_process, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(upload_process, "_LONGEST_PAUSE_AT_THE_END_S", 0.01)
 
