@@ -99,6 +99,7 @@ def hashes(run_dir: Path) -> dict[str, str]:
     return {name: files[name]["sha256"] for name in COMPARED if name in files}
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_ends_like_one_that_was_not_and_can_be_used(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     undisturbed = start("train", "--config", write_config(whole, lake=True), "--force")

@@ -29,6 +29,7 @@ def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "run.yaml"
 
 
+@pytest.mark.slow
 def test_the_run_of_the_page_goes_on_exactly_and_writes_its_curve(config_file: Path) -> None:
     for name, stops in (("whole", (None,)), ("cut", (512, None))):
         train(load_config(config_file, [f"run_dir={name}"]), command(quiet(), until=stops[0]))
