@@ -77,7 +77,7 @@ def test_the_step_is_what_torch_allocates(
     arguments: Any = {"network": config.network, "precision": precision, "layer_norm": layer_norm}
     policy = PQNPolicy(form.space, ACTIONS, lambda _: 1e-3, **arguments)
     policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    n = 32
+    n = 128  # so many that the gradients of the weights, which come one by one, matter little
     seen: Any = {
         name: torch.zeros((n, *space.shape), dtype=getattr(torch, str(space.dtype)))
         for name, space in getattr(form.space, "spaces", {"alone": form.space}).items()

@@ -21,19 +21,21 @@ WITH_PARTS = replace(FACTS, part_formats=PARTS)
 SCREEN_BYTES = 72 * 80  # of a colour game
 
 
-def config_of(**values: Any) -> RunConfig:
-    return make_config(env__frame_stack=3, **values)
+def config_of(*parts: str, **values: Any) -> RunConfig:
+    return make_config(env__frame_stack=3, env__observation={"parts": parts}, **values)
 
 
 def test_a_rollout_stores_each_part_in_its_bytes() -> None:
-    config = config_of()
-    plain, with_parts = (storage(config, facts).bytes for facts in (FACTS, WITH_PARTS))
+    plain, with_parts = (
+        storage(config, WITH_PARTS).bytes for config in (config_of(), config_of("events", "tiles"))
+    )
     n_frames = 8 * (256 + 2)  # with the frames before the first
     assert with_parts - plain == n_frames * (311 + 18 * 20)
 
 
 def test_the_report_names_the_bytes_of_each_part(situation: Any) -> None:
-    usual, found = situation(), situation(facts__part_formats=PARTS)
+    usual = situation()
+    found = situation(facts__part_formats=PARTS, env__observation={"parts": ["tiles", "events"]})
     assert "observation_has_parts" not in [finding.code for finding in check(usual)]
     (finding,) = [each for each in check(found) if each.code == "observation_has_parts"]
     assert finding.key == "env.observation"
@@ -49,17 +51,23 @@ def test_the_report_names_the_bytes_of_each_part(situation: Any) -> None:
 @pytest.mark.parametrize("name", ["ppo", "dqn", "pqn"])
 def test_parts_take_more_memory_in_every_phase(name: str) -> None:
     section = {"name": name, "batch_size": 64}
-    config = config_of(algorithm=section, total_timesteps=100_000)
-    plain, found = (ram_footprint(config, facts) for facts in (FACTS, WITH_PARTS))
+    configs = [
+        config_of(*parts, algorithm=section, total_timesteps=100_000)
+        for parts in ((), ("tiles", "events"))
+    ]
+    plain, found = (ram_footprint(config, WITH_PARTS) for config in configs)
     for before, now in zip(plain.phases, found.phases, strict=True):
         if before.name != "recording":
             assert now.bytes > before.bytes
-    assert network_of(config, WITH_PARTS).parameters > network_of(config, FACTS).parameters
+    before, now = (network_of(config, WITH_PARTS).parameters for config in configs)
+    assert now > before
 
 
 def test_a_stack_of_grids_that_sb3_takes_for_a_picture_is_refused() -> None:
     small = {"tiles": PartFormat.of_indices("grid", (1, 4, 20), 256, is_stacked=True)}
     facts = replace(FACTS, part_formats=small)
-    _check_grids(facts.observation_format(make_config(env__frame_stack=4)))
+    seen = {"parts": ["tiles"]}
+    four, five = (make_config(env__frame_stack=n, env__observation=seen) for n in (4, 5))
+    _check_grids(facts.observation_format(four))
     with pytest.raises(ConfigError, match="part tiles is 5 grids of 20x4 with 256 values"):
-        _check_grids(facts.observation_format(make_config(env__frame_stack=5)))
+        _check_grids(facts.observation_format(five))
