@@ -10,7 +10,7 @@ run_dir: {run_dir}
 device: cpu
 env:
   {{n_envs: 4, n_workers: 2, frame_skip: 8, max_episode_timesteps: 40,
-    observation: {{colour: {colour}}}}}
+    observation: {{colour: {colour}, parts: {parts}}}}}
 algorithm: {algorithm}
 lake: {lake}
 evaluation:
@@ -56,11 +56,12 @@ GAMES = ("duel", "beacon", "seasons")
 
 @dataclass(frozen=True)
 class Setting:
-    """The algorithm, the game and the colours of a training."""
+    """The algorithm, the game, the colours and the parts of observations of a training."""
 
     algorithm: str = "ppo"
     game: str = "duel"
     colour: str = "grey"
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,7 @@ def config_text(
     """Return the config of a run in `run_dir`.
 
     Args:
-        setting: algorithm, game and colours.
+        setting: algorithm, game, colours and parts.
         length: timesteps and checkpoints.
         run_dir: directory of the run.
         others: run whose Lake an algorithm with `learn_from` uses.
@@ -97,6 +98,7 @@ def config_text(
     text = _CONFIG.format(
         game=setting.game,
         colour=setting.colour,
+        parts=f"[{', '.join(setting.parts)}]",
         run_dir=run_dir,
         total=length.total,
         algorithm=section.replace("TEACHER", str(teacher)),

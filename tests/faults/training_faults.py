@@ -2,6 +2,7 @@
 
     python -m tests.faults [--kills 300] [--only kill ...] [--algorithm dqn] [--fork] [--quick]
     python -m tests.faults --game seasons --colour rgb    # pictures of a colour game
+    python -m tests.faults --algorithm pqn --parts status # observations with a part
 
 Each trial is a real `game-rl train` of a bundled game in a process of its own. It meets one fault,
 is resumed, and is compared with an undisturbed training: weights, optimiser and emulator states in
@@ -268,6 +269,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--algorithm", choices=ALGORITHMS, default="ppo")
     parser.add_argument("--game", choices=GAMES, default="duel")
     parser.add_argument("--colour", choices=("grey", "rgb"), default="grey", help="of pictures")
+    parser.add_argument("--parts", nargs="+", default=[], help="of observations, beside pictures")
     parser.add_argument("--fork", action="store_true", help="the trainings are forks; no rot")
     parser.add_argument("--kills", type=int, default=300, help="random SIGKILLs")
     parser.add_argument("--points", type=int, help="failing operations, drawn; default: every one")
@@ -293,7 +295,9 @@ def _bench(arguments: argparse.Namespace, folder: Path, length: Length) -> Bench
         folder,
         arguments.jobs,
         arguments.seed,
-        setting=Setting(arguments.algorithm, arguments.game, arguments.colour),
+        setting=Setting(
+            arguments.algorithm, arguments.game, arguments.colour, tuple(arguments.parts)
+        ),
         length=length,
         forks=arguments.fork,
     )
