@@ -10,7 +10,7 @@ run_dir: {run_dir}
 device: cpu
 env:
   {{n_envs: 4, n_workers: 2, frame_skip: 8, max_episode_timesteps: 40,
-    observation: {{colour: {colour}, parts: {parts}}}}}
+    observation: {{colour: {colour}{parts}}}}}
 algorithm: {algorithm}
 lake: {lake}
 evaluation:
@@ -98,7 +98,7 @@ def config_text(
     text = _CONFIG.format(
         game=setting.game,
         colour=setting.colour,
-        parts=f"[{', '.join(setting.parts)}]",
+        parts=f", parts: [{', '.join(setting.parts)}]" if setting.parts else "",
         run_dir=run_dir,
         total=length.total,
         algorithm=section.replace("TEACHER", str(teacher)),
