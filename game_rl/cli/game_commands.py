@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _WRONG_GAME = GameFileError.exit_code
+_WRITTEN = {"sheet": "contact sheet", "parts_sheet": "parts", "trace": "trace"}
 
 
 def add_check_game(commands: "Commands", summary: str) -> None:
@@ -69,10 +70,17 @@ def _add_written_files(parser: argparse.ArgumentParser) -> None:
         "folder of game.yaml, or in the current one for a bundled game)",
     )
     parser.add_argument(
+        "--parts-sheet",
+        type=Path,
+        metavar="FILE",
+        help="PNG for the parts that the agent can see beside the screen, at some moments of play, "
+        "if game.yaml defines any (default: parts.png beside the contact sheet)",
+    )
+    parser.add_argument(
         "--trace",
         type=Path,
         metavar="FILE",
-        help="CSV for variables, rewards and conditions at each timestep of the recorded episode, "
+        help="CSV for variables, parts, rewards and conditions at each timestep of the recorded episode, "
         "or of the random ones if there is none",
     )
 
@@ -93,7 +101,9 @@ def add_new_game(commands: "Commands", summary: str) -> None:
 
 
 def _check_game(arguments: argparse.Namespace) -> int:
-    from game_rl.envs.game_check import check_game, read_recorded_episode, write_contact_sheet
+    from game_rl.envs.contact_sheet import write_contact_sheet
+    from game_rl.envs.game_check import check_game, read_recorded_episode
+    from game_rl.envs.parts_sheet import write_parts_sheet
 
     game = load_game(arguments.game)
     recorded = read_recorded_episode(arguments.recorded, game) if arguments.recorded else None
@@ -107,15 +117,19 @@ def _check_game(arguments: argparse.Namespace) -> int:
         )
     is_bundled = game_path(arguments.game, relative_to=Path()) is None
     sheet = arguments.sheet or (Path() if is_bundled else game.folder) / "contact_sheet.png"
-    write_contact_sheet(check.screens, sheet)
+    written = {"sheet": sheet}
+    write_contact_sheet([*check.starts, *check.moments], sheet)
+    if check.parts:
+        written["parts_sheet"] = arguments.parts_sheet or sheet.with_name("parts.png")
+        write_parts_sheet(check.moments, game, written["parts_sheet"])
+    if arguments.trace:
+        written["trace"] = arguments.trace
     if arguments.json:
-        traced = {"trace": str(arguments.trace)} if arguments.trace else {}
-        print_facts({**check.to_json(), "sheet": str(sheet), **traced})
+        print_facts({**check.to_json(), **{what: str(path) for what, path in written.items()}})
     else:
         _print_check(check, Console())
-        print(f"contact sheet: {sheet}")
-        if arguments.trace:
-            print(f"trace: {arguments.trace}")
+        for what, path in written.items():
+            print(f"{_WRITTEN[what]}: {path}")
     return _WRONG_GAME if check.errors else 0
 
 
@@ -147,11 +161,22 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     for term in check.reward_terms:
         terms.add_row(escape(term.name), f"{term.total:,.2f}", f"{term.times:,}")
     console.print(variables, terms)
+    if check.parts:
+        console.print(_table_of_parts(check))
     for change in check.game_changes:
         console.print("the game is changed:", escape(change))
     _print_warnings(check.warnings, console)
     for error in check.errors:
         console.print("[red]error:[/]", escape(error))
+
+
+def _table_of_parts(check: "GameCheck") -> Table:
+    parts = Table("part", "kind", "shape", "type", title="parts", title_justify="left")
+    parts.add_column("bytes stored", justify="right")
+    for part in check.parts:
+        shape = " x ".join(map(str, part.shape))
+        parts.add_row(part.name, part.kind, shape, part.dtype, f"{part.stored_bytes:,}")
+    return parts
 
 
 def _in_digits(value: float) -> str:

@@ -8,23 +8,24 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
 from pydantic import Field
 
 from game_rl.config.loader import load_yaml_model
-from game_rl.config.schema import EnvConfig
+from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.config.strict_model import Problem, StrictModel
-from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Emulator
+from game_rl.emulator.emulator import Emulator
 from game_rl.envs.action_player import WAITED_FRAMES
+from game_rl.envs.contact_sheet import Moment, parts_of
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.game_trace import GameTrace
 from game_rl.envs.make_env import make_emulator, make_game_env
-from game_rl.errors import GameFileError, UsageError
+from game_rl.errors import GameFileError
 from game_rl.games.actions import least_frame_skip
 from game_rl.games.bank_check import BankCheck
 from game_rl.games.decimal_check import DecimalCheck
 from game_rl.games.definition import Game, unknown_name
+from game_rl.games.parts import part_formats
 from game_rl.games.variables import Value, Values
 
 
@@ -58,43 +59,6 @@ def read_recorded_episode(path: Path, game: Game) -> RecordedEpisode:
     return load_yaml_model(path, RecordedEpisode, error=GameFileError, more_checks=unknown_names)
 
 
-_COLUMNS = 4
-_GAP = 8
-_LABEL_HEIGHT = 16
-_BACKGROUND, _INK = (32, 32, 32), (224, 224, 224)
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledScreen:
-    label: str
-    screen: NDArray[np.uint8]  # [144, 160, 3] RGB
-
-
-def write_contact_sheet(screens: Sequence[LabelledScreen], path: Path) -> None:
-    """Write the screens, four in a row, as a PNG to `path`.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
-    columns = min(_COLUMNS, max(1, len(screens)))
-    rows = -(-len(screens) // columns)
-    tile_width, tile_height = SCREEN_WIDTH + _GAP, SCREEN_HEIGHT + _LABEL_HEIGHT + _GAP
-    sheet = Image.new("RGB", (columns * tile_width + _GAP, rows * tile_height + _GAP), _BACKGROUND)
-    draw = ImageDraw.Draw(sheet)
-    for index, labelled in enumerate(screens):
-        left = _GAP + index % columns * tile_width
-        top = _GAP + index // columns * tile_height
-        draw.text((left, top), labelled.label, fill=_INK)
-        sheet.paste(Image.fromarray(labelled.screen), (left, top + _LABEL_HEIGHT))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sheet.save(path, format="PNG")
-    except OSError as error:
-        raise UsageError(
-            f"the contact sheet {path} cannot be written ({error.strerror}); name another file"
-        ) from None
-
-
 _LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button makes no progress
 _REACTION_TIMESTEPS = 10
 _PICTURES_OF_PLAY = 8
@@ -121,6 +85,17 @@ class TermSum:
 
 
 @dataclass(frozen=True)
+class PartFacts:
+    """A part of observations: its kind in game.yaml, its form, and its size as it is stored."""
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    dtype: str
+    stored_bytes: int
+
+
+@dataclass(frozen=True)
 class GameCheck:
     """The result of a check: what happened during play, and what looks wrong.
 
@@ -130,7 +105,8 @@ class GameCheck:
         warnings: sentences that each name an entry of game.yaml.
         game_changes: how start states change the game, in words.
         errors: such sentences about values that cannot be right.
-        screens: pictures for the contact sheet: each start state, then some of the play.
+        starts: each start state, for the contact sheet.
+        moments: some moments of the play.
     """
 
     title: str
@@ -140,15 +116,17 @@ class GameCheck:
     successes: int
     variables: tuple[VariableRange, ...]
     reward_terms: tuple[TermSum, ...]
+    parts: tuple[PartFacts, ...]
     warnings: tuple[str, ...]
     game_changes: tuple[str, ...]
     errors: tuple[str, ...]
-    screens: tuple[LabelledScreen, ...] = field(repr=False)
+    starts: tuple[Moment, ...] = field(repr=False)
+    moments: tuple[Moment, ...] = field(repr=False)
 
     def to_json(self) -> dict[str, object]:
-        """Return all but the screens."""
-        found = asdict(replace(self, screens=()))
-        del found["screens"]
+        """Return all but the pictures."""
+        found = asdict(replace(self, starts=(), moments=()))
+        del found["starts"], found["moments"]
         return found
 
 
@@ -175,7 +153,6 @@ def check_game(
             _play(env, log, action_names, start_state, play_seed, trace if is_traced else None)
         of_starts = (*_start_state_warnings(start_states), *unvarying)
         of_play = (*log.warnings(game, has_endings=env.has_endings), env.check_reward())
-    pictures = (*(s.labelled for s in start_states), *log.some_screens())
     return GameCheck(
         title=game.definition.title,
         timesteps=log.timesteps,
@@ -184,17 +161,29 @@ def check_game(
         successes=log.successes,
         variables=log.variable_ranges(),
         reward_terms=log.term_sums(),
+        parts=_part_facts(game),
         warnings=tuple(filter(None, (*game.warnings, *of_starts, *of_play))),
         game_changes=game_changes(game),
         errors=tuple(log.banks.errors()),
-        screens=pictures,
+        starts=tuple(Moment(f"start: {state.name}", state.screen) for state in start_states),
+        moments=tuple(log.some_moments()),
     )
 
 
 def _config_for(game: Game) -> EnvConfig:
     least = least_frame_skip(game.definition.actions)
     return EnvConfig(
-        max_episode_timesteps=_EPISODE_TIMESTEPS, frame_skip=max(EnvConfig().frame_skip, least)
+        max_episode_timesteps=_EPISODE_TIMESTEPS,
+        frame_skip=max(EnvConfig().frame_skip, least),
+        observation=ObservationConfig(parts=tuple(game.definition.parts)),
+    )
+
+
+def _part_facts(game: Game) -> tuple[PartFacts, ...]:
+    definition = game.definition
+    return tuple(
+        PartFacts(name, definition.parts[name].kind, form.shape, form.dtype.name, form.nbytes)
+        for name, form in part_formats(definition).items()
     )
 
 
@@ -204,10 +193,6 @@ class _StartState:
     screen: NDArray[np.uint8]
     is_over: bool
     actions_matter: bool
-
-    @property
-    def labelled(self) -> LabelledScreen:
-        return LabelledScreen(f"start: {self.name}", self.screen)
 
 
 def _look_at(env: GameBoyEnv, game: Game, name: str, seed: int) -> _StartState:
@@ -309,7 +294,7 @@ class _PlayLog:
         self._times: dict[str, int] = dict.fromkeys(game.definition.rewards, 0)
         self._earned: dict[str, float] = {}
         self._waited: list[int] = []
-        self._screens: list[LabelledScreen] = []
+        self._moments: list[Moment] = []
         self._every = 1
 
     def begin(self, env: GameBoyEnv) -> None:
@@ -349,15 +334,15 @@ class _PlayLog:
     def _keep_picture(self, env: GameBoyEnv, label: str) -> None:
         """Keep a picture of every n-th timestep; n doubles whenever there are too many."""
         if self.timesteps % self._every == 0:
-            self._screens.append(LabelledScreen(label, env.render()))
-            if len(self._screens) == 2 * _PICTURES_OF_PLAY:
-                self._screens = self._screens[1::2]
+            self._moments.append(Moment(label, env.render(), parts_of(env.observed)))
+            if len(self._moments) == 2 * _PICTURES_OF_PLAY:
+                self._moments = self._moments[1::2]
                 self._every *= 2
 
-    def some_screens(self) -> list[LabelledScreen]:
-        """Return at most eight pictures, spread evenly over the play."""
-        kept = min(_PICTURES_OF_PLAY, len(self._screens))
-        return [self._screens[i * len(self._screens) // kept] for i in range(kept)]
+    def some_moments(self) -> list[Moment]:
+        """Return at most eight moments, spread evenly over the play."""
+        kept = min(_PICTURES_OF_PLAY, len(self._moments))
+        return [self._moments[i * len(self._moments) // kept] for i in range(kept)]
 
     def _step_warnings(self, game: Game) -> Iterator[str]:
         step = game.definition.step

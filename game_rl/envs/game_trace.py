@@ -6,6 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.envs.contact_sheet import parts_of
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.errors import UsageError
 from game_rl.games.conditions import Condition
@@ -34,16 +38,18 @@ def game_trace(path: Path, game: Game) -> Iterator["GameTrace"]:
 class GameTrace:
     """A CSV file with a row for the beginning of each episode and for each timestep.
 
-    A row has the variables (the numbers of an array are separated by spaces), what each reward term
-    and the game's own reward class earned, and 1 or 0 for each condition: every ending, success,
-    and `when` and `unless` of reward terms. `end` is what ended the episode. The beginning of an
-    episode is timestep 0, which has neither rewards nor conditions.
+    A row has the variables (the numbers of an array are separated by spaces), the parts as the
+    agent sees them (so are theirs, and the rows of a grid by /), what each reward term and the
+    game's own reward class earned, and 1 or 0 for each condition: every ending, success, and `when`
+    and `unless` of reward terms. `end` is what ended the episode. The beginning of an episode is
+    timestep 0, which has neither rewards nor conditions.
     """
 
     def __init__(self, file: TextIO, game: Game) -> None:
         self._rows = csv.writer(file, lineterminator="\n")
         definition = game.definition
         self._variables, self._terms = list(definition.variables), list(definition.rewards)
+        self._parts = list(definition.parts)
         self._has_class = definition.reward is not None
         place = definition.place or ()
         self._conditions = {
@@ -56,6 +62,7 @@ class GameTrace:
             [
                 *("episode", "start_state", "timestep", "action"),
                 *self._variables,
+                *(f"parts.{name}" for name in self._parts),
                 "reward",
                 *(f"rewards.{name}" for name in self._terms),
                 *(["reward class"] if self._has_class else []),
@@ -71,7 +78,7 @@ class GameTrace:
         for condition in self._conditions.values():
             condition.reset(values)
         n_empty = 1 + len(self._terms) + self._has_class + len(self._conditions)
-        self._write("", values, [""] * n_empty, "")
+        self._write(env, "", values, [""] * n_empty, "")
 
     def add(self, env: GameBoyEnv, action: str, reward: float, end: str) -> None:
         """Write a timestep, after the env has played it."""
@@ -86,13 +93,22 @@ class GameTrace:
         for condition in self._conditions.values():
             condition.step(values, reward)
             held.append(int(bool(condition.is_success(values))))
-        self._write(action, values, [_digits(reward), *map(_digits, earned), *held], end)
+        rest = [_digits(reward), *map(_digits, earned), *held]
+        self._write(env, action, values, rest, end)
 
-    def _write(self, action: str, values: Mapping[str, Value], rest: list[Any], end: str) -> None:
+    def _write(
+        self,
+        env: GameBoyEnv,
+        action: str,
+        values: Mapping[str, Value],
+        rest: list[Any],
+        end: str,
+    ) -> None:
         where = self._episode, self._start_state, self._timestep, action
-        self._rows.writerow(
-            [*where, *(_cell(values[name]) for name in self._variables), *rest, end]
-        )
+        variables = [_cell(values[name]) for name in self._variables]
+        seen = parts_of(env.observed)
+        parts = [_part_cell(seen[name]) for name in self._parts]
+        self._rows.writerow([*where, *variables, *parts, *rest, end])
 
 
 def _conditions(definition: GameDefinition) -> Iterator[tuple[str, Condition]]:
@@ -108,6 +124,18 @@ def _conditions(definition: GameDefinition) -> Iterator[tuple[str, Condition]]:
 def _cell(value: Value) -> str:
     numbers = value if isinstance(value, tuple) else (value,)
     return " ".join(map(_digits, numbers))
+
+
+def _part_cell(values: NDArray[Any]) -> str:
+    rows = values.reshape(-1, values.shape[-1])
+    return "/".join(" ".join(map(_shortest, row)) for row in rows)
+
+
+def _shortest(number: np.generic) -> str:
+    """Return the fewest digits that are this number and no other of its type."""
+    if isinstance(number, np.floating):
+        return np.format_float_positional(number, trim="-")
+    return str(number)
 
 
 def _digits(number: float) -> str:

@@ -24,13 +24,18 @@ def n_numbers(spec: VariableSpec) -> int:
 
 def vector_format(part: PartSpec, variables: Specs) -> PartFormat:
     """Return the form of a vector; bits take one bit each, all else is float32."""
-    elements = [_elements(one, variables[one.variable]) for one in part.numbers]
+    elements = entry_sizes(part, variables)
     stretches = tuple(
         Stretch(sum(n for n, _ in group), bits)
         for bits, group in groupby(elements, key=lambda element: element[1])
     )
     n = sum(n for n, _ in elements)
     return PartFormat("vector", (n,), 0, stretches, part.stack)
+
+
+def entry_sizes(part: PartSpec, variables: Specs) -> list[tuple[int, Bits]]:
+    """Return, for each entry of a vector, how many numbers it has and the bits of each."""
+    return [_elements(one, variables[one.variable]) for one in part.numbers]
 
 
 def _elements(one: NumberSpec, spec: VariableSpec) -> tuple[int, Bits]:

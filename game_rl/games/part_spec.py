@@ -159,6 +159,11 @@ class PartSpec(StrictModel):
             yield Problem(("vector",), "names no variable; list some")
 
     @property
+    def kind(self) -> str:
+        """Its kind, which is the key that says what it is made of."""
+        return next(kind for kind in _KINDS if getattr(self, kind) is not None)
+
+    @property
     def numbers(self) -> tuple[NumberSpec, ...]:
         """The entries of `vector`."""
         found = self.vector or ()

@@ -226,7 +226,8 @@ def test_the_contact_sheet_is_left_in_the_games_folder(
         assert flat(capsys.readouterr().out).endswith(f"contact sheet: {sheet}")
         sheet.unlink()
     assert call("check-game", "duel", "--timesteps", 20) == 0
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["contact_sheet.png"]
+    written = sorted(path.name for path in tmp_path.iterdir() if path.is_file())
+    assert written == ["contact_sheet.png", "parts.png"]
 
 
 def test_a_new_game_file_can_be_read_again(tmp_path: Path, capsys: Output) -> None:

@@ -118,7 +118,16 @@ def test_a_game_that_is_begun_and_checked(tmp_path: Path, capsys: Output) -> Non
     assert {each["name"] for each in found["variables"]} == set(known["variables"])
     assert found["timesteps"] == 300
     assert Path(found["sheet"]) == sheet
-    assert "screens" not in found
+    assert not {"starts", "moments"} & set(found)
+    (part,) = found["parts"]
+    assert part == {
+        "name": "status",
+        "kind": "vector",
+        "shape": [27],
+        "dtype": "float32",
+        "stored_bytes": 31,
+    }
+    assert Path(found["parts_sheet"]) == tmp_path / "parts.png"
 
 
 def test_what_is_pushed_verified_and_fetched(

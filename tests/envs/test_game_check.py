@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from game_rl.envs.contact_sheet import write_contact_sheet
 from game_rl.envs.game_check import (
     GameCheck,
     RecordedEpisode,
     check_game,
     read_recorded_episode,
-    write_contact_sheet,
 )
 from game_rl.errors import GameFileError, UsageError
 from game_rl.games.definition import Game, load_game
@@ -65,20 +65,21 @@ def test_the_same_seed_gives_the_same_check(check: GameCheck, duel: Game) -> Non
 def test_the_contact_sheet_shows_every_start_state_first(
     check: GameCheck, duel: Game, tmp_path: Path
 ) -> None:
-    labels = [screen.label for screen in check.screens]
-    assert labels[:3] == [f"start: {name}" for name in duel.definition.start_states]
-    assert 4 <= len(labels) <= 11
+    labels = [moment.label for moment in check.starts]
+    assert labels == [f"start: {name}" for name in duel.definition.start_states]
+    assert 1 <= len(check.moments) <= 8
+    pictures = [*check.starts, *check.moments]
     path = tmp_path / "new" / "sheet.png"
-    write_contact_sheet(check.screens, path)
+    write_contact_sheet(pictures, path)
     with Image.open(path) as sheet:
         assert sheet.format == "PNG"
         assert sheet.width == 4 * 168 + 8
-        assert sheet.height == -(-len(labels) // 4) * 168 + 8
+        assert sheet.height == -(-len(pictures) // 4) * 168 + 8
 
 
 def test_a_sheet_that_cannot_be_written_is_told(check: GameCheck, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
-        write_contact_sheet(check.screens, tmp_path)
+        write_contact_sheet(check.starts, tmp_path)
 
 
 def test_what_never_changes_and_never_pays_is_flagged(tmp_path: Path) -> None:

@@ -1,0 +1,278 @@
+"""What the agent sees of the parts of an observation, drawn beside the screen of the same moment.
+
+A vector is a row for each variable: its name, a bar for each number and the number itself, or a
+square for each bit. Categories are numbers, actions their names. A grid is a picture with a colour
+for each class.
+"""
+
+import colorsys
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from game_rl.emulator.emulator import TILE_SIDE
+from game_rl.envs.contact_sheet import BACKGROUND, INK, Moment, save_sheet
+from game_rl.games.definition import Game, GameDefinition
+from game_rl.games.part_format import PartFormat
+from game_rl.games.part_numbers import entry_sizes
+from game_rl.games.part_spec import NumberSpec, PartSpec
+from game_rl.games.parts import part_formats
+
+Colour = tuple[int, int, int]
+
+_MOST_MOMENTS = 4
+_GAP, _SMALL_GAP = 12, 4
+_SHEET_WIDTH = 1_000  # panels that do not fit beside each other stand below
+_TEXT_HEIGHT = 13
+_DIM: Colour = (148, 148, 156)
+_EMPTY: Colour = (58, 58, 64)
+_POSITIVE: Colour = (86, 180, 233)
+_NEGATIVE: Colour = (230, 126, 74)
+_CHIP: Colour = (70, 82, 104)
+_LABEL_WIDTH, _BAR_WIDTH, _NUMBER_WIDTH = 110, 72, 54
+_VALUES_WIDTH = _BAR_WIDTH + _SMALL_GAP + _NUMBER_WIDTH
+_BAR_HEIGHT = 7
+_SQUARE, _SMALL_SQUARE = 8, 4
+_MOST_LARGE_SQUARES = 32
+_WAVE_HEIGHT = 24
+_GRID_SIDE, _LARGEST_CELL = 160, 12
+
+# Okabe and Ito's colours, which people tell apart who see red and green alike
+_OF_CLASSES: tuple[Colour, ...] = (
+    *((86, 180, 233), (230, 159, 0), (0, 158, 115), (240, 228, 66)),
+    *((213, 94, 0), (204, 121, 167), (0, 114, 178), (224, 224, 224)),
+)
+_GOLDEN_RATIO = (1 + math.sqrt(5)) / 2
+
+
+def class_colour(number: int) -> Colour:
+    """Return the colour of a class of a grid; class 0 is what has no class."""
+    if number == 0:
+        return _EMPTY
+    if number <= len(_OF_CLASSES):
+        return _OF_CLASSES[number - 1]
+    red, green, blue = colorsys.hsv_to_rgb(number / _GOLDEN_RATIO % 1, 0.55, 0.9)
+    return round(255 * red), round(255 * green), round(255 * blue)
+
+
+def write_parts_sheet(
+    moments: Sequence[Moment], game: Game, path: Path, *, names: Collection[str] | None = None
+) -> None:
+    """Write a PNG with at most four of the moments, one below the other.
+
+    Args:
+        moments: moments at which all parts of the game were seen.
+        names: the parts to draw; None for all.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    shown = min(_MOST_MOMENTS, len(moments))
+    chosen = [moments[i * len(moments) // shown] for i in range(shown)]
+    sheet = _below([_moment(one, game, names) for one in chosen], gap=2 * _GAP)
+    save_sheet(_framed(sheet), path, "sheet of the parts")
+
+
+def _moment(moment: Moment, game: Game, names: Collection[str] | None) -> Image.Image:
+    definition, formats = game.definition, part_formats(game.definition)
+    panels = [_below([_text(moment.label), Image.fromarray(moment.screen)])]
+    for name, part in definition.parts.items():
+        if names is None or name in names:
+            drawn = _part(part, moment.parts[name], definition)
+            facts = _text(_facts(part, formats[name]), _DIM)
+            panels.append(_below([_text(name), drawn, facts]))
+    return _wrapped(panels, _SHEET_WIDTH, gap=2 * _GAP)
+
+
+def _facts(part: PartSpec, form: PartFormat) -> str:
+    shape = " x ".join(map(str, form.shape))
+    stacked = ", stacked" if part.stack else ""
+    return f"{part.kind}, {shape}{stacked}"
+
+
+def _part(part: PartSpec, values: NDArray[Any], definition: GameDefinition) -> Image.Image:
+    if part.vector is not None:
+        return _below(list(_vector(part, values, definition)))
+    if part.categories is not None:
+        return _row(part.categories, _chips(map(str, values)))
+    if part.actions is not None:
+        actions = ("-", *definition.actions)
+        return _chips(actions[number] for number in values)
+    if part.tiles is not None:
+        return _below([_grid(values[0], TILE_SIDE), _legend(list(part.tiles.classes))])
+    cell = max(1, min(_LARGEST_CELL, _GRID_SIDE // len(values[0])))
+    return _below([_with_middle(_grid(values[0], cell)), _legend(["visited"])])
+
+
+# --- vectors ---
+
+
+def _vector(
+    part: PartSpec, values: NDArray[np.float32], definition: GameDefinition
+) -> Iterator[Image.Image]:
+    first = 0
+    for one, (n, bits) in zip(part.numbers, entry_sizes(part, definition.variables), strict=True):
+        numbers, first = values[first : first + n], first + n
+        yield _row(_label(one), _squares(numbers) if bits == 1 else _numbers(numbers))
+
+
+def _label(one: NumberSpec) -> str:
+    return one.variable if one.fourier is None else f"sin {one.variable}"
+
+
+def _row(label: str, values: Image.Image) -> Image.Image:
+    """Return a label of fixed width, shortened if it is too long, and beside it the values."""
+    while _width(label) > _LABEL_WIDTH:
+        label = label.rstrip("…")[:-1] + "…"
+    words = Image.new("RGB", (_LABEL_WIDTH, _TEXT_HEIGHT), BACKGROUND)
+    words.paste(_text(label), (0, 0))
+    return _beside([words, values])
+
+
+def _numbers(numbers: NDArray[np.float32]) -> Image.Image:
+    if len(numbers) == 1:
+        (number,) = numbers.tolist()
+        return _beside([_bar(number), _text(f"{number:.4g}")])
+    return _waves(numbers)
+
+
+def _bar(number: float) -> Image.Image:
+    """Draw a bar of a number from 0 to 1, or from 0 to -1 in another colour."""
+    bar = Image.new("RGB", (_BAR_WIDTH, _TEXT_HEIGHT), BACKGROUND)
+    draw = ImageDraw.Draw(bar)
+    top = (_TEXT_HEIGHT - _BAR_HEIGHT) // 2
+    draw.rectangle((0, top, _BAR_WIDTH - 1, top + _BAR_HEIGHT - 1), fill=_EMPTY)
+    length = round(min(1, abs(number)) * _BAR_WIDTH)
+    if length:
+        colour = _POSITIVE if number > 0 else _NEGATIVE
+        draw.rectangle((0, top, length - 1, top + _BAR_HEIGHT - 1), fill=colour)
+    return bar
+
+
+def _waves(numbers: NDArray[np.float32]) -> Image.Image:
+    """Draw numbers as columns from a line on, as far as the largest reaches or 1."""
+    width = max(2, min(_SQUARE, _VALUES_WIDTH // len(numbers)))
+    height = _WAVE_HEIGHT // 2
+    most = max(1.0, float(np.abs(numbers).max()))
+    per_line = _VALUES_WIDTH // width
+    lines = []
+    for start in range(0, len(numbers), per_line):
+        line = numbers[start : start + per_line]
+        picture = Image.new("RGB", (len(line) * width, 2 * height + 1), BACKGROUND)
+        draw = ImageDraw.Draw(picture)
+        for index, number in enumerate(line.tolist()):
+            length, left = round(number / most * height), index * width
+            colour = _POSITIVE if length > 0 else _NEGATIVE
+            ends = sorted((height, height - length))
+            draw.rectangle((left, ends[0], left + width - 2, ends[1]), fill=colour)
+        draw.line((0, height, picture.width, height), fill=_DIM)
+        lines.append(picture)
+    return _below(lines)
+
+
+def _squares(bits: NDArray[np.float32]) -> Image.Image:
+    """Draw a square for each bit, filled if it is 1."""
+    side = _SQUARE if len(bits) <= _MOST_LARGE_SQUARES else _SMALL_SQUARE
+    columns = min(len(bits), _VALUES_WIDTH // (side + 1))
+    rows = -(-len(bits) // columns)
+    picture = Image.new("RGB", (columns * (side + 1), rows * (side + 1) + 2), BACKGROUND)
+    draw = ImageDraw.Draw(picture)
+    for index, bit in enumerate(bits):
+        left, top = index % columns * (side + 1), index // columns * (side + 1) + 2
+        fill = _POSITIVE if bit else _EMPTY
+        draw.rectangle((left, top, left + side - 1, top + side - 1), fill=fill)
+    return picture
+
+
+# --- categories, grids ---
+
+
+def _chips(words: Iterable[str]) -> Image.Image:
+    """Draw each of some words in a box of its own."""
+    chips = []
+    for one in words:
+        chip = Image.new("RGB", (_width(one) + 10, _TEXT_HEIGHT + 4), _CHIP)
+        ImageDraw.Draw(chip).text((5, 1), one, fill=INK)
+        chips.append(chip)
+    return _wrapped(chips, _VALUES_WIDTH, gap=_SMALL_GAP)
+
+
+def _grid(classes: NDArray[np.integer[Any]], cell: int) -> Image.Image:
+    """Draw a cell of `cell` x `cell` pixels for each class of a grid [height, width]."""
+    colours = np.array([class_colour(n) for n in range(int(classes.max()) + 1)], np.uint8)
+    return Image.fromarray(colours[classes].repeat(cell, axis=0).repeat(cell, axis=1))
+
+
+def _with_middle(grid: Image.Image) -> Image.Image:
+    """Add marks outside of a grid at the row and column of its middle, where the player is."""
+    framed = Image.new("RGB", (grid.width + 5, grid.height + 5), BACKGROUND)
+    framed.paste(grid, (5, 5))
+    draw = ImageDraw.Draw(framed)
+    x, y = 5 + grid.width // 2, 5 + grid.height // 2
+    draw.line((x, 0, x, 3), fill=INK)
+    draw.line((0, y, 3, y), fill=INK)
+    return framed
+
+
+def _legend(names: Sequence[str]) -> Image.Image:
+    entries = []
+    for number, name in enumerate(names, 1):
+        swatch = Image.new("RGB", (_SQUARE, _TEXT_HEIGHT), BACKGROUND)
+        ImageDraw.Draw(swatch).rectangle((0, 3, _SQUARE - 1, 10), fill=class_colour(number))
+        entries.append(_beside([swatch, _text(name)]))
+    return _wrapped(entries, _GRID_SIDE, gap=_GAP)
+
+
+# --- layout ---
+
+
+def _width(words: str) -> int:
+    return math.ceil(ImageFont.load_default().getlength(words))
+
+
+def _text(words: str, ink: Colour = INK) -> Image.Image:
+    picture = Image.new("RGB", (max(1, _width(words)), _TEXT_HEIGHT), BACKGROUND)
+    ImageDraw.Draw(picture).text((0, -1), words, fill=ink)
+    return picture
+
+
+def _beside(pictures: Sequence[Image.Image], *, gap: int = _SMALL_GAP) -> Image.Image:
+    width = sum(picture.width for picture in pictures) + gap * (len(pictures) - 1)
+    joined = Image.new("RGB", (width, max(p.height for p in pictures)), BACKGROUND)
+    left = 0
+    for picture in pictures:
+        joined.paste(picture, (left, 0))
+        left += picture.width + gap
+    return joined
+
+
+def _below(pictures: Sequence[Image.Image], *, gap: int = _SMALL_GAP) -> Image.Image:
+    height = sum(picture.height for picture in pictures) + gap * (len(pictures) - 1)
+    joined = Image.new("RGB", (max(p.width for p in pictures), height), BACKGROUND)
+    top = 0
+    for picture in pictures:
+        joined.paste(picture, (0, top))
+        top += picture.height + gap
+    return joined
+
+
+def _wrapped(pictures: Sequence[Image.Image], width: int, *, gap: int) -> Image.Image:
+    """Return the pictures beside each other, in as many lines as fit into the width."""
+    lines: list[list[Image.Image]] = [[]]
+    for picture in pictures:
+        used = sum(other.width + gap for other in lines[-1])
+        if lines[-1] and used + picture.width > width:
+            lines.append([])
+        lines[-1].append(picture)
+    return _below([_beside(line, gap=gap) for line in lines], gap=gap)
+
+
+def _framed(picture: Image.Image) -> Image.Image:
+    framed = Image.new("RGB", (picture.width + 2 * _GAP, picture.height + 2 * _GAP), BACKGROUND)
+    framed.paste(picture, (_GAP, _GAP))
+    return framed
