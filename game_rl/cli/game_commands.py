@@ -15,7 +15,7 @@ from game_rl.cli.arguments import add_command, not_negative, positive
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.loader import game_path
 from game_rl.envs.game_trace import game_trace
-from game_rl.errors import GameFileError
+from game_rl.errors import GameFileError, UsageError
 from game_rl.games.definition import load_game
 from game_rl.games.starter import write_starter
 
@@ -80,8 +80,8 @@ def _add_written_files(parser: argparse.ArgumentParser) -> None:
         "--trace",
         type=Path,
         metavar="FILE",
-        help="CSV for variables, parts, rewards and conditions at each timestep of the recorded episode, "
-        "or of the random ones if there is none",
+        help="CSV for variables, parts, rewards and conditions at each timestep of the recorded "
+        "episode, or of the random ones if there is none",
     )
 
 
@@ -106,6 +106,11 @@ def _check_game(arguments: argparse.Namespace) -> int:
     from game_rl.envs.parts_sheet import write_parts_sheet
 
     game = load_game(arguments.game)
+    if arguments.parts_sheet and not game.definition.parts:
+        raise UsageError(
+            f"--parts-sheet: {game.name} has no parts to draw; define some under `parts` in its "
+            "game.yaml, or leave the option out"
+        )
     recorded = read_recorded_episode(arguments.recorded, game) if arguments.recorded else None
     with game_trace(arguments.trace, game) if arguments.trace else nullcontext() as trace:
         check = check_game(

@@ -29,7 +29,8 @@ _MOST_MOMENTS = 4
 _GAP, _SMALL_GAP = 12, 4
 _SHEET_WIDTH = 1_000  # panels that do not fit beside each other stand below
 _TEXT_HEIGHT = 13
-_DIM: Colour = (148, 148, 156)
+_FAINT: Colour = (186, 186, 194)
+_DIM: Colour = (140, 140, 148)
 _EMPTY: Colour = (58, 58, 64)
 _POSITIVE: Colour = (86, 180, 233)
 _NEGATIVE: Colour = (230, 126, 74)
@@ -86,7 +87,7 @@ def _moment(moment: Moment, game: Game, names: Collection[str] | None) -> Image.
             drawn = _part(part, moment.parts[name], definition)
             facts = _text(_facts(part, formats[name]), _DIM)
             panels.append(_below([_text(name), drawn, facts]))
-    return _wrapped(panels, _SHEET_WIDTH, gap=2 * _GAP)
+    return _wrapped(_columns(panels), _SHEET_WIDTH, gap=2 * _GAP)
 
 
 def _facts(part: PartSpec, form: PartFormat) -> str:
@@ -99,7 +100,7 @@ def _part(part: PartSpec, values: NDArray[Any], definition: GameDefinition) -> I
     if part.vector is not None:
         return _below(list(_vector(part, values, definition)))
     if part.categories is not None:
-        return _row(part.categories, _chips(map(str, values)))
+        return _beside([_text(part.categories, _FAINT), _chips(map(str, values))], gap=_GAP)
     if part.actions is not None:
         actions = ("-", *definition.actions)
         return _chips(actions[number] for number in values)
@@ -130,7 +131,7 @@ def _row(label: str, values: Image.Image) -> Image.Image:
     while _width(label) > _LABEL_WIDTH:
         label = label.rstrip("…")[:-1] + "…"
     words = Image.new("RGB", (_LABEL_WIDTH, _TEXT_HEIGHT), BACKGROUND)
-    words.paste(_text(label), (0, 0))
+    words.paste(_text(label, _FAINT), (0, 0))
     return _beside([words, values])
 
 
@@ -199,7 +200,7 @@ def _chips(words: Iterable[str]) -> Image.Image:
         chip = Image.new("RGB", (_width(one) + 10, _TEXT_HEIGHT + 4), _CHIP)
         ImageDraw.Draw(chip).text((5, 1), one, fill=INK)
         chips.append(chip)
-    return _wrapped(chips, _VALUES_WIDTH, gap=_SMALL_GAP)
+    return _wrapped(chips, _GRID_SIDE, gap=_SMALL_GAP)
 
 
 def _grid(classes: NDArray[np.integer[Any]], cell: int) -> Image.Image:
@@ -224,8 +225,8 @@ def _legend(names: Sequence[str]) -> Image.Image:
     for number, name in enumerate(names, 1):
         swatch = Image.new("RGB", (_SQUARE, _TEXT_HEIGHT), BACKGROUND)
         ImageDraw.Draw(swatch).rectangle((0, 3, _SQUARE - 1, 10), fill=class_colour(number))
-        entries.append(_beside([swatch, _text(name)]))
-    return _wrapped(entries, _GRID_SIDE, gap=_GAP)
+        entries.append(_beside([swatch, _text(name, _FAINT)]))
+    return _wrapped(entries, _GRID_SIDE, gap=_GAP, line_gap=0)
 
 
 # --- layout ---
@@ -261,15 +262,32 @@ def _below(pictures: Sequence[Image.Image], *, gap: int = _SMALL_GAP) -> Image.I
     return joined
 
 
-def _wrapped(pictures: Sequence[Image.Image], width: int, *, gap: int) -> Image.Image:
-    """Return the pictures beside each other, in as many lines as fit into the width."""
+def _columns(pictures: Sequence[Image.Image]) -> list[Image.Image]:
+    """Put pictures below each other where they are together no higher than the highest."""
+    height = max(picture.height for picture in pictures)
+    columns: list[list[Image.Image]] = []
+    left = 0
+    for picture in pictures:
+        if picture.height > left:
+            columns.append([])
+            left = height
+        columns[-1].append(picture)
+        left -= picture.height + _GAP
+    return [_below(column, gap=_GAP) for column in columns]
+
+
+def _wrapped(
+    pictures: Sequence[Image.Image], width: int, *, gap: int, line_gap: int | None = None
+) -> Image.Image:
+    """Return the pictures beside each other, in as many lines as the width needs."""
     lines: list[list[Image.Image]] = [[]]
     for picture in pictures:
         used = sum(other.width + gap for other in lines[-1])
         if lines[-1] and used + picture.width > width:
             lines.append([])
         lines[-1].append(picture)
-    return _below([_beside(line, gap=gap) for line in lines], gap=gap)
+    below = gap if line_gap is None else line_gap
+    return _below([_beside(line, gap=gap) for line in lines], gap=below)
 
 
 def _framed(picture: Image.Image) -> Image.Image:

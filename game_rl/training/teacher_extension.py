@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -291,16 +291,24 @@ def find_teacher(settings: TeacherConfig, config: RunConfig, game: Game) -> Trai
     return run
 
 
+def _used(document: Mapping[str, Any], config: RunConfig) -> Mapping[str, Any]:
+    """Return a saved game file without the parts that no observation has."""
+    chosen = config.env.observation.parts
+    parts = {name: part for name, part in document.get("parts", {}).items() if name in chosen}
+    return {**document, "parts": parts}
+
+
 def _disagreements(
     state: CheckpointState, theirs: RunConfig, config: RunConfig, game: Game
 ) -> Iterator[str]:
     """Yield the settings because of which an observation or an action has another meaning."""
     if state.rom_sha256 != game.rom.sha256:
         yield f"the ROM's sha256 is {state.rom_sha256} there and {game.rom.sha256} here"
-    here: Mapping[str, object] = game.definition.model_dump(mode="json", by_alias=True)
+    dumped = game.definition.model_dump(mode="json", by_alias=True)
+    pair = tuple(_used(document, config) for document in (state.game, dumped))
     for key in ("actions", "observation", "parts", "step"):
-        if (state.game.get(key) or None) != (here.get(key) or None):
-            there, now = (json.dumps(document.get(key)) for document in (state.game, here))
+        if (pair[0].get(key) or None) != (pair[1].get(key) or None):
+            there, now = (json.dumps(document.get(key)) for document in pair)
             yield f"{key} of game.yaml is {there} there and {now} here"
     seen = config.env.observation.model_dump()
     pairs: dict[str, tuple[object, object]] = {

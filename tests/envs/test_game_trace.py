@@ -6,6 +6,7 @@ from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from game_rl.config.schema import EnvConfig
@@ -95,6 +96,39 @@ def test_an_array_is_one_cell(tmp_path: Path) -> None:
     )
     for row in traced(game, None, 5):
         assert len([int(number) for number in row["some"].split(" ")]) == 2
+
+
+def test_a_part_is_what_the_env_observes(tmp_path: Path) -> None:
+    more = """\
+place: [level, player_x, player_height]
+parts:
+  tiles: {tiles: {area: {width: 6, height: 4}, classes: {some: [256, 257, 258], more: [300]}}}
+  visited: {visited: {radius: 5}}
+  recent: {actions: 3}
+  state: {categories: player_state, of: 300}
+"""
+    game = changed_duel(tmp_path, {"parts:\n": more})
+    rows = iter(traced(game, RecordedEpisode(start_state="level_2", seed=7, actions=ACTIONS), 1))
+    config = EnvConfig.model_validate({"observation": {"parts": list(game.definition.parts)}})
+    with closing(make_game_env(config, game)) as env:
+        observation, _ = env.reset(seed=7, options={"start_state": "level_2", "idle_frames": 0})
+        for action in (*ACTIONS[:60], None):
+            assert isinstance(observation, dict)
+            row = next(rows)
+            for name in game.definition.parts:
+                cell = [
+                    [float(number) for number in line.split(" ")]
+                    for line in row[f"parts.{name}"].split("/")
+                ]
+                seen = observation[name]
+                assert len(cell) == (seen.shape[1] if seen.ndim == 3 else 1)
+                read = np.array(cell, seen.dtype).reshape(seen.shape)
+                np.testing.assert_array_equal(read, seen)
+            if action is not None:
+                observation = env.step(game.action_names.index(action))[0]
+    assert row["parts.recent"] == " ".join(
+        str(game.action_names.index(name) + 1) for name in ACTIONS[57:60]
+    )
 
 
 def test_a_trace_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -229,6 +229,21 @@ def test_a_policy_of_ppo_cannot_teach(taught: tuple[Path, Path], make: Make) -> 
         check_teacher(make("run", student(ppo.run_dir)), load_game(str(taught[0])))
 
 
+def test_parts_that_no_observation_has_do_not_make_another_task(
+    taught: tuple[Path, Path], make: Make, tmp_path: Path
+) -> None:
+    folder = tmp_path / "with_parts"
+    shutil.copytree(taught[0].parent, folder)
+    text = (folder / "game.yaml").read_text(encoding="utf-8")
+    more = text.replace("parts:\n", "parts:\n  recent: {actions: 2}\n")
+    (folder / "game.yaml").write_text(more, encoding="utf-8")
+    config, game = make("run", student(taught[1])), load_game(str(folder / "game.yaml"))
+    check_teacher(config, game)
+    (folder / "game.yaml").write_text(more.replace("idle: []", "idle: [select]"), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"actions of game\.yaml is"):
+        check_teacher(config, load_game(str(folder / "game.yaml")))
+
+
 def test_a_preflight_opens_the_teacher(
     taught: tuple[Path, Path], make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
