@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
-from game_rl.envs.observation import SCREEN, Observation
 from game_rl.errors import UsageError
 
 BACKGROUND, INK = (32, 32, 32), (224, 224, 224)
@@ -27,13 +26,6 @@ class Moment:
     label: str
     screen: NDArray[np.uint8]  # [144, 160, 3] RGB
     parts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-
-
-def parts_of(observation: Observation | None) -> dict[str, NDArray[Any]]:
-    """Return the parts of an observation but the screen."""
-    if not isinstance(observation, Mapping):
-        return {}
-    return {name: values for name, values in observation.items() if name != SCREEN}
 
 
 def write_contact_sheet(moments: Sequence[Moment], path: Path) -> None:

@@ -15,11 +15,12 @@ from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.envs.action_player import WAITED_FRAMES
-from game_rl.envs.contact_sheet import Moment, parts_of
+from game_rl.envs.contact_sheet import Moment
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.game_trace import GameTrace
 from game_rl.envs.make_env import make_emulator, make_game_env
+from game_rl.envs.observation import parts_seen
 from game_rl.errors import GameFileError
 from game_rl.games.actions import least_frame_skip
 from game_rl.games.bank_check import BankCheck
@@ -334,7 +335,7 @@ class _PlayLog:
     def _keep_picture(self, env: GameBoyEnv, label: str) -> None:
         """Keep a picture of every n-th timestep; n doubles whenever there are too many."""
         if self.timesteps % self._every == 0:
-            self._moments.append(Moment(label, env.render(), parts_of(env.observed)))
+            self._moments.append(Moment(label, env.render(), parts_seen(env.observed)))
             if len(self._moments) == 2 * _PICTURES_OF_PLAY:
                 self._moments = self._moments[1::2]
                 self._every *= 2

@@ -9,8 +9,8 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.envs.contact_sheet import parts_of
 from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.observation import parts_seen
 from game_rl.errors import UsageError
 from game_rl.games.conditions import Condition
 from game_rl.games.definition import Game, GameDefinition
@@ -106,7 +106,7 @@ class GameTrace:
     ) -> None:
         where = self._episode, self._start_state, self._timestep, action
         variables = [_cell(values[name]) for name in self._variables]
-        seen = parts_of(env.observed)
+        seen = parts_seen(env.observed)
         parts = [_part_cell(seen[name]) for name in self._parts]
         self._rows.writerow([*where, *variables, *parts, *rest, end])
 

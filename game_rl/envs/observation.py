@@ -249,6 +249,13 @@ def rows_of(
     return observations[which]
 
 
+def parts_seen(observation: Observation | None) -> dict[str, NDArray[Any]]:
+    """Return the parts of an observation but the screen."""
+    if not isinstance(observation, Mapping):
+        return {}
+    return {name: values for name, values in observation.items() if name != SCREEN}
+
+
 @dataclass(frozen=True)
 class FrameFormat:
     """How a screen becomes a frame.
