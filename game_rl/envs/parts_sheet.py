@@ -37,6 +37,7 @@ _NEGATIVE: Colour = (230, 126, 74)
 _CHIP: Colour = (70, 82, 104)
 _LABEL_WIDTH, _BAR_WIDTH, _NUMBER_WIDTH = 110, 72, 54
 _VALUES_WIDTH = _BAR_WIDTH + _SMALL_GAP + _NUMBER_WIDTH
+_ROW_WIDTH = _LABEL_WIDTH + _SMALL_GAP + _VALUES_WIDTH
 _BAR_HEIGHT = 7
 _SQUARE, _SMALL_SQUARE = 8, 4
 _MOST_LARGE_SQUARES = 32
@@ -119,7 +120,12 @@ def _vector(
     first = 0
     for one, (n, bits) in zip(part.numbers, entry_sizes(part, definition.variables), strict=True):
         numbers, first = values[first : first + n], first + n
-        yield _row(_label(one), _squares(numbers) if bits == 1 else _numbers(numbers))
+        if bits == 1 and n > _MOST_LARGE_SQUARES:
+            yield _below([_text(_label(one), _FAINT), _squares(numbers, _SMALL_SQUARE, _ROW_WIDTH)])
+        elif bits == 1:
+            yield _row(_label(one), _squares(numbers, _SQUARE, _VALUES_WIDTH))
+        else:
+            yield _row(_label(one), _numbers(numbers))
 
 
 def _label(one: NumberSpec) -> str:
@@ -176,10 +182,9 @@ def _waves(numbers: NDArray[np.float32]) -> Image.Image:
     return _below(lines)
 
 
-def _squares(bits: NDArray[np.float32]) -> Image.Image:
+def _squares(bits: NDArray[np.float32], side: int, width: int) -> Image.Image:
     """Draw a square for each bit, filled if it is 1."""
-    side = _SQUARE if len(bits) <= _MOST_LARGE_SQUARES else _SMALL_SQUARE
-    columns = min(len(bits), _VALUES_WIDTH // (side + 1))
+    columns = min(len(bits), width // (side + 1))
     rows = -(-len(bits) // columns)
     picture = Image.new("RGB", (columns * (side + 1), rows * (side + 1) + 2), BACKGROUND)
     draw = ImageDraw.Draw(picture)
