@@ -137,6 +137,33 @@ def test_what_is_on_the_screen_is_the_level_wherever_it_scrolls(seasons: Seasons
     assert seasons["camera"] > 256  # the ring has gone round
 
 
+def test_the_classes_of_tiles_are_those_of_the_cells_and_sprites(seasons: Seasons) -> None:
+    memory, symbols = seasons.pyboy.memory, seasons.symbols
+    listed = seasons.game["parts"]["tiles"]["tiles"]["classes"]
+    classes = {name: set(ids) for name, ids in listed.items()}
+    found: dict[int, set[int]] = {}
+    for level in LEVELS:
+        seasons.begin(level, 1)
+        first = symbols["_cells"]
+        for cell in set(memory[first : first + 8 * seasons["columns"]]):
+            at = symbols["_cell_tiles"] + 4 * cell
+            kind = memory[symbols["_cell_kinds"] + cell]
+            found.setdefault(kind, set()).update(256 + tile for tile in memory[at : at + 4])
+    assert (found[SOLID], found[1], found[BRAMBLE]) == (
+        *(classes["solid"], classes["apple"], classes["brambles"]),
+    )
+    assert classes["flag"] < found[0]
+    for kind, name in ((SNAIL, "snail"), (BEE, "bee")):
+        seasons.begin("spring", 1)
+        put_creature(seasons, kind, seasons["runner_x"] + 40, GROUND)
+        seasons.run(4)
+        sprites = [memory[0xFE00 + 4 * n : 0xFE04 + 4 * n] for n in range(40)]
+        shown = {tile + half for y, _, tile, _ in sprites if y for half in (0, 1)}
+        assert shown <= classes["fox"] | classes[name]
+        assert shown & classes["fox"]
+        assert shown & classes[name]
+
+
 def test_an_apple_is_eaten_once(seasons: Seasons) -> None:
     seasons.begin("spring", 1)
     column = next(i for i in range(16) if seasons.kind_at(16 * i + 8, 88) == 1)
