@@ -25,6 +25,11 @@ from game_rl.algorithms.observation_batches import (
 )
 from game_rl.algorithms.policies import DQNPolicy
 from game_rl.algorithms.qdagger import Teacher, divergence
+from game_rl.algorithms.reward_scaling import (
+    RewardScaling,
+    reward_state,
+    take_reward_state,
+)
 from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
@@ -48,6 +53,8 @@ class LeanDQN(DQN):
             replay alone.
         teacher: policy towards which the network is drawn, if any.
         feeds: get every timestep, in addition to the replay.
+        reward_scaling: makes the rewards to learn from, when batches are drawn; None if they are
+            those of the game.
     """
 
     policy: DQNPolicy
@@ -59,11 +66,15 @@ class LeanDQN(DQN):
         *arguments: Any,  # noqa: ANN401
         double_q: bool,
         exploration: EpsilonGreedy,
+        reward_scaling: RewardScaling | None = None,
         **keywords: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*arguments, **keywords)
         self.double_q = double_q
         self.exploration = exploration
+        self.reward_scaling = reward_scaling
+        if reward_scaling is not None:
+            self.replay_buffer.learned_rewards = reward_scaling
         self.mixed_replay: MixedReplay | None = None
         self.teacher: Teacher | None = None
         self._threads = Threads()
@@ -103,6 +114,8 @@ class LeanDQN(DQN):
                 return collected(continue_training=False)
             self._update_info_buffer(infos, dones)
             feed_vec_step((replay_buffer.pond, *self.feeds), self._last_obs, step)
+            if self.reward_scaling is not None:
+                self.reward_scaling.observe(rewards, dones)
             self._last_obs = new_obs
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
@@ -273,12 +286,15 @@ class LeanDQN(DQN):
         Weights, optimiser, counters and replay are not in it.
         """
         state: dict[str, Any] = {"exploration": self.exploration.state(), "n_calls": self._n_calls}
+        state |= reward_state(self.reward_scaling)
         if self.mixed_replay is not None:
             state["learn_from"] = self.mixed_replay.state()
         return state if self.teacher is None else state | {"teacher": self.teacher.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Restore a state."""
+        """Restore a state, or the statistics of rewards alone."""
+        if not (state := take_reward_state(self.reward_scaling, state)):
+            return
         self.exploration.load_state(state["exploration"])
         self._n_calls = int(state["n_calls"])
         if self.mixed_replay is not None and "learn_from" in state:
