@@ -30,8 +30,9 @@ from game_rl.algorithms.reward_scaling import (
     reward_state,
     take_reward_state,
 )
-from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
+from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
+from game_rl.buffers.pond import Pond
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.envs.observation import Observation, rows_of
 
@@ -113,15 +114,21 @@ class LeanDQN(DQN):
             if not callback.on_step():
                 return collected(continue_training=False)
             self._update_info_buffer(infos, dones)
-            feed_vec_step((replay_buffer.pond, *self.feeds), self._last_obs, step)
-            if self.reward_scaling is not None:
-                self.reward_scaling.observe(rewards, dones)
+            self._feed(replay_buffer.pond, step)
             self._last_obs = new_obs
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
             num_collected_episodes += self._count_episodes(dones, log_interval)
         callback.on_rollout_end()
         return collected(continue_training=True)
+
+    def _feed(self, pond: Pond, step: VecStep) -> None:
+        """Hand a vec step with the game's rewards to the replay, the feeds and the statistics."""
+        assert self._last_obs is not None
+        feed_vec_step((pond, *self.feeds), self._last_obs, step)
+        if self.reward_scaling is not None:
+            _, rewards, dones, _ = step.outcome
+            self.reward_scaling.observe(rewards, dones)
 
     def _count_episodes(self, dones: NDArray[np.bool_], log_interval: int | None) -> int:
         """Count the episodes that just ended, and dump the logs every `log_interval` episodes."""

@@ -20,6 +20,7 @@ from game_rl.algorithms.data_parallel import DataParallel, Threads, data_paralle
 from game_rl.algorithms.observation_batches import observation_batch, observation_tensors
 from game_rl.algorithms.reward_scaling import (
     RewardScaling,
+    observed_rewards,
     reward_state,
     take_reward_state,
 )
@@ -131,8 +132,7 @@ class LeanPPO(PPO):
         The discounted value of a truncated episode's last state is added (SB3 issue 633).
         """
         _, rewards, dones, infos = step.outcome
-        if self.reward_scaling is not None:
-            rewards = self.reward_scaling.observed(rewards, dones)
+        rewards = observed_rewards(self.reward_scaling, rewards, dones)
         for number in np.flatnonzero(step.truncated):
             last = infos[number]["terminal_observation"]
             rewards[number] += self.gamma * self._values(observation_batch([last])).item()

@@ -18,6 +18,7 @@ from game_rl.algorithms.observation_batches import observation_batch, observatio
 from game_rl.algorithms.policies import PQNPolicy
 from game_rl.algorithms.reward_scaling import (
     RewardScaling,
+    observed_rewards,
     reward_state,
     take_reward_state,
 )
@@ -120,8 +121,7 @@ class PQN(OnPolicyAlgorithm):
                 return False
             self._update_info_buffer(infos, dones)
             ends.note(n_steps, step, self._best)
-            if self.reward_scaling is not None:
-                rewards = self.reward_scaling.observed(rewards, dones)
+            rewards = observed_rewards(self.reward_scaling, rewards, dones)
             actions, values, log_probs = step.decision
             rollout_buffer.add(
                 last_obs, actions, rewards, last_dones, values, log_probs, frames=step.frames

@@ -52,11 +52,6 @@ class RewardScaling:
             self._statistics.update(self._returns)
             self._returns[dones] = 0
 
-    def observed(self, rewards: _Floats, dones: NDArray[np.bool_]) -> _Floats:
-        """Take a vec step into the statistics, and return its rewards to learn from."""
-        self.observe(rewards, dones)
-        return self(rewards)
-
     def begin_episodes(self) -> None:
         """Begin the returns anew, because all envs begin new episodes."""
         self._returns = np.zeros_like(self._returns)
@@ -99,6 +94,16 @@ def make_reward_scaling(config: RewardConfig, *, gamma: float, n_envs: int) -> R
 def reward_scaling_of(model: BaseAlgorithm) -> RewardScaling | None:
     found = getattr(model, "reward_scaling", None)
     return found if isinstance(found, RewardScaling) else None
+
+
+def observed_rewards(
+    scaling: RewardScaling | None, rewards: _Floats, dones: NDArray[np.bool_]
+) -> _Floats:
+    """Take a vec step into the statistics, and return its rewards to learn from."""
+    if scaling is None:
+        return rewards
+    scaling.observe(rewards, dones)
+    return scaling(rewards)
 
 
 def reward_state(scaling: RewardScaling | None) -> dict[str, Any]:
