@@ -131,7 +131,7 @@ def test_a_fork_takes_the_statistics_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun: list[RewardScaling] = []
-    monkeypatch.setattr(RewardScaling, "begin_episodes", begun.append)
+    monkeypatch.setattr(RewardScaling, "begin_episodes", lambda self: begun.append(self))
     parent_config = make_config("parent", algorithm("pqn"), "recording.episodes=0")
     parent = train_once(parent_config)
     before = statistics(parent, 128)
