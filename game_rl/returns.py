@@ -1,9 +1,14 @@
 """Returns and targets for value functions, computed from rewards."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 _Floats = NDArray[np.float32]
+
+LearnedRewards = Callable[[_Floats], _Floats]
+"""Makes of the game's rewards those to learn from, in a new array of the same shape."""
 
 
 def q_lambda_returns(

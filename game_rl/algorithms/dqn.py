@@ -25,8 +25,14 @@ from game_rl.algorithms.observation_batches import (
 )
 from game_rl.algorithms.policies import DQNPolicy
 from game_rl.algorithms.qdagger import Teacher, divergence
-from game_rl.algorithms.rollout import Decision, feed_vec_step, vec_steps
+from game_rl.algorithms.reward_scaling import (
+    RewardScaling,
+    reward_state,
+    take_reward_state,
+)
+from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
+from game_rl.buffers.pond import Pond
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.envs.observation import Observation, rows_of
 
@@ -48,6 +54,8 @@ class LeanDQN(DQN):
             replay alone.
         teacher: policy towards which the network is drawn, if any.
         feeds: get every timestep, in addition to the replay.
+        reward_scaling: makes the rewards to learn from, when batches are drawn; None if they are
+            those of the game.
     """
 
     policy: DQNPolicy
@@ -59,11 +67,15 @@ class LeanDQN(DQN):
         *arguments: Any,  # noqa: ANN401
         double_q: bool,
         exploration: EpsilonGreedy,
+        reward_scaling: RewardScaling | None = None,
         **keywords: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*arguments, **keywords)
         self.double_q = double_q
         self.exploration = exploration
+        self.reward_scaling = reward_scaling
+        if reward_scaling is not None:
+            self.replay_buffer.learned_rewards = reward_scaling
         self.mixed_replay: MixedReplay | None = None
         self.teacher: Teacher | None = None
         self._threads = Threads()
@@ -102,13 +114,21 @@ class LeanDQN(DQN):
             if not callback.on_step():
                 return collected(continue_training=False)
             self._update_info_buffer(infos, dones)
-            feed_vec_step((replay_buffer.pond, *self.feeds), self._last_obs, step)
+            self._feed(replay_buffer.pond, step)
             self._last_obs = new_obs
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
             num_collected_episodes += self._count_episodes(dones, log_interval)
         callback.on_rollout_end()
         return collected(continue_training=True)
+
+    def _feed(self, pond: Pond, step: VecStep) -> None:
+        """Hand a vec step with the game's rewards to the replay, the feeds and the statistics."""
+        assert self._last_obs is not None
+        feed_vec_step((pond, *self.feeds), self._last_obs, step)
+        if self.reward_scaling is not None:
+            _, rewards, dones, _ = step.outcome
+            self.reward_scaling.observe(rewards, dones)
 
     def _count_episodes(self, dones: NDArray[np.bool_], log_interval: int | None) -> int:
         """Count the episodes that just ended, and dump the logs every `log_interval` episodes."""
@@ -273,12 +293,15 @@ class LeanDQN(DQN):
         Weights, optimiser, counters and replay are not in it.
         """
         state: dict[str, Any] = {"exploration": self.exploration.state(), "n_calls": self._n_calls}
+        state |= reward_state(self.reward_scaling)
         if self.mixed_replay is not None:
             state["learn_from"] = self.mixed_replay.state()
         return state if self.teacher is None else state | {"teacher": self.teacher.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Restore a state."""
+        """Restore a state, or the statistics of rewards alone."""
+        if not (state := take_reward_state(self.reward_scaling, state)):
+            return
         self.exploration.load_state(state["exploration"])
         self._n_calls = int(state["n_calls"])
         if self.mixed_replay is not None and "learn_from" in state:

@@ -16,6 +16,7 @@ from game_rl.algorithms.epsilon_greedy import EpsilonGreedy, make_epsilon_greedy
 from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy
 from game_rl.algorithms.ppo import LeanPPO
 from game_rl.algorithms.pqn import PQN
+from game_rl.algorithms.reward_scaling import RewardScaling, make_reward_scaling
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
 from game_rl.config.algorithms import (
@@ -62,6 +63,10 @@ class BuildContext:
             line = schedules.linear(value.start, value.end)
             return schedules.ending_early(line, self.schedule_share)
         return schedules.constant(value)
+
+    def reward_scaling(self, config: AlgorithmConfig) -> RewardScaling | None:
+        n_envs = self.vec_env.num_envs
+        return make_reward_scaling(config.reward, gamma=config.gamma, n_envs=n_envs)
 
     def exploration(self, config: ExplorationConfig, *, seed: int) -> EpsilonGreedy:
         n_actions = int(self.vec_env.action_space.n)  # type: ignore[attr-defined]  # buttons are discrete
@@ -129,6 +134,7 @@ def make_dqn(config: DQNConfig, context: BuildContext) -> LeanDQN:
         vec_env,
         double_q=config.double_q,
         exploration=context.exploration(config.exploration, seed=exploration_seed),
+        reward_scaling=context.reward_scaling(config),
         learning_rate=context.schedule(config.learning_rate),
         buffer_size=config.replay.capacity,
         learning_starts=config.learning_starts,
@@ -172,6 +178,7 @@ def make_ppo(config: PPOConfig, context: BuildContext) -> LeanPPO:
         n_steps=config.n_steps,
         batch_size=config.batch_size,
         micro_batch_size=None if config.micro_batch_size == "auto" else config.micro_batch_size,
+        reward_scaling=context.reward_scaling(config),
         n_epochs=config.n_epochs,
         learning_rate=schedule(config.learning_rate),
         clip_range=schedule(config.clip_range),
@@ -206,6 +213,7 @@ def make_pqn(config: PQNConfig, context: BuildContext) -> PQN:
         q_lambda=config.q_lambda,
         max_grad_norm=config.max_grad_norm,
         exploration=context.exploration(config.exploration, seed=seed),
+        reward_scaling=context.reward_scaling(config),
         rollout_buffer_kwargs=context.buffer_kwargs,
         policy_kwargs={
             "layer_norm": config.layer_norm,

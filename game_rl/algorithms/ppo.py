@@ -1,12 +1,13 @@
 """SB3's PPO on packed storage, with rollouts and gradient steps spread over the cores."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from stable_baselines3 import PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
@@ -17,6 +18,12 @@ from torch.nn import functional
 
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.observation_batches import observation_batch, observation_tensors
+from game_rl.algorithms.reward_scaling import (
+    RewardScaling,
+    observed_rewards,
+    reward_state,
+    take_reward_state,
+)
 from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
@@ -54,6 +61,7 @@ class LeanPPO(PPO):
     Attributes:
         feeds: get every timestep. With feeds, a rollout on any other vec env equals SB3's up to
             the rounding of the values of truncated episodes' last observations.
+        reward_scaling: makes the rewards to learn from; None if they are those of the game.
     """
 
     rollout_buffer: PackedRolloutBuffer
@@ -63,10 +71,12 @@ class LeanPPO(PPO):
         self,
         *arguments: Any,  # noqa: ANN401
         micro_batch_size: int | None,
+        reward_scaling: RewardScaling | None = None,
         **keywords: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*arguments, **keywords)
         self.micro_batch_size = micro_batch_size
+        self.reward_scaling = reward_scaling
         self._threads = Threads()
 
     def collect_rollouts(
@@ -77,7 +87,7 @@ class LeanPPO(PPO):
         n_rollout_steps: int,
     ) -> bool:
         """As PPO.collect_rollouts, with the same callback calls and the same local variables."""
-        if not (isinstance(env, HalvedVecEnv) or self.feeds):
+        if not (isinstance(env, HalvedVecEnv) or self.feeds or self.reward_scaling):
             return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
         self.policy.set_training_mode(False)
         rollout_buffer.reset()
@@ -96,7 +106,7 @@ class LeanPPO(PPO):
                 return False
             self._update_info_buffer(infos, dones)
             feed_vec_step(self.feeds, last_obs, step)
-            self._bootstrap(step)
+            rewards = self._learned_rewards(step)
             actions, values, log_probs = step.decision
             rollout_buffer.add(
                 last_obs, actions, rewards, last_dones, values, log_probs, frames=step.frames
@@ -116,12 +126,17 @@ class LeanPPO(PPO):
         with torch.no_grad():
             return self.policy.predict_values(observation_tensors(observations, self.device))
 
-    def _bootstrap(self, step: VecStep) -> None:
-        """Add the discounted value of a truncated episode's last state (SB3 issue 633)."""
-        _, rewards, _, infos = step.outcome
+    def _learned_rewards(self, step: VecStep) -> NDArray[np.float32]:
+        """Return the rewards to learn from.
+
+        The discounted value of a truncated episode's last state is added (SB3 issue 633).
+        """
+        _, rewards, dones, infos = step.outcome
+        rewards = observed_rewards(self.reward_scaling, rewards, dones)
         for number in np.flatnonzero(step.truncated):
             last = infos[number]["terminal_observation"]
             rewards[number] += self.gamma * self._values(observation_batch([last])).item()
+        return rewards
 
     def train(self) -> None:
         """As PPO.train, with the same loss, early stop and curves; does nothing for no epochs."""
@@ -197,6 +212,17 @@ class LeanPPO(PPO):
             clip_fraction = ((ratio - 1).abs() > clip_range).float().mean()
         means = (policy_loss, value_loss, entropy_loss, loss, clip_fraction, approx_kl)
         return share * loss, _Losses(*(share * mean.item() for mean in means))
+
+    def state(self) -> dict[str, Any]:
+        """Return the state for `load_state`; it is JSON-serialisable.
+
+        Weights, optimiser and counters are not in it.
+        """
+        return reward_state(self.reward_scaling)
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Restore a state."""
+        take_reward_state(self.reward_scaling, state)
 
     def _clip_ranges(self) -> tuple[float, float | None]:
         """Return the present clip ranges of the probability ratio and of the value function."""

@@ -16,6 +16,12 @@ from game_rl.algorithms.data_parallel import DataParallel, Threads, data_paralle
 from game_rl.algorithms.epsilon_greedy import EpsilonGreedy
 from game_rl.algorithms.observation_batches import observation_batch, observation_tensors
 from game_rl.algorithms.policies import PQNPolicy
+from game_rl.algorithms.reward_scaling import (
+    RewardScaling,
+    observed_rewards,
+    reward_state,
+    take_reward_state,
+)
 from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
 from game_rl.buffers.feed import Feed
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
@@ -37,6 +43,7 @@ class PQN(OnPolicyAlgorithm):
             the episode's end).
         exploration: replaces actions by random ones; epsilon is constant within a rollout.
         feeds: get every timestep.
+        reward_scaling: makes the rewards to learn from; None if they are those of the game.
     """
 
     policy: PQNPolicy  # type: ignore[assignment]  # no actor and no critic
@@ -59,6 +66,7 @@ class PQN(OnPolicyAlgorithm):
         stats_window_size: int,
         seed: int,
         device: str,
+        reward_scaling: RewardScaling | None = None,
     ) -> None:
         super().__init__(
             PQNPolicy,  # type: ignore[arg-type]  # no actor and no critic
@@ -81,6 +89,7 @@ class PQN(OnPolicyAlgorithm):
         )
         self.batch_size, self.n_epochs, self.q_lambda = batch_size, n_epochs, q_lambda
         self.exploration = exploration
+        self.reward_scaling = reward_scaling
         self.feeds: Sequence[Feed] = ()
         self._threads = Threads()
 
@@ -112,6 +121,7 @@ class PQN(OnPolicyAlgorithm):
                 return False
             self._update_info_buffer(infos, dones)
             ends.note(n_steps, step, self._best)
+            rewards = observed_rewards(self.reward_scaling, rewards, dones)
             actions, values, log_probs = step.decision
             rollout_buffer.add(
                 last_obs, actions, rewards, last_dones, values, log_probs, frames=step.frames
@@ -164,11 +174,12 @@ class PQN(OnPolicyAlgorithm):
 
         Weights, optimiser and counters are not in it.
         """
-        return {"exploration": self.exploration.state()}
+        return {"exploration": self.exploration.state(), **reward_state(self.reward_scaling)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Restore a state."""
-        self.exploration.load_state(state["exploration"])
+        """Restore a state, or the statistics of rewards alone."""
+        if rest := take_reward_state(self.reward_scaling, state):
+            self.exploration.load_state(rest["exploration"])
 
     def _gradient_step(self, parallel: DataParallel, indices: Indices) -> float:
         """Return the loss before the step, half the mean squared error."""

@@ -14,7 +14,7 @@ from game_rl.buffers.layout import pond_layout
 from game_rl.buffers.unpacking import Tensors, unpack_observations
 from game_rl.envs.observation import Observation, ObservationFormat
 from game_rl.errors import CheckpointError
-from game_rl.returns import discounted_sums
+from game_rl.returns import LearnedRewards, discounted_sums
 
 GOES_ON, TERMINATED, TRUNCATED, LAST_FRAME = range(4)
 """What followed a slot's timestep. LAST_FRAME marks a slot without one: a frame with no action."""
@@ -148,12 +148,18 @@ class Pond:
         self.n_appended += len(envs)
 
     def sample(
-        self, batch_size: int, *, n_step: int = 1, gamma: float, device: torch.device | str = "cpu"
+        self,
+        batch_size: int,
+        *,
+        n_step: int = 1,
+        gamma: float,
+        device: torch.device | str = "cpu",
+        learned: LearnedRewards | None = None,
     ) -> PondBatch:
-        """Draw stored timesteps uniformly, with replacement."""
+        """Draw stored timesteps uniformly, with replacement; see `batch`."""
         envs, numbers = self._draw(batch_size)
         self.mean_age = float((self._heads[envs] - numbers).mean() * len(self._envs))
-        return self.batch(envs, numbers, n_step=n_step, gamma=gamma, device=device)
+        return self.batch(envs, numbers, n_step=n_step, gamma=gamma, device=device, learned=learned)
 
     def batch(
         self,
@@ -163,13 +169,19 @@ class Pond:
         n_step: int,
         gamma: float,
         device: torch.device | str,
+        learned: LearnedRewards | None = None,
     ) -> PondBatch:
         """Return the timesteps with these numbers in these envs' streams.
 
         An n-step return ends with its episode or with the stream. The formulas are those of SB3's
         NStepReplayBuffer, in float32.
+
+        Args:
+            learned: is applied to each timestep's reward, before they are summed.
         """
-        rewards, steps, terminated = self._returns(envs, numbers, n_step=n_step, gamma=gamma)
+        rewards, steps, terminated = self._returns(
+            envs, numbers, n_step=n_step, gamma=gamma, learned=learned
+        )
         stacks, next_stacks = self._both_stacks(envs, numbers, steps, device)
         return PondBatch(
             stacks,
@@ -181,17 +193,26 @@ class Pond:
         )
 
     def _returns(
-        self, envs: _Numbers, numbers: _Numbers, *, n_step: int, gamma: float
+        self,
+        envs: _Numbers,
+        numbers: _Numbers,
+        *,
+        n_step: int,
+        gamma: float,
+        learned: LearnedRewards | None,
     ) -> tuple[NDArray[np.float32], _Numbers, NDArray[np.bool_]]:
         """Return discounted sums, their numbers of timesteps, and whether the game was over."""
         if n_step == 1:  # the same result as below, in a quarter of the time
             terminated = self._at("endings", envs, numbers) == TERMINATED
-            return self._at("rewards", envs, numbers), np.ones_like(numbers), terminated
+            rewards = self._at("rewards", envs, numbers)
+            rewards = rewards if learned is None else learned(rewards)
+            return rewards, np.ones_like(numbers), terminated
         walked = numbers[:, None] + np.arange(n_step)
         endings = self._at("endings", envs[:, None], walked)
         stops = (endings != GOES_ON) | (walked >= self._heads[envs][:, None] - 1)
         last = np.where(stops.any(axis=1), stops.argmax(axis=1), n_step - 1)
         rewards = self._at("rewards", envs[:, None], walked)
+        rewards = rewards if learned is None else learned(rewards)
         terminated = endings[np.arange(len(last)), last] == TERMINATED
         return discounted_sums(rewards, last + 1, gamma=gamma), last + 1, terminated
 

@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from game_rl.buffers.feed import Transitions, how_episodes_ended
 from game_rl.buffers.pond import Pond
 from game_rl.envs.observation import Observation, ObservationFormat
+from game_rl.returns import LearnedRewards
 
 
 class PackedReplayBuffer(ReplayBuffer):
@@ -33,6 +34,9 @@ class PackedReplayBuffer(ReplayBuffer):
         gamma: discount factor of the returns.
         frames_device: device that keeps the frames, `cpu` or a GPU.
         sampling_seed: seed of the generator that draws the samples.
+
+    Attributes:
+        learned_rewards: is applied to each timestep's reward in samples; None: they are as stored.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class PackedReplayBuffer(ReplayBuffer):
             self, buffer_size, observation_space, action_space, device, n_envs=n_envs
         )
         self.n_step, self.gamma = n_step, gamma
+        self.learned_rewards: LearnedRewards | None = None
         self.observation_format = observation_format
         self.pond = Pond(
             capacity=buffer_size,
@@ -93,7 +98,11 @@ class PackedReplayBuffer(ReplayBuffer):
         """Draw timesteps uniformly, onto the device of the network."""
         assert env is None  # observations are never normalised
         batch = self.pond.sample(
-            batch_size, n_step=self.n_step, gamma=self.gamma, device=self.device
+            batch_size,
+            n_step=self.n_step,
+            gamma=self.gamma,
+            device=self.device,
+            learned=self.learned_rewards,
         )
         return replay_samples(
             observations=batch.observations,

@@ -16,6 +16,7 @@ from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.checkpoints.model_state import drawing_from
 from game_rl.envs.observation import Observation, rows_of
 from game_rl.events import Evaluated
+from game_rl.returns import LearnedRewards
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 
@@ -27,10 +28,17 @@ class Values:
     Attributes:
         of: returns the expected discounted returns, [n], of a batch of n observations.
         gamma: the discount factor.
+        learned: makes the rewards that the policy has learned; None if they are those of the game.
     """
 
     of: Callable[[Observation], NDArray[np.float32]]
     gamma: float
+    learned: LearnedRewards | None = None
+
+    def reward(self, rewards: NDArray[np.float32], env: int) -> float:
+        """Return this env's reward as the policy has learned it."""
+        of_env = rewards[env : env + 1]
+        return float((of_env if self.learned is None else self.learned(of_env))[0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +50,8 @@ class Evaluation:
         rewards: of each episode, in the order in which they ended.
         successes: of each episode, if the game file defines success.
         q_minus_return: mean over the episodes of the return that the policy expected at the first
-            observation minus the discounted return that it got. Above 0 it expected too much.
+            observation minus the discounted return that it got, of rewards as it has learned them.
+            Above 0 it expected too much.
         seconds: duration of the evaluation.
     """
 
@@ -224,7 +233,7 @@ class _Onlooker:
             observation = rows_of(local["observations"], slice(env, env + 1))
             self._expected[env] = float(values.of(observation)[0])
             self._returns[env], self._discounts[env] = 0.0, 1.0
-        self._returns[env] += self._discounts[env] * float(local["rewards"][env])
+        self._returns[env] += self._discounts[env] * values.reward(local["rewards"], env)
         self._discounts[env] *= values.gamma
         if local["done"]:
             if counted:

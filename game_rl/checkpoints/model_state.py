@@ -61,7 +61,7 @@ def _with_generators(state: Mapping[str, Any], present: Mapping[str, Any]) -> di
     for key, value in state.items():
         if key == "rng":
             mixed[key] = present[key]
-        elif isinstance(value, Mapping):
+        elif isinstance(value, Mapping) and key in present:
             mixed[key] = _with_generators(value, present[key])
     return mixed
 

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.network import NATURE, Network
+from game_rl.config.reward_config import RAW, RewardConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.values import (
     Count,
@@ -84,6 +85,8 @@ class PPOConfig(_OnPolicyConfig):
     end}; null: no limit."""
     gamma: UnitInterval = 0.99
     """Discount of a reward one timestep away."""
+    reward: RewardConfig = RAW
+    """What the algorithm makes of rewards before it learns from them."""
     gae_lambda: UnitInterval = 0.95
     """Lambda of generalised advantage estimation: 0 trusts the value function, 1 the returns."""
     normalize_advantage: bool = True
@@ -252,6 +255,8 @@ class DQNConfig(StrictModel):
     """Timesteps in one gradient step."""
     gamma: UnitInterval = 0.99
     """Discount of a reward one timestep away."""
+    reward: RewardConfig = RAW
+    """What the algorithm makes of rewards before it learns from them."""
     learning_rate: Schedule = 1e-4
     """Adam's step size: a number, or {start, end} for a straight line over the run."""
     max_grad_norm: Positive = 10.0
@@ -302,8 +307,19 @@ class DQNConfig(StrictModel):
                 f"so nothing would be learned; use at most {total_timesteps:,}",
                 (("total_timesteps",),),
             )
+        yield from self._reward_problems()
         yield from self.exploration.problems_in_run(total_timesteps=total_timesteps)
         yield from _diverging(self, "learning_rate")
+
+    def _reward_problems(self) -> Iterator[Problem]:
+        if self.reward.normalize and self.learn_from is not None and self.learn_from.offline:
+            yield Problem(
+                _at("reward", "normalize"),
+                "true, but in the phase before its first timestep (learn_from.offline) the run has "
+                "no returns of its own to normalise by; use reward: {scale: 0.1} or another fixed "
+                "factor instead, or remove offline",
+                (_at("learn_from", "offline"), _at("name")),
+            )
 
 
 class PQNExplorationConfig(ExplorationConfig):
@@ -334,6 +350,8 @@ class PQNConfig(_OnPolicyConfig):
     """Lambda of the Q(lambda) targets: 0 trusts the value of the next state, 1 the returns."""
     gamma: UnitInterval = 0.99
     """Discount of a reward one timestep away."""
+    reward: RewardConfig = RAW
+    """What the algorithm makes of rewards before it learns from them."""
     learning_rate: Schedule = 2.5e-4
     """RAdam's step size: a number, or {start, end} for a straight line over the run."""
     exploration: PQNExplorationConfig = PQNExplorationConfig()

@@ -13,6 +13,14 @@ _LAKE = (
 _LAKE_KEY = "it belongs to the section lake, beside algorithm: write lake: "
 _CALLBACKS = "write callbacks: [module:Class], or [{module:Class: {name: value}}] with arguments"
 _WRAPPERS = "write env: {wrappers: [module:Class]}, with arguments [{module:Class: {name: value}}]"
+_REWARD = (
+    "did you mean algorithm.reward, of the rewards that are learned from? write algorithm: "
+    "{reward: {normalize: true}}, or {reward: {scale: 0.1, clip: 1.0}}"
+)
+_NORMALIZED = (
+    "write algorithm: {reward: {normalize: true}}, with clip: 10.0 for VecNormalize's clip_reward; "
+    "pictures are always scaled to 0..1"
+)
 _EPISODE_OR_ROLLOUT = (
     "it can mean two things: algorithm.n_steps is how many timesteps each env plays between "
     "updates, env.max_episode_timesteps is after how many an episode is cut off"
@@ -69,6 +77,20 @@ KEY_HINTS = {
     "tensorboard_log": "TensorBoard's files are always written into run_dir: remove it",
     "log_dir": "did you mean run_dir?",
     "verbose": "progress is always shown: remove it",
+    "env.reward": _REWARD,
+    "reward": _REWARD,
+    "rewards": "the terms of the reward belong to game.yaml; " + _REWARD,
+    "clip_reward": _REWARD,
+    "clip_rewards": _REWARD,
+    "reward_clip": _REWARD,
+    "reward_scale": _REWARD,
+    "reward_scaling": _REWARD,
+    "norm_reward": _NORMALIZED,
+    "normalize": _NORMALIZED,
+    "normalize_reward": _NORMALIZED,
+    "normalize_rewards": _NORMALIZED,
+    "vecnormalize": _NORMALIZED,
+    "vec_normalize": _NORMALIZED,
     "normalize_images": "pictures are always scaled to 0..1: remove it",
     "normalize_observations": "pictures are always scaled to 0..1: remove it",
     "buffer_size": _REPLAY,

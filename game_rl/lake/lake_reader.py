@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,6 +29,7 @@ from game_rl.lake.view import (
     number_blocks,
     stream_of,
 )
+from game_rl.returns import LearnedRewards
 from game_rl.system.file_positions import read_at
 
 _MOST_VIEWS = 5  # attempts at one draw while files are being deleted
@@ -51,6 +52,7 @@ class LakeReader:
         cache_bytes: memory for blocks that are kept decompressed.
         follows: whether the run follows the Lake as it grows. The Lake may then be empty at times,
             when its runs have just started or started again.
+        learned: see Sampler.
         tell: is called with a sentence if rows were lost or pins cannot be written.
 
     Attributes:
@@ -69,6 +71,7 @@ class LakeReader:
         gamma: float,
         cache_bytes: int,
         follows: bool = False,
+        learned: LearnedRewards | None = None,
         tell: Callable[[str], None],
     ) -> None:
         self.path = path
@@ -78,7 +81,9 @@ class LakeReader:
         self._lake = Lake.open(path, keeps_indices=False)
         self._table_folder = table_folder
         self._pins = pins
-        self._n_step, self._gamma, self._cache_bytes = n_step, gamma, cache_bytes
+        self._sampler_of = partial(
+            Sampler, n_step=n_step, gamma=gamma, cache_bytes=cache_bytes, learned=learned
+        )
         self._tell = tell
         self._cannot_pin = self._cannot_store = False
         self.mark = Mark((), {})
@@ -237,9 +242,7 @@ class LakeReader:
         if self._follows:
             self.sealed_at = _sealed_at(view)
         if len(view):
-            self._sampler = Sampler(
-                view, n_step=self._n_step, gamma=self._gamma, cache_bytes=self._cache_bytes
-            )
+            self._sampler = self._sampler_of(view)
 
 
 def _sealed_at(view: LakeView) -> float:

@@ -20,7 +20,7 @@ from game_rl.lake.block import (
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.row_format import observation_format_of
 from game_rl.lake.view import Indices, LakeView, n_seen
-from game_rl.returns import discounted_sums
+from game_rl.returns import LearnedRewards, discounted_sums
 
 Frames = NDArray[np.uint8]
 
@@ -147,6 +147,7 @@ class Sampler:
         shares: share of the draws that each stream gets, whatever its length; streams that are not
             named get none. If None, all transitions are equally likely.
         cache_bytes: memory for blocks that are kept decompressed.
+        learned: is applied to each transition's reward, before they are summed.
 
     Raises:
         LakeError: nothing can be drawn.
@@ -160,6 +161,7 @@ class Sampler:
         gamma: float = 0.99,
         shares: Mapping[str, float] | None = None,
         cache_bytes: int = 64 << 20,
+        learned: LearnedRewards | None = None,
     ) -> None:
         if view.schema.arrays is not None:
             raise LakeError(
@@ -170,7 +172,7 @@ class Sampler:
             raise LakeError("the Lake has no sealed transitions yet; let the writers seal first")
         self._view = view
         self._n_step = n_step
-        self._gamma = gamma
+        self._gamma, self._learned = gamma, learned
         self._shares = None if shares is None else _shares_in_order(view, shares)
         self._cache = BlockCache(view, cache_bytes)
 
@@ -203,6 +205,8 @@ class Sampler:
         for i in np.argsort(-ranks, kind="stable").tolist():  # each block once, its last row first
             self._fill(batch, stacks, rewards, i, int(numbers[i]), int(places[i]))
         both = stacks.unpacked()  # all at once, because that is fastest
+        if self._learned is not None:
+            rewards = self._learned(rewards)
         batch.rewards[:] = discounted_sums(rewards, batch.steps, gamma=self._gamma)
         batch.discounts[:] = _discounts(batch, self._gamma)
         return replace(

@@ -12,8 +12,14 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import obs_as_tensor
 
 from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, make_policy
+from game_rl.algorithms.reward_scaling import (
+    REWARD_STATE,
+    make_reward_scaling,
+    take_reward_state,
+)
 from game_rl.callbacks.evaluation import Evaluation, Values, evaluate
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_folder import best_checkpoint, best_of
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
 from game_rl.checkpoints.checkpoint_store import kept_checkpoint, newest_valid_checkpoint
@@ -186,14 +192,28 @@ def evaluate_run(
             deterministic=run.deterministic,
             seed=seed,
             stop=stop,
-            values=_values(policy, config),
+            values=_values(policy, run),
         )
 
 
-def _values(policy: BasePolicy, config: RunConfig) -> Values | None:
-    """Return the returns that a Q-network expects, or None if the policy has no Q-network."""
-    if isinstance(config.algorithm, PPOConfig):
+def _values(policy: BasePolicy, run: TrainedRun) -> Values | None:
+    """Return the returns that a Q-network expects.
+
+    None if the policy has no Q-network, or if the checkpoint lacks what its rewards were divided
+    by, as the best one of a fork's parent does.
+    """
+    algorithm, checkpoint = run.config.algorithm, run.checkpoint
+    if isinstance(algorithm, PPOConfig):
         return None
+    learned = make_reward_scaling(
+        checkpoint.config.algorithm.reward, gamma=algorithm.gamma, n_envs=0
+    )
+    has_state: FileName = "play.json"
+    if learned is not None and learned.state():
+        state = checkpoint.play().algorithm if has_state in checkpoint.files else {}
+        if REWARD_STATE not in state:
+            return None
+        take_reward_state(learned, state)
     assert isinstance(policy, DQNPolicy | PQNPolicy)
     q_net = policy.q_net
 
@@ -203,4 +223,4 @@ def _values(policy: BasePolicy, config: RunConfig) -> Values | None:
             values: torch.Tensor = q_net(tensors)
         return values.max(dim=1).values.float().numpy()
 
-    return Values(best, config.algorithm.gamma)
+    return Values(best, algorithm.gamma, learned)

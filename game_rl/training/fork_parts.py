@@ -11,6 +11,7 @@ from stable_baselines3.common.policies import BasePolicy
 from torch import nn
 
 from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, load_q_network, make_policy
+from game_rl.algorithms.reward_scaling import REWARD_STATE
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName, write_files
 from game_rl.checkpoints.checkpoint_state import CheckpointState, LogState, TrainingState
@@ -103,8 +104,8 @@ class NewParts:
         emulators: the running episodes.
         random_numbers: the state of all generators.
         replay: the replay buffer.
-        algorithm: the algorithm's own state apart from the network, if the algorithm is another
-            one.
+        algorithm: the algorithm's own state apart from the network and the statistics of rewards,
+            if the algorithm is another one.
     """
 
     optimiser: bool = False
@@ -245,7 +246,8 @@ def _changed_play(play: TrainingState, new: NewParts) -> TrainingState:
     if new.emulators:
         changes |= {"envs": None, "seeds": ()}
     if new.algorithm or new.counters:
-        changes["algorithm"] = {}
+        kept = play.algorithm.keys() & {REWARD_STATE}  # the weights know such rewards
+        changes["algorithm"] = {key: play.algorithm[key] for key in kept}
     if new.counters:
         changes |= {
             "log": LogState(values={}, counts={}, excluded={}, file_bytes={}),

@@ -1,6 +1,6 @@
 """Learning from others' Lakes: opened, drawn from, reported."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Self
 
@@ -27,7 +27,7 @@ from game_rl.lake.lake_reader import LakeReader
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import check_agreement
 from game_rl.lineage import Source
-from game_rl.run_dir import RunDir
+from game_rl.returns import LearnedRewards
 from game_rl.saved import Saved
 from game_rl.seeds import seed_for
 from game_rl.training.extensions import Extension, FirstPhase, RunParts
@@ -43,7 +43,7 @@ class LearningExtension(Extension):
         self._run_dir, self._frame_skip = parts.run_dir, parts.config.env.frame_skip
         self._model, self._pool, self._mixed_replay = model, pool, mixed
         # Q-values become too high where a run learns from others' play
-        self.values = Values(model.values, model.gamma)
+        self.values = Values(model.values, model.gamma, model.reward_scaling)
 
     @classmethod
     def of(cls, parts: RunParts) -> Self | None:
@@ -64,7 +64,7 @@ class LearningExtension(Extension):
         following = None
         if settings.follow_every_s is not None:
             following = Following(settings.follow_every_s, check=check)
-        pool = _pool(algorithm, settings, parts.run_dir, following, tell)
+        pool = _pool(parts, algorithm, settings, following, model.reward_scaling)
         model.mixed_replay = make_mixed_replay(
             settings,
             pool,
@@ -113,21 +113,22 @@ class LearningExtension(Extension):
 
 
 def _pool(
+    parts: RunParts,
     algorithm: DQNConfig,
     settings: LearnFromConfig,
-    run_dir: RunDir,
     following: Following | None,
-    tell: Callable[[str], None],
+    learned: LearnedRewards | None,
 ) -> LakePool:
     reader = partial(
         LakeReader,
-        table_folder=run_dir.root,
-        pins=f"reads-{run_dir.identity().id}",
+        table_folder=parts.run_dir.root,
+        pins=f"reads-{parts.run_dir.identity().id}",
         n_step=algorithm.n_step,
         gamma=algorithm.gamma,
         cache_bytes=settings.cache_mb * _MB // len(settings.lakes),
         follows=following is not None,
-        tell=tell,
+        learned=learned,
+        tell=parts.events.warn,
     )
     readers = [reader(path) for path in settings.lakes]
     return LakePool(readers, agents=settings.agents, following=following)

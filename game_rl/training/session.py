@@ -9,6 +9,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.automatic import resolve_auto
 from game_rl.algorithms.make_algorithm import make_algorithm
+from game_rl.algorithms.reward_scaling import reward_scaling_of
 from game_rl.callbacks.boundary import StopTraining
 from game_rl.callbacks.checkpoint_callback import check_finite
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, better_of
@@ -239,6 +240,8 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             extension.restored(plays_on=plays_on)
         if not plays_on:
             assert model.env is not None
+            if (rewards := reward_scaling_of(model)) is not None:
+                rewards.begin_episodes()
             # a seed of its own, so that the run's first episodes are not repeated
             stream = f"training_env/{state.num_timesteps}"
             model.env.seed(seed_for(self._config.seed, stream))

@@ -17,6 +17,7 @@ from game_rl.lake.lake import Lake
 from game_rl.lake.lake_pool import LakePool
 from game_rl.lake.lake_reader import LakeReader
 from game_rl.lake.writer import LakeWriter
+from game_rl.returns import LearnedRewards
 from tests.lake.plays import SCHEMA, Play, Transition
 from tests.lake.test_sampler import chi_square
 
@@ -40,6 +41,7 @@ def mixture_of(
     *,
     n_step: int = 3,
     agents: dict[str, float] | None = None,
+    learned: LearnedRewards | None = None,
 ) -> MixedReplay:
     reader = LakeReader(
         path,
@@ -48,6 +50,7 @@ def mixture_of(
         n_step=n_step,
         gamma=_GAMMA,
         cache_bytes=10_000,
+        learned=learned,
         tell=print,
     )
     pool = LakePool([reader], agents=agents)
