@@ -14,6 +14,7 @@ from rich.table import Table
 from game_rl.cli.arguments import add_command, not_negative, positive
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.loader import game_path
+from game_rl.envs.game_file_check import GameFileCheck, check_game_file
 from game_rl.envs.game_trace import game_trace
 from game_rl.errors import GameFileError, UsageError
 from game_rl.games.definition import load_game
@@ -22,7 +23,6 @@ from game_rl.games.starter import write_starter
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.envs.game_check import GameCheck
-    from game_rl.envs.game_file_check import GameFileCheck
 
 
 _WRONG_GAME = GameFileError.exit_code
@@ -126,8 +126,6 @@ def _check_game(arguments: argparse.Namespace) -> int:
 
 
 def _check_without_rom(arguments: argparse.Namespace) -> int:
-    from game_rl.envs.game_file_check import check_game_file
-
     for name in _OF_PLAY:
         if getattr(arguments, name) is not None:
             raise UsageError(
@@ -141,7 +139,7 @@ def _check_without_rom(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_file_check(check: "GameFileCheck", console: Console) -> None:
+def _print_file_check(check: GameFileCheck, console: Console) -> None:
     counts = (
         (len(check.variables), "variable"),
         (len(check.actions), "action"),
