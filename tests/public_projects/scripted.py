@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
-from game_rl.emulator.emulator import MAP_SIDE, Press, SpriteTile, TileArea
+from game_rl.emulator.emulator import MAP_SIDE, TILE_SIDE, Press, SpriteTile, TileArea
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_game_env
 from game_rl.games.definition import Game, load_game
@@ -31,6 +31,7 @@ class Moment:
 
     memory: Memory
     tiles: NDArray[np.int16] | None = None  # [32, 32], those of the background's map
+    scrolled: tuple[int, int] = (0, 0)  # SCX and SCY of every line
     sprites: Sequence[SpriteTile] = ()
 
 
@@ -57,11 +58,13 @@ class ScriptedEmulator(FakeEmulator):
             self.write(address, value)
 
     def tiles(self, area: TileArea, *, follow_scroll: bool) -> NDArray[np.int16]:
-        found = self._moments[self._at].tiles
-        if found is None:
+        moment = self._moments[self._at]
+        if moment.tiles is None:
             return super().tiles(area, follow_scroll=follow_scroll)
-        columns = np.arange(area.x, area.x + area.width) % MAP_SIDE
-        return found[np.arange(area.y, area.y + area.height) % MAP_SIDE][:, columns]
+        across, down = moment.scrolled if follow_scroll else (0, 0)
+        columns = np.arange(area.x, area.x + area.width) + across // TILE_SIDE
+        rows = np.arange(area.y, area.y + area.height) + down // TILE_SIDE
+        return moment.tiles[rows % MAP_SIDE][:, columns % MAP_SIDE]
 
     def sprites(self) -> list[SpriteTile]:
         moment = self._moments[self._at]
