@@ -14,6 +14,7 @@ from rich.table import Table
 from game_rl.cli.arguments import add_command, not_negative, positive
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.loader import game_path
+from game_rl.envs.game_file_check import GameFileCheck, check_game_file
 from game_rl.envs.game_trace import game_trace
 from game_rl.errors import GameFileError, UsageError
 from game_rl.games.definition import load_game
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _WRONG_GAME = GameFileError.exit_code
 _WRITTEN = {"sheet": "contact sheet", "parts_sheet": "parts", "trace": "trace"}
+_TIMESTEPS = 2_000
+_OF_PLAY = ("recorded", "timesteps", "seed", "sheet", "parts_sheet", "trace")
 
 
 def add_check_game(commands: "Commands", summary: str) -> None:
@@ -46,16 +49,17 @@ def add_check_game(commands: "Commands", summary: str) -> None:
     parser.add_argument(
         "--timesteps",
         type=positive,
-        default=2_000,
         metavar="N",
-        help="random timesteps to play (default: 2,000)",
+        help=f"random timesteps to play (default: {_TIMESTEPS:,})",
     )
     parser.add_argument(
-        "--seed",
-        type=not_negative,
-        default=0,
-        metavar="N",
-        help="seed of the random buttons (default: 0)",
+        "--seed", type=not_negative, metavar="N", help="seed of the random buttons (default: 0)"
+    )
+    parser.add_argument(
+        "--without-rom",
+        action="store_true",
+        help="check everything but the ROM, the files of start states and play; tell which of them "
+        "are missing",
     )
     _add_written_files(parser)
     add_json(parser)
@@ -105,6 +109,8 @@ def _check_game(arguments: argparse.Namespace) -> int:
     from game_rl.envs.game_check import check_game, read_recorded_episode
     from game_rl.envs.parts_sheet import write_parts_sheet
 
+    if arguments.without_rom:
+        return _check_without_rom(arguments)
     game = load_game(arguments.game)
     if arguments.parts_sheet and not game.definition.parts:
         raise UsageError(
@@ -115,8 +121,8 @@ def _check_game(arguments: argparse.Namespace) -> int:
     with game_trace(arguments.trace, game) if arguments.trace else nullcontext() as trace:
         check = check_game(
             game,
-            seed=arguments.seed,
-            timesteps=arguments.timesteps,
+            seed=arguments.seed or 0,
+            timesteps=arguments.timesteps or _TIMESTEPS,
             recorded=recorded,
             trace=trace,
         )
@@ -136,6 +142,46 @@ def _check_game(arguments: argparse.Namespace) -> int:
         for what, path in written.items():
             print(f"{_WRITTEN[what]}: {path}")
     return _WRONG_GAME if check.errors else 0
+
+
+def _check_without_rom(arguments: argparse.Namespace) -> int:
+    for name in _OF_PLAY:
+        if getattr(arguments, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"{option} is for play, and --without-rom plays nothing; leave out one of the two"
+            )
+    check = check_game_file(arguments.game)
+    if arguments.json:
+        print_facts(check.to_json())
+    else:
+        _print_file_check(check, Console())
+    return 0
+
+
+def _print_file_check(check: GameFileCheck, console: Console) -> None:
+    counts = (
+        (len(check.variables), "variable"),
+        (len(check.actions), "action"),
+        (len(check.rewards), "reward term"),
+        (len(check.endings), "ending"),
+        (len(check.start_states), "start state"),
+    )
+    told = ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for n, name in counts)
+    own = "" if check.reward_class is None else f", reward class {check.reward_class}"
+    console.print(f"[bold]{escape(check.title)}[/]: {told}{escape(own)}")
+    console.print(f"its actions need env.frame_skip of at least {check.least_frame_skip}")
+    if check.parts:
+        parts = Table("part", "kind", "shape", title="parts", title_justify="left")
+        parts.add_column("bytes", justify="right")
+        for part in check.parts:
+            shape = " x ".join(str(n) for n in part.shape)
+            parts.add_row(part.name, part.kind, shape, f"{part.stored_bytes:,}")
+        console.print(parts)
+    if check.rom.path is not None:
+        console.print(f"ROM: {escape(check.rom.path)}", soft_wrap=True)
+    for missing in check.missing:
+        console.print("[yellow]missing:[/]", escape(missing), soft_wrap=True)
 
 
 def _new_game(arguments: argparse.Namespace) -> int:

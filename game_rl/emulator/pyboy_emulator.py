@@ -281,6 +281,8 @@ def _check_version(raw: bytes) -> None:
 
 
 def _power_on(rom: Rom, *, colour: bool) -> PyBoy:
+    if rom.is_absent:
+        raise EmulatorError("there is no ROM to play; load the game with it")
     try:
         pyboy = PyBoy(
             io.BytesIO(rom.data),  # with a path, PyBoy would read and write .ram and .rtc files

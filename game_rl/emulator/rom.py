@@ -95,9 +95,32 @@ class Rom:
         return len(self.data) // BANK_BYTES
 
     @property
+    def is_absent(self) -> bool:
+        """Whether it stands for a ROM that is not there."""
+        return not self.data
+
+    @property
     def has_small_ram(self) -> bool:
         """Whether the only bank of RAM has 2 KiB, a quarter of a bank."""
         return self.n_ram_banks == 1 and self.data[_RAM_SIZE : _RAM_SIZE + 1] == b"\x01"
+
+
+def absent_rom(path: Path, *, sha256: str = "", sha1: str = "") -> Rom:
+    """Return what stands for a ROM that is not there, so that a game file can be checked.
+
+    It cannot be played, and has the most that any cartridge has.
+    """
+    return Rom(
+        path=path,
+        data=b"",
+        sha256=sha256,
+        sha1=sha1,
+        title="",
+        cartridge=CartridgeType("absent"),
+        n_ram_banks=max(_RAM_BANKS.values()),
+        supports_colour=True,
+        requires_colour=False,
+    )
 
 
 def read_rom(path: Path) -> Rom:

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.emulator.rom import LARGEST_ROM_BYTES
@@ -16,30 +17,56 @@ _ROMS = Path("roms")
 _SUFFIXES = (".gb", ".gbc")
 
 
-def find_rom(hashes: Mapping[str, str], *, in_current_folder: bool = True) -> Path:
-    """Return the first ROM in `roms`, or else in the folder of `GAME_RL_ROMS`, with these hashes.
+@dataclass(frozen=True)
+class RomSearch:
+    """The result of a search.
+
+    Attributes:
+        path: the first ROM that was found.
+        looked_in: the folders that were searched, as a person may read it.
+    """
+
+    path: Path | None
+    looked_in: tuple[str, ...]
+
+
+def search_rom(hashes: Mapping[str, str], *, in_current_folder: bool = True) -> RomSearch:
+    """Look for a ROM with these hashes in `roms`, and then in the folder of `GAME_RL_ROMS`.
 
     Args:
         hashes: hex digest by algorithm, "sha256" or "sha1"; at least one.
         in_current_folder: whether to look in `roms`, which is in the current folder.
-
-    Raises:
-        RomError: there is none; the message says where it was looked for.
     """
     looked_in = []
     for folder, where in _folders(in_current_folder=in_current_folder):
         files = list(_roms_in(folder))
-        for path in files:
-            if all(_has_hash(path, name, digest.lower()) for name, digest in hashes.items()):
-                return path
         kind = "1 .gb or .gbc file" if len(files) == 1 else f"{len(files)} .gb or .gbc files"
         looked_in.append(f"{where} ({kind if folder.is_dir() else 'no such folder'})")
+        for path in files:
+            if all(_has_hash(path, name, digest.lower()) for name, digest in hashes.items()):
+                return RomSearch(path, tuple(looked_in))
     if ROMS_VARIABLE not in os.environ:
         looked_in.append(f"{ROMS_VARIABLE} (not set)")
-    wanted = " and ".join(f"{name} {digest.lower()}" for name, digest in hashes.items())
+    return RomSearch(None, tuple(looked_in))
+
+
+def hashes_text(hashes: Mapping[str, str]) -> str:
+    """Return the hashes as a message has them: "sha256 01ab… and sha1 23cd…"."""
+    return " and ".join(f"{name} {digest.lower()}" for name, digest in hashes.items())
+
+
+def find_rom(hashes: Mapping[str, str], *, in_current_folder: bool = True) -> Path:
+    """Return the ROM that `search_rom` finds.
+
+    Raises:
+        RomError: there is none; the message says where it was looked for.
+    """
+    found = search_rom(hashes, in_current_folder=in_current_folder)
+    if found.path is not None:
+        return found.path
     here = "put it into a folder roms, " if in_current_folder else ""
     raise RomError(
-        f"there is no ROM with {wanted} in {', '.join(looked_in)}; {here}set "
+        f"there is no ROM with {hashes_text(hashes)} in {', '.join(found.looked_in)}; {here}set "
         f"{ROMS_VARIABLE} to the folder that has it, or write its `path`"
     )
 

@@ -13,7 +13,7 @@ from game_rl.config.loader import Document, game_path, load_yaml_model
 from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
-from game_rl.emulator.rom import Rom, read_rom
+from game_rl.emulator.rom import Rom, absent_rom, read_rom
 from game_rl.emulator.rom_search import find_rom
 from game_rl.errors import GameFileError, RomError
 from game_rl.games.actions import ActionSpec, action_problems
@@ -339,20 +339,25 @@ def bundled_games() -> tuple[str, ...]:
     return tuple(sorted(file.parent.name for file in _BUNDLED.glob("*/game.yaml")))
 
 
-def load_game(name_or_path: str) -> Game:
+def load_game(name_or_path: str, *, without_rom: bool = False) -> Game:
     """Load a bundled game by its name, or any game by the path of its game.yaml or folder.
 
     `name_or_path` is a path if it contains a slash or ends in .yaml.
+
+    Args:
+        without_rom: do not look at the ROM and the files of start states, which may be missing. The
+            game then has an `absent_rom`.
 
     Raises:
         GameFileError: lists every problem of the file, its ROM and its symbols.
     """
     path = game_path(name_or_path, relative_to=Path())
     if path is None:
-        return _load_game_file(_bundled_path(name_or_path), name_or_path)
+        return _load_game_file(_bundled_path(name_or_path), name_or_path, without_rom=without_rom)
     if _exists(path, Path.is_dir):
         path /= "game.yaml"
-    return _load_game_file(path, path.parent.name if path.stem == "game" else path.stem)
+    name = path.parent.name if path.stem == "game" else path.stem
+    return _load_game_file(path, name, without_rom=without_rom)
 
 
 def _exists(path: Path, test: Callable[[Path], bool]) -> bool:
@@ -372,14 +377,14 @@ def _bundled_path(name: str) -> Path:
     return _BUNDLED / name / "game.yaml"
 
 
-def _load_game_file(path: Path, name: str) -> Game:
+def _load_game_file(path: Path, name: str, *, without_rom: bool) -> Game:
     root, _ = Document(path, GameFileError).tree()
     if root.has(("total_timesteps",)) or root.has(("kind",)):
         raise GameFileError(
             f"{path}: is the config of a training, not a game; name a game.yaml, or the bundled "
             f"{' or '.join(bundled_games())}. game-rl preflight checks a config"
         )
-    parts = _Parts(path.parent)
+    parts = _Parts(path.parent, without_rom=without_rom)
     definition = load_yaml_model(
         path, GameDefinition, error=GameFileError, more_checks=parts.problems
     )
@@ -390,15 +395,31 @@ def _load_game_file(path: Path, name: str) -> Game:
 class _Parts:
     """The files that a game.yaml names, which are read and checked against it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, without_rom: bool) -> None:
         self.rom: Rom | None = None
         self.variables: list[MemoryVariable] = []
-        self._folder = folder
+        self._folder, self._without_rom = folder, without_rom
 
     def problems(self, definition: GameDefinition) -> Iterable[Problem]:
-        yield from self._missing_state_files(definition)
         yield from self._offsets_problems(definition)
         yield from self._reward_problems(definition)
+        if self._without_rom:
+            self.rom = absent_rom(definition.rom.path or Path(), **definition.rom.hashes)
+        else:
+            yield from self._rom_problems(definition)
+        if self.rom is None:
+            return
+        file = definition.symbols
+        try:
+            symbols = {} if file is None else read_symbols(self._folder / file)
+        except GameFileError as error:
+            yield Problem(("symbols",), str(error))
+            return
+        yield from self._variable_problems(definition, self.rom, symbols)
+        yield from self._value_problems(definition)
+
+    def _rom_problems(self, definition: GameDefinition) -> Iterable[Problem]:
+        yield from self._missing_state_files(definition)
         try:
             self.rom = _read_rom(definition.rom, self._folder)
         except RomError as error:
@@ -408,14 +429,6 @@ class _Parts:
         yield from _revision_problems(definition.rom, self.rom)
         yield from _hardware_problems(definition, self.rom)
         yield from self._start_state_problems(definition, self.rom)
-        file = definition.symbols
-        try:
-            symbols = {} if file is None else read_symbols(self._folder / file)
-        except GameFileError as error:
-            yield Problem(("symbols",), str(error))
-            return
-        yield from self._variable_problems(definition, self.rom, symbols)
-        yield from self._value_problems(definition)
 
     def _value_problems(self, definition: GameDefinition) -> Iterable[Problem]:
         variables = {variable.name: variable for variable in self.variables}

@@ -1,0 +1,71 @@
+"""Each example is valid without its ROM, and its run is forecast."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from game_rl.cli.main import main
+from game_rl.envs.game_file_check import check_game_file
+from game_rl.envs.make_env import check_env_config, make_observation_format
+from game_rl.games.definition import load_game
+from game_rl.preflight.preflight import preflight
+from game_rl.system.machine import detect_machine, parse_machine
+from tests.public_projects.scripted import EXAMPLES, NAMES, run_of
+
+LARGEST_FILE_BYTES = 20_000  # no ROM, no state, no picture of another project
+
+
+@pytest.fixture(autouse=True)
+def _no_roms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GAME_RL_ROMS", raising=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_is_valid_without_its_rom_and_names_it(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = EXAMPLES / name / "game.yaml"
+    check = check_game_file(str(file))
+    assert check.rom.path is None
+    ((algorithm, digest),) = check.rom.hashes.items()
+    assert main(["check-game", str(file), "--without-rom"]) == 0
+    out = capsys.readouterr().out
+    assert f"missing: the ROM with {algorithm} {digest}" in out
+    for place in check.missing_files.values():
+        assert place in out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_run_of_an_example_fits_its_game_and_is_forecast(name: str) -> None:
+    run = run_of(name)
+    assert run.game == str(EXAMPLES / name / "game.yaml")
+    assert run.run_dir == Path("runs") / name
+    game = load_game(run.game, without_rom=True)
+    check_env_config(run.env, game)
+    seen = make_observation_format(run.env, game)
+    machine = parse_machine("ram=64GiB,vram=0,disk=200GiB,cpus=16", here=detect_machine(Path()))
+    report = preflight(run, game, machine)
+    assert report.verdict == "fits", [finding.message for finding in report.findings]
+    assert set(seen.part_bytes) == {*run.env.observation.parts} | (
+        {"screen"} if run.env.observation.screen else set()
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_has_only_small_text_files_and_names_its_sources(name: str) -> None:
+    for file in (EXAMPLES / name).iterdir():
+        if file.is_file():
+            assert file.suffix in {".yaml", ".md", ".py"}
+            assert file.stat().st_size < LARGEST_FILE_BYTES
+            file.read_text(encoding="utf-8")
+    text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+    assert "https://github.com/" in text
+    assert "commit" in text
+    assert f"({name}/README.md)" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+def test_no_two_examples_are_the_same() -> None:
+    texts = [(EXAMPLES / name / "game.yaml").read_bytes() for name in NAMES]
+    assert len({hashlib.sha256(text).digest() for text in texts}) == len(NAMES)
