@@ -96,7 +96,10 @@ def test_lakes_hold_the_games_rewards_and_curves_show_them(make_config: MakeConf
         rewards.append(np.concatenate([block.columns.rewards for block in blocks]))
         assert not statistics(RunDir(config.run_dir), 192)
     np.testing.assert_array_equal(*rewards)
-    tables = [RunDir(config.run_dir).evaluations.read_text() for config in (of_game, scaled)]
+    tables = [
+        RunDir(config.run_dir).evaluations.read_text(encoding="utf-8")
+        for config in (of_game, scaled)
+    ]
     assert tables[0] == tables[1]
 
 
