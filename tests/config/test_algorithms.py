@@ -89,7 +89,7 @@ def sections(top: type[StrictModel]) -> set[type[StrictModel]]:
 def test_what_dqn_shares_with_sb3_has_its_names() -> None:
     ours = set(DQNConfig.model_fields) - {
         "name", "replay", "n_step", "double_q", "exploration", "precision", "layer_norm",
-        "teacher", "learn_from", "network",
+        "teacher", "learn_from", "network", "reward",
     }  # fmt: skip
     assert ours <= set(inspect.signature(DQN).parameters)
 
