@@ -15,7 +15,7 @@ HP = [0xD16C, 0xD198, 0xD1C4, 0xD1F0, 0xD21C, 0xD248]
 MAX_HP = [0xD18D, 0xD1B9, 0xD1E5, 0xD211, 0xD23D, 0xD269]
 EVENTS = range(0xD747, 0xD87E)
 BATTLE, PARTY_SIZE, BADGES, MAP, Y, X = 0xD057, 0xD163, 0xD356, 0xD35E, 0xD361, 0xD362
-WORLD = yaml.safe_load((EXAMPLES / "pokemon_red_v2" / "maps.yaml").read_text())["maps"]
+WORLD = yaml.safe_load((EXAMPLES / "pokemon_red_v2" / "maps.yaml").read_text("utf-8"))["maps"]
 STEPS = 2_400
 TOLERANCE = 1e-9
 
