@@ -38,8 +38,8 @@ class Moment:
 class ScriptedEmulator(FakeEmulator):
     """Shows the first moment when an episode begins, and the next one after each timestep."""
 
-    def __init__(self, moments: Sequence[Moment]) -> None:
-        super().__init__()
+    def __init__(self, moments: Sequence[Moment], *, colour: bool) -> None:
+        super().__init__(colour=colour)
         self._moments, self._at = moments, 0
         self.presses: list[Sequence[Press]] = []
 
@@ -85,8 +85,9 @@ def game_of(name: str) -> Game:
 
 
 def scripted_env(name: str, moments: Sequence[Moment]) -> tuple[GameBoyEnv, ScriptedEmulator]:
-    emulator = ScriptedEmulator(moments)
-    return make_game_env(run_of(name).env, game_of(name), emulator), emulator
+    game = game_of(name)
+    emulator = ScriptedEmulator(moments, colour=game.is_colour)
+    return make_game_env(run_of(name).env, game, emulator), emulator
 
 
 @dataclasses.dataclass(frozen=True)
