@@ -15,10 +15,8 @@ HP = [0xD16C, 0xD198, 0xD1C4, 0xD1F0, 0xD21C, 0xD248]
 MAX_HP = [0xD18D, 0xD1B9, 0xD1E5, 0xD211, 0xD23D, 0xD269]
 EVENTS = range(0xD747, 0xD87E)
 BATTLE, PARTY_SIZE, BADGES, MAP, Y, X = 0xD057, 0xD163, 0xD356, 0xD35E, 0xD361, 0xD362
-WORLD = yaml.safe_load((EXAMPLES / "pokemon_red_v2" / "maps.yaml").read_text(encoding="utf-8"))[
-    "maps"
-]
-STEPS = 2_400
+WORLD = yaml.safe_load((EXAMPLES / "pokemon_red_v2" / "maps.yaml").read_text("utf-8"))["maps"]
+STEPS = 1_300
 TOLERANCE = 1e-9
 
 
@@ -32,7 +30,7 @@ def script(random: np.random.Generator) -> list[Moment]:
     memory[0xD754] = 0
     found = [Moment(dict(memory))]
     for step in range(STEPS):
-        if 600 <= step < 1_800:
+        if 250 <= step < 1_200:
             place = {MAP: 12, X: 10, Y: 11} if random.random() < 0.95 else {MAP: 12, X: 11, Y: 11}
             memory |= place
         elif random.random() < 0.05:
@@ -41,7 +39,7 @@ def script(random: np.random.Generator) -> list[Moment]:
             axis = int(random.choice([X, Y]))
             memory[axis] = max(0, memory[axis] + int(random.integers(-1, 2)))
         if random.random() < 0.1:
-            memory[BATTLE] = int(random.choice([0, 0, 0, 0, 1, 2]))
+            memory[BATTLE] = int(random.choice([0, 0, 0, 0, 0, 0, 0, 0, 1, 2]))
         _party(memory, random)
         if random.random() < 0.2:
             memory[int(random.choice(EVENTS))] ^= 1 << int(random.integers(8))
