@@ -14,7 +14,8 @@ from game_rl.system.units import GIB, MIB
 # build for CPUs: importing takes 274 MB, and the training process 240 MB once it has a network.
 SHARED_WITH_WORKERS_BYTES = 34_000_000
 # Code, threads and buffers of torch that the first update loads, and the heaps of the threads that
-# compute gradients. On one machine it was 90 MB in 126 runs and 115 MB in 99 others, hours apart.
+# compute gradients. A compromise: by benchmarks.preflight_accuracy one machine took less in some
+# hours and more in others.
 FIRST_UPDATE_BYTES = 100_000_000
 # The processes that Python starts in addition for the workers: the forkserver, which holds the
 # pages that they share, and the resource tracker.
