@@ -29,6 +29,8 @@ class Case:
         source: whether the run learns from another one's Lake, or has its policy as teacher; such
             rows have that run's pictures: half size, grey, four in a stack.
         updates: number of updates; None: three or more, until the heaps have their size.
+        parts: parts of the observation; those of the game's `game.yaml`.
+        has_screen: whether the agent sees the screen, too.
     """
 
     n_envs: int
@@ -45,6 +47,8 @@ class Case:
     has_lake: bool = False
     source: Literal["lake", "teacher"] | None = None
     updates: int | None = None
+    parts: tuple[str, ...] = ()
+    has_screen: bool = True
 
     @property
     def path(self) -> Path:
@@ -59,7 +63,9 @@ class Case:
         """The game, the algorithm, and for DQN the store of its timesteps."""
         kept = "" if self.algorithm != "dqn" else " lake" if self.has_lake else " pond"
         kept = {"lake": " learner", "teacher": " taught", None: kept}[self.source]
-        return f"{self.game or self.config.partition('_')[0]} {self.algorithm}{kept}"
+        seen = f" {'+'.join(self.parts)}" if self.parts else ""
+        seen += "" if self.has_screen else " alone"
+        return f"{self.game or self.config.partition('_')[0]} {self.algorithm}{kept}{seen}"
 
     @property
     def is_short(self) -> bool:
@@ -81,6 +87,8 @@ class Case:
             "env.frame_stack": self.stack,
             "env.observation.size": self.size,
             "env.observation.colour": self.colour,
+            "env.observation.parts": f"[{', '.join(self.parts)}]",
+            "env.observation.screen": str(self.has_screen).lower(),
             "algorithm.batch_size": self.batch,
             "algorithm.precision": self.precision,
             "lake": "{}" if self.has_lake else "null",
@@ -252,7 +260,24 @@ CASES = (
     Case(8, 256, "half", "grey", 4, 256, 4, "bf16", updates=2),
     Case(4, 128, "full", "rgb", 4, 64, 2, "float32", updates=1),
     Case(16, 64, "half", "grey", 2, 128, 6, "float32", updates=2),
-)
+    Case(8, 256, "half", "grey", 4, 256, 4, parts=("status",), has_screen=False),
+    Case(8, 256, "half", "grey", 4, 256, 2, "bf16", parts=("status",)),
+    Case(
+        8, 256, "half", "grey", 4, 256, 2, config="seasons_ppo", parts=("status", "tiles"),
+        has_screen=False,
+    ),
+    Case(8, 128, "half", "grey", 4, 256, 2, "bf16", config="seasons_ppo", parts=("tiles",)),
+    Case(16, 32, "half", "grey", 4, 128, 2, config="seasons_pqn", parts=("status", "tiles")),
+    Case(
+        8, 4, "half", "grey", 4, 64, 1, config="duel_dqn", game="seasons", has_lake=True,
+        parts=("status", "tiles"),
+    ),
+    Case(8, 4, "half", "grey", 4, 64, 1, "bf16", config="duel_dqn", parts=("status",)),
+    Case(
+        8, 4, "half", "grey", 4, 64, 1, config="duel_dqn", has_lake=True, parts=("status",),
+        has_screen=False,
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
