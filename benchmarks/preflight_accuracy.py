@@ -39,7 +39,7 @@ from benchmarks.preflight_cases import (
 )
 
 _HEADER = (
-    "    game, algorithm, parts            envs steps size colour stack batch epochs precision micro"
+    "    game, algorithm, parts           envs steps size colour stack batch epochs precision micro"
     " |  RAM MB forecast  error | disk MB forecast  error"
 )
 _RAM_TOLERANCE = 0.08
@@ -145,7 +145,7 @@ def show_experiments() -> None:
 def _inputs(number: int, case: Case) -> str:
     mark = "?" if number >= _FITTED else " "
     return (
-        f"{number:>2}{mark} {case.name:<32} {case.n_envs:>4} {case.n_steps:>5} {case.size:>4} "
+        f"{number:>2}{mark} {case.name:<31} {case.n_envs:>4} {case.n_steps:>5} {case.size:>4} "
         f"{case.colour:>6} {case.stack:>5} {case.batch:>5} {case.epochs:>6} {case.precision:>9} "
         f"{case.micro_batch or '':>5}"
     )

@@ -46,7 +46,10 @@ FORM = ObservationFormat(FramePacking((1, 3, 4), bits=2), 3, PARTS)
 
 
 def assert_same(ours: Any, theirs: Any) -> None:
-    """Tensors, or dicts of tensors, of the same dtype and the same bits."""
+    """Tensors, or dicts of tensors, of the same dtype and the same bits; or None, both."""
+    if theirs is None:
+        assert ours is None
+        return
     if not isinstance(theirs, dict):
         assert ours.dtype == theirs.dtype
         assert torch.equal(ours, theirs)
