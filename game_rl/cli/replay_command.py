@@ -15,7 +15,9 @@ from rich.table import Table
 
 from game_rl.cli.arguments import add_command, add_group, check_output, positive
 from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
+from game_rl.config.loader import load_config
 from game_rl.errors import LakeError, UsageError
+from game_rl.games.definition import load_game
 from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
@@ -75,6 +77,13 @@ def _add_import(commands: "Commands") -> argparse.ArgumentParser:
         metavar="N",
         help="frames in an observation (default: found by comparing observations)",
     )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="config of a run with the observations of a DictReplayBuffer, whose arrays do not "
+        "tell what they mean",
+    )
     return parser
 
 
@@ -111,6 +120,7 @@ def _compact(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
+    from game_rl.envs.make_env import make_observation_format
     from game_rl.interchange.replay_import import import_replay
 
     if not arguments.file.is_file():
@@ -118,9 +128,16 @@ def _import(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.file}: {what}; name a file that save_replay_buffer wrote")
     if arguments.output.exists():
         raise UsageError(f"{arguments.output} exists; name a new folder, or delete it")
+    config = None if arguments.config is None else load_config(arguments.config)
     with _bar() as bar:
         found = import_replay(
-            arguments.file, arguments.output, frame_stack=arguments.frame_stack, progress=bar
+            arguments.file,
+            arguments.output,
+            frame_stack=arguments.frame_stack,
+            observation_format=None
+            if config is None
+            else make_observation_format(config.env, load_game(config.game)),
+            progress=bar,
         )
     no_checksum = (
         f"{arguments.file} has no checksum: a byte that changed since it was saved cannot be "

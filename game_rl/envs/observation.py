@@ -148,7 +148,7 @@ class ObservationFormat:
             try:
                 packed.append(part.pack(frames[name]))
             except ValueError as error:
-                raise ValueError(f"part {name} of an observation: {error}") from None
+                raise _of_part(name, error) from None
         return np.concatenate(packed, axis=-1)
 
     def unpack(self, rows: Pixels) -> Observation:
@@ -175,6 +175,9 @@ class ObservationFormat:
 
         Only the newest row of an observation has the parts that are not stacked; the others have
         zeros there, as all rows from before an episode's beginning have everywhere.
+
+        Raises:
+            ValueError: a value cannot be stored.
         """
         shapes, columns = self.frame_shapes, self.columns
         by_name = observations if isinstance(observations, Mapping) else {SCREEN: observations}
@@ -185,7 +188,10 @@ class ObservationFormat:
             packing = packings[name]
             assert packing is not None
             frames = by_name[name].reshape(n, k, *shapes[name])
-            rows[:, self.stack - k :, columns[name]] = packing.pack(frames)
+            try:
+                rows[:, self.stack - k :, columns[name]] = packing.pack(frames)
+            except ValueError as error:
+                raise (_of_part(name, error) if self.is_dict else error) from None
         return rows
 
     def unpack_stacks(self, rows: Pixels) -> Observation:
@@ -238,6 +244,10 @@ class ObservationFormat:
                 raise ValueError(f"stacks are {space.shape}, not {self.shape}")
         elif space != self.space:
             raise ValueError(f"observations are {space}, not {self.space}")
+
+
+def _of_part(name: str, error: ValueError) -> ValueError:
+    return ValueError(f"part {name} of an observation: {error}")
 
 
 def rows_of(

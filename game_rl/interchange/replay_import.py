@@ -1,15 +1,17 @@
-"""Import replay buffers of Stable-Baselines3 into a Lake, pictures or arrays."""
+"""Import replay buffers of Stable-Baselines3 into a Lake: pictures, parts or arrays."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from game_rl.durable_files import new_directory
+from game_rl.envs.observation import Observation, ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.interchange.sb3_replay import (
@@ -23,7 +25,8 @@ from game_rl.interchange.sb3_replay import (
 from game_rl.lake.array_lake import RowWriter
 from game_rl.lake.block import FIRST, JUMP, LATE_TIMEOUT, TERMINATED, TRUNCATED
 from game_rl.lake.lake import Lake
-from game_rl.lake.lake_schema import ArrayKind, LakeSchema
+from game_rl.lake.lake_schema import ArrayKind, LakeSchema, PartsKind
+from game_rl.lake.row_format import observation_format_of
 from game_rl.lake.writer import LakeWriter
 
 _FOUR_SHADES = [0, 85, 170, 255]
@@ -52,7 +55,12 @@ class ImportedReplay:
 
 
 def import_replay(
-    path: Path, output: Path, *, frame_stack: int | None = None, progress: Progress = quiet
+    path: Path,
+    output: Path,
+    *,
+    frame_stack: int | None = None,
+    observation_format: ObservationFormat | None = None,
+    progress: Progress = quiet,
 ) -> ImportedReplay:
     """Convert a replay buffer to a Lake at `output`, which appears only once it is complete.
 
@@ -63,6 +71,8 @@ def import_replay(
         path: file that SB3's `save_replay_buffer` wrote, plain or compressed.
         output: folder of the new Lake.
         frame_stack: frames in an observation of pictures; None finds it by comparing observations.
+        observation_format: what the dicts of a DictReplayBuffer are. Its arrays do not tell:
+            categories and grids are numbers there, and flags are floats.
 
     Raises:
         LakeError: the file is not such a buffer, or is damaged or unsafe, or `output` exists.
@@ -71,11 +81,10 @@ def import_replay(
         raise LakeError(f"{output} exists; name a new folder, or delete it")
     output.parent.mkdir(parents=True, exist_ok=True)
     with opened_replay(path, scratch=output.parent, progress=progress) as replay:
-        schema = _schema(replay, path, frame_stack, progress)
-        fill = _fill if replay.are_pictures else fill_arrays
+        schema = _schema(replay, path, frame_stack, observation_format, progress)
         with new_directory(output) as folder:
             lake = Lake.create(folder, schema)
-            fill(lake, replay, progress)
+            _fill(lake, replay, path, progress)
             n = len(lake.view())
             lake_bytes = lake.n_bytes()
     return ImportedReplay(
@@ -107,8 +116,14 @@ def _array_schema(replay: SavedReplay, path: Path, frame_stack: int | None) -> L
 
 
 def _schema(
-    replay: SavedReplay, path: Path, frame_stack: int | None, progress: Progress
+    replay: SavedReplay,
+    path: Path,
+    frame_stack: int | None,
+    observation_format: ObservationFormat | None,
+    progress: Progress,
 ) -> LakeSchema:
+    if replay.are_dicts or observation_format is not None:
+        return _parts_schema(replay, path, frame_stack, observation_format)
     if not replay.are_pictures:
         return _array_schema(replay, path, frame_stack)
     channels = replay.observations.shape[2]
@@ -124,6 +139,56 @@ def _schema(
         block_frames=max(64, stack + 2),
         **_action(replay.actions),
     )
+
+
+def _parts_schema(
+    replay: SavedReplay,
+    path: Path,
+    frame_stack: int | None,
+    observation_format: ObservationFormat | None,
+) -> LakeSchema:
+    """Return the schema of a Lake of parts; the buffer's arrays must be of the format's space."""
+    if observation_format is None:
+        raise LakeError(
+            f"{path}: its observations are dicts of arrays ({', '.join(sorted(_forms(replay)))}), "
+            "and numbers do not tell flags from categories; name the config of a run with these "
+            "parts, with --config"
+        )
+    if frame_stack is not None:
+        raise LakeError(f"{path}: the config says how many frames are stacked; leave --frame-stack")
+    if not observation_format.is_dict:
+        raise LakeError(f"{path}: the config has no env.observation.parts; leave --config out")
+    found = _forms(replay) if replay.are_dicts else {}
+    space = observation_format.space
+    assert isinstance(space, spaces.Dict)
+    wanted = {name: (box.shape, box.dtype) for name, box in space.items()}
+    for name in sorted({*wanted, *found}):
+        if found.get(name) != wanted.get(name):
+            theirs, ours = (_form_in_words(forms.get(name)) for forms in (found, wanted))
+            raise LakeError(
+                f"{path}: the part {name} of its observations is {theirs}, and {ours} by the "
+                "config; name the config of the run that the buffer is of"
+            )
+    parts = PartsKind(observation_format.screen, observation_format.parts)
+    return LakeSchema(
+        parts.row_packing,
+        frame_stack=observation_format.stack,
+        block_frames=max(64, 4 * observation_format.stack),
+        parts=parts,
+        **_action(replay.actions),
+    )
+
+
+_Form = tuple[tuple[int, ...] | None, np.dtype[Any] | None]
+
+
+def _forms(replay: SavedReplay) -> dict[str, _Form]:
+    arrays = replay.observations.arrays
+    return {name: (array.shape[2:], array.dtype) for name, array in arrays.items()}
+
+
+def _form_in_words(form: _Form | None) -> str:
+    return "missing" if form is None else f"{form[1]} {list(form[0] or ())}"
 
 
 def _is_stack(replay: SavedReplay, n: int) -> bool:
@@ -174,43 +239,69 @@ def _packing(replay: SavedReplay, channels: int, progress: Progress) -> FramePac
 # ---------------------------------------------------------------------- in
 
 
-def _fill(lake: Lake, replay: SavedReplay, progress: Progress) -> None:
-    n_envs = replay.observations.shape[1]
+def _fill(lake: Lake, replay: SavedReplay, path: Path, progress: Progress) -> None:
+    if lake.schema.arrays is not None:
+        fill_arrays(lake, replay, progress)
+        return
+    observation_format = observation_format_of(lake.schema)
+    n_envs = replay.dones.shape[1]
     total = n_envs * len(replay.rows)
     for env in range(n_envs):
         with LakeWriter(lake, f"env{env:03d}", n_envs=1) as writer:
-            for done in _appended(lake.schema, writer, replay, env):
-                progress("writing", env * len(replay.rows) + done, total)
+            try:
+                for done in _appended(lake.schema, observation_format, writer, replay, env):
+                    progress("writing", env * len(replay.rows) + done, total)
+            except ValueError as error:
+                raise LakeError(f"{path}: {error}") from None
             if not writer.seal():
                 raise OSError(28, f"no space left for the Lake at {lake.path}")
 
 
 def _appended(
-    schema: LakeSchema, writer: LakeWriter, replay: SavedReplay, env: int
+    schema: LakeSchema,
+    observation_format: ObservationFormat,
+    writer: LakeWriter,
+    replay: SavedReplay,
+    env: int,
 ) -> Iterator[int]:
     """Append the transitions of an env one by one; yield the count so far."""
-    channels = schema.packing.shape[0]
-    current = None  # the newest stack of the episode
+    moving = _stacked_columns(observation_format)
+    current = None  # the rows of the newest observation of the episode
     for done, row in enumerate(replay.rows.tolist()):
-        stack = replay.observations[row, env]
+        observations = _batch_of_one(replay.observations[row, env])
+        stack = observation_format.pack_stacks(observations)[0]
         if current is not None and not np.array_equal(current, stack):
             writer.leave_gap()
-        following = replay.next_of(row, env)
-        is_stack = np.array_equal(stack[channels:], following[:-channels])
+        following = observation_format.pack_stacks(_batch_of_one(replay.next_of(row, env)))[0]
+        is_stack = np.array_equal(stack[1:, moving], following[:-1, moving])
         action = replay.actions[row, env].astype(schema.action_dtype)
         terminated, truncated = replay.terminated[row, env], replay.truncated[row, env]
         writer.append(
-            observations=stack[None],
-            frames=stack[None, -channels:],
+            observations=observations,
+            frames=stack[-1:],
             actions=action.reshape(1, *schema.action_shape),
             rewards=replay.rewards[row, env].reshape(1),
-            next_frames=following[None, -channels:],
+            next_frames=following[-1:],
             terminated=np.array([terminated]),
             truncated=np.array([truncated]),
             jumps=np.array([not is_stack]),
         )
         current = None if terminated or truncated else following
         yield done + 1
+
+
+def _batch_of_one(observation: Observation) -> Observation:
+    if isinstance(observation, Mapping):
+        return {name: array[None] for name, array in observation.items()}
+    return observation[None]
+
+
+def _stacked_columns(observation_format: ObservationFormat) -> NDArray[np.bool_]:
+    """Return which bytes of a row belong to what an observation has of earlier timesteps."""
+    moving = np.zeros(observation_format.row_bytes, np.bool_)
+    for name, n in observation_format.stacks.items():
+        moving[observation_format.columns[name]] = n == observation_format.stack
+    return moving
 
 
 _Rows = NDArray[np.void]

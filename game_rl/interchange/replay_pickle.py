@@ -29,8 +29,8 @@ _MOST_INLINE = 1 << 16  # bytes; longer byte strings are not read but stay in th
 _DTYPE = re.compile(r"[<>|=]?[biuf]\d{1,2}|\?")
 _NUMPY = ("numpy.core.", "numpy._core.")
 _INERT = re.compile(  # classes of attributes that this reader does not use
-    r"(gymnasium|gym)\.spaces\.\w+\.(Box|Discrete|MultiDiscrete|MultiBinary)"
-    r"|stable_baselines3\.common\.buffers\.(ReplayBuffer|NStepReplayBuffer)"
+    r"(gymnasium|gym)\.spaces\.\w+\.(Box|Dict|Discrete|MultiDiscrete|MultiBinary)"
+    r"|stable_baselines3\.common\.buffers\.(ReplayBuffer|DictReplayBuffer|NStepReplayBuffer)"
     r"|torch\.device|collections\.OrderedDict|numpy\.random\.[\w.]+"
     r"|numpy\.(ndarray|dtype|bool_?|u?int\d+|float\d+)"
 )
@@ -294,11 +294,6 @@ def _known(name: str) -> _Global:
             "numeric._frombuffer",
         ):
             return _Global(name.removeprefix(prefix))
-    if name.endswith(".DictReplayBuffer"):
-        raise _Refused(
-            "it is a DictReplayBuffer, and only buffers with one array per observation can be "
-            "imported; a Lake of parts is written by a run whose env.observation names parts"
-        )
     if not _INERT.fullmatch(name):
         raise _Refused(f"it asks for {name}, which a replay buffer does not need")
     return _Global(name)

@@ -3,7 +3,7 @@
 import gzip
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,7 +40,8 @@ class SavedReplay:
         rows: rows of the transitions, from the oldest to the newest.
         is_full: whether the ring was full, so older transitions were lost.
         are_pictures: whether observations are uint8 [size, n_envs, C, H, W] and not other arrays.
-        observations: [size, n_envs, ...]; a FileArray unless they are pictures.
+        observations: [size, n_envs, ...]; a FileArray unless they are pictures, and FileDicts in a
+            DictReplayBuffer.
         next_observations: same form as `observations`, or None if they are the observations of the
             next row.
         actions: [size, n_envs, action_dim].
@@ -58,6 +59,11 @@ class SavedReplay:
     dones: NDArray[np.bool_]
     timeouts: NDArray[np.bool_]
 
+    @property
+    def are_dicts(self) -> bool:
+        """Whether an observation is a dict of arrays."""
+        return isinstance(self.observations, FileDicts)
+
     @cached_property
     def terminated(self) -> NDArray[np.bool_]:
         return self.dones & ~self.timeouts
@@ -70,19 +76,16 @@ class SavedReplay:
         """Whether the observation after the transition belongs to the same episode."""
         return self.next_observations is not None or not self.terminated[row, env]
 
-    def next_of(self, row: int, env: int) -> Array:
+    def next_of(self, row: int, env: int) -> Any:  # noqa: ANN401 - an array, or a dict of them
         """Return the observation after the transition of this row.
 
         If next observations were not saved, the last one of an episode is lost, and this returns
         the first of the next episode, as SB3 does when it samples. Targets do not use it.
         """
         later = self.next_observations
-        found: Array = (
-            self.observations[(row + 1) % len(self.observations), env]
-            if later is None
-            else later[row, env]
-        )
-        return found
+        if later is None:
+            return self.observations[(row + 1) % len(self.observations), env]
+        return later[row, env]
 
 
 @contextmanager
@@ -163,17 +166,23 @@ def _replay(file: Path, path: Path) -> SavedReplay:
         raise LakeError(f"{path} holds a {what}, not a ReplayBuffer of Stable-Baselines3")
     values = found.attributes
 
-    def array(name: str) -> Array:
-        value = values.get(name)
+    def loaded(name: str, value: object) -> Array:
         if not isinstance(value, PickledArray):
-            raise LakeError(
-                f"{path}: its {name} are not an array; dicts of arrays cannot be imported"
-            )
+            raise LakeError(f"{path}: its {name} are neither an array nor a dict of arrays")
         return value.load(file)
 
-    observations = array("observations")
-    are_pictures = observations.dtype == np.uint8 and observations.ndim == 5
-    order = _channels_first if are_pictures else FileArray
+    def array(name: str) -> Array:
+        return loaded(name, values.get(name))
+
+    def seen(name: str) -> Any:  # noqa: ANN401
+        value = values.get(name)
+        if not isinstance(value, dict) or not value:
+            found = array(name)
+            return _channels_first(found) if _are_pictures(found) else FileArray(found)
+        return FileDicts({key: FileArray(loaded(name, part)) for key, part in value.items()})
+
+    observations = seen("observations")
+    are_pictures = isinstance(observations, np.ndarray)
 
     def flags(name: str) -> NDArray[np.bool_]:
         found = array(name)
@@ -188,8 +197,8 @@ def _replay(file: Path, path: Path) -> SavedReplay:
         _rows(path, int(values["pos"]), is_full=bool(values["full"]), size=len(dones), lean=lean),
         bool(values["full"]),
         are_pictures,
-        order(observations),
-        None if lean else order(array("next_observations")),
+        observations,
+        None if lean else seen("next_observations"),
         array("actions"),
         array("rewards"),
         dones,
@@ -197,9 +206,16 @@ def _replay(file: Path, path: Path) -> SavedReplay:
     )
     for name in ("observations", "next_observations", "actions", "rewards", "timeouts"):
         value = getattr(replay, name)
-        if value is not None and value.shape[:2] != dones.shape:
-            raise LakeError(f"{path}: {name} are {value.shape}, but dones are {dones.shape}")
+        arrays = value.arrays if isinstance(value, FileDicts) else {"": value}
+        for key, each in arrays.items():
+            if each is not None and each.shape[:2] != dones.shape:
+                what = f"{name} {key}".rstrip()
+                raise LakeError(f"{path}: {what} are {each.shape}, but dones are {dones.shape}")
     return replay
+
+
+def _are_pictures(observations: Array) -> bool:
+    return observations.dtype == np.uint8 and observations.ndim == 5
 
 
 def _rows(path: Path, pos: int, *, is_full: bool, size: int, lean: bool) -> NDArray[np.int64]:
@@ -256,6 +272,19 @@ class FileArray:
                     raise LakeError(f"{file.name} became shorter while it was read")
                 left = left[n:]
         return values
+
+
+@dataclass(frozen=True)
+class FileDicts:
+    """Dicts of arrays: `[row, env]` is a dict of one array of each of `arrays`."""
+
+    arrays: Mapping[str, FileArray]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    def __getitem__(self, place: tuple[int, int]) -> dict[str, NDArray[Any]]:
+        return {name: array[place] for name, array in self.arrays.items()}
 
 
 def quiet(_what: str, _done: int, _total: int) -> None:

@@ -16,7 +16,7 @@ import pytest
 import torch
 import zstandard
 from gymnasium import spaces
-from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
+from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.save_util import load_from_pkl, save_to_pkl
 
 from game_rl.cli.main import main
@@ -338,13 +338,6 @@ def test_what_is_no_replay_buffer_is_refused(tmp_path: Path, content: bytes, mes
     with pytest.raises(LakeError, match=message):
         import_replay(tmp_path / "r.pkl", tmp_path / "lake")
     assert [p.name for p in tmp_path.iterdir()] == ["r.pkl"]
-
-
-def test_dictionaries_of_observations_are_refused(tmp_path: Path) -> None:
-    space = spaces.Dict({"a": spaces.Box(0, 255, (1, 4, 4), np.uint8)})
-    save_to_pkl(tmp_path / "d.pkl", DictReplayBuffer(8, space, spaces.Discrete(2), "cpu"))
-    with pytest.raises(LakeError, match="DictReplayBuffer, and only buffers with one array per"):
-        import_replay(tmp_path / "d.pkl", tmp_path / "lake")
 
 
 def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
