@@ -56,12 +56,16 @@ GAMES = ("duel", "beacon", "seasons")
 
 @dataclass(frozen=True)
 class Setting:
-    """The algorithm, the game, the colours and the parts of observations of a training."""
+    """The algorithm, the game, the colours and the parts of observations of a training.
+
+    `normalizes`: it learns from normalised rewards.
+    """
 
     algorithm: str = "ppo"
     game: str = "duel"
     colour: str = "grey"
     parts: tuple[str, ...] = ()
+    normalizes: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +99,8 @@ def config_text(
     """
     algorithm = setting.algorithm
     section = ALGORITHMS[algorithm].replace("LAKE", str(others / "lake"))
+    if setting.normalizes:
+        section = f"{section[:-1]}, reward: {{normalize: true, clip: 10}}}}"
     text = _CONFIG.format(
         game=setting.game,
         colour=setting.colour,

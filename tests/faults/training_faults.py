@@ -270,6 +270,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--game", choices=GAMES, default="duel")
     parser.add_argument("--colour", choices=("grey", "rgb"), default="grey", help="of pictures")
     parser.add_argument("--parts", nargs="+", default=[], help="of observations, beside pictures")
+    parser.add_argument("--normalize", action="store_true", help="learn from normalised rewards")
     parser.add_argument("--fork", action="store_true", help="the trainings are forks; no rot")
     parser.add_argument("--kills", type=int, default=300, help="random SIGKILLs")
     parser.add_argument("--points", type=int, help="failing operations, drawn; default: every one")
@@ -296,7 +297,11 @@ def _bench(arguments: argparse.Namespace, folder: Path, length: Length) -> Bench
         arguments.jobs,
         arguments.seed,
         setting=Setting(
-            arguments.algorithm, arguments.game, arguments.colour, tuple(arguments.parts)
+            arguments.algorithm,
+            arguments.game,
+            arguments.colour,
+            tuple(arguments.parts),
+            arguments.normalize,
         ),
         length=length,
         forks=arguments.fork,
