@@ -16,6 +16,7 @@ from rich.table import Table
 from game_rl.cli.arguments import add_command, add_group, check_output, positive
 from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.config.loader import load_config
+from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import LakeError, UsageError
 from game_rl.games.definition import load_game
 from game_rl.system.units import format_bytes
@@ -120,7 +121,6 @@ def _compact(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from game_rl.envs.make_env import make_observation_format
     from game_rl.interchange.replay_import import import_replay
 
     if not arguments.file.is_file():
