@@ -85,8 +85,11 @@ def import_replay(
         with new_directory(output) as folder:
             lake = Lake.create(folder, schema)
             _fill(lake, replay, path, progress)
-            n = len(lake.view())
-            lake_bytes = lake.n_bytes()
+            return _imported(lake, path)
+
+
+def _imported(lake: Lake, path: Path) -> ImportedReplay:
+    schema, n = lake.schema, len(lake.view())
     return ImportedReplay(
         n,
         schema.description,
@@ -94,7 +97,7 @@ def import_replay(
         schema.packing.bits,
         path.stat().st_size,
         n * schema.raw_bytes,
-        lake_bytes,
+        lake.n_bytes(),
         has_checksum(path),
     )
 

@@ -164,54 +164,71 @@ def _replay(file: Path, path: Path) -> SavedReplay:
     if not isinstance(found, Record) or "observations" not in found.attributes:
         what = found.name if isinstance(found, Record) else type(found).__name__
         raise LakeError(f"{path} holds a {what}, not a ReplayBuffer of Stable-Baselines3")
-    values = found.attributes
-
-    def loaded(name: str, value: object) -> Array:
-        if not isinstance(value, PickledArray):
-            raise LakeError(f"{path}: its {name} are neither an array nor a dict of arrays")
-        return value.load(file)
-
-    def array(name: str) -> Array:
-        return loaded(name, values.get(name))
-
-    def seen(name: str) -> Any:  # noqa: ANN401
-        value = values.get(name)
-        if not isinstance(value, dict) or not value:
-            found = array(name)
-            return _channels_first(found) if _are_pictures(found) else FileArray(found)
-        return FileDicts({key: FileArray(loaded(name, part)) for key, part in value.items()})
-
-    observations = seen("observations")
+    saved = _Attributes(file, path, found.attributes)
+    observations = saved.observations("observations")
     are_pictures = isinstance(observations, np.ndarray)
-
-    def flags(name: str) -> NDArray[np.bool_]:
-        found = array(name)
-        if not (are_pictures or np.isin(found, (0, 1)).all()):
-            raise LakeError(f"{path}: its {name} are not all 0 or 1")
-        return found > 0
-
-    dones = flags("dones")
-    timeouts = flags("timeouts") if "timeouts" in values else np.zeros_like(dones)
-    lean = bool(values.get("optimize_memory_usage"))
+    dones = saved.flags("dones", are_checked=not are_pictures)
+    timeouts = np.zeros_like(dones)
+    if "timeouts" in saved.values:
+        timeouts = saved.flags("timeouts", are_checked=not are_pictures)
+    is_full, lean = bool(saved.values["full"]), bool(saved.values.get("optimize_memory_usage"))
     replay = SavedReplay(
-        _rows(path, int(values["pos"]), is_full=bool(values["full"]), size=len(dones), lean=lean),
-        bool(values["full"]),
+        _rows(path, int(saved.values["pos"]), is_full=is_full, size=len(dones), lean=lean),
+        is_full,
         are_pictures,
         observations,
-        None if lean else seen("next_observations"),
-        array("actions"),
-        array("rewards"),
+        None if lean else saved.observations("next_observations"),
+        saved.array("actions"),
+        saved.array("rewards"),
         dones,
         timeouts,
     )
+    _check_lengths(replay, path)
+    return replay
+
+
+def _check_lengths(replay: SavedReplay, path: Path) -> None:
     for name in ("observations", "next_observations", "actions", "rewards", "timeouts"):
         value = getattr(replay, name)
         arrays = value.arrays if isinstance(value, FileDicts) else {"": value}
         for key, each in arrays.items():
-            if each is not None and each.shape[:2] != dones.shape:
+            if each is not None and each.shape[:2] != replay.dones.shape:
                 what = f"{name} {key}".rstrip()
-                raise LakeError(f"{path}: {what} are {each.shape}, but dones are {dones.shape}")
-    return replay
+                raise LakeError(
+                    f"{path}: {what} are {each.shape}, but dones are {replay.dones.shape}"
+                )
+
+
+@dataclass(frozen=True)
+class _Attributes:
+    """The attributes of a pickled buffer, whose arrays are in `file`."""
+
+    file: Path
+    path: Path
+    values: dict[str, Any]
+
+    def array(self, name: str) -> Array:
+        return self._loaded(name, self.values.get(name))
+
+    def observations(self, name: str) -> Any:  # noqa: ANN401 - an array, or dicts of them
+        value = self.values.get(name)
+        if isinstance(value, dict) and value:
+            return FileDicts(
+                {key: FileArray(self._loaded(name, each)) for key, each in value.items()}
+            )
+        found = self.array(name)
+        return _channels_first(found) if _are_pictures(found) else FileArray(found)
+
+    def flags(self, name: str, *, are_checked: bool) -> NDArray[np.bool_]:
+        found = self.array(name)
+        if are_checked and not np.isin(found, (0, 1)).all():
+            raise LakeError(f"{self.path}: its {name} are not all 0 or 1")
+        return found > 0
+
+    def _loaded(self, name: str, value: object) -> Array:
+        if not isinstance(value, PickledArray):
+            raise LakeError(f"{self.path}: its {name} are neither an array nor a dict of arrays")
+        return value.load(self.file)
 
 
 def _are_pictures(observations: Array) -> bool:
