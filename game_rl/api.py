@@ -4,7 +4,7 @@ Everything else in the package may change with any release.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from game_rl.config.bundled_configs import find_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.bundled_env import make_bundled_env
 from game_rl.envs.make_env import make_observation_format
+from game_rl.envs.observation import Observation
 from game_rl.errors import GameRLError, NoLakeError
 from game_rl.events import Event, Listener
 from game_rl.games.definition import load_game
@@ -155,7 +156,8 @@ def _command(
 def make_env(config: RunConfig) -> gymnasium.Env[Any, Any]:
     """Return one Gymnasium env of a run's game.
 
-    Observations are uint8 [frame_stack * C, H, W], as the run's agent sees them.
+    Observations are uint8 [frame_stack * C, H, W], as the run's agent sees them, or a dict of
+    arrays if it sees parts.
     """
     return make_bundled_env(game=config.game, config=config.env)
 
@@ -165,7 +167,8 @@ def make_vec_env(
 ) -> VecEnv:
     """Return a vec env of Stable-Baselines3 with worker processes, of a run's game.
 
-    Observations are uint8 [n_envs, frame_stack * C, H, W]. Close it at the end.
+    Observations are uint8 [n_envs, frame_stack * C, H, W], or a dict of arrays if the agent sees
+    parts. Close it at the end.
 
     Args:
         n_envs: None: as many as in the config.
@@ -198,9 +201,10 @@ class TrainedPolicy:
     deterministic: bool
     network: BasePolicy
 
-    def act(self, observations: NDArray[np.uint8]) -> NDArray[np.int64]:
+    def act(self, observations: Observation) -> NDArray[np.int64]:
         """Return the action for an observation of `make_env`, or those for a vec env's."""
-        actions, _ = self.network.predict(observations, deterministic=self.deterministic)
+        seen = dict(observations) if isinstance(observations, Mapping) else observations
+        actions, _ = self.network.predict(seen, deterministic=self.deterministic)
         return np.asarray(actions, np.int64)
 
 
