@@ -26,6 +26,10 @@ from game_rl.system.machine import cpu_has_bf16, effective_cpus
 
 _WARM_UP = 2  # updates, for caches, allocator and torch's first calls
 _OURS = ["-c", "from benchmarks.trainings.ours import main; main()"]
+_WITHOUT_PICTURES = (
+    "env.observation.screen=false", "env.observation.parts=[status]",
+    "algorithm.network.hidden=[128, 128]",
+)  # fmt: skip
 PEERS = {
     "plain": ["-m", "benchmarks.trainings.plain_sb3"],
     "plain-1-thread": ["-m", "benchmarks.trainings.plain_sb3", "--torch-threads", "1"],
@@ -33,6 +37,7 @@ PEERS = {
     "zoo-subproc": ["-m", "benchmarks.trainings.rl_zoo", "--vec-env", "subproc"],
     "ours-float32": [*_OURS, *set_words(["algorithm.precision=float32"])],
     "ours-bf16": [*_OURS, *set_words(["algorithm.precision=bf16"])],
+    "ours-variables": [*_OURS, *set_words(_WITHOUT_PICTURES)],  # other work: nothing is drawn
 }
 _HEADLINE = ("plain", "zoo", "ours-float32", "ours-bf16")
 _HEADER = (
