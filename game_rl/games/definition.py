@@ -110,6 +110,7 @@ class GameDefinition(StrictModel):
         "state": "start states are under `start_states`",
         "done": "what ends an episode is under `endings`",
         "memory": "addresses are under `variables`",
+        "press": "a script holds buttons: {hold: [start], frames: 4}; only `step` has `press`",
     }
 
     title: Annotated[str, Field(min_length=1)]
