@@ -105,7 +105,9 @@ class Diagnosis(Generic[M]):
             return tree
         if error.kind == "missing" and tree.has(error.key):  # a misspelled key now has this name
             return tree
-        if error.kind == "union_tag_invalid":  # without its kind, nothing can be said of the rest
+        is_unspaced = error.kind == "extra_forbidden" and self._unspaced(error.key) is not None
+        if error.kind == "union_tag_invalid" or (is_unspaced and error.key[:-1]):
+            # without its kind, or that key, nothing can be said of the rest
             self._wrong.add(error.key[:-1])
             return _without(tree, error.key[:-1])
         self._wrong.add(error.key)
@@ -126,6 +128,11 @@ class Diagnosis(Generic[M]):
             return None
         name = closest(key[-1], self._guide.keys(key[:-1]))
         return None if name is None else (*key[:-1], name)
+
+    def _unspaced(self, key: Key) -> str | None:
+        """Return the key of the section that is written together with its value, if any is."""
+        name, colon, _ = key[-1].partition(":")
+        return name if colon and name in self._guide.keys(key[:-1]) else None
 
     def _message(self, error: _Error, tree: Node) -> str:
         if error.kind == "extra_forbidden":
@@ -155,6 +162,8 @@ class Diagnosis(Generic[M]):
         meant = self._meant(key)
         if hint:
             return f"unknown key; {hint}"
+        if unspaced := self._unspaced(key):
+            return f"a space is missing after the `:`; write `{unspaced}: ...`"
         if kinds := self._every_guide.kinds_with(key):
             advice = f"it belongs to `{'` and `'.join(kinds)}`; remove it, or write that"
         elif meant:
