@@ -25,6 +25,9 @@ M = TypeVar("M", bound=BaseModel)
 
 _ROUNDS = 5  # unknown or wrong values, examples for missing ones, nested checks, the model's checks
 _PYDANTIC_ERRORS = frozenset(get_args(ErrorType)) - {"value_error", "assertion_error"}
+_LIST_OF_ONE = re.compile(r"a list \[\.\.\.\](?! of [2-9]| with at least [2-9])")
+_HEXADECIMAL = re.compile(r"(?=.*\d)\$?([0-9A-Fa-f]{2,6})[hH]?")
+"""A number as assemblers and lists of addresses write it: $C010, C010h."""
 _SHOWN_CHARACTERS = 60
 _SHOWN_KEYS = 24
 
@@ -102,7 +105,9 @@ class Diagnosis(Generic[M]):
             return tree
         if error.kind == "missing" and tree.has(error.key):  # a misspelled key now has this name
             return tree
-        if error.kind == "union_tag_invalid":  # without its kind, nothing can be said of the rest
+        is_unspaced = error.kind == "extra_forbidden" and self._unspaced(error.key) is not None
+        if error.kind == "union_tag_invalid" or (is_unspaced and error.key[:-1]):
+            # without its kind, or that key, nothing can be said of the rest
             self._wrong.add(error.key[:-1])
             return _without(tree, error.key[:-1])
         self._wrong.add(error.key)
@@ -123,6 +128,11 @@ class Diagnosis(Generic[M]):
             return None
         name = closest(key[-1], self._guide.keys(key[:-1]))
         return None if name is None else (*key[:-1], name)
+
+    def _unspaced(self, key: Key) -> str | None:
+        """Return the key of the section that is written together with its value, if any is."""
+        name, colon, _ = key[-1].partition(":")
+        return name if colon and name in self._guide.keys(key[:-1]) else None
 
     def _message(self, error: _Error, tree: Node) -> str:
         if error.kind == "extra_forbidden":
@@ -152,6 +162,8 @@ class Diagnosis(Generic[M]):
         meant = self._meant(key)
         if hint:
             return f"unknown key; {hint}"
+        if unspaced := self._unspaced(key):
+            return f"a space is missing after the `:`; write `{unspaced}: ...`"
         if kinds := self._every_guide.kinds_with(key):
             advice = f"it belongs to `{'` and `'.join(kinds)}`; remove it, or write that"
         elif meant:
@@ -175,6 +187,8 @@ class Diagnosis(Generic[M]):
             yield from _text_hints(node, error.kind, allowed)
             for chosen in self._guide.constants_of(error.key, node.value):
                 yield f"did you mean {'.'.join((*error.key, chosen))}={node.value}?"
+        elif error.kind == "string_type" and node.text:
+            yield f'quotes make it text, write "{node.text}"'
 
 
 def _text_hints(node: Node, kind: str, allowed: str) -> Iterable[str]:
@@ -187,8 +201,10 @@ def _text_hints(node: Node, kind: str, allowed: str) -> Iterable[str]:
         yield f"write {re.sub('[^0-9]', '_', node.text)}"
     if re.match(r"\w+:\S", node.text) and "{" in allowed:
         yield "a space is missing after the `:`"
-    if kind.endswith("_type") and allowed.startswith("a list"):
+    if kind.endswith("_type") and _LIST_OF_ONE.search(allowed):
         yield f"write [{node.text}]"
+    if "whole number" in allowed and (hexadecimal := _HEXADECIMAL.fullmatch(node.text)):
+        yield f"write 0x{hexadecimal[1]}"
 
 
 def _validate(tree: Node, model: type[M]) -> tuple[M | None, list[_Error]]:
@@ -207,6 +223,8 @@ def _located(details: ErrorDetails, tree: Node) -> _Error:
         key = (*key, context["discriminator"].strip("'_()"))
         kind = "missing" if kind == "union_tag_not_found" else kind
     text = str(context["error"]) if "error" in context else details["msg"]
+    if details["loc"][-1:] == ("[key]",) and kind.startswith("int"):  # the value may be right
+        kind, text = "wrong_key", "is not a whole number, which names each entry here: `12: ...`"
     return _Error(key, kind, text, tuple(context.get("problems", ())))
 
 
@@ -226,7 +244,9 @@ def _merged(errors: list[_Error]) -> list[_Error]:
     for error in errors:
         inner = any(other.key[: len(error.key)] == error.key != other.key for other in errors)
         is_known = error.key in merged and merged[error.key].kind not in _PYDANTIC_ERRORS
-        if not is_known and not (inner and error.kind.endswith("_type")):
+        # pydantic counts only the right items of a list, so one wrong item makes it too short
+        follows = inner and (error.kind.endswith("_type") or error.kind == "too_short")
+        if not is_known and not follows:
             merged[error.key] = error
     return list(merged.values())
 
@@ -251,9 +271,11 @@ def _node(value: object, place: Place) -> Node:
 
 def _found(node: Node) -> str:
     if isinstance(node.value, dict):
+        if not node.value:
+            return "an empty section"
         return "a section {" + ", ".join(f"{key}: ..." for key in list(node.value)[:4]) + "}"
     if isinstance(node.value, list):
-        return "a list"
+        return f"a list of {len(node.value)}" if node.value else "an empty list"
     if not node.quoted:
         return _shortened(node.text) or "nothing"
     return json.dumps(_shortened(node.text), ensure_ascii=False)

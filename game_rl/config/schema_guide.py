@@ -23,8 +23,9 @@ class SchemaGuide:
 
     def allowed(self, key: Key) -> str:
         """Return what may be written at the key: `a whole number of at least 1`; "" if unknown."""
-        texts = [self._describe(schema) for schema in self._at(key)]
-        return " or ".join(dict.fromkeys(text for text in texts if text))
+        texts = list(dict.fromkeys(filter(None, map(self._describe, self._at(key)))))
+        # last what a list may have, so that nothing after it seems to belong to that
+        return " or ".join(sorted(texts, key=lambda text: ", each " in text))
 
     def choices(self, key: Key) -> list[str]:
         """Return the words that are allowed at the key, if it is a choice of words."""
@@ -223,6 +224,8 @@ def _describe_text(schema: JsonSchema) -> str:
 def _describe_section(schema: JsonSchema) -> str:
     names = list(schema.get("properties", {}))
     if not names:
-        return "a section of `name: value` lines"
+        least = schema.get("minProperties", 0)
+        few = f"at least {least} " if least else ""
+        return f"a section of {few}`name: value` line{'s' * (least != 1)}"
     inside = ", ".join(f"{name}: ..." for name in names[:4])
     return "{" + inside + (", ..." if len(names) > 4 else "") + "}"

@@ -264,14 +264,17 @@ def state_problem(state: bytes) -> str | None:
     """Return why the format of a state cannot be played, by its first byte; None if it can."""
     if is_packed(state) or state[:1] == bytes([STATE_VERSION]):
         return None
-    version = state[0] if state else None
+    if not state:
+        return "the file is empty; save the state again"
+    version = state[0]
     fault = (
         f"the state does not fit the installed PyBoy: its format is {version}, PyBoy's is "
-        f"{STATE_VERSION}; save the state again with the installed version"
+        f"{STATE_VERSION}"
     )
+    again = "save the state again with the installed version"
     if is_older_state(state):
-        return f"{fault}, or write `accept_older: true` beside `file`, which converts it"
-    return fault
+        return f"{fault}; {again}, or write `accept_older: true` beside `file`, which converts it"
+    return f"{fault}, so a newer version has saved it, or it is no state; {again}"
 
 
 def _check_version(raw: bytes) -> None:

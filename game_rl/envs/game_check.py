@@ -192,6 +192,7 @@ def _part_facts(game: Game) -> tuple[PartFacts, ...]:
 class _StartState:
     name: str
     screen: NDArray[np.uint8]
+    sets: str  # the variables that it sets, in words
     is_over: bool
     actions_matter: bool
 
@@ -210,7 +211,8 @@ def _look_at(env: GameBoyEnv, game: Game, name: str, seed: int) -> _StartState:
                 break
         outcomes.add((env.render().tobytes(), tuple(env.read_variables().values())))
     is_over = any(ending.holds(values) for ending in game.definition.endings.values())
-    return _StartState(name, screen, is_over, actions_matter=len(outcomes) > 1)
+    sets = game.definition.start_states[name].in_words
+    return _StartState(name, screen, sets, is_over, actions_matter=len(outcomes) > 1)
 
 
 def _start_state_warnings(states: list[_StartState]) -> Iterator[str]:
@@ -226,7 +228,7 @@ def _start_state_warnings(states: list[_StartState]) -> Iterator[str]:
         if np.ptp(state.screen) == 0:
             yield f"{where}: the screen is blank; let the script run until it shows the game"
         for other in states[:index]:
-            if np.array_equal(state.screen, other.screen):
+            if state.sets == other.sets and np.array_equal(state.screen, other.screen):
                 yield f"{where}: shows the same screen as {other.name}; change one of the scripts"
 
 

@@ -110,6 +110,7 @@ class GameDefinition(StrictModel):
         "state": "start states are under `start_states`",
         "done": "what ends an episode is under `endings`",
         "memory": "addresses are under `variables`",
+        "press": "a script holds buttons: {hold: [start], frames: 4}; only `step` has `press`",
     }
 
     title: Annotated[str, Field(min_length=1)]
@@ -153,6 +154,7 @@ class GameDefinition(StrictModel):
         yield from self._seed_problems()
         is_colour = self.hardware == "cgb"
         yield from part_problems(self.parts, self.variables, self.place, is_colour=is_colour)
+        yield from _named_twice(self.place or ())
         if not self.rewards and self.reward is None:
             yield Problem(
                 ("rewards",), "there is no reward, so nothing can be learned; add at least one term"
@@ -244,6 +246,12 @@ class GameDefinition(StrictModel):
             f"{name} {what}; a seed is one of {', '.join(UNSIGNED)}, without `mask`",
             reads=(("variables", name),),
         )
+
+
+def _named_twice(place: tuple[str, ...]) -> Iterable[Problem]:
+    for index, name in enumerate(place):
+        if name in place[:index]:
+            yield Problem(("place", str(index)), f"{name} is named twice; remove one")
 
 
 def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None = None) -> str:

@@ -82,11 +82,15 @@ def derivation_problems(specs: Specs) -> Iterator[Problem]:
 
     No variable is computed from itself if nothing is yielded.
     """
-    yield from _cycle_problems(specs)
+    cycles = list(_cycles(specs))
+    yield from (_cycle_problem(cycle, specs) for cycle in cycles)
+    in_cycles = set(chain.from_iterable(cycles))
     for name, spec in specs.items():
         if spec.operation not in ("count", "bit_of") or spec.sources[0] not in specs:
             continue
         source = spec.sources[0]
+        if source in in_cycles:
+            continue
         if message := _bit_problem(spec, source, specs[source]):
             key = ("variables", name, spec.operation)
             yield Problem(key, message, reads=(("variables", source),))
@@ -103,24 +107,28 @@ def _bit_problem(spec: VariableSpec, source: str, of: VariableSpec) -> str | Non
         return f"{source} is an array of numbers; name one number, or a variable of type bits"
     n_bits = 1 if of.type == "bit" else 8 * of.n_bytes
     if spec.bit_of.index >= n_bits:
-        return f"{source} has the bits 0 to {n_bits - 1:,}, and no bit {spec.bit_of.index:,}"
+        found, last = spec.bit_of.index, n_bits - 1
+        return f"{source} has no bit {found:,}; write the number of one that it has, 0 to {last:,}"
     return None
 
 
-def _cycle_problems(specs: Specs) -> Iterator[Problem]:
+def _cycles(specs: Specs) -> Iterator[list[str]]:
     left = {name: spec.sources for name, spec in specs.items()}
     while cycle := _cycle(left):
-        first = next(name for name in specs if name in cycle)
-        at = cycle.index(first)
-        way = (*cycle[at:], *cycle[:at], first)
-        yield Problem(
-            ("variables", first, str(specs[first].operation)),
-            f"is computed from itself ({' from '.join(way)}); compute one of them from something "
-            "else",
-            reads=tuple(("variables", name) for name in cycle),
-        )
+        yield cycle
         for name in cycle:
             del left[name]
+
+
+def _cycle_problem(cycle: list[str], specs: Specs) -> Problem:
+    first = next(name for name in specs if name in cycle)
+    at = cycle.index(first)
+    way = (*cycle[at:], *cycle[:at], first)
+    return Problem(
+        ("variables", first, str(specs[first].operation)),
+        f"is computed from itself ({' from '.join(way)}); compute one of them from something else",
+        reads=tuple(("variables", name) for name in cycle),
+    )
 
 
 def _cycle(sources: Mapping[str, tuple[str, ...]]) -> list[str]:

@@ -64,8 +64,10 @@ class StartStateSpec(StrictModel):
     def problems(self) -> Iterable[Problem]:
         for name in self.write.keys() & self.hold_values.keys():
             yield Problem(("write", name), "hold_values sets it from the beginning on; remove this")
-        if (self.script is None) == (self.file is None):
-            yield Problem((), "give either `script` or `file`")
+        if self.script is None and self.file is None:
+            yield Problem((), "does not say where episodes begin; give it a `script` or a `file`")
+        elif self.script is not None and self.file is not None:
+            yield Problem((), "has a `script` and a `file`; remove one of the two")
         elif self.accept_older and self.file is None:
             yield Problem(
                 ("accept_older",), "goes with `file`, and a script has no format; remove it"

@@ -112,6 +112,14 @@ def test_start_states_that_are_no_good_are_flagged(tmp_path: Path) -> None:
     assert any(w.startswith("start_states.level_1: an ending holds already") for w in warnings)
 
 
+def test_start_states_that_set_other_values_may_show_the_same_screen(tmp_path: Path) -> None:
+    script = "{script: [{wait: 90}], write: {player_rounds: %d}}"
+    states = f"start_states:\n  one: {script % 1}\n  two: {script % 2}\n  again: {script % 1}"
+    warnings = check_game(changed_duel(tmp_path, {"start_states:": states}), seed=0, timesteps=20)
+    same = [text for text in warnings.warnings if "the same screen" in text]
+    assert same == ["start_states.again: shows the same screen as one; change one of the scripts"]
+
+
 def test_a_recorded_episode_is_played_too(duel: Game, tmp_path: Path) -> None:
     path = tmp_path / "episode.json"
     path.write_text(

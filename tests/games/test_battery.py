@@ -132,5 +132,5 @@ def test_a_battery_file_that_is_missing_or_beside_a_state_is_named(tmp_path: Pat
     with pytest.raises(GameFileError, match=r"loaded\.battery: .*remove `battery`"):
         load_game(str(path))
     path.write_text(GAME.replace(", script: [{wait: 90}]}", "}", 1), encoding="utf-8")
-    with pytest.raises(GameFileError, match="give either `script` or `file`"):
+    with pytest.raises(GameFileError, match="give it a `script` or a `file`"):
         load_game(str(path))

@@ -1,53 +1,75 @@
-"""What readers of docs/tutorials/your-own-game.md are asked to write is valid."""
+"""What readers of the pages on game files are asked to write is valid."""
 
+import csv
 import json
 import re
 from pathlib import Path
 
 import pytest
 
+from game_rl.cli.main import main
 from game_rl.config.loader import load_config
+from game_rl.envs.make_env import check_env_config
 from game_rl.games.actions import frame_skip_problem
 from game_rl.games.custom_reward import load_custom_reward
 from game_rl.games.definition import load_game
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "tutorials" / "your-own-game.md"
+LESSON = ROOT / "docs" / "tutorials" / "your-own-game.md"
+GUIDE = ROOT / "docs" / "how-to" / "game-file.md"
 DUEL = ROOT / "game_rl" / "games" / "duel" / "duel.gb"
 
 
-def blocks(language: str) -> list[str]:
+def blocks(page: Path, language: str) -> list[str]:
     return re.findall(
-        rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
 
 
 def of_another_game() -> list[str]:
-    return [block for block in blocks("yaml") if block.startswith("# of another game")]
+    return [block for block in blocks(GUIDE, "yaml") if block.startswith("# of another game")]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A game whose game.yaml is the page's pieces one after the other."""
-    others = ("# configs", "# of another game")
-    pieces = [block for block in blocks("yaml") if not block.startswith(others)]
+    """A game whose game.yaml has the lesson's sections, and the last of each name."""
+    pieces = [block for block in blocks(LESSON, "yaml") if not block.startswith("# configs")]
+    sections = {block.partition(":")[0]: block for block in pieces}
     (tmp_path / "my_game.gb").write_bytes(DUEL.read_bytes())
-    (tmp_path / "rewards.py").write_text(blocks("python")[0], encoding="utf-8")
+    (tmp_path / "rewards.py").write_text(blocks(GUIDE, "python")[0], encoding="utf-8")
     header = "title: My game\nrom: {path: my_game.gb}\n"
-    (tmp_path / "game.yaml").write_text(header + "".join(pieces), encoding="utf-8")
+    (tmp_path / "game.yaml").write_text(header + "".join(sections.values()), encoding="utf-8")
     return tmp_path
 
 
-def test_the_pieces_of_the_page_make_a_valid_game(folder: Path) -> None:
+def test_the_pieces_of_the_lesson_make_a_valid_game(folder: Path) -> None:
     game = load_game(str(folder / "game.yaml"))
     assert set(game.definition.rewards) == {"hit", "be_hit", "round", "victory"}
-    recorded = json.loads(blocks("json")[0])
+    assert set(game.definition.parts) == {"status", "rival", "recent"}
+    assert game.definition.step is not None
+    recorded = json.loads(blocks(LESSON, "json")[0])
     assert set(recorded["actions"]) <= set(game.action_names)
     assert recorded["start_state"] in game.definition.start_states
 
 
+def test_the_trace_of_the_lesson_is_the_one_that_it_shows(folder: Path) -> None:
+    (folder / "episode.json").write_text(blocks(LESSON, "json")[0], encoding="utf-8")
+    recorded, trace = folder / "episode.json", folder / "trace.csv"
+    arguments = ["--recorded", str(recorded), "--trace", str(trace), "--timesteps", "20"]
+    assert main(["check-game", str(folder / "game.yaml"), *arguments]) == 0
+    with trace.open(encoding="utf-8", newline="") as file:
+        first = [row for row in csv.DictReader(file) if row["episode"] == "1"]
+    played = {row["timestep"]: row for row in first}
+    (shown,) = [block for block in blocks(LESSON, "text") if block.startswith("timestep,")]
+    header, dots, *rows = shown.splitlines()
+    assert dots == "..."
+    for row in rows:
+        named = dict(zip(header.split(","), row.split(","), strict=True))
+        assert named.items() <= played[named["timestep"]].items()
+
+
 def test_the_rewards_and_endings_of_another_game_are_valid(folder: Path) -> None:
-    pieces = [block for block in of_another_game() if "\nactions:" not in block]
+    pieces = [block for block in blocks(GUIDE, "yaml") if "\nactions:" not in block]
     names = ("map", "x", "y", "lives", "clock", "in_battle", "levels", "health", "party_size")
     names += ("health_fraction", "joy_ignore")
     places = "".join(f"  {name}: {{address: {0xC000 + n}}}\n" for n, name in enumerate(names))
@@ -73,7 +95,7 @@ def test_the_reward_class_of_the_page_pays_for_hits_in_quick_succession(folder: 
 
 
 def test_the_reward_class_of_another_game_takes_what_it_names(tmp_path: Path) -> None:
-    (source,) = [block for block in blocks("python") if "# of another game" in block]
+    (source,) = [block for block in blocks(GUIDE, "python") if "# of another game" in block]
     (tmp_path / "rewards.py").write_text(source, encoding="utf-8")
     sources = {"memory": lambda: {0xD356: 0b101}, "action": lambda: "start", "screen": lambda: None}
     reward = load_custom_reward("rewards:Explorer", tmp_path, sources)
@@ -102,10 +124,16 @@ def test_the_actions_of_another_game_fit_into_its_timesteps(folder: Path) -> Non
     assert frame_skip_problem(actions, frame_skip) is None
 
 
-def test_the_run_config_of_the_page_is_valid(tmp_path: Path) -> None:
-    path = tmp_path / "my_game.yaml"
-    path.write_text(
-        next(block for block in blocks("yaml") if block.startswith("# configs")), encoding="utf-8"
-    )
-    expected = tmp_path.parent / "my_game" / "game.yaml"
-    assert Path(load_config(path).game).resolve() == expected.resolve()
+def _config(folder: Path) -> Path:
+    """The lesson's config beside a folder my_game."""
+    path = folder / "my_game.yaml"
+    (text,) = [block for block in blocks(LESSON, "yaml") if block.startswith("# configs")]
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_run_config_of_the_lesson_fits_its_game(folder: Path) -> None:
+    config = load_config(_config(folder))
+    expected = folder.parent / "my_game" / "game.yaml"
+    assert Path(config.game).resolve() == expected.resolve()
+    check_env_config(config.env, load_game(str(folder / "game.yaml")))

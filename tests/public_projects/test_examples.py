@@ -2,16 +2,18 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from game_rl.cli.main import main
 from game_rl.envs.game_file_check import check_game_file
 from game_rl.envs.make_env import check_env_config, make_observation_format
-from game_rl.games.definition import load_game
+from game_rl.games.definition import GameDefinition, load_game
 from game_rl.preflight.preflight import preflight
 from game_rl.system.machine import detect_machine, parse_machine
-from tests.public_projects.scripted import EXAMPLES, NAMES, run_of
+from tests.public_projects.scripted import EXAMPLES, NAMES, game_of, run_of
 
 LARGEST_FILE_BYTES = 20_000  # no ROM, no state, no picture of another project
 
@@ -64,6 +66,40 @@ def test_an_example_has_only_small_text_files_and_names_its_sources(name: str) -
     assert "https://github.com/" in text
     assert "commit" in text
     assert f"({name}/README.md)" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+def _random_values(definition: GameDefinition, random: np.random.Generator) -> dict[str, Any]:
+    """Small values of each variable, whether or not the game ever has them together."""
+    found: dict[str, Any] = {}
+    for name, spec in definition.variables.items():
+        if spec.type == "bits" and spec.operation is None:
+            found[name] = tuple(random.integers(2, size=8 * spec.n_bytes).tolist())
+        elif spec.addresses is not None:
+            found[name] = tuple(random.integers(40, size=len(spec.addresses)).tolist())
+        elif spec.operation == "ratio":
+            found[name] = float(random.random())
+        else:
+            found[name] = int(random.integers(40))
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if game_of(name).definition.reward])
+def test_the_reward_class_of_an_example_goes_on_after_a_save_and_load(name: str) -> None:
+    game, random = game_of(name), np.random.default_rng(3)
+    actions = game.action_names
+    played = [""]
+    sources = {"memory": dict, "action": lambda: played[0], "screen": lambda: None}
+    reward = game.custom_reward(sources)
+    assert reward is not None
+    reward.reset(_random_values(game.definition, random))
+    kept = reward.renewed()
+    for _ in range(60):
+        values = _random_values(game.definition, random)
+        played[0] = actions[int(random.integers(len(actions)))]
+        assert kept.step(values) == reward.step(values)
+        for kind in ("endings", "truncations"):
+            assert kept.ends(kind, values) == reward.ends(kind, values)
+        kept = kept.renewed()
 
 
 def test_no_two_examples_are_the_same() -> None:

@@ -107,7 +107,7 @@ VALUES = (
     WrongConfig(
         "an empty list",
         valid_and("env: {start_states: []}\n"),
-        ("line 4", "env.start_states: found a list", "at least 1"),
+        ("line 4", "env.start_states: found an empty list", "at least 1"),
     ),
     WrongConfig(
         "a wrong item of a list",
@@ -137,7 +137,7 @@ VALUES = (
     WrongConfig(
         "no weights",
         valid_and("env: {start_states: {}}\n"),
-        ("line 4", "env.start_states: found a section", "at least 1"),
+        ("line 4", "env.start_states: found an empty section", "at least 1"),
     ),
     WrongConfig(
         "a word for a weight",
