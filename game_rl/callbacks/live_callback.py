@@ -34,8 +34,8 @@ class LiveCallback(BaseCallback):
         if self._shown is not None and self._parts.vec_steps >= self._shown:
             if now >= self._values_at_s:
                 self._write_values(self._shown, now)
-            self._shown = None
-        if now >= self._look_at_s and self._shown is None:
+            self._shown = None  # for one vec step, the screens stay beside their values
+        elif now >= self._look_at_s and self._shown is None:
             self._look_at_s = now + 1 / self._live.layout.fps
             if self._live.is_watched():
                 self._shown = self._parts.show_next_step()

@@ -93,6 +93,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     }
     render_mode = "rgb_array"
     _start_state, _timesteps, _running = "", 0, False
+    _draws_next = False
 
     def __init__(
         self,
@@ -128,7 +129,6 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._conditions = _conditions_of(game)
         self._reward = _reward_of(game, emulator, self._player)
         self.draws = frame_format is not None or self._reward.needs_screen
-        self._draws_next = False
         self._all, self._watched = _variable_readers(
             game, self._conditions.variables | self._observer.variables
         )

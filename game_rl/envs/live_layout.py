@@ -32,6 +32,7 @@ MOST_OWN_TERMS_BYTES = 1_024
 
 _ALIGNMENT = 64
 _PART = "part."
+_NAMES_BYTES, _NUMBERS_BYTES = 64 << 10, 16 << 10  # more than the games of the field have
 _GREYS = (0, 85, 170, 255)
 
 _Positive = Annotated[int, Field(gt=0)]
@@ -147,11 +148,7 @@ def make_live_layout(
 ) -> LiveLayout:
     """Return the layout of a run that plays `game`; needs no emulator and no ROM."""
     definition = game.definition
-    specs = definition.variables
-    variables = tuple(
-        LiveVariable(name=name, size=n_numbers(spec) if spec.is_array else None)
-        for name, spec in specs.items()
-    )
+    specs = definition.variables.items()
     bare = LiveLayout(
         run_id=run_id,
         game=game.name,
@@ -162,17 +159,44 @@ def make_live_layout(
         palette=None if game.is_colour else tuple((grey, grey, grey) for grey in _GREYS),
         actions=game.action_names,
         action_values="probabilities" if has_probabilities else "q_values",
-        variables=variables,
+        variables=tuple(
+            LiveVariable(name=name, size=n_numbers(spec) if spec.is_array else None)
+            for name, spec in specs
+        ),
         reward_terms=tuple(definition.rewards),
         start_states=tuple(definition.start_states),
         place=definition.place,
         parts=tuple(_parts(definition, observation_format)),
     )
     own_bytes = 0 if definition.reward is None else MOST_OWN_TERMS_BYTES
-    slot, slot_bytes = _fields(_slot_arrays(bare, observation_format, own_bytes))
-    rows = ("rows", "<f8", (n_envs, 1 + len(bare.actions)))
+    return _with_fields(bare, observation_format, own_bytes)
+
+
+def most_live_bytes(
+    observation_format: ObservationFormat, *, n_envs: int, n_actions: int, four_shades: bool
+) -> int:
+    """Return the most that a live file takes, whatever the names and variables of the game."""
+    pixels = SCREEN_HEIGHT * SCREEN_WIDTH * 3
+    if four_shades:
+        pixels //= 12
+    shapes = observation_format.frame_shapes
+    dtypes = {SCREEN: np.dtype(np.uint8)} | {n: p.dtype for n, p in observation_format.parts}
+    seen = sum(math.prod(shape) * dtypes[name].itemsize for name, shape in shapes.items())
+    each = pixels + seen + _NUMBERS_BYTES + 2 * 8 * (1 + n_actions)
+    return _NAMES_BYTES + n_envs * each
+
+
+_Array = tuple[str, str, tuple[int, ...]]
+_GUARDS: list[_Array] = [("sequence", "<u8", ()), ("crc", "<u4", ())]
+
+
+def _with_fields(
+    layout: LiveLayout, observation_format: ObservationFormat, own_bytes: int
+) -> LiveLayout:
+    slot, slot_bytes = _fields(_slot_arrays(layout, observation_format, own_bytes))
+    rows = ("rows", "<f8", (layout.n_envs, 1 + len(layout.actions)))
     values, values_bytes = _fields([*_GUARDS, ("timestep", "<i8", ()), rows])
-    return bare.model_copy(
+    return layout.model_copy(
         update={
             "slot": slot,
             "slot_bytes": slot_bytes,
@@ -180,10 +204,6 @@ def make_live_layout(
             "values_bytes": values_bytes,
         }
     )
-
-
-_Array = tuple[str, str, tuple[int, ...]]
-_GUARDS: list[_Array] = [("sequence", "<u8", ()), ("crc", "<u4", ())]
 
 
 def _slot_arrays(

@@ -7,7 +7,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -122,12 +122,17 @@ def open_live_file(path: Path) -> int:
 class LiveFile:
     """The live file of a session: it makes it, and removes it when it is closed.
 
+    Args:
+        clock: in seconds.
+
     Raises:
         OSError: it cannot be made.
     """
 
-    def __init__(self, path: Path, layout: LiveLayout) -> None:
-        self.path, self.layout = path, layout
+    def __init__(
+        self, path: Path, layout: LiveLayout, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.path, self.layout, self._clock = path, layout, clock
         temporary = path.with_name(f".{path.name}.tmp")
         # all bytes are written, so that later writes need no space on the disk
         temporary.write_bytes(layout.header.ljust(layout.file_bytes, b"\0"))
@@ -142,7 +147,7 @@ class LiveFile:
 
     def is_watched(self) -> bool:
         """Whether somebody has said so in the last ten seconds; reads eight bytes."""
-        wanted, now = self._read_wanted(), time.monotonic()
+        wanted, now = self._read_wanted(), self._clock()
         if wanted != self._wanted:
             self._wanted, self._wanted_until = wanted, now + _WATCHED_FOR_S
         return now < self._wanted_until
