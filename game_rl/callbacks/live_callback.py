@@ -1,6 +1,7 @@
 """The training's part in its live file: which timesteps are shown, and the policy's values."""
 
 import time
+from collections.abc import Callable
 
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -15,22 +16,31 @@ class LiveCallback(BaseCallback):
     """Lets the envs show a vec step a few times a second, while somebody watches.
 
     Once the vec step is over, the policy is asked again about the observations for which its
-    actions were chosen. This takes at most a sixtieth of the time: a slow network's values are not
+    actions were chosen. This takes at most a sixtieth of a CPU: a slow network's values are not
     written for every shown step.
 
     Args:
         live: the live file; its owner closes it.
         parts: the training's envs, which write to it.
+        clock, cpu_clock: the time, and the CPU time of this thread, in seconds.
     """
 
-    def __init__(self, live: LiveFile, parts: LiveParts) -> None:
+    def __init__(
+        self,
+        live: LiveFile,
+        parts: LiveParts,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        cpu_clock: Callable[[], float] = time.thread_time,
+    ) -> None:
         super().__init__()
         self._live, self._parts = live, parts
+        self._clock, self._cpu_clock = clock, cpu_clock
         self._look_at_s = self._values_at_s = 0.0
         self._shown: int | None = None
 
     def _on_step(self) -> bool:
-        now = time.monotonic()
+        now = self._clock()
         if self._shown is not None and self._parts.vec_steps >= self._shown:
             if now >= self._values_at_s:
                 self._write_values(self._shown, now)
@@ -42,8 +52,8 @@ class LiveCallback(BaseCallback):
         return True
 
     def _write_values(self, timestep: int, now: float) -> None:
+        began_s = self._cpu_clock()
         observations = self.model._last_obs  # those before the step, until this callback returns
         assert observations is not None
         self._live.write_values(timestep, policy_values(self.model, observations))
-        done = time.monotonic()
-        self._values_at_s = done + _SPARED * (done - now)
+        self._values_at_s = now + _SPARED * (self._cpu_clock() - began_s)

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +201,7 @@ def _screen(
     slot: Any,  # noqa: ANN401 - a record of NumPy
     values: Mapping[int, NDArray[np.float64]],
 ) -> LiveScreen:
-    variables = _variables(layout, slot["variables"].tolist())
+    variables = _variables(layout, slot["variables"].tolist(), slot["flags"].tolist())
     start_state = int(slot["start_state"])
     terms = dict(zip(layout.reward_terms, slot["reward_terms"].tolist(), strict=True))
     timestep = int(slot["timestep"])
@@ -233,16 +234,17 @@ def _own_terms(content: NDArray[np.uint8]) -> dict[str, float]:
     return found
 
 
-def _variables(layout: LiveLayout, numbers: list[float]) -> dict[str, float | list[float]]:
+def _variables(
+    layout: LiveLayout, numbers: list[float], flags: list[float]
+) -> dict[str, float | list[float]]:
     found: dict[str, float | list[float]] = {}
-    at = 0
+    left = {False: iter(numbers), True: iter(flags)}
     for variable in layout.variables:
+        mine = left[variable.is_bits]
         if variable.size is None:
-            found[variable.name] = numbers[at]
-            at += 1
+            found[variable.name] = next(mine)
         else:
-            found[variable.name] = numbers[at : at + variable.size]
-            at += variable.size
+            found[variable.name] = list(islice(mine, variable.size))
     return found
 
 

@@ -44,6 +44,8 @@ class LiveVariable(Saved):
     name: str
     size: Natural | None = None
     """Numbers of an array; null for a single number."""
+    is_bits: bool = False
+    """Whether it is an array of bits, which are in the field `flags` of a slot."""
 
 
 class LivePart(Saved):
@@ -160,7 +162,11 @@ def make_live_layout(
         actions=game.action_names,
         action_values="probabilities" if has_probabilities else "q_values",
         variables=tuple(
-            LiveVariable(name=name, size=n_numbers(spec) if spec.is_array else None)
+            LiveVariable(
+                name=name,
+                size=n_numbers(spec) if spec.is_array else None,
+                is_bits=spec.is_array and spec.type == "bits",
+            )
             for name, spec in specs
         ),
         reward_terms=tuple(definition.rewards),
@@ -216,17 +222,15 @@ def _slot_arrays(
     yield "start_state", "<i4", ()
     yield "own_terms", "|u1", (own_bytes,)
     yield "reward_terms", "<f8", (len(layout.reward_terms),)
-    yield "variables", "<f8", (sum(_size(variable) for variable in layout.variables),)
+    for name, dtype, is_bits in (("variables", "<f8", False), ("flags", "|u1", True)):
+        sizes = (each.size or 1 for each in layout.variables if each.is_bits == is_bits)
+        yield name, dtype, (sum(sizes),)
     yield "episode_reward", "<f8", ()
     yield "pixels", "|u1", (layout.packing.nbytes,)
     dtypes = {SCREEN: np.dtype(np.uint8)} | {n: p.dtype for n, p in observation_format.parts}
     for part in layout.parts:
         shape = observation_format.frame_shapes[part.name]
         yield _PART + part.name, dtypes[part.name].newbyteorder("<").str, tuple(shape)
-
-
-def _size(variable: LiveVariable) -> int:
-    return 1 if variable.size is None else variable.size
 
 
 def _fields(arrays: Iterable[_Array]) -> tuple[tuple[LiveField, ...], int]:

@@ -106,7 +106,9 @@ class SlotWriter:
         fields["episode_reward"] = sum(terms.values())
         if len(fields["own_terms"]):
             fields["own_terms"] = _own_terms(terms, layout)
-        fields["variables"] = _numbers(step.variables, layout)
+        fields["variables"] = _numbers(step.variables, layout, are_bits=False)
+        if len(fields["flags"]):
+            fields["flags"] = _numbers(step.variables, layout, are_bits=True)
         fields["pixels"] = _pixels(step.screen, layout)
         for part in layout.parts:
             values = observation[part.name] if isinstance(observation, Mapping) else observation
@@ -134,9 +136,12 @@ class LiveFile:
     ) -> None:
         self.path, self.layout, self._clock = path, layout, clock
         temporary = path.with_name(f".{path.name}.tmp")
-        # all bytes are written, so that later writes need no space on the disk
-        temporary.write_bytes(layout.header.ljust(layout.file_bytes, b"\0"))
-        rename(temporary, path)
+        try:
+            # all bytes are written, so that later writes need no space on the disk
+            temporary.write_bytes(layout.header.ljust(layout.file_bytes, b"\0"))
+            rename(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
         self._file = open_live_file(path)
         size = layout.values_bytes
         self._blocks = [
@@ -185,9 +190,11 @@ def _own_terms(terms: Mapping[str, float], layout: LiveLayout) -> NDArray[np.uin
     return np.frombuffer(text.ljust(MOST_OWN_TERMS_BYTES, b"\0"), np.uint8)
 
 
-def _numbers(values: Values, layout: LiveLayout) -> list[float]:
+def _numbers(values: Values, layout: LiveLayout, *, are_bits: bool) -> list[float]:
     numbers: list[float] = []
     for variable in layout.variables:
+        if variable.is_bits != are_bits:
+            continue
         value = values[variable.name]
         numbers += [value] if variable.size is None else value
     return numbers

@@ -22,7 +22,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.envs.live_writer import ShownStep, SlotWriter, open_live_file
+from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.live_writer import SlotWriter, open_live_file
 from game_rl.envs.observation import SCREEN, Observation, ObservationFormat, rows_of
 from game_rl.errors import GameRLError
 from game_rl.system.output import keep_output_harmless
@@ -226,7 +227,7 @@ class Worker:
             self._live_file = None
 
     def _show(self, number: int, observation: Observation, timestep: int) -> None:
-        step: ShownStep = self._env(number).get_wrapper_attr("show")()
+        step = _game(self._env(number)).show()
         if self._live:
             action = int(self._action(number))
             self._live[number].write(step, observation, action=action, timestep=timestep)
@@ -253,7 +254,7 @@ class Worker:
         arrays = self._arrays
         env = self._env(number)
         if shown is not None:
-            env.get_wrapper_attr("draw_next")()
+            _game(env).draw_next()
         observation, reward, terminated, truncated, info = env.step(self._action(number))
         if shown is not None:
             self._show(number, observation, shown)
@@ -326,6 +327,13 @@ class Worker:
         self, number: int, method: str, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> object:
         return self._env(number).get_wrapper_attr(method)(*args, **kwargs)
+
+
+def _game(env: Env) -> GameBoyEnv:
+    """Return the game inside of a person's own wrappers."""
+    game = env.unwrapped
+    assert isinstance(game, GameBoyEnv)
+    return game
 
 
 def _checked(observation: object, place: Any, key: str | int | None = None) -> NDArray[Any]:  # noqa: ANN401

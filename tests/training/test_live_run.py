@@ -10,8 +10,11 @@ import pytest
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
+from game_rl.config.live_config import LiveConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.live_file import LiveReader, LiveScreen
+from game_rl.event_log import EventLog
+from game_rl.events import Event, Warned
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
 from game_rl.training.session import TrainingSession, training_process
@@ -166,3 +169,41 @@ def test_watching_changes_nothing_and_shows_what_the_policy_expects(
         value, *of_actions = watcher.expected[screen.timestep][screen.env]
         assert screen.value == pytest.approx(value, abs=1e-5)
         assert screen.action_values == pytest.approx(of_actions, abs=1e-5)
+
+
+def opened_once(config: RunConfig) -> tuple[bool, list[Event]]:
+    """Open a session; return whether it can be watched, and its events."""
+    run_dir, heard = RunDir(config.run_dir), list[Event]()
+    with (
+        training_process(),
+        TrainingSession(
+            config, load_game(config.game), run_dir, events=EventLog(None, [heard.append])
+        ),
+    ):
+        reader = LiveReader.open(run_dir)
+        if reader is not None:
+            reader.close()
+    return reader is not None, heard
+
+
+def test_a_file_that_a_killed_session_left_is_replaced_or_removed(make_run: MakeRun) -> None:
+    config = make_run("run", "ppo", "a screen")
+    run_dir = RunDir(config.run_dir)
+    run_dir.root.mkdir()
+    run_dir.live_frames.write_bytes(b"of another session")
+    assert opened_once(config) == (True, [])
+    run_dir.live_frames.write_bytes(b"of another session")
+    off = config.model_copy(update={"live": LiveConfig(fps=0)})
+    assert opened_once(off) == (False, [])
+    assert not run_dir.live_frames.exists()
+
+
+def test_a_folder_that_refuses_the_file_is_a_warning(make_run: MakeRun) -> None:
+    config = make_run("run", "ppo", "a screen")
+    run_dir = RunDir(config.run_dir)
+    run_dir.live_frames.mkdir(parents=True)
+    can_watch, (warning,) = opened_once(config)
+    assert not can_watch
+    assert isinstance(warning, Warned)
+    assert "cannot be watched" in warning.text
+    assert str(run_dir.live_frames) in warning.text
