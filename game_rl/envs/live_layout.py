@@ -187,7 +187,7 @@ def most_live_bytes(
         pixels //= 12
     shapes = observation_format.frame_shapes
     dtypes = {SCREEN: np.dtype(np.uint8)} | {n: p.dtype for n, p in observation_format.parts}
-    seen = sum(math.prod(shape) * dtypes[name].itemsize for name, shape in shapes.items())
+    seen: int = sum(math.prod(shape) * dtypes[name].itemsize for name, shape in shapes.items())
     each = pixels + seen + _NUMBERS_BYTES + 2 * 8 * (1 + n_actions)
     return _NAMES_BYTES + n_envs * each
 
