@@ -9,14 +9,14 @@ from game_rl.algorithms.live_values import policy_values
 from game_rl.envs.live_writer import LiveFile
 from game_rl.vec_env.live_parts import LiveParts
 
-_SPARED = 60  # times as long as the values took is left between them
+_SPARED = 100  # times as long as the values took is left between them
 
 
 class LiveCallback(BaseCallback):
     """Lets the envs show a vec step a few times a second, while somebody watches.
 
     Once the vec step is over, the policy is asked again about the observations for which its
-    actions were chosen. This takes at most a sixtieth of a CPU: a slow network's values are not
+    actions were chosen. This takes at most a hundredth of a CPU: a slow network's values are not
     written for every shown step.
 
     Args:
