@@ -10,6 +10,8 @@ from game_rl.saved import Natural, Saved
 
 FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
 """Timesteps between reports at boundaries that come every few vec steps, as those of DQN do."""
+CURVE_POINTS = 1_000
+"""The most events with training curves in a run that ends at its `total_timesteps`."""
 
 _Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -144,6 +146,15 @@ class RolloutEnded(_RunEvent):
     timesteps_per_s: float
     mean_reward: float | None = None
     success_rate: _Share | None = None
+
+
+class CurvesRecorded(_RunEvent):
+    """The training curves, when SB3 first logs after each thousandth of the run."""
+
+    event: Literal["curves_recorded"] = "curves_recorded"
+    values: dict[str, float]
+    """Mean of each curve since the last of these events, by its name in TensorBoard. Numbers that
+    are not finite are left out."""
 
 
 class Evaluating(_RunEvent):
@@ -408,6 +419,7 @@ Event = (
     | Progress
     | OfflineProgress
     | RolloutEnded
+    | CurvesRecorded
     | Evaluating
     | Evaluated
     | ConfirmationPlayed

@@ -24,7 +24,7 @@ LAYERS = (
     {"durable_files"},
     {"run_dir"},
     {"events"},
-    {"event_log"},
+    {"event_log", "curve_points"},
     {"lineage"},
     {"system"},
     {"config"},
@@ -46,6 +46,7 @@ LAYERS = (
     {"interchange"},
     {"executors"},
     {"experiments"},
+    {"viewer"},
     {"cli", "__main__"},
     {"api"},
 )
