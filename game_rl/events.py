@@ -187,6 +187,9 @@ class Evaluated(_RunEvent):
     success_rate: _Share | None
     mean_length: float
     seconds: float
+    action_counts: tuple[Natural, ...] = ()
+    """How often each action was taken, in the order of the game's actions; empty in logs of older
+    versions."""
     is_best: bool = False
     is_final: bool = False
     """Whether it is of the best policy, after the training, on episodes not used to select it."""
@@ -227,6 +230,8 @@ class CheckpointSaved(_RunEvent):
     seconds: float
     contents: tuple[str, ...]
     """Contents of the checkpoint, in words."""
+    run_bytes: Natural | None = None
+    """Size of the run directory with it, without a Lake; None in logs of older versions."""
     compression_saved: _Share | None = None
     """Share of bytes that the replay saves compared with whole stacks; None without a replay."""
     is_best: bool = False

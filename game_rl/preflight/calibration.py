@@ -81,7 +81,8 @@ BASE64_FACTOR = 4 / 3  # of the copy of evaluations.npz in a checkpoint
 # Lines of events.jsonl, measured on those with the most digits.
 EVENT_ROLLOUT_BYTES = 160
 EVENT_EVALUATION_BYTES = 330
-EVENT_CHECKPOINT_BYTES = 280
+EVENT_EVALUATION_ACTION_BYTES = 7  # of each action in it
+EVENT_CHECKPOINT_BYTES = 305
 # A line with training curves, and each number in it with its name.
 EVENT_CURVES_BYTES = 110
 EVENT_CURVES_NUMBER_BYTES = 32

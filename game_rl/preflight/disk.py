@@ -376,11 +376,13 @@ def _event_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmeti
     of_curves = calibration.EVENT_CURVES_BYTES + calibration.EVENT_CURVES_NUMBER_BYTES * (
         calibration.TENSORBOARD_UPDATE_NUMBERS + facts.n_game_curves
     )
+    of_evaluation = calibration.EVENT_EVALUATION_BYTES
+    of_evaluation += facts.n_actions * calibration.EVENT_EVALUATION_ACTION_BYTES
     evaluations = training.evaluations * len(config.evaluation_ways) + training.confirmations
     return (
         rollouts * calibration.EVENT_ROLLOUT_BYTES
         + min(_log_dumps(config, facts, training), CURVE_POINTS) * of_curves
-        + evaluations * calibration.EVENT_EVALUATION_BYTES
+        + evaluations * of_evaluation
         + saved * calibration.EVENT_CHECKPOINT_BYTES
     )
 
