@@ -1,20 +1,19 @@
-"""The comparison as a picture; no other module imports matplotlib."""
+"""The comparison as a picture."""
 
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
-from numpy.typing import NDArray
 
 from game_rl.experiments.compare.comparison import LEAST_SEEDS, Comparison, Difference
 from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome
 from game_rl.statistics import paired_values, unpaired_values
+from game_rl.viewer.seed_curves import Floats, SeedCurve, places_of, values_at
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 # Okabe and Ito's palette, which colour-blind people can tell apart
@@ -85,17 +84,6 @@ def _draw_difference(
         axes.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
 
 
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class SeedCurve:
-    """The learning curve of one seed: x and y are float64 [n], x ascending."""
-
-    x: Floats
-    y: Floats
-
-
 def _curves(
     arm: Arm, against: Arm, comparison: Comparison, axis: Axis
 ) -> tuple[list[SeedCurve], list[SeedCurve]]:
@@ -136,9 +124,6 @@ def _name_axes(top: Axes, differences: Sequence[Axes], comparison: Comparison, a
     )
 
 
-_MOST_PLACES = 200
-
-
 def plotted_curve(outcome: Outcome, metric: Metric, axis: Axis) -> SeedCurve | None:
     """Return a seed's curve, or None without evaluations.
 
@@ -155,23 +140,3 @@ def plotted_curve(outcome: Outcome, metric: Metric, axis: Axis) -> SeedCurve | N
 def curves_of(arm: Arm, metric: Metric, axis: Axis) -> list[SeedCurve]:
     found = (plotted_curve(outcome, metric, axis) for outcome in arm.outcomes)
     return [curve for curve in found if curve is not None]
-
-
-def places_of(curves: Sequence[SeedCurve]) -> Floats:
-    """Return places within the range that all curves cover; empty if there is none.
-
-    They are the places of any curve's evaluations or, if these are more than 200, 200 even ones.
-    """
-    if not curves:
-        return np.empty(0)
-    first, last = max(curve.x[0] for curve in curves), min(curve.x[-1] for curve in curves)
-    every = np.unique(np.concatenate([curve.x for curve in curves]))
-    inside: Floats = every[(every >= first) & (every <= last)]
-    if len(inside) <= _MOST_PLACES:
-        return inside
-    return np.linspace(first, last, _MOST_PLACES)
-
-
-def values_at(curves: Sequence[SeedCurve], places: Floats) -> Floats:
-    """Interpolate linearly between evaluations; float64 [curves, places]."""
-    return np.array([np.interp(places, curve.x, curve.y) for curve in curves])
