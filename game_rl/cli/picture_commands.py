@@ -9,6 +9,7 @@ from game_rl.cli.printing import add_json, print_result
 from game_rl.durable_files import write_atomic
 from game_rl.errors import UsageError
 from game_rl.system.extras import check_extra
+from game_rl.viewer.plotted_runs import plotted_panels
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -67,7 +68,6 @@ def _plot(arguments: argparse.Namespace) -> int:
     _check_output(output, ".png", ".svg")
     check_extra("matplotlib", "game-rl plot")
     from game_rl.viewer.panel_figure import panels_png, panels_svg
-    from game_rl.viewer.plotted_runs import plotted_panels
 
     panels = plotted_panels(list(dict.fromkeys(arguments.runs)), arguments.x)
     draw = panels_png if output.suffix == ".png" else panels_svg
@@ -82,9 +82,9 @@ def _report(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
     _check_output(output, ".html", ".htm")
     check_extra("matplotlib", "game-rl report")
-    from game_rl.viewer.reports import report_of
+    from game_rl.viewer.reports import html_report
 
-    text = report_of(arguments.run, arguments.x)
+    text = html_report(arguments.run, arguments.x)
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(output, text)
     print_result(arguments, {"file": str(output), "bytes": len(text.encode())}, str(output))

@@ -1,7 +1,10 @@
 """What a policy does: its actions, what it is rewarded for, how its episodes end."""
 
+from shlex import quote
+
 from game_rl.curve_points import Curve
 from game_rl.events import Evaluated
+from game_rl.viewer.clip_card import clip_card
 from game_rl.viewer.html_text import Html, element
 from game_rl.viewer.report_style import bars, note, section
 from game_rl.viewer.run_panels import REWARD_TERM, terms_by_size
@@ -12,11 +15,19 @@ _LAST_SHARE = 0.1  # of the run, over which the newest values of a curve are ave
 
 
 def behaviour_section(run: ShownRun) -> Html:
-    cards = [card for card in (_actions(run), _rewards(run), _endings(run)) if card]
+    """Return the section with the clip, the actions, the reward terms and the endings."""
+    cards = [*filter(None, [_actions(run), _stacked(_rewards(run), _endings(run))])]
+    clip = clip_card(run.run_dir.videos, quote(str(run.run_dir.root)))
+    parts = [element("div", clip, *cards, class_="columns")]
     if not cards:
         text = "Nothing is recorded yet: actions come with the first evaluation, rewards with the"
-        return section("What the policy does", "behaviour", note(f"{text} first episodes."))
-    return section("What the policy does", "behaviour", element("div", *cards, class_="columns"))
+        parts.append(note(f"{text} first episodes."))
+    return section("What the policy does", "behaviour", *parts)
+
+
+def _stacked(*cards: Html | None) -> Html | None:
+    there = [card for card in cards if card]
+    return element("div", *there) if there else None
 
 
 def _card(title: str, about: str, rows: list[tuple[str, float, str]]) -> Html:

@@ -18,12 +18,12 @@ from game_rl.events import (
 )
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.records import GenerationRecord
+from game_rl.viewer.clip_card import clip_card
 from game_rl.viewer.html_text import Html, element, table
 from game_rl.viewer.report_sections import (
     changed_keys_table,
-    clip_section,
-    interval_words,
     percent,
+    percent_interval,
     plots_section,
     versions_section,
 )
@@ -38,9 +38,9 @@ _MOST_ROWS = 30
 def experiment_report(shown: ShownExperiment, axis: PlotAxis = "timesteps") -> str:
     """Return an experiment's report as HTML, with everything in it."""
     panels = [*filter(None, [fitness_panel(shown, axis)]), *run_panels(shown.groups, axis)]
-    champion = shown.folder.champion
+    clip = clip_card(shown.folder.champion / "videos", quote(str(shown.folder.root)))
     sections = [
-        clip_section(champion / "videos", quote(str(shown.folder.root))),
+        section("At play", "clip", element("div", clip, class_="columns")),
         plots_section(panels),
         _champion_section(shown),
         _generations_section(shown),
@@ -109,7 +109,7 @@ def _score(fitness: Fitness) -> tuple[str, str]:
     played = f"{fitness.episodes} episodes"
     if fitness.success_rate is None or fitness.success_interval is None:
         return f"{fitness.mean_reward:.2f}", f"± {fitness.std_reward:.2f} over {played}"
-    ends = interval_words(fitness.success_interval)
+    ends = percent_interval(fitness.success_interval)
     return percent(fitness.success_rate), f"95 %: {ends}; {played}"
 
 
@@ -125,7 +125,7 @@ def _cells(fitness: Fitness | None) -> tuple[str, str, str]:
     reward = f"{fitness.mean_reward:.2f}"
     if fitness.success_rate is None or fitness.success_interval is None:
         return "", "", reward
-    return percent(fitness.success_rate), interval_words(fitness.success_interval), reward
+    return percent(fitness.success_rate), percent_interval(fitness.success_interval), reward
 
 
 _FITNESS = ("success", "95 %", "mean reward")
@@ -196,7 +196,9 @@ def _lineage_section(shown: ShownExperiment) -> Html:
         before = member.folder
     whose = "the champion" if shown.champion is not None else "the best member"
     head = (shown.stage, "run", "began as", "changes", *_FITNESS)
-    return section(f"Where {whose} comes from", "lineage", table(head, rows, numbers=(0, 4, 5, 6)))
+    return section(
+        f"Where {whose} comes from", "lineage", table(head, rows, numbers=(0, 4, 5, 6), texts=(3,))
+    )
 
 
 def _members_section(shown: ShownExperiment) -> Html:
@@ -215,7 +217,7 @@ def _members_section(shown: ShownExperiment) -> Html:
     head = ("run", "timesteps", *_FITNESS, "values that change")
     example = f"game-rl report {quote(str(runs[0].run_dir.root))} --output member.html"
     more = element("p", "Each has a report of its own: ", element("code", example), class_="muted")
-    return section("Members", "members", table(head, rows, numbers=(1, 2, 3, 4)), more)
+    return section("Members", "members", table(head, rows, numbers=(1, 2, 3, 4), texts=(5,)), more)
 
 
 def _config_section(shown: ShownExperiment) -> Html:
@@ -237,7 +239,7 @@ def _events_section(shown: ShownExperiment) -> Html:
         (f"{event.time:%Y-%m-%d %H:%M:%S}", f"{event.generation}", words) for event, words in told
     ]
     head = ("time (UTC)", f"after {shown.stage}", "event")
-    return section("What happened", "events", table(head, rows, numbers=(1,)))
+    return section("What happened", "events", table(head, rows, numbers=(1,), texts=(2,)))
 
 
 def _words(event: ExperimentEvent) -> str:

@@ -1,6 +1,6 @@
 """HTML whose texts are escaped by construction."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
 _VOID = {"img", "meta", "br", "source"}
@@ -36,20 +36,23 @@ def element(tag: str, /, *content: str, **attributes: str | bool) -> Html:
 
 
 def table(
-    head: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, numbers: tuple[int, ...] = ()
+    head: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    *,
+    numbers: Collection[int] = (),
+    texts: Collection[int] = (),
 ) -> Html:
     """Return a table that scrolls sideways where it is too wide.
 
     Args:
         numbers: the columns that are set flush right.
+        texts: the columns whose cells may wrap.
     """
+    kinds = {**dict.fromkeys(texts, "text"), **dict.fromkeys(numbers, "number")}
 
     def cells(kind: str, row: tuple[str, ...]) -> Html:
         return joined(
-            *(
-                element(kind, cell, class_="number" if n in numbers else False)
-                for n, cell in enumerate(row)
-            )
+            *(element(kind, cell, class_=kinds.get(n, False)) for n, cell in enumerate(row))
         )
 
     body = [element("tr", cells("td", row)) for row in rows]

@@ -20,7 +20,8 @@ from game_rl.viewer.look import LIGHT, Look
 from game_rl.viewer.panels import LineStyle, Panel, PlotLine
 
 _PANEL_INCHES = (5.6, 3.3)
-_LEGEND_ROW_INCHES = 0.2
+_PAGE_INCHES = (4.8, 2.55)  # of a panel on a page, where it is about as wide in CSS pixels x 72
+_LEGEND_ROW_INCHES = 0.24
 _NOTE_WIDTH = 78  # letters in a line
 _MOST_MARKERS = 40
 _DPI = 130
@@ -108,13 +109,11 @@ def panel_svg(panel: Panel) -> str:
     It has no title, and its ids begin with the panel's name, so that a page can have many.
     """
     file = io.StringIO()
-    with in_look(_PAGE):
-        width, height = _PANEL_INCHES
+    with in_look(_PAGE, font_size=11):
+        width, height = _PAGE_INCHES
         labels = {line.label for line in panel.lines if line.label}
         rows = math.ceil(len(labels) / 3) if len(labels) > 1 else 0
-        figure = Figure(
-            figsize=(width, height - 0.5 + rows * _LEGEND_ROW_INCHES), layout="constrained"
-        )
+        figure = Figure(figsize=(width, height + rows * _LEGEND_ROW_INCHES), layout="constrained")
         axes = figure.add_subplot()
         draw_panel(axes, panel, _PAGE, has_title=False, has_legend=True)
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
@@ -122,10 +121,14 @@ def panel_svg(panel: Panel) -> str:
 
 
 @contextmanager
-def in_look(look: Look) -> Iterator[None]:
-    """Draw in these colours inside."""
+def in_look(look: Look, *, font_size: int = 9) -> Iterator[None]:
+    """Draw in these colours inside, with labels of so many points."""
     settings: dict[Any, Any] = {  # its keys have a type that only some versions have
-        "font.size": 9,
+        "font.size": font_size,
+        "xtick.labelsize": font_size - 1,
+        "ytick.labelsize": font_size - 1,
+        "axes.labelsize": font_size - 1,
+        "legend.fontsize": font_size - 1,
         "font.family": "sans-serif",
         "text.color": look.text,
         "axes.facecolor": look.surface,
@@ -174,7 +177,7 @@ def draw_panel(axes: Axes, panel: Panel, look: Look, *, has_title: bool, has_leg
     handles, labels = axes.get_legend_handles_labels()
     if has_legend and len(labels) > 1:
         axes.legend(
-            handles, labels, loc="upper left", bbox_to_anchor=(-0.02, -0.15), fontsize=8,
+            handles, labels, loc="upper left", bbox_to_anchor=(-0.02, -0.17),
             ncols=3 if max(map(len, labels)) < 22 else 2, columnspacing=1.4, handlelength=1.8,
         )  # fmt: skip
 

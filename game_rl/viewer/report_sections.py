@@ -1,8 +1,6 @@
 """Sections of a run's report."""
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from shlex import quote
 from typing import Any
 
@@ -11,7 +9,8 @@ from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import without_secrets
 from game_rl.events import Evaluated, Event
-from game_rl.system.units import MIB, format_bytes, format_duration
+from game_rl.statistics import wilson_interval
+from game_rl.system.units import format_bytes, format_duration
 from game_rl.viewer.event_words import event_words
 from game_rl.viewer.html_text import Html, element, joined, table
 from game_rl.viewer.panel_figure import panel_svg
@@ -19,27 +18,22 @@ from game_rl.viewer.panels import Panel
 from game_rl.viewer.report_style import folded, note, section
 from game_rl.viewer.shown_run import ShownRun, success_interval
 
-_LARGEST_CLIP_BYTES = 24 * MIB
 _SHOWN_EVALUATIONS = 12
 _SHOWN_EVENTS = 40
-_MIME = {".gif": "image/gif", ".mp4": "video/mp4"}
 
 
 def percent(share: float) -> str:
     """Return a share as a percentage, with a digit behind the point only where it tells."""
-    return f"{100 * share:.1f} %" if 0 < share < 0.1 or 0.9 < share < 1 else f"{100 * share:.0f} %"
+    return f"{100 * share:.1f}".removesuffix(".0") + " %"
 
 
-def interval_words(ends: tuple[float, float]) -> str:
+def percent_interval(ends: tuple[float, float]) -> str:
     return f"{100 * ends[0]:.0f}–{100 * ends[1]:.0f}"
 
 
 def command(*words: str) -> Html:
     """Return a command line for a person to copy."""
     return element("code", " ".join(words))
-
-
-# ---------------------------------------------------------------------- plots and clip
 
 
 def plots_section(panels: list[Panel]) -> Html:
@@ -52,31 +46,6 @@ def plots_section(panels: list[Panel]) -> Html:
 def _figure(panel: Panel) -> Html:
     caption = element("figcaption", panel.title, element("span", panel.note))
     return element("figure", caption, Html(panel_svg(panel)))
-
-
-def clip_section(folder: Path, run: str) -> Html:
-    """Return the section with the newest clip in a folder of videos.
-
-    Args:
-        run: how a command names the run.
-    """
-    found = [path for path in folder.glob("*.*") if path.suffix in _MIME] if folder.is_dir() else []
-    best = sorted(found, key=lambda path: (path.stem != "best", -path.stat().st_mtime))
-    if not best:
-        text = "No clip was recorded. Make one with ", command("game-rl record", run), ", then"
-        return section("Clip", "clip", note(*text, " write the report again."))
-    clip, size = best[0], best[0].stat().st_size
-    if size > _LARGEST_CLIP_BYTES:
-        too_large = f"{clip.name} has {format_bytes(size)}, which is too large for this page; open"
-        return section("Clip", "clip", note(f"{too_large} {clip} instead."))
-    data = f"data:{_MIME[clip.suffix]};base64,{base64.b64encode(clip.read_bytes()).decode()}"
-    what = f"The agent at play ({clip.name})"
-    shown = (
-        element("img", src=data, alt=what)
-        if clip.suffix == ".gif"
-        else element("video", src=data, controls=True, muted=True, loop=True, aria_label=what)
-    )
-    return section("Clip", "clip", element("div", shown, class_="clip"))
 
 
 # ---------------------------------------------------------------------- evaluations
@@ -124,7 +93,7 @@ def _evaluation_table(events: list[Evaluated], *, has_ways: bool) -> Html:
             (
                 f"{event.policy_timesteps:,}",
                 "" if event.success_rate is None else percent(event.success_rate),
-                "" if ends is None else interval_words(ends),
+                "" if ends is None else percent_interval(ends),
                 f"{event.mean_reward:.2f} ± {event.std_reward:.2f}",
                 f"{event.mean_length:.0f}",
                 f"{event.episodes}",
@@ -145,6 +114,59 @@ def _without_empty(
     return tuple(name if use else "" for name, use in zip(head, used, strict=True)), rows
 
 
+def start_states_section(run: ShownRun) -> list[Html]:
+    """Return the results of the newest evaluation apart by start state, if there are several."""
+    events = [*run.better_evaluations, *([] if run.final is None else [run.final])]
+    found = [(event, event.model_dump().get("by_start_state")) for event in events]
+    newest = next(((event, results) for event, results in reversed(found) if results), None)
+    if newest is None:
+        return []
+    event, results = newest
+    rows = []
+    for name, result in results.items():
+        episodes, successes = result["episodes"], result["successes"]
+        is_known = successes is not None and episodes
+        ends = wilson_interval(successes, episodes) if is_known else None
+        rows.append(
+            (
+                name,
+                percent(successes / episodes) if is_known else "",
+                "" if ends is None else percent_interval(ends),
+                f"{result['mean_reward']:.2f}",
+                f"{episodes}",
+            )
+        )
+    which = "the final evaluation" if event.is_final else f"timestep {event.timesteps:,}"
+    head = ("start state", "success", "95 %", "mean reward", "episodes")
+    about = element("p", f"Of {which}.", class_="muted")
+    found_table = table(head, rows, numbers=(1, 2, 3, 4))
+    return [section("By start state", "start-states", about, found_table)]
+
+
+def milestones_section(run: ShownRun) -> list[Html]:
+    """Return what was reached for the first time, and when, if the run records it."""
+    rows = [
+        (facts["text"], f"{facts['timesteps']:,}", format_duration(facts["hours"] * 3600))
+        for facts in run.facts_of("milestone_reached")
+    ]
+    if not rows:
+        return []
+    head = ("first time", "timestep", "after")
+    return [section("Milestones", "milestones", table(head, rows, numbers=(1, 2), texts=(0,)))]
+
+
+def hints_section(run: ShownRun) -> list[Html]:
+    """Return the hints that the training gave, if it gave any."""
+    rows = [
+        (f"{facts['timesteps']:,}", facts["text"], element("code", facts["key"]))
+        for facts in run.facts_of("hint_given")
+    ]
+    if not rows:
+        return []
+    head = ("timestep", "hint", "key to change")
+    return [section("Hints", "hints", table(head, rows, numbers=(0,), texts=(1,)))]
+
+
 # ---------------------------------------------------------------------- config, forecast, events
 
 
@@ -158,7 +180,7 @@ def changed_keys_table(config: RunConfig) -> Html:
         )
         for key, (default, value) in changed_keys(config).items()
     ]
-    return table(("key", "this run", "default"), rows)
+    return table(("key", "this run", "default"), rows, texts=(1,))
 
 
 def config_section(run: ShownRun) -> Html:
@@ -261,7 +283,7 @@ def _event_table(told: list[tuple[Event, str]]) -> Html:
     rows = [
         (f"{event.time:%Y-%m-%d %H:%M:%S}", f"{event.timesteps:,}", text) for event, text in told
     ]
-    return table(("time (UTC)", "timestep", "event"), rows, numbers=(1,))
+    return table(("time (UTC)", "timestep", "event"), rows, numbers=(1,), texts=(2,))
 
 
 # ---------------------------------------------------------------------- reproduce
@@ -280,7 +302,7 @@ def versions_section(run: ShownRun) -> Html:
         "ROM (sha256)": state.rom_sha256,
     }
     rows = [(name, element("code", value)) for name, value in facts.items()]
-    return section("Versions", "versions", table(("", ""), rows))
+    return section("Versions", "versions", table(("", ""), rows, texts=(1,)))
 
 
 def reproduce_section(run: ShownRun) -> Html:

@@ -30,22 +30,22 @@ nav { display: flex; flex-wrap: wrap; gap: 4px 16px; margin: 14px 0 0; font-size
 .note { border-left: 3px solid var(--grid); padding-left: 12px; color: var(--muted); }
 .note code { color: var(--text); }
 .figures { display: grid; gap: 14px;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); }
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 330px), 1fr)); }
 figure { margin: 0; padding: 12px 14px 8px; break-inside: avoid; }
 figcaption { font-weight: 650; margin-bottom: 4px; }
-figcaption span { display: block; font-weight: 400; font-size: .82rem; min-height: 1.4em; }
+figcaption span { display: block; font-weight: 400; font-size: .82rem; min-height: 3em; }
 figure > svg { display: block; width: 100%; height: auto; stroke-linejoin: round; }
 figure > svg text { font-family: inherit; }
-.clip { display: flex; flex-wrap: wrap; gap: 20px; align-items: flex-start; }
-.clip img, .clip video { width: 320px; max-width: 100%; image-rendering: pixelated;
-  border-radius: 6px; border: 1px solid var(--grid); display: block; }
+.card img, .card video { width: 100%; max-width: 480px; image-rendering: pixelated;
+  border-radius: 6px; display: block; }
 .wide { overflow-x: auto; margin: 8px 0; }
 .wide:focus-visible { outline: 2px solid var(--accent); }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; color: var(--muted); }
 th, td { padding: 4px 18px 4px 0; border-bottom: 1px solid var(--grid); vertical-align: top; }
-td { overflow-wrap: anywhere; }
-.number { text-align: right; white-space: nowrap; }
+td, th { white-space: nowrap; }
+td.text { white-space: normal; overflow-wrap: anywhere; min-width: 11ch; }
+.number { text-align: right; }
 th.number { padding-left: 8px; }
 pre { overflow-x: auto; background: var(--surface); border: 1px solid var(--grid);
   border-radius: 8px; padding: 12px 14px; font-size: .82rem; line-height: 1.45; }
@@ -59,10 +59,15 @@ summary:focus-visible, a:focus-visible { outline: 2px solid var(--accent); outli
 .bars > * { min-width: 0; overflow-wrap: anywhere; }
 .bars .bar { height: 11px; background: var(--grid); border-radius: 3px; overflow: hidden; }
 .bars .bar i { display: block; height: 100%; background: var(--series-1); }
-.bars .bar.lost i { background: var(--series-3); }
+.bars .bar.lost i { background: var(--bad); }
 .columns { display: grid; gap: 14px;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 330px), 1fr)); }
 .columns > .card { margin: 0; }
+.card p { font-size: .86rem; }
+.columns > div > .card:first-child { margin-top: 0; }
+.pair { display: grid; gap: 0 44px; align-items: start;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); }
+.pair > * { min-width: 0; }
 .spark { width: 120px; height: 26px; display: block; overflow: visible; }
 .spark polyline { fill: none; stroke: var(--series-1); stroke-width: 1.4;
   vector-effect: non-scaling-stroke; }
@@ -72,12 +77,13 @@ footer { margin-top: 40px; font-size: .85rem; color: var(--muted); }
   h1 { font-size: 1.4rem; }
   .tiles { grid-template-columns: 1fr 1fr; gap: 8px; }
   .tile { padding: 8px 10px; } .tile b { font-size: 1.15rem; }
-  figure { padding: 10px 8px 6px; }
+  figure { padding: 10px 8px 6px; } figcaption span { min-height: 0; }
 }
 """
 _PRINT = """
 @media print {
-  body { font-size: 11px; background: #ffffff; } main { max-width: none; padding: 0; }
+  body { font-size: 11px; background: #ffffff; } .pair { display: block; }
+  main { max-width: none; padding: 0; }
   nav { display: none; } h2 { break-after: avoid; }
   .figures { grid-template-columns: 1fr 1fr; }
   .tile, .card, tr, .bars { break-inside: avoid; }

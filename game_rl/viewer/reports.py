@@ -10,7 +10,7 @@ from game_rl.viewer.shown_experiment import shown_experiment
 from game_rl.viewer.shown_run import PlotAxis, read_run
 
 
-def report_of(root: Path, axis: PlotAxis) -> str:
+def html_report(root: Path, axis: PlotAxis) -> str:
     """Return the report of a run or an experiment as one HTML page.
 
     Raises:

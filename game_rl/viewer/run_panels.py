@@ -1,6 +1,7 @@
 """The panels of runs: evaluation, reward terms, speed, memory and disk against the forecast."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ REWARD_TERM = "game/reward/"
 MOST_TERMS = 8
 """Reward terms in one panel, as many as the palette has colours."""
 _MOST_PANELS = 4
+_OF_AN_EPISODE = "sum over an episode, while training"
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def run_panels(groups: Sequence[RunGroup], axis: PlotAxis) -> list[Panel]:
         _evaluation_panel(groups, axis, is_success=True),
         _evaluation_panel(groups, axis, is_success=False),
         *_reward_panels(groups, axis),
-        _curve_panel(groups, axis, "rollout/ep_len_mean", "episode length", "number"),
+        _curve_panel(groups, axis, "rollout/ep_len_mean", "Episode length", "number"),
         _speed_panel(groups, axis),
         _memory_panel(groups, axis),
         _disk_panel(groups, axis),
@@ -201,8 +203,10 @@ def _curve_panel(
     groups: Sequence[RunGroup], axis: PlotAxis, name: str, title: str, unit: Unit
 ) -> Panel:
     lines = _group_lines(groups, lambda group: _curves_of(group, name, axis))
-    panel_name = name.replace("/", "-").replace(" ", "-")
-    return Panel(panel_name, title[:1].upper() + title[1:], unit, lines, x_label=X_LABELS[axis])
+    is_term = name.startswith(REWARD_TERM)
+    note = _OF_AN_EPISODE if is_term else "mean of the last episodes, while training"
+    panel_name = re.sub(r"\W+", "-", name)
+    return Panel(panel_name, title, unit, lines, note, x_label=X_LABELS[axis])
 
 
 def terms_by_size(runs: Sequence[ShownRun]) -> list[str]:
@@ -221,14 +225,14 @@ def _reward_panels(groups: Sequence[RunGroup], axis: PlotAxis) -> list[Panel]:
     terms = terms_by_size([run for group in groups for run in group.runs])
     if len(groups) > 1:
         return [
-            _curve_panel(groups, axis, f"{REWARD_TERM}{term}", f"reward: {term}", "number")
+            _curve_panel(groups, axis, f"{REWARD_TERM}{term}", f"Reward: {term}", "number")
             for term in terms[:_MOST_PANELS]
         ]
     lines: list[PlotLine] = []
     for colour, term in enumerate(terms[:MOST_TERMS]):
         lines += seed_lines(term, colour, _curves_of(groups[0], f"{REWARD_TERM}{term}", axis))
     hidden = len(terms) - MOST_TERMS
-    note = "sum over an episode, while training"
+    note = _OF_AN_EPISODE
     note += f"; {hidden} smaller terms are not shown" if hidden > 0 else ""
     return [
         Panel("reward-terms", "Reward terms", "number", tuple(lines), note, x_label=X_LABELS[axis])

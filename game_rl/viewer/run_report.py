@@ -1,7 +1,6 @@
 """The report of a run: one file for people who have nothing but a browser."""
 
 from datetime import UTC, datetime
-from shlex import quote
 
 from game_rl.events import Ended
 from game_rl.system.units import format_bytes, format_duration
@@ -9,15 +8,17 @@ from game_rl.viewer.behaviour_section import behaviour_section
 from game_rl.viewer.html_text import Html, element
 from game_rl.viewer.report_sections import (
     all_curves_section,
-    clip_section,
     config_section,
     evaluations_section,
     events_section,
     forecast_section,
-    interval_words,
+    hints_section,
+    milestones_section,
     percent,
+    percent_interval,
     plots_section,
     reproduce_section,
+    start_states_section,
     versions_section,
 )
 from game_rl.viewer.report_style import page, tile
@@ -33,16 +34,13 @@ def run_report(run: ShownRun, axis: PlotAxis = "timesteps") -> str:
     What the run does not have yet is said in its place.
     """
     sections = [
-        clip_section(run.run_dir.videos, quote(str(run.run_dir.root))),
-        plots_section(run_panels(grouped_runs([run]), axis)),
-        evaluations_section(run),
         behaviour_section(run),
-        config_section(run),
-        forecast_section(run),
-        events_section(run),
+        plots_section(run_panels(grouped_runs([run]), axis)),
+        *hints_section(run),
+        _pair([evaluations_section(run)], [*start_states_section(run), *milestones_section(run)]),
+        _pair([config_section(run)], [forecast_section(run), events_section(run)]),
         all_curves_section(run),
-        versions_section(run),
-        reproduce_section(run),
+        _pair([reproduce_section(run)], [versions_section(run)]),
     ]
     written = f"Written by game-rl report at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
     return page(
@@ -54,13 +52,19 @@ def run_report(run: ShownRun, axis: PlotAxis = "timesteps") -> str:
     )
 
 
+def _pair(left: list[Html], right: list[Html]) -> Html:
+    """Return sections that stand beside each other where there is room."""
+    columns = (element("div", *sections) for sections in (left, right) if sections)
+    return element("div", *columns, class_="pair" if right else False)
+
+
 def _header(run: ShownRun) -> list[Html]:
     config, (words, kind) = run.config, state_of(run)
     about = f"{config.algorithm.name.upper()} on {config.game}, seed {config.seed}"
     links = (
+        ("behaviour", "What the policy does"),
         ("curves", "Curves"),
         ("evaluations", "Evaluations"),
-        ("behaviour", "What the policy does"),
         ("config", "Config"),
         ("footprint", "Footprint"),
         ("events", "What happened"),
@@ -108,7 +112,7 @@ def _score_tiles(run: ShownRun) -> list[Html]:
     tiles = []
     ends = success_interval(event)
     if event.success_rate is not None and ends is not None:
-        note = f"95 %: {interval_words(ends)}; {played}"
+        note = f"95 %: {percent_interval(ends)}; {played}"
         tiles.append(tile(f"success, {which}", percent(event.success_rate), note))
     note = f"± {event.std_reward:.2f} over {played}"
     return [*tiles, tile(f"mean reward, {which}", f"{event.mean_reward:.2f}", note)]
