@@ -33,6 +33,7 @@ from game_rl.viewer.shown_experiment import ShownExperiment, fitness_panel
 from game_rl.viewer.shown_run import PlotAxis
 
 _MOST_ROWS = 30
+_METRICS = {"success_rate": "success", "mean_reward": "mean reward"}
 
 
 def experiment_report(shown: ShownExperiment, axis: PlotAxis = "timesteps") -> str:
@@ -91,10 +92,11 @@ def _tiles(shown: ShownExperiment) -> Html:
     done = f"{len(records)} of {config.generations}"
     found = [tile(f"{shown.stage}s", done, f"{config.timesteps_per_generation:,} timesteps each")]
     if shown.champion is not None:
-        value, about = _score(shown.champion.final)
-        found.insert(0, tile("champion", value, f"{about}; held-out episodes"))
+        value, about = _score(shown, shown.champion.final)
+        what = _METRICS[config.fitness.metric]
+        found.insert(0, tile(f"champion, {what}", value, f"{about}; held-out episodes"))
     elif records and (best := _best(records[-1])) is not None:
-        value, about = _score(best)
+        value, about = _score(shown, best)
         found.insert(0, tile("best member", value, about))
     total = next((r.timesteps_of_all for r in reversed(records) if r.timesteps_of_all), None)
     if total is not None:
@@ -104,10 +106,10 @@ def _tiles(shown: ShownExperiment) -> Html:
     return element("div", *found, class_="tiles")
 
 
-def _score(fitness: Fitness) -> tuple[str, str]:
-    """Return the fitness, and its interval with the number of episodes."""
-    played = f"{fitness.episodes} episodes"
-    if fitness.success_rate is None or fitness.success_interval is None:
+def _score(shown: ShownExperiment, fitness: Fitness) -> tuple[str, str]:
+    """Return what the experiment compares, and its interval with the number of episodes."""
+    played, metric = f"{fitness.episodes} episodes", shown.experiment.config.fitness.metric
+    if metric == "mean_reward" or fitness.success_rate is None or fitness.success_interval is None:
         return f"{fitness.mean_reward:.2f}", f"± {fitness.std_reward:.2f} over {played}"
     ends = percent_interval(fitness.success_interval)
     return percent(fitness.success_rate), f"95 %: {ends}; {played}"

@@ -52,9 +52,7 @@ class Panel:
     x_label: str = field(default="timesteps")
 
 
-def seed_lines(
-    label: str, colour: int, curves: Sequence[SeedCurve], *, of: str = "seeds"
-) -> Iterator[PlotLine]:
+def seed_lines(label: str, colour: int, curves: Sequence[SeedCurve]) -> Iterator[PlotLine]:
     """Yield one curve as a main line; of several, each thin, and their mean where all have values.
 
     The mean interpolates between the points of each seed and smooths nothing.
@@ -62,12 +60,12 @@ def seed_lines(
     if len(curves) == 1:
         yield PlotLine(label, colour, curves[0].x, curves[0].y)
         return
-    for curve in curves:
-        yield PlotLine("", colour, curve.x, curve.y, style="seed")
     places = places_of(curves)
+    for number, curve in enumerate(curves):
+        is_named = number == 0 and not len(places)
+        yield PlotLine(label if is_named else "", colour, curve.x, curve.y, style="seed")
     if len(places):
-        mean = values_at(curves, places).mean(axis=0)
-        yield PlotLine(f"{label} ({len(curves)} {of})" if label else "", colour, places, mean)
+        yield PlotLine(label, colour, places, values_at(curves, places).mean(axis=0))
 
 
 _MOST_POINTS = 200

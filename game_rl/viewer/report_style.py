@@ -30,7 +30,7 @@ nav { display: flex; flex-wrap: wrap; gap: 4px 16px; margin: 14px 0 0; font-size
 .note { border-left: 3px solid var(--grid); padding-left: 12px; color: var(--muted); }
 .note code { color: var(--text); }
 .figures { display: grid; gap: 14px;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 330px), 1fr)); }
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 330px), 1fr)); }
 figure { margin: 0; padding: 12px 14px 8px; break-inside: avoid; }
 figcaption { font-weight: 650; margin-bottom: 4px; }
 figcaption span { display: block; font-weight: 400; font-size: .82rem; min-height: 3em; }
@@ -61,7 +61,7 @@ summary:focus-visible, a:focus-visible { outline: 2px solid var(--accent); outli
 .bars .bar i { display: block; height: 100%; background: var(--series-1); }
 .bars .bar.lost i { background: var(--bad); }
 .columns { display: grid; gap: 14px;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 330px), 1fr)); }
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 330px), 1fr)); }
 .columns > .card { margin: 0; }
 .card p { font-size: .86rem; }
 .columns > div > .card:first-child { margin-top: 0; }

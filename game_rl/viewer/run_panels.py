@@ -40,6 +40,11 @@ class RunGroup:
     runs: tuple[ShownRun, ...]
     of: str = "seeds"
 
+    @property
+    def label(self) -> str:
+        count = len(self.runs)
+        return self.name if count == 1 else f"{self.name} ({count} {self.of})"
+
 
 def grouped_runs(runs: Sequence[ShownRun]) -> list[RunGroup]:
     """Group runs by their configs, in the order in which they are named."""
@@ -82,7 +87,7 @@ def _evaluation_panel(groups: Sequence[RunGroup], axis: PlotAxis, *, is_success:
         else:
             curves = [_evaluation_curve(run, axis, is_success=is_success) for run in group.runs]
             known = [curve for curve in curves if len(curve.x)]
-            lines += seed_lines(group.name, colour, known, of=group.of)
+            lines += seed_lines(group.label, colour, known)
         lines += _final_lines(group, colour, axis, is_success=is_success)
     name, title = ("success", "Success rate") if is_success else ("reward", "Mean reward")
     return Panel(
@@ -194,8 +199,7 @@ def _group_lines(
     for colour, group in enumerate(groups):
         curves = [curve for curve in curves_of(group) if len(curve.x)]
         if curves:
-            label = group.name if len(groups) > 1 else ""
-            lines += seed_lines(label, colour, curves, of=group.of)
+            lines += seed_lines(group.label if len(groups) > 1 else "", colour, curves)
     return tuple(lines)
 
 

@@ -122,8 +122,9 @@ def fitness_panel(shown: ShownExperiment, axis: PlotAxis) -> Panel | None:
     lineage = [(record, m) for record, m in lineage if m.fitness is not None]
     is_success = shown.experiment.config.fitness.metric == "success_rate"
     whose = "the champion" if shown.champion is not None else "the best member"
+    ends = _interval(lineage) if is_success else None
     lines = [
-        PlotLine(f"{whose} and its ancestors", 0, *_xy(lineage, x_of), interval=_interval(lineage)),
+        PlotLine(f"{whose} and its ancestors", 0, *_xy(lineage, x_of), interval=ends),
         PlotLine("each member", 1, *_xy(every, x_of), style="dots"),
     ]
     note = f"played at the end of each {shown.stage}; with Wilson's 95 % interval"

@@ -49,6 +49,7 @@ def test_the_fitness_of_all_members_is_that_of_the_records(population: Experimen
         if member.fitness is not None
     ]
     assert list(zip(dots.x.tolist(), dots.y.tolist(), strict=True)) == expected
+    assert lineage.interval is None  # Wilson's is of success, and these are rewards
     champion = read_record(population.champion_record, ChampionRecord)
     assert champion is not None
     last = next(m for m in records[-1].members if m.folder == champion.folder)

@@ -268,7 +268,8 @@ def test_a_single_curve_is_no_mean_and_curves_apart_have_none() -> None:
     one = SeedCurve(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
     far = SeedCurve(np.array([5.0, 6.0]), np.array([1.0, 2.0]))
     assert [each.style for each in seed_lines("a", 0, [one])] == ["main"]
-    assert [each.style for each in seed_lines("a", 0, [one, far])] == ["seed", "seed"]
+    apart = list(seed_lines("a", 0, [one, far]))
+    assert [(each.style, each.label) for each in apart] == [("seed", "a"), ("seed", "")]
 
 
 def test_a_run_that_has_recorded_nothing_has_no_panels(tmp_path: Path) -> None:
