@@ -17,7 +17,7 @@ from game_rl.events import (
     WentBack,
 )
 from game_rl.experiments.descent import changes_words
-from game_rl.experiments.records import GenerationRecord
+from game_rl.experiments.records import GenerationRecord, Value
 from game_rl.viewer.clip_card import clip_card
 from game_rl.viewer.html_text import Html, element, table
 from game_rl.viewer.report_sections import (
@@ -27,7 +27,7 @@ from game_rl.viewer.report_sections import (
     plots_section,
     versions_section,
 )
-from game_rl.viewer.report_style import folded, note, page, section, tile
+from game_rl.viewer.report_style import folded, note, page, pair, section, tile
 from game_rl.viewer.run_panels import run_panels
 from game_rl.viewer.shown_experiment import ShownExperiment, fitness_panel
 from game_rl.viewer.shown_run import PlotAxis
@@ -47,10 +47,8 @@ def experiment_report(shown: ShownExperiment, axis: PlotAxis = "timesteps") -> s
         _generations_section(shown),
         _lineage_section(shown),
         _members_section(shown),
-        _config_section(shown),
-        _events_section(shown),
+        pair([_config_section(shown)], [_events_section(shown), _reproduce_section(shown)]),
         *(versions_section(run) for run in shown.members[:1]),
-        _reproduce_section(shown),
     ]
     written = f"Written by game-rl report at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
     return page(
@@ -100,7 +98,7 @@ def _tiles(shown: ShownExperiment) -> Html:
         found.insert(0, tile("best member", value, about))
     total = next((r.timesteps_of_all for r in reversed(records) if r.timesteps_of_all), None)
     if total is not None:
-        found.append(tile("timesteps of all", f"{total:,}", "members, copies and learner"))
+        found.append(tile("timesteps of all", f"{total:,}", "all runs of the experiment"))
     copies = sum(len(record.copies) for record in records)
     found.append(tile("copies", f"{copies}", "of better members over others"))
     return element("div", *found, class_="tiles")
@@ -212,7 +210,7 @@ def _members_section(shown: ShownExperiment) -> Html:
     for run in runs:
         member = last.get(run.run_dir.root.name)
         values = {} if member is None else member.values
-        words = ", ".join(f"{key}: {value}" for key, value in values.items())
+        words = ", ".join(f"{key} {_value_words(value)}" for key, value in values.items())
         cells = ("", "", "") if member is None else _cells(member.fitness)
         name = f"{run.name} (learner)" if run is shown.learner else run.name
         rows.append((name, f"{run.timesteps:,}", *cells, words))
@@ -220,6 +218,12 @@ def _members_section(shown: ShownExperiment) -> Html:
     example = f"game-rl report {quote(str(runs[0].run_dir.root))} --output member.html"
     more = element("p", "Each has a report of its own: ", element("code", example), class_="muted")
     return section("Members", "members", table(head, rows, numbers=(1, 2, 3, 4), texts=(5,)), more)
+
+
+def _value_words(value: Value) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {each:.3g}' for key, each in value.items())}}}"
+    return f"{value:.3g}"
 
 
 def _config_section(shown: ShownExperiment) -> Html:

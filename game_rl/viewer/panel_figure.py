@@ -4,7 +4,7 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
@@ -22,6 +22,7 @@ from game_rl.viewer.panels import LineStyle, Panel, PlotLine
 _PANEL_INCHES = (5.6, 3.3)
 _PAGE_INCHES = (4.8, 2.55)  # of a panel on a page, where it is about as wide in CSS pixels x 72
 _LEGEND_ROW_INCHES = 0.24
+_LEGEND_WIDTH, _LEGEND_HANDLE = 58, 6  # letters below a panel, and in place of a line
 _NOTE_WIDTH = 78  # letters in a line
 _MOST_MARKERS = 40
 _DPI = 130
@@ -112,7 +113,7 @@ def panel_svg(panel: Panel) -> str:
     with in_look(_PAGE, font_size=11):
         width, height = _PAGE_INCHES
         labels = {line.label for line in panel.lines if line.label}
-        rows = math.ceil(len(labels) / 3) if len(labels) > 1 else 0
+        rows = math.ceil(len(labels) / _legend_columns(labels)) if len(labels) > 1 else 0
         figure = Figure(figsize=(width, height + rows * _LEGEND_ROW_INCHES), layout="constrained")
         axes = figure.add_subplot()
         draw_panel(axes, panel, _PAGE, has_title=False, has_legend=True)
@@ -178,8 +179,13 @@ def draw_panel(axes: Axes, panel: Panel, look: Look, *, has_title: bool, has_leg
     if has_legend and len(labels) > 1:
         axes.legend(
             handles, labels, loc="upper left", bbox_to_anchor=(-0.02, -0.17),
-            ncols=3 if max(map(len, labels)) < 22 else 2, columnspacing=1.4, handlelength=1.8,
+            ncols=_legend_columns(labels), columnspacing=1.4, handlelength=1.8,
         )  # fmt: skip
+
+
+def _legend_columns(labels: Collection[str]) -> int:
+    """Return how many labels of a legend stand side by side."""
+    return max(1, min(3, _LEGEND_WIDTH // (max(map(len, labels)) + _LEGEND_HANDLE)))
 
 
 def _scale(panel: Panel) -> float:

@@ -1,8 +1,7 @@
 """Sections of a run's report."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from shlex import quote
-from typing import Any
 
 from game_rl.config.changed_keys import changed_keys
 from game_rl.config.loader import dump_config
@@ -10,7 +9,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.upload import without_secrets
 from game_rl.events import Evaluated, Event
 from game_rl.statistics import wilson_interval
-from game_rl.system.units import format_bytes, format_duration
+from game_rl.system.units import format_duration
 from game_rl.viewer.event_words import event_words
 from game_rl.viewer.html_text import Html, element, joined, table
 from game_rl.viewer.panel_figure import panel_svg
@@ -36,11 +35,20 @@ def command(*words: str) -> Html:
     return element("code", " ".join(words))
 
 
-def plots_section(panels: list[Panel]) -> Html:
+def plots_section(panels: list[Panel], *, has_curves: bool = True) -> Html:
+    """Return the section with a figure for each panel.
+
+    Args:
+        has_curves: whether training curves were recorded; if not, the section says so.
+    """
     if not panels:
         text = "Nothing is recorded yet: the first point comes with the first update."
         return section("Curves", "curves", note(text))
-    return section("Curves", "curves", element("div", *map(_figure, panels), class_="figures"))
+    parts = [element("div", *map(_figure, panels), class_="figures")]
+    if not has_curves:
+        text = "The events have no training curves: the run is not so far yet, or it was trained "
+        parts.append(note(f"{text}by an older version, whose curves TensorBoard shows."))
+    return section("Curves", "curves", *parts)
 
 
 def _figure(panel: Panel) -> Html:
@@ -167,7 +175,7 @@ def hints_section(run: ShownRun) -> list[Html]:
     return [section("Hints", "hints", table(head, rows, numbers=(0,), texts=(1,)))]
 
 
-# ---------------------------------------------------------------------- config, forecast, events
+# ---------------------------------------------------------------------- config, events
 
 
 def changed_keys_table(config: RunConfig) -> Html:
@@ -207,65 +215,6 @@ def _value(value: object) -> str:
         given = {key: each for key, each in value.items() if each is not None}
         return f"{{{', '.join(f'{key}: {_value(each)}' for key, each in given.items())}}}"
     return str(value)
-
-
-_VERDICTS = {
-    "fits": "the run fits the machine",
-    "tight": "the run fits the machine, but only just",
-    "does_not_fit": "the run does not fit the machine",
-}
-_FOOTPRINT = {
-    "ram_peak_bytes": "memory, peak",
-    "vram_reserved_bytes": "GPU memory",
-    "disk_total_bytes": "disk",
-}
-
-
-def forecast_section(run: ShownRun) -> Html:
-    """Return the verdict of the preflight, and what was measured at the end."""
-    if not run.preflight:
-        text = "There is no preflight.json in the run directory, so nothing can be compared."
-        return section("Forecast and footprint", "footprint", note(text))
-    verdict = str(run.preflight.get("verdict", "no verdict"))
-    words = element("b", _VERDICTS.get(verdict, verdict))
-    parts: list[str] = [element("p", "The preflight's verdict: ", words, ".")]
-    if findings := run.preflight.get("findings"):
-        items = [element("li", _finding(each)) for each in findings]
-        parts.append(element("ul", *items))
-    if run.footprint:
-        parts.append(table(("", "predicted", "measured", "error"), _footprint_rows(run.footprint),
-                           numbers=(1, 2, 3)))  # fmt: skip
-    else:
-        parts.append(note("What it takes is measured when the training ends."))
-    for title, key, total in (
-        ("Memory", "ram", "predicted_peak_bytes"),
-        ("Disk", "disk", "predicted_total_bytes"),
-    ):
-        found = run.preflight.get(key) or {}
-        rows = [(str(p["name"]), format_bytes(p["bytes"])) for p in found.get("parts", ())]
-        if rows:
-            rows.append(("together", format_bytes(found[total])))
-            parts.append(
-                folded(f"{title} by parts, predicted", table(("part", "size"), rows, numbers=(1,)))
-            )
-    return section("Forecast and footprint", "footprint", *parts)
-
-
-def _finding(finding: Mapping[str, Any]) -> Html:
-    key = element("code", str(finding.get("key", "")))
-    return joined(key, f": {finding.get('message', '')}")
-
-
-def _footprint_rows(footprint: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    return [
-        (
-            _FOOTPRINT.get(key, key),
-            format_bytes(round(numbers["predicted"])),
-            format_bytes(round(numbers["measured"])),
-            f"{100 * numbers['error']:+.1f} %",
-        )
-        for key, numbers in footprint.items()
-    ]
 
 
 def events_section(run: ShownRun) -> Html:

@@ -1,5 +1,7 @@
 """The look of a report: one page without scripts, and nothing in it from another file."""
 
+from collections.abc import Sequence
+
 from game_rl.viewer.html_text import Html, element, joined
 from game_rl.viewer.look import LIGHT, stylesheet
 
@@ -116,6 +118,12 @@ def page(title: str, *body: str) -> str:
 def section(title: str, name: str, *content: str) -> Html:
     """Return a section with a heading, to which `#name` leads."""
     return element("section", element("h2", title), *content, id=name)
+
+
+def pair(left: Sequence[Html], right: Sequence[Html]) -> Html:
+    """Return sections that stand beside each other where there is room."""
+    columns = (element("div", *sections) for sections in (left, right) if sections)
+    return element("div", *columns, class_="pair" if right else False)
 
 
 def tile(label: str, value: str, note: str = "") -> Html:

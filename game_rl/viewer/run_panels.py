@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from game_rl.viewer.seed_curves import Floats, SeedCurve
 from game_rl.viewer.shown_run import (
     PlotAxis,
     ShownRun,
+    number_at,
     reward_interval,
     success_interval,
 )
@@ -281,7 +283,7 @@ def _memory_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
     for colour, group in enumerate(groups):
         run, predicted = (
             group.runs[0],
-            _number(group.runs[0].preflight, "ram", "predicted_peak_bytes"),
+            number_at(group.runs[0].preflight, "ram", "predicted_peak_bytes"),
         )
         if predicted is not None and lines:
             x = run.clock.at([0, max(each.timesteps for each in group.runs)], axis)
@@ -324,15 +326,11 @@ def _plan_rows(run: ShownRun) -> list[tuple[int, int]]:
     disk = run.preflight.get("disk")
     plan = disk.get("plan") if isinstance(disk, dict) else None
     rows = plan.get("rows", ()) if isinstance(plan, dict) else ()
-    return [(row["at"], row["checkpoints"] + row["others"]) for row in rows]
+    with suppress(KeyError, TypeError):  # of a version that wrote other rows
+        return [(row["at"], row["checkpoints"] + row["others"]) for row in rows]
+    return []
 
 
 def _forecast(groups: Sequence[RunGroup], colour: int, x: Floats, y: Floats) -> PlotLine:
     label = "forecast" if len(groups) == 1 else ""
     return PlotLine(label, colour, x, y, style="forecast")
-
-
-def _number(tree: object, *keys: str) -> float | None:
-    for key in keys:
-        tree = tree.get(key) if isinstance(tree, dict) else None
-    return float(tree) if isinstance(tree, int | float) else None

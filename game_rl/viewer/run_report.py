@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from game_rl.events import Ended
 from game_rl.system.units import format_bytes, format_duration
 from game_rl.viewer.behaviour_section import behaviour_section
+from game_rl.viewer.footprint_section import MEASURED, footprint_section
 from game_rl.viewer.html_text import Html, element
 from game_rl.viewer.report_sections import (
     all_curves_section,
     config_section,
     evaluations_section,
     events_section,
-    forecast_section,
     hints_section,
     milestones_section,
     percent,
@@ -21,9 +21,9 @@ from game_rl.viewer.report_sections import (
     start_states_section,
     versions_section,
 )
-from game_rl.viewer.report_style import page, tile
+from game_rl.viewer.report_style import page, pair, tile
 from game_rl.viewer.run_panels import grouped_runs, run_panels
-from game_rl.viewer.shown_run import PlotAxis, ShownRun, success_interval
+from game_rl.viewer.shown_run import PlotAxis, ShownRun, number_at, success_interval
 
 _S_IN_HOUR = 3600
 
@@ -35,12 +35,12 @@ def run_report(run: ShownRun, axis: PlotAxis = "timesteps") -> str:
     """
     sections = [
         behaviour_section(run),
-        plots_section(run_panels(grouped_runs([run]), axis)),
+        plots_section(run_panels(grouped_runs([run]), axis), has_curves=bool(run.curves)),
         *hints_section(run),
-        _pair([evaluations_section(run)], [*start_states_section(run), *milestones_section(run)]),
-        _pair([config_section(run)], [forecast_section(run), events_section(run)]),
+        pair([evaluations_section(run)], [*start_states_section(run), *milestones_section(run)]),
+        pair([config_section(run)], [footprint_section(run), events_section(run)]),
         all_curves_section(run),
-        _pair([reproduce_section(run)], [versions_section(run)]),
+        pair([reproduce_section(run)], [versions_section(run)]),
     ]
     written = f"Written by game-rl report at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
     return page(
@@ -50,12 +50,6 @@ def run_report(run: ShownRun, axis: PlotAxis = "timesteps") -> str:
         *sections,
         element("footer", written),
     )
-
-
-def _pair(left: list[Html], right: list[Html]) -> Html:
-    """Return sections that stand beside each other where there is room."""
-    columns = (element("div", *sections) for sections in (left, right) if sections)
-    return element("div", *columns, class_="pair" if right else False)
 
 
 def _header(run: ShownRun) -> list[Html]:
@@ -128,8 +122,10 @@ def _time_tile(run: ShownRun) -> Html:
 
 def _footprint_tiles(run: ShownRun) -> list[Html]:
     tiles = []
-    for key, label in (("ram_peak_bytes", "memory, peak"), ("disk_total_bytes", "disk")):
-        if numbers := run.footprint.get(key):
-            predicted = f"{format_bytes(round(numbers['predicted']))} predicted"
-            tiles.append(tile(label, format_bytes(round(numbers["measured"])), predicted))
+    for key, label in MEASURED.items():
+        predicted = number_at(run.footprint, key, "predicted")
+        measured = number_at(run.footprint, key, "measured")
+        if predicted is not None and measured is not None:
+            words = f"{format_bytes(round(predicted))} predicted"
+            tiles.append(tile(label, format_bytes(round(measured)), words))
     return tiles

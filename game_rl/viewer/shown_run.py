@@ -196,3 +196,10 @@ def _json_file(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def number_at(tree: object, *keys: str) -> float | None:
+    """Return the number at these keys of a file's content; None if there is none."""
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, Mapping) else None
+    return float(tree) if isinstance(tree, int | float) else None

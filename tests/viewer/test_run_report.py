@@ -84,10 +84,17 @@ def test_a_run_without_anything_yet_says_what_is_missing(tmp_path: Path) -> None
         assert part in text
 
 
-@pytest.mark.parametrize("name", ["preflight.json", "footprint.json"])
-def test_a_damaged_file_is_as_one_that_is_missing(tiny: ShownRun, name: str) -> None:
-    (tiny.run_dir.root / name).write_text('{"ram": ', encoding="utf-8")
-    read_page(run_report(read_run(tiny.run_dir.root)))
+DAMAGED = ('{"ram": ', "[]", '{"ram": 1, "disk": {"plan": {"rows": [{}]}, "parts": [{}]}}')
+
+
+@pytest.mark.parametrize("content", [*DAMAGED, '{"ram_peak_bytes": 3, "findings": ["x"]}'])
+def test_files_that_are_damaged_or_of_another_version_are_as_if_missing(
+    tmp_path: Path, content: str
+) -> None:
+    run_dir = write_run(tmp_path / "run", seed=0, final=0.9)
+    for path in (run_dir.preflight, run_dir.footprint):
+        path.write_text(content, encoding="utf-8")
+    read_page(run_report(read_run(run_dir.root)))
 
 
 def test_every_file_of_a_run_may_be_missing_but_its_config(tiny: ShownRun) -> None:
