@@ -242,7 +242,8 @@ def _events_section(shown: ShownExperiment) -> Html:
     if not told:
         return section("What happened", "events", note("There is no events.jsonl yet."))
     rows = [
-        (f"{event.time:%Y-%m-%d %H:%M:%S}", f"{event.generation}", words) for event, words in told
+        (f"{event.time:%Y-%m-%d %H:%M:%S}", f"{event.generation or ''}", words)
+        for event, words in told
     ]
     head = ("time (UTC)", f"after {shown.stage}", "event")
     return section("What happened", "events", table(head, rows, numbers=(1,), texts=(2,)))

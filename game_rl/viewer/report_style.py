@@ -79,6 +79,7 @@ footer { margin-top: 40px; font-size: .85rem; color: var(--muted); }
   h1 { font-size: 1.4rem; }
   .tiles { grid-template-columns: 1fr 1fr; gap: 8px; }
   .tile { padding: 8px 10px; } .tile b { font-size: 1.15rem; }
+  td, th { padding-right: 12px; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   figure { padding: 10px 8px 6px; } figcaption span { min-height: 0; }
 }
 """
