@@ -22,7 +22,7 @@ nav { display: flex; flex-wrap: wrap; gap: 4px 16px; margin: 14px 0 0; font-size
 .tile, .card, figure { background: var(--surface); border: 1px solid var(--grid);
   border-radius: 8px; }
 .tile { padding: 10px 14px 12px; }
-.tile b { display: block; font-size: 1.45rem; line-height: 1.25;
+.tile b { display: block; font-size: 1.35rem; line-height: 1.35; white-space: nowrap;
   font-variant-numeric: tabular-nums; }
 .tile span, .tile small { display: block; font-size: .82rem; line-height: 1.4; }
 .card { padding: 12px 16px; margin: 10px 0; }
@@ -85,7 +85,7 @@ footer { margin-top: 40px; font-size: .85rem; color: var(--muted); }
 """
 _PRINT = """
 @media print {
-  body { font-size: 11px; background: #ffffff; } .pair { display: block; }
+  html { font-size: 12px; } body { font-size: 12px; background: #ffffff; } .pair { display: block; }
   main { max-width: none; padding: 0; }
   nav { display: none; } h2 { break-after: avoid; }
   .figures { grid-template-columns: 1fr 1fr; }
