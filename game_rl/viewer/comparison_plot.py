@@ -13,10 +13,11 @@ from matplotlib.ticker import EngFormatter, PercentFormatter
 from game_rl.experiments.compare.comparison import LEAST_SEEDS, Comparison, Difference
 from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome
 from game_rl.statistics import paired_values, unpaired_values
+from game_rl.viewer.look import LIGHT
+from game_rl.viewer.panel_figure import in_look
 from game_rl.viewer.seed_curves import Floats, SeedCurve, places_of, values_at
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-# Okabe and Ito's palette, which colour-blind people can tell apart
+_COLOURS = LIGHT.series
 _WIDTH_INCHES, _ARMS_INCHES, _DIFFERENCE_INCHES, _DPI = 9, 4, 3, 110
 _NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
 
@@ -25,9 +26,9 @@ Axis = Literal["timesteps", "frames"]
 
 def plot_png(comparison: Comparison, axis: Axis) -> bytes:
     """Return a PNG: the arms, and below them a panel for each difference, in two columns."""
-    figure = draw(comparison, axis)
     file = io.BytesIO()
-    figure.savefig(file, format="png", metadata={"Software": None})
+    with in_look(LIGHT):
+        draw(comparison, axis).savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
 
 
@@ -70,7 +71,7 @@ def _draw_difference(
     axes: Axes, comparison: Comparison, difference: Difference, axis: Axis, *, colour: str
 ) -> None:
     axes.set_title(f"{difference.arm} - {difference.against}", fontsize="medium")
-    axes.axhline(0, color="grey", linewidth=1)
+    axes.axhline(0, color=LIGHT.muted, linewidth=1)
     by_name = {arm.name: arm for arm in comparison.arms}
     arm, against = by_name[difference.arm], by_name[difference.against]
     ours, theirs = _curves(arm, against, comparison, axis)
@@ -115,8 +116,7 @@ def _name_axes(top: Axes, differences: Sequence[Axes], comparison: Comparison, a
     if top.get_legend_handles_labels()[0]:
         top.legend(loc="best", fontsize="small")
     for axes in [top, *differences]:
-        axes.grid(alpha=0.3)
-        axes.xaxis.set_major_formatter(EngFormatter())
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         if metric == "success_rate":
             axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
     top.figure.supxlabel(  # once, below all panels
