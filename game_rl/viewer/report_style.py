@@ -123,8 +123,8 @@ def section(title: str, name: str, *content: str) -> Html:
 
 def pair(left: Sequence[Html], right: Sequence[Html]) -> Html:
     """Return sections that stand beside each other where there is room."""
-    columns = (element("div", *sections) for sections in (left, right) if sections)
-    return element("div", *columns, class_="pair" if right else False)
+    columns = [element("div", *sections) for sections in (left, right) if sections]
+    return element("div", *columns, class_="pair" if len(columns) > 1 else False)
 
 
 def tile(label: str, value: str, note: str = "") -> Html:

@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 
 from game_rl.event_log import EventFile
-from game_rl.events import TimedEvent, Warned
+from game_rl.events import Evaluated, TimedEvent, Warned
 from game_rl.run_dir import RunDir
 from game_rl.viewer import clip_card
 from game_rl.viewer.run_report import run_report, state_of
@@ -150,6 +150,26 @@ def test_milestones_and_hints_have_their_tables(tmp_path: Path) -> None:
     text = read_page(run_report(replace(run, events=more))).text  # type: ignore[arg-type]
     for part in ("fight_won was earned4,32130 min", "5,432the entropy collapsedalgorithm.ent_coef"):
         assert part in text
+
+
+class _EvaluatedApart(Evaluated):
+    by_start_state: dict[str, dict[str, int | float]]
+
+
+def test_start_states_have_their_shares_with_intervals(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run", seed=0, final=0.9).root)
+    assert "By start state" not in read_page(run_report(run)).text
+    assert run.final is not None
+    states = {
+        "level_1": {"episodes": 20, "successes": 18, "mean_reward": 1.25},
+        "level_2": {"episodes": 100, "successes": 90, "mean_reward": -2.5},
+    }
+    apart = _EvaluatedApart(
+        **run.final.model_dump(exclude={"by_start_state"}), by_start_state=states
+    )
+    text = read_page(run_report(replace(run, events=(*run.events, apart)))).text
+    # the intervals are in tables of textbooks
+    assert "level_190 %70–971.2520level_290 %83–94-2.50100" in text
 
 
 @pytest.mark.parametrize(
