@@ -24,7 +24,7 @@ LAYERS = (
     {"durable_files"},
     {"run_dir"},
     {"events"},
-    {"event_log"},
+    {"event_log", "curve_points"},
     {"lineage"},
     {"system"},
     {"config"},
@@ -46,6 +46,7 @@ LAYERS = (
     {"interchange"},
     {"executors"},
     {"experiments"},
+    {"viewer"},
     {"cli", "__main__"},
     {"api"},
 )
@@ -69,13 +70,14 @@ TORCH_FREE = (
     "executors",
     "experiments",
     "storage",
+    "viewer",
 )
 HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
 ONLY_IN = {
     "pyboy": {"emulator/pyboy_emulator.py"},
     "av": {"playback/mp4.py"},
     "obstore": {"storage/object_store.py"},
-    "matplotlib": {"experiments/compare/comparison_plot.py"},
+    "matplotlib": {"viewer/comparison_plot.py", "viewer/panel_figure.py"},
     "ray": {"executors/ray.py"},
     "psutil": {"system/machine.py", "system/process_memory.py", "system/leashed_process.py"},
 }
