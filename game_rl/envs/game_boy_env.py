@@ -25,6 +25,7 @@ from game_rl.games.derived_variables import VariableReader
 from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
 from game_rl.games.own_methods import GameMemory
 from game_rl.games.parts import PartsState
+from game_rl.games.place_tally import PlaceTally, Visits
 from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Value, numbers_of
 from game_rl.saved import Blob, Saved
@@ -105,6 +106,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         max_idle_frames: int = 0,
         sticky_actions: float = 0.0,
         parts: Collection[str] = (),
+        counts_places: bool = False,
     ) -> None:
         """Make an env that takes over `emulator`.
 
@@ -118,6 +120,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             max_idle_frames: an episode begins after 0 to this many frames without a button.
             sticky_actions: probability that a timestep repeats the action of the one before.
             parts: names of the game's parts that observations have.
+            counts_places: whether timesteps are counted by place, if the game names a `place`;
+                `take_visits` must be called now and then.
         """
         self._emulator, self._game = emulator, game
         self._observer = Observer(emulator, game, frame_format, parts)
@@ -127,8 +131,10 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._conditions = _conditions_of(game)
         self._reward = _reward_of(game, emulator, self._player)
         self.draws = frame_format is not None or self._reward.needs_screen
+        place = (game.definition.place or ()) if counts_places else ()
+        self._tally = PlaceTally(place) if place else None
         self._all, self._watched = _variable_readers(
-            game, self._conditions.variables | self._observer.variables
+            game, self._conditions.variables.union(self._observer.variables, place)
         )
         self.observation_space = self._observer.space
         self.action_space = spaces.Discrete(self._player.n_actions)
@@ -178,6 +184,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         values = self._watched.read(self._emulator)
         reward = self._reward.step(values)
         self._timesteps += 1
+        if self._tally is not None:
+            self._tally.add(values)
         ending, truncates = ended = self._conditions.step(values, reward)
         own: dict[str, Any] = {}
         if self._reward.has_endings:
@@ -304,6 +312,10 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def read_variables(self) -> dict[str, Value]:
         """Return the current values of the game's variables, by name."""
         return self._all.read(self._emulator)
+
+    def take_visits(self) -> Visits | None:
+        """Return where timesteps ended since the last call; None if places are not counted."""
+        return None if self._tally is None else self._tally.take()
 
     @property
     def reward_terms(self) -> dict[str, float]:

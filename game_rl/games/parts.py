@@ -61,14 +61,32 @@ def _format(part: PartSpec, definition: GameDefinition) -> PartFormat:
 def unused_parts(chosen: Collection[str], *games: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the keys of the parts in saved game files that no observation has.
 
-    A run is not another one because its game file has got a part that it does not use.
+    A run is not another one because its game file has got a part that it does not use. The place is
+    unused as well if only the map of visited places needs it.
 
     Args:
         chosen: names of the parts that observations have.
         games: the game files, as they are saved.
     """
     names = {name for game in games for name in game.get("parts", ())}
-    return tuple(f"parts.{name}" for name in sorted(names.difference(chosen)))
+    unused = tuple(f"parts.{name}" for name in sorted(names.difference(chosen)))
+    needs_place = any(
+        shows_place(chosen, game.get("parts", {})) or _has_key("same_place_for", game["endings"])
+        for game in games
+    )
+    return (*unused, "place_offsets", *(() if needs_place else ("place",)))
+
+
+def shows_place(chosen: Collection[str], parts: Mapping[str, Any]) -> bool:
+    """Whether one of the chosen parts depends on the place; `parts` are as they are saved."""
+    return any((parts.get(name) or {}).get("visited") is not None for name in chosen)
+
+
+def _has_key(key: str, saved: object) -> bool:
+    """Whether a key is somewhere in saved values and is not null."""
+    if isinstance(saved, Mapping):
+        return saved.get(key) is not None or any(_has_key(key, each) for each in saved.values())
+    return isinstance(saved, list | tuple) and any(_has_key(key, each) for each in saved)
 
 
 class EpisodeParts:

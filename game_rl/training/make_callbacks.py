@@ -26,6 +26,7 @@ from game_rl.training.custom_callbacks_extension import CustomCallbacksExtension
 from game_rl.training.extensions import Extension, RunParts
 from game_rl.training.lake_extension import LakeExtension
 from game_rl.training.learning_extension import LearningExtension
+from game_rl.training.places_extension import PlacesExtension
 from game_rl.training.teacher_extension import TeacherExtension
 
 
@@ -40,8 +41,10 @@ def make_extensions(parts: RunParts, more: Sequence[Extension]) -> tuple[Extensi
     learning = LearningExtension.of(parts)
     teacher = TeacherExtension.of(parts)
     lake = LakeExtension.of(parts)
+    places = PlacesExtension.of(parts)
     custom = CustomCallbacksExtension.of(parts)
-    return (*(found for found in (lake, learning, teacher, custom) if found is not None), *more)
+    own = (lake, learning, teacher, places, custom)
+    return (*(found for found in own if found is not None), *more)
 
 
 @dataclass(frozen=True)
