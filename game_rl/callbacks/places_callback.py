@@ -8,11 +8,10 @@ from stable_baselines3.common.logger import Image, TensorBoardOutputFormat
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.durable_files import write_atomic
-from game_rl.envs.place_counts import PlaceCounts
+from game_rl.envs.place_counts import PICTURES_OF_A_RUN, PlaceCounts
 from game_rl.envs.places_picture import places_picture
 from game_rl.run_dir import RunDir
 
-PICTURES_OF_A_RUN = 20
 _PICTURE = "game/places"
 _WRITE_EVERY_S = 10.0
 
@@ -20,8 +19,9 @@ _WRITE_EVERY_S = 10.0
 class PlacesCallback(BoundaryCallback):
     """Adds up what the training's envs have counted since they were last asked.
 
-    Writes `places.npz` at most every ten seconds and at the end, and `game/places` to TensorBoard
-    after each twentieth of the run. It must come before the callback that saves checkpoints.
+    Writes `places.npz` at most every ten seconds, and `game/places` to TensorBoard after each
+    twentieth of the run. It must come before the callback that saves checkpoints, with each of
+    which the file is to be written, too.
 
     Args:
         counts: what was counted so far; it is updated.
@@ -64,9 +64,9 @@ class PlacesCallback(BoundaryCallback):
         super()._on_training_start()
         self._pictures.last_timesteps = self.num_timesteps
 
-    def on_boundary(self, *, is_last: bool) -> None:
+    def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
         self.collect()
-        if is_last or time.monotonic() - self._written_s > _WRITE_EVERY_S:
+        if time.monotonic() - self._written_s > _WRITE_EVERY_S:
             self.write()
         if self._pictures.crossed(self.boundary_timesteps):
             self._draw()

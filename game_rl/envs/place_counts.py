@@ -21,6 +21,9 @@ SHEET_SIDE = 32
 MOST_SHEETS = 8_192
 """Sheets of a run, 32 MiB; timesteps at places beyond them count as `elsewhere`."""
 
+PICTURES_OF_A_RUN = 20
+"""Pictures of the map in TensorBoard, at equal intervals of a run."""
+
 _MOST_VISITS = 2**32 - 1
 _KEYS, _VISITS, _ABOUT = "sheets", "visits", "about"
 

@@ -16,6 +16,9 @@ WORLD = "world"
 """Name of the layer that has all maps with an offset."""
 
 _MOST_CELLS = 2_048  # on a side of a layer
+_CELL_SIDES = (1, 2, 4, 8, 16)
+_MOST_DOTS = 0.25  # share of visited cells with fewer neighbours, of the four beside, than a way
+_FEW_PLACES = 50  # too few to tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,29 @@ class PlaceLayer:
         rows, columns = padded.shape[0] // factor, padded.shape[1] // factor
         counts = padded.reshape(rows, factor, columns, factor).sum(axis=(1, 3))
         return PlaceLayer(self.name, self.map_id, self.x0, self.y0, counts, self.cell_side * factor)
+
+
+def readable(found: Sequence[PlaceLayer]) -> list[PlaceLayer]:
+    """Return the layers with cells as large as it takes for ways to be lines, not dots.
+
+    A player who walks from tile to tile leaves lines; one who walks several pixels in a timestep
+    leaves dots.
+    """
+    if sum(np.count_nonzero(layer.counts) for layer in found) < _FEW_PLACES:
+        return list(found)
+    for side in _CELL_SIDES:
+        coarse = [layer.coarser(side) for layer in found]
+        n_visited = sum(np.count_nonzero(layer.counts) for layer in coarse)
+        if sum(_n_dots(layer.counts > 0) for layer in coarse) <= _MOST_DOTS * n_visited:
+            break
+    return coarse
+
+
+def _n_dots(visited: NDArray[np.bool_]) -> int:
+    """Return how many visited cells have at most one beside them that was visited."""
+    padded = np.pad(visited, 1).astype(np.int8)
+    beside = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+    return int(np.count_nonzero(visited & (beside < 2)))
 
 
 class FoundCell(NamedTuple):

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 from game_rl.envs.contact_sheet import BACKGROUND, INK, save_sheet
 from game_rl.envs.place_counts import PlaceCounts
-from game_rl.envs.place_layers import PlaceLayer, layers
+from game_rl.envs.place_layers import PlaceLayer, layers, readable
 
 _WIDTH, _HEIGHT = 1_000, 1_000  # of all maps
 _MOST_LAYERS = 64
@@ -46,7 +46,7 @@ def write_places_picture(counts: PlaceCounts, path: Path, *, title: str) -> None
 
 def places_picture(counts: PlaceCounts, *, title: str) -> Image.Image:
     """Return all maps below a title, at most about 1,000 pixels on a side, and the scale."""
-    found = layers(counts)
+    found = readable(layers(counts))
     shown = _most_visited(found)
     panels, zoom = _arranged(shown)
     most = max((int(panel.layer.counts.max()) for panel in panels), default=1)
@@ -154,7 +154,7 @@ def _draw_scale(picture: Image.Image, at: tuple[int, int], most: int) -> None:
     ramp = np.broadcast_to(_colours(shares), (_SCALE_HEIGHT, _SCALE_WIDTH, 3))
     picture.paste(Image.fromarray(np.ascontiguousarray(ramp)), at)
     draw = ImageDraw.Draw(picture)
-    draw.text((left + _SCALE_WIDTH + _GAP, top), "timesteps at a place", fill=_MUTED)
+    draw.text((left + _SCALE_WIDTH + _GAP, top), "timesteps in a cell", fill=_MUTED)
     free_from = left
     for number in chain(_powers_of_ten(most), (most,)):
         text = f"{number:,}"

@@ -70,11 +70,9 @@ def unused_parts(chosen: Collection[str], *games: Mapping[str, Any]) -> tuple[st
     """
     names = {name for game in games for name in game.get("parts", ())}
     unused = tuple(f"parts.{name}" for name in sorted(names.difference(chosen)))
-    needs_place = any(
-        shows_place(chosen, game.get("parts", {})) or _has_key("same_place_for", game["endings"])
-        for game in games
-    )
-    return (*unused, "place_offsets", *(() if needs_place else ("place",)))
+    is_used = any(shows_place(chosen, game.get("parts", {})) for game in games)
+    is_used |= any(_has_key("same_place_for", game.get("endings")) for game in games)
+    return (*unused, "place_offsets", *(() if is_used else ("place",)))
 
 
 def shows_place(chosen: Collection[str], parts: Mapping[str, Any]) -> bool:

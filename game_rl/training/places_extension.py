@@ -44,6 +44,7 @@ class PlacesExtension(Extension):
 
     def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
         self._callback.collect()
+        self._callback.write()
         return {"places.json": SavedPlaces(npz=self._callback.counts.to_bytes())}
 
     def restore(self, checkpoint: Checkpoint) -> int:

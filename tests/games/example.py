@@ -414,6 +414,14 @@ BAD_GAMES = (
           "place: [seed, lives, flag]", "parts.a.visited.offsets", "maps.yaml", "no such file"),
     _part("offsets that are a game", "a: {visited: {radius: 3, offsets: game.yaml}}\n"
           "place: [seed, lives, flag]", "parts.a.visited.offsets", "maps: missing"),
+    _changed("offsets of a place without a map", "success:",
+             "place: [lives, flag]\nplace_offsets: maps.yaml\nsuccess:", "place_offsets",
+             "has 2 variables, not [map, x, y]"),
+    _changed("offsets without a place", "success:", "place_offsets: maps.yaml\nsuccess:",
+             "place_offsets", "has 0 variables"),
+    _changed("no file of offsets of the place", "success:",
+             "place: [seed, lives, flag]\nplace_offsets: maps.yaml\nsuccess:", "place_offsets",
+             "maps.yaml", "no such file"),
     _part("no actions", "a: {actions: 0}", "parts.a.actions", "from 1 to 64"),
     _part("actions by their names", "a: {actions: [idle]}", "parts.a.actions", "whole number"),
 )  # fmt: skip
