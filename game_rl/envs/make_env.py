@@ -43,7 +43,7 @@ def make_env(
     Args:
         folder: folder in which modules of wrappers are looked for; None: the current one.
         draws: whether frames are drawn though no observation has the screen, for clips.
-        counts_places: see GameBoyEnv.
+        counts_places: whether `GameBoyEnv.count_places` is called.
 
     Raises:
         ConfigError: the game's crop cannot be halved, a part is unknown, or a wrapper cannot be
@@ -101,8 +101,9 @@ def make_game_env(
         start_states=config.start_states,
         max_idle_frames=config.max_idle_frames,
         sticky_actions=config.sticky_actions,
-        counts_places=counts_places,
     )
+    if counts_places:
+        env.count_places()
     env.draws = env.draws or draws
     return env
 

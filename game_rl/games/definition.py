@@ -160,7 +160,10 @@ class GameDefinition(StrictModel):
         yield from self._wait_problems()
         yield from seed_problems(self.random_seed, self.start_states, self.variables)
         is_colour = self.hardware == "cgb"
-        yield from part_problems(self.parts, self.variables, self.place, is_colour=is_colour)
+        has_class = self.reward is not None
+        yield from part_problems(
+            self.parts, self.variables, self.place, is_colour=is_colour, has_class=has_class
+        )
         yield from self._place_problems()
         if not self.rewards and self.reward is None:
             yield Problem(

@@ -1,5 +1,6 @@
 """Memory and disk of the map of visited places, for games that name a `place`."""
 
+from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.place_counts import PICTURES_OF_A_RUN, SHEET_SIDE
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
@@ -15,7 +16,10 @@ def places_in_memory(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     if not facts.has_places:
         return ()
     algorithm, n_envs = config.algorithm, config.env.n_envs
-    each = FREQUENT_BOUNDARIES_TIMESTEPS // n_envs + 1 if algorithm.replay else algorithm.n_steps
+    if isinstance(algorithm, DQNConfig):
+        each = FREQUENT_BOUNDARIES_TIMESTEPS // n_envs + 1
+    else:
+        each = algorithm.n_steps
     sheets = calibration.USUAL_SHEETS * _SHEET_BYTES
     counted = n_envs * each * calibration.COUNTED_PLACE_BYTES
     return (Part("visited places", sheets + counted),)
