@@ -395,7 +395,7 @@ BAD_GAMES = (
     _part("tile that only colour has", "a: {tiles: {area: {width: 3, height: 3}, classes: "
           "{a: [383, 384]}}}", "parts.a.tiles.classes.a", "tile 384 is in bank 1", "hardware: cgb"),
     _part("tiles without classes", "a: {tiles: {area: {width: 3, height: 3}}}",
-          "parts.a.tiles.classes", "missing"),
+          "parts.a.tiles.classes", "`ids: true`"),
     _part("class without tiles", "a: {tiles: {area: {width: 3, height: 3}, classes: {a: []}}}",
           "parts.a.tiles.classes.a", "has no tiles"),
     _part("visited places without place", "a: {visited: {radius: 3}}", "parts.a.visited",
@@ -427,8 +427,6 @@ BAD_GAMES = (
     _part("tiles with classes and ids",
           "a: {tiles: {area: {width: 2, height: 2}, ids: true, classes: {wall: [3]}}}",
           "parts.a.tiles.ids", "remove one of the two"),
-    _part("tiles without classes and ids", "a: {tiles: {area: {width: 2, height: 2}}}",
-          "parts.a.tiles.classes", "`ids: true`"),
     _changed("offsets of a place without a map", "success:",
              "place: [lives, flag]\nplace_offsets: maps.yaml\nsuccess:", "place_offsets",
              "has 2 variables, not [map, x, y]"),
