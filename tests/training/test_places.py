@@ -91,12 +91,13 @@ def saved(run_dir: RunDir, timesteps: int) -> PlaceCounts:
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "workers"), [*((kind, 1) for kind in KINDS), ("ppo", 2)])
 def test_a_run_counts_every_timestep_of_all_envs(
-    make_config: MakeConfig, game: Path, kind: str
+    make_config: MakeConfig, game: Path, kind: str, workers: int
 ) -> None:
     own = OwnCount()
-    run_dir = learn(make_config("run", *settings(game, kind)), own)
+    config = make_config("run", *settings(game, kind), f"env.n_workers={workers}")
+    run_dir = learn(config, own)
     counts = read_place_counts(run_dir)
     assert as_counter(counts) == own.by_timesteps[192]
     assert (counts.names, counts.offsets, counts.since) == (PLACE, OFFSETS, 0)
@@ -191,6 +192,9 @@ def test_a_map_of_another_place_begins_anew(make_config: MakeConfig, game: Path)
     resume(config.run_dir, command(quiet()))
     counts = read_place_counts(RunDir(config.run_dir))
     assert (counts.names, counts.since, counts.timesteps) == (PLACE[:2], 96, 96)
+    (resumed,) = (e for e in read_events(RunDir(config.run_dir)) if isinstance(e, Resumed))
+    (told,) = (text for text in resumed.not_restored if "visited places" in text)
+    assert "was [level, player_x, player_height]" in told
 
 
 class Kill(BaseCallback):
