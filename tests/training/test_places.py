@@ -91,13 +91,12 @@ def saved(run_dir: RunDir, timesteps: int) -> PlaceCounts:
     return found
 
 
-@pytest.mark.parametrize(("kind", "workers"), [*((kind, 1) for kind in KINDS), ("ppo", 2)])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_run_counts_every_timestep_of_all_envs(
-    make_config: MakeConfig, game: Path, kind: str, workers: int
+    make_config: MakeConfig, game: Path, kind: str
 ) -> None:
     own = OwnCount()
-    config = make_config("run", *settings(game, kind), f"env.n_workers={workers}")
-    run_dir = learn(config, own)
+    run_dir = learn(make_config("run", *settings(game, kind)), own)
     counts = read_place_counts(run_dir)
     assert as_counter(counts) == own.by_timesteps[192]
     assert (counts.names, counts.offsets, counts.since) == (PLACE, OFFSETS, 0)
@@ -105,6 +104,17 @@ def test_a_run_counts_every_timestep_of_all_envs(
     for path in run_dir.checkpoints_newest_first():
         timesteps = int(path.name)
         assert as_counter(saved(run_dir, timesteps)) == own.by_timesteps[timesteps]
+
+
+def test_two_halves_of_the_envs_are_counted_up_to_each_checkpoint(
+    make_config: MakeConfig, game: Path
+) -> None:
+    """One half may play on while the other is asked, so no other count can look on."""
+    run_dir = learn(make_config("run", *settings(game), "env.n_workers=2"))
+    checkpoints = [int(path.name) for path in run_dir.checkpoints_newest_first()]
+    assert len(checkpoints) > 2
+    for timesteps in checkpoints:
+        assert saved(run_dir, timesteps).timesteps == timesteps
 
 
 @pytest.mark.parametrize("kind", KINDS)
