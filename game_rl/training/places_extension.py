@@ -11,8 +11,10 @@ from game_rl.callbacks.places_callback import PlacesCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.envs.place_counts import PlaceCounts, SavedPlaces
+from game_rl.errors import TrainingError
 from game_rl.saved import Saved
 from game_rl.training.extensions import Extension, RunParts
+from game_rl.training.resuming import disk_fault
 
 
 class PlacesExtension(Extension):
@@ -57,5 +59,12 @@ class PlacesExtension(Extension):
         return 0
 
     def begin(self) -> None:
-        """Write the counts that the run goes on from, over those of a later moment."""
-        self._callback.write()
+        """Write the counts that the run goes on from, over those of a later moment.
+
+        Raises:
+            TrainingError: the disk fails.
+        """
+        try:
+            self._callback.write()
+        except OSError as error:
+            raise TrainingError(disk_fault(error, self._run_dir)) from error

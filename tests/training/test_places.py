@@ -12,6 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
 from game_rl.envs.place_counts import PlaceCounts
+from game_rl.errors import CheckpointError, TrainingError
 from game_rl.event_log import read_events
 from game_rl.events import Resumed
 from game_rl.games.definition import load_game
@@ -225,6 +226,32 @@ def test_a_replaced_worker_loses_what_was_not_collected(
     run_dir = learn(make_config("run", *settings(game)), Kill())
     assert saved(run_dir, 64).timesteps == 64
     assert read_place_counts(run_dir).timesteps == 192 - (76 - 64) - 2
+
+
+@pytest.mark.parametrize("at", [0, 64])
+def test_a_disk_that_fails_ends_the_run_with_what_is_saved(
+    make_config: MakeConfig, game: Path, at: int
+) -> None:
+    config = make_config("run", *settings(game))
+    config.run_dir.mkdir()
+    run_dir = RunDir(config.run_dir)
+
+    class Fail(BaseCallback):
+        def _on_step(self) -> bool:
+            if self.num_timesteps == at + 2:
+                run_dir.places.unlink()
+                run_dir.places.mkdir()
+            return True
+
+    if not at:
+        run_dir.places.mkdir()
+    says = "the newest one saved is of timestep 64" if at else "nothing was saved yet"
+    with pytest.raises(CheckpointError if at else TrainingError, match=says):
+        learn(config, Fail())
+    saved = [int(path.name) for path in run_dir.checkpoints_newest_first()]
+    assert saved == ([64, 32] if at else [])
+    if at:
+        Checkpoint(run_dir.checkpoint(64)).verify()
 
 
 def pictures(run_dir: RunDir) -> list[int]:
