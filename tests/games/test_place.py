@@ -125,3 +125,19 @@ def test_an_env_counts_places_only_if_it_is_asked_to() -> None:
         again = env.take_visits()
         assert again is not None
         assert not len(again.counts)
+
+
+def test_timesteps_within_a_wrapper_that_repeats_actions_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "twice.py").write_text(
+        "import gymnasium\n\n\nclass Twice(gymnasium.Wrapper):\n    def step(self, action):\n"
+        "        self.env.step(action)\n        return self.env.step(action)\n",
+        encoding="utf-8",
+    )
+    game, config = fake_game(place=["level", "x", "health"]), EnvConfig(wrappers=["twice:Twice"])
+    env = make_env(config, game, FakeEmulator(), folder=tmp_path, counts_places=True)
+    env.reset(seed=0)
+    for _ in range(3):
+        env.step(2)
+    visits = env.get_wrapper_attr("take_visits")()
+    assert int(visits.counts.sum()) == 6
+    assert len(visits.counts) == 6
