@@ -14,14 +14,15 @@ from game_rl.run_dir import RunDir
 
 _PICTURE = "game/places"
 _WRITE_EVERY_S = 10.0
+_MOST_WRITING = 0.005  # of the time; the largest map takes a second
 
 
 class PlacesCallback(BoundaryCallback):
     """Adds up what the training's envs have counted since they were last asked.
 
-    Writes `places.npz` at most every ten seconds, and `game/places` to TensorBoard after each
-    twentieth of the run. It must come before the callback that saves checkpoints, with each of
-    which the file is to be written, too.
+    Writes `places.npz` at most every ten seconds, a large one less often, and `game/places` to
+    TensorBoard after each twentieth of the run. It must come before the callback that saves
+    checkpoints, with each of which the file is to be written, too.
 
     Args:
         counts: what was counted so far; it is updated.
@@ -43,7 +44,7 @@ class PlacesCallback(BoundaryCallback):
         self.counts = counts
         self._run_dir, self._title = run_dir, title
         self._pictures = Interval(max(1, total_timesteps // PICTURES_OF_A_RUN))
-        self._written_s = -_WRITE_EVERY_S
+        self._due_s = 0.0
 
     def collect(self) -> None:
         """Ask the envs, unless they are in the middle of a rollout."""
@@ -51,14 +52,18 @@ class PlacesCallback(BoundaryCallback):
             for visits in self.training_env.env_method("take_visits"):
                 self.counts.add(visits)
 
-    def write(self) -> None:
-        """Write `places.npz` now.
+    def write(self) -> bytes:
+        """Write `places.npz` now, and return its content.
 
         Raises:
             OSError: the disk fails.
         """
-        write_atomic(self._run_dir.places, self.counts.to_bytes())
-        self._written_s = time.monotonic()
+        began_s = time.monotonic()
+        content = self.counts.to_bytes()
+        write_atomic(self._run_dir.places, content)
+        ended_s = time.monotonic()
+        self._due_s = ended_s + max(_WRITE_EVERY_S, (ended_s - began_s) / _MOST_WRITING)
+        return content
 
     def _on_training_start(self) -> None:
         super()._on_training_start()
@@ -66,7 +71,7 @@ class PlacesCallback(BoundaryCallback):
 
     def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
         self.collect()
-        if time.monotonic() - self._written_s > _WRITE_EVERY_S:
+        if time.monotonic() > self._due_s:
             self.write()
         if self._pictures.crossed(self.boundary_timesteps):
             self._draw()

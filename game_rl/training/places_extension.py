@@ -46,8 +46,7 @@ class PlacesExtension(Extension):
 
     def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
         self._callback.collect()
-        self._callback.write()
-        return {"places.json": SavedPlaces(npz=self._callback.counts.to_bytes())}
+        return {"places.json": SavedPlaces(npz=self._callback.write())}
 
     def restore(self, checkpoint: Checkpoint) -> int:
         """Go on from the checkpoint's counts, unless they are of other variables or missing."""

@@ -228,6 +228,26 @@ def test_a_replaced_worker_loses_what_was_not_collected(
     assert read_place_counts(run_dir).timesteps == 192 - (76 - 64) - 2
 
 
+@pytest.mark.parametrize("every_s", [0.0, 1e6])
+def test_the_file_is_written_between_checkpoints_as_well_but_not_all_the_time(
+    make_config: MakeConfig, game: Path, monkeypatch: pytest.MonkeyPatch, every_s: float
+) -> None:
+    monkeypatch.setattr("game_rl.callbacks.places_callback._WRITE_EVERY_S", every_s)
+    monkeypatch.setattr("game_rl.callbacks.places_callback._MOST_WRITING", 1e9)
+    config = make_config("run", *settings(game), "checkpoints.every_timesteps=192")
+    seen = {}
+
+    class Look(BaseCallback):
+        def _on_step(self) -> bool:
+            seen[self.num_timesteps] = read_place_counts(RunDir(config.run_dir)).timesteps
+            return True
+
+    learn(config, Look())
+    if not every_s:
+        assert all(seen[timesteps] == timesteps - 2 for timesteps in (34, 66, 98, 130, 162))
+    assert seen[34] == (0 if every_s else 32)
+
+
 @pytest.mark.parametrize("at", [0, 64])
 def test_a_disk_that_fails_ends_the_run_with_what_is_saved(
     make_config: MakeConfig, game: Path, at: int
