@@ -22,7 +22,7 @@ def run_dir(tmp_path: Path) -> RunDir:
     run_dir = RunDir(tmp_path / "run")
     run_dir.root.mkdir()
     run_dir.config.write_text(
-        f"game: duel\ntotal_timesteps: 64\nrun_dir: {run_dir.root}\n", encoding="utf-8"
+        f"game: duel\ntotal_timesteps: 100_000\nrun_dir: {run_dir.root}\n", encoding="utf-8"
     )
     counts = counted([(1, 0, 0), (1, 0, 0), (1, 1, 0), (2, 7, -3)], ("map", "x", "y"))
     run_dir.places.write_bytes(counts.to_bytes())
