@@ -106,7 +106,8 @@ def test_a_place_is_the_lighter_the_more_often_it_was_visited(tmp_path: Path) ->
     places = [(0, x, 0) for x, n in enumerate((1, 10, 100)) for _ in range(n)]
     file = tmp_path / "new" / "places.png"
     write_places_picture(counted(list(places), NAMES), file, title="Tiny")
-    grey = np.asarray(Image.open(file).convert("L")).astype(int)
+    with Image.open(file) as picture:
+        grey = np.asarray(picture.convert("L")).astype(int)
     row = grey[16 + 14 + 12 + 14 + 6]  # in the middle of the only row of cells
     cells = [int(row[16 + 12 * x + 6]) for x in range(3)]
     background = int(grey[0, 0])

@@ -35,7 +35,8 @@ def test_the_command_draws_the_map_and_says_what_is_on_it(
     output = tmp_path / "map.png"
     assert main(["places", str(run_dir.root), "--output", str(output)]) == 0
     assert "3 places of map, x, y, visited in 4 timesteps" in capsys.readouterr().out
-    assert Image.open(output).width > 200
+    with Image.open(output) as picture:
+        assert picture.width > 200
     assert main(["places", str(run_dir.root), "--output", str(output), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "picture": str(output),
