@@ -96,6 +96,11 @@ GROUPS: Mapping[str, Sequence[Command]] = {
             "game_rl.cli.picture_commands",
             "write all about a run or an experiment into one HTML file",
         ),
+        Command(
+            "places",
+            "game_rl.cli.places_command",
+            "draw a map of the places that a run's agents have visited, for games with a `place`",
+        ),
     ),
     "compare, keep and hand on": (
         Command(
