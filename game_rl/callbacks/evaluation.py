@@ -12,8 +12,10 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.callbacks.episode_logging import ended_episode, is_logged
 from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.checkpoints.model_state import drawing_from
+from game_rl.envs.episode_files import EndedEpisode
 from game_rl.envs.observation import Observation, rows_of
 from game_rl.events import Evaluated
 from game_rl.returns import LearnedRewards
@@ -53,6 +55,7 @@ class Evaluation:
             observation minus the discounted return that it got, of rewards as it has learned them.
             Above 0 it expected too much.
         seconds: duration of the evaluation.
+        ended: the episodes with their actions, if the envs log them, in the same order.
     """
 
     deterministic: bool
@@ -61,6 +64,7 @@ class Evaluation:
     successes: tuple[bool, ...]
     q_minus_return: float | None = None
     seconds: float = field(compare=False)
+    ended: tuple[EndedEpisode, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def episodes(self) -> int:
@@ -142,6 +146,7 @@ def evaluate(
         successes=tuple(onlooker.successes),
         q_minus_return=onlooker.q_minus_return,
         seconds=time.monotonic() - started,
+        ended=tuple(onlooker.ended),
     )
 
 
@@ -206,6 +211,7 @@ class _Onlooker:
 
     def __init__(self, stop: StopRequest | None, values: Values | None) -> None:
         self.successes: list[bool] = []
+        self.ended: list[EndedEpisode] = []
         self._stop, self._values = stop, values
         self._expected: dict[int, float] = {}  # of each env's present episode
         self._returns: dict[int, float] = {}
@@ -223,6 +229,8 @@ class _Onlooker:
         counted = local["episode_counts"][local["i"]] < local["episode_count_targets"][local["i"]]
         if self._values is not None:
             self._compare(self._values, local, counted=counted)
+        if local["done"] and counted and is_logged(local["info"]):
+            self.ended.append(ended_episode(local["i"], local["info"]))
         success = local["info"].get("is_success")
         if local["done"] and counted and success is not None:
             self.successes.append(bool(success))

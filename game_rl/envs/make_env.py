@@ -36,12 +36,14 @@ def make_env(
     *,
     folder: Path | None = None,
     draws: bool = False,
+    logs: bool = False,
 ) -> GameEnv:
     """Return an environment in the person's own wrappers, which owns its emulator and closes it.
 
     Args:
         folder: folder in which modules of wrappers are looked for; None: the current one.
         draws: whether frames are drawn though no observation has the screen, for clips.
+        logs: whether the env notes each episode; see `button_log`.
 
     Raises:
         ConfigError: the game's crop cannot be halved, a part is unknown, or a wrapper cannot be
@@ -49,7 +51,7 @@ def make_env(
         UsageError: the game has no such start state, its actions do not fit into `frame_skip`
             frames, or its episodes would never end.
     """
-    env = make_game_env(config, game, emulator, draws=draws)
+    env = make_game_env(config, game, emulator, draws=draws, logs=logs)
     if not config.wrappers:
         return env
     try:
@@ -59,11 +61,11 @@ def make_env(
         raise
 
 
-def env_maker(config: EnvConfig, game: Game) -> Callable[[], GameEnv]:
+def env_maker(config: EnvConfig, game: Game, *, logs: bool = False) -> Callable[[], GameEnv]:
     """Return a function that makes the env in another process, whatever its current folder."""
     if not config.wrappers:
-        return functools.partial(make_env, config, game)
-    return functools.partial(make_env, config, game, folder=Path.cwd())
+        return functools.partial(make_env, config, game, logs=logs)
+    return functools.partial(make_env, config, game, folder=Path.cwd(), logs=logs)
 
 
 def wrapper_problems(config: EnvConfig, game: Game) -> Iterator[Problem]:
@@ -78,7 +80,12 @@ def wrapper_problems(config: EnvConfig, game: Game) -> Iterator[Problem]:
 
 
 def make_game_env(
-    config: EnvConfig, game: Game, emulator: Emulator | None = None, *, draws: bool = False
+    config: EnvConfig,
+    game: Game,
+    emulator: Emulator | None = None,
+    *,
+    draws: bool = False,
+    logs: bool = False,
 ) -> GameBoyEnv:
     """As `make_env`, without the person's own wrappers."""
     seen = config.observation
@@ -93,6 +100,7 @@ def make_game_env(
         start_states=config.start_states,
         max_idle_frames=config.max_idle_frames,
         sticky_actions=config.sticky_actions,
+        logs=logs,
     )
     env.draws = env.draws or draws
     return env

@@ -15,6 +15,7 @@ from game_rl.callbacks.curves import (
     ProgressCallback,
     WorkerRestartsCallback,
 )
+from game_rl.callbacks.evaluation import Evaluation
 from game_rl.callbacks.evaluation_callback import EvaluationCallback
 from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
@@ -23,6 +24,7 @@ from game_rl.callbacks.waited_frames import WaitedFramesCallback
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.system.machine import effective_cpus
 from game_rl.training.custom_callbacks_extension import CustomCallbacksExtension
+from game_rl.training.episodes_extension import EpisodesExtension
 from game_rl.training.extensions import Extension, RunParts
 from game_rl.training.lake_extension import LakeExtension
 from game_rl.training.learning_extension import LearningExtension
@@ -40,8 +42,10 @@ def make_extensions(parts: RunParts, more: Sequence[Extension]) -> tuple[Extensi
     learning = LearningExtension.of(parts)
     teacher = TeacherExtension.of(parts)
     lake = LakeExtension.of(parts)
+    episodes = EpisodesExtension.of(parts)
     custom = CustomCallbacksExtension.of(parts)
-    return (*(found for found in (lake, learning, teacher, custom) if found is not None), *more)
+    ours = (lake, learning, teacher, episodes, custom)
+    return (*(found for found in ours if found is not None), *more)
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,10 @@ def _evaluation(
         for extension in extensions:
             extension.on_evaluated(success_rate)
 
+    def on_played(played: Sequence[Evaluation], timesteps: int) -> None:
+        for extension in extensions:
+            extension.on_played(played, timesteps)
+
     return EvaluationCallback(
         games,
         checkpoints,
@@ -138,6 +146,7 @@ def _evaluation(
         parts.events,
         every_timesteps=parts.config.evaluation.every_timesteps,
         on_evaluated=on_evaluated,
+        on_played=on_played,
         stop_when=stop_when,
     )
 

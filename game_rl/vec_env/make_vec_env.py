@@ -21,19 +21,24 @@ from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from game_rl.vec_env.workers import evaluation_workers, training_workers
 
 
-def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> VecEnv:
+def make_vec_env(
+    config: EnvConfig, game: Game, *, n_envs: int, seed: int, logs: bool = False
+) -> VecEnv:
     """Return a vec env with worker processes and episode returns in its infos.
 
     Observations are uint8 [n_envs, frame_stack * C, H, W], or dicts of their parts. The first reset
     of env i uses the seed `seed + i`. In evaluation, `n_envs` differs from `config.n_envs`.
+
+    Args:
+        logs: whether the info of an episode's end has its `EpisodeLog`.
     """
     n_workers = evaluation_workers(config.n_workers, n_envs=n_envs, cpus=effective_cpus())
-    vec_env = VecMonitor(_part(config, game, n_envs=n_envs, n_workers=n_workers))
+    vec_env = VecMonitor(_part(config, game, n_envs=n_envs, n_workers=n_workers, logs=logs))
     vec_env.seed(seed)
     return vec_env
 
 
-def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
+def make_training_env(config: EnvConfig, game: Game, *, seed: int, logs: bool = False) -> VecEnv:
     """Return a vec env like `make_vec_env`'s, in two halves if there are workers for both.
 
     The halves can be stepped separately, and their workers also pack the frames for the buffers.
@@ -42,13 +47,15 @@ def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
     """
     n_workers = training_workers(config.n_workers, n_envs=config.n_envs, cpus=effective_cpus())
     if n_workers < 2:
-        return make_vec_env(config, game, n_envs=config.n_envs, seed=seed)
+        return make_vec_env(config, game, n_envs=config.n_envs, seed=seed, logs=logs)
     first, first_workers = (config.n_envs + 1) // 2, (n_workers + 1) // 2
     sizes = (first, first_workers), (config.n_envs - first, n_workers - first_workers)
     parts = []
     try:
         for n_envs, workers in sizes:
-            parts.append(_part(config, game, n_envs=n_envs, n_workers=workers, packs=True))
+            parts.append(
+                _part(config, game, n_envs=n_envs, n_workers=workers, packs=True, logs=logs)
+            )
     except BaseException:
         for part in parts:
             part.close()
@@ -59,11 +66,17 @@ def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
 
 
 def _part(
-    config: EnvConfig, game: Game, *, n_envs: int, n_workers: int, packs: bool = False
+    config: EnvConfig,
+    game: Game,
+    *,
+    n_envs: int,
+    n_workers: int,
+    packs: bool = False,
+    logs: bool = False,
 ) -> SharedMemoryVecEnv:
     observation_format = make_observation_format(config, game)
     return SharedMemoryVecEnv(
-        [env_maker(config, game)] * n_envs,
+        [env_maker(config, game, logs=logs)] * n_envs,
         frame_stack=frame_stack_of(observation_format),
         packing=observation_format if packs else None,
         n_workers=n_workers,
