@@ -5,9 +5,9 @@ and two checksums, then a compressed description and the compressed actions. The
 segment says under what the episodes after it were played (`PlayedUnder`). Each other block has some
 episodes: a table, column by column, and the actions one after another.
 
-Segments are only appended to, and each session begins a new one. A kill or a full disk tears at most
-the last block of a segment, and readers leave out what is torn. When all segments together would
-grow beyond a limit, the oldest are deleted.
+Segments are only appended to, and each session begins a new one. A kill or a full disk tears at
+most the last block of a segment, and readers leave out what is torn. When all segments together
+would grow beyond a limit, the oldest are deleted.
 """
 
 import json

@@ -274,6 +274,7 @@ class EpisodeChoice:
         best, worst: the ones with the highest and the lowest rewards; of equals the earlier. With
             neither, the first ones.
         most: how many, of best and worst each; None: all.
+        only_playable: leave out those that cannot be played again.
     """
 
     kinds: Collection[Kind] = ("training",)
@@ -283,6 +284,7 @@ class EpisodeChoice:
     best: bool = False
     worst: bool = False
     most: int | None = None
+    only_playable: bool = False
 
     def of(self, episodes: LoggedEpisodes) -> LoggedEpisodes:
         """Return the chosen ones: the best, then the worst, or all in their order."""
@@ -295,6 +297,8 @@ class EpisodeChoice:
         if self.start_states is not None:
             known = [n for n, name in enumerate(episodes.names) if name in self.start_states]
             fits &= np.isin(rows["start_state"], known)
+        if self.only_playable:
+            fits &= rows["fault"] == NO_NAME
         indices = np.flatnonzero(fits)
         if not (self.best or self.worst):
             return episodes.at(indices[: self.most])
