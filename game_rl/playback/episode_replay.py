@@ -4,17 +4,15 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Protocol, TypeVar, cast
 
-import numpy as np
-from numpy.random import Generator
-
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import differences
 from game_rl.emulator.emulator import Emulator, RecordingEmulator, picture_frames
 from game_rl.envs.button_log import EpisodeLog
-from game_rl.envs.episode_files import BY_WRAPPER, LIMIT, LOCKED_UP, PlayedUnder
+from game_rl.envs.episode_files import BY_WRAPPER, LIMIT, PlayedUnder
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.logged_episodes import LoggedEpisode, LoggedEpisodes
+from game_rl.envs.logged_play import LoggedPlay
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.envs.observation import Observation
 from game_rl.errors import GameRLError, ReplayError, UsageError
@@ -71,15 +69,6 @@ def replayed(
     return ShownEpisode(f"#{episode.number} {episode.start_state}", replay.timesteps())
 
 
-class _LoggedDraws:
-    """Takes the place of the env's generator, which decides when an action is repeated."""
-
-    repeats = False
-
-    def random(self) -> float:
-        return 0.0 if self.repeats else 1.0
-
-
 class _Replay:
     def __init__(
         self,
@@ -91,75 +80,56 @@ class _Replay:
     ) -> None:
         self._episode, self._log, self._game = episode, log, game
         self._hold, self._watcher = hold, watcher
-        self._config = config_of(episode)
-        code = np.uint8 if len(log.played) == log.timesteps else np.dtype("<u2")
-        self._played = np.frombuffer(log.played, code).tolist()
-        chosen = np.frombuffer(log.chosen, code).tolist()
-        self._chosen: list[int] = chosen or self._played
-        self._reward = np.float32(0)
+        self._config = config_of(episode).env
 
     def timesteps(self) -> Iterator[ShownTimestep]:
-        config = self._config.env
-        frames = picture_frames(config.frame_skip)
+        frames = picture_frames(self._config.frame_skip)
         watched = RecordingEmulator(make_emulator(self._game), picture_frames=frames)
-        emulator = cast("Emulator", watched)
-        with closing(self._failing_as_other(lambda: self._env(emulator))) as env:
+        with closing(self._failing_as_other(lambda: self._env(watched))) as env:
             yield from self._play(env, watched)
 
-    def _env(self, emulator: Emulator) -> GameBoyEnv:
+    def _env(self, watched: RecordingEmulator) -> GameBoyEnv:
+        emulator = cast("Emulator", watched)
         try:
-            return make_game_env(self._config.env, self._game, emulator, draws=True)
+            return make_game_env(self._config, self._game, emulator, draws=True)
         except BaseException:
             emulator.close()
             raise
 
     def _play(self, env: GameBoyEnv, watched: RecordingEmulator) -> Iterator[ShownTimestep]:
-        log, watcher, draws = self._log, self._watcher, _LoggedDraws()
-        options = {
-            "start_state": log.start_state,
-            "idle_frames": log.idle_frames,
-            "game_seed": log.game_seed,
-        }
-        observation, _ = self._failing_as_other(lambda: env.reset(seed=0, options=options))
-        env.np_random = cast("Generator", draws)
+        play, watcher, value = LoggedPlay(env, self._log), self._watcher, None
+        observation = self._failing_as_other(play.begin)
         watched.take_pictures()  # discards those of the idle frames
         if watcher is not None:
             watcher.begin(observation)
-        names, info, terminated, is_over = tuple(self._game.action_names), {}, False, False
-        value = None
-        for number, (played, chosen) in enumerate(zip(self._played, self._chosen, strict=True)):
-            if is_over:
-                raise self._differs(f"it ends after {number:,} timesteps of the game")
+        names, steps, action = tuple(self._game.action_names), play.steps(), ""
+        while True:
             value = None if watcher is None else watcher.value()
-            draws.repeats = played != chosen
-            step = self._failing_as_other(lambda action=chosen: env.step(action))  # type: ignore[misc]
-            observation, reward, terminated, truncated, info = step
-            is_over = terminated or truncated
-            self._reward += np.float32(reward)
+            step = self._failing_as_other(lambda: next(steps, None))
+            if step is None:
+                break
+            action = names[step.action]
             if watcher is not None:
-                watcher.see(observation)
-            total = float(self._reward)
-            yield ShownTimestep(watched.take_pictures(), names[played], total, value)
-        self._check(env, info, terminated=terminated, is_over=is_over)
-        end = [env.render()] * self._hold
-        yield ShownTimestep(end, names[self._played[-1]], float(self._reward), value)
+                watcher.see(step.observation)
+            yield ShownTimestep(watched.take_pictures(), action, step.reward, value)
+        self._check(play)
+        yield ShownTimestep([env.render()] * self._hold, action, play.reward, value)
 
-    def _check(
-        self, env: GameBoyEnv, info: dict[str, object], *, terminated: bool, is_over: bool
-    ) -> None:
+    def _check(self, play: LoggedPlay) -> None:
         """Raise ReplayError if the episode has not ended as it was logged."""
-        episode = self._episode
-        found: dict[str, tuple[object, object]] = {}
-        is_wrapped = bool(self._config.env.wrappers)
-        game_reward = sum(env.reward_terms.values())
-        found["reward of the game"] = (episode.game_reward, game_reward)
+        episode, is_wrapped = self._episode, bool(self._config.wrappers)
+        found = {
+            "length": (self._log.timesteps, self._log.timesteps - play.left),
+            "reward of the game": (episode.game_reward, play.game_reward),
+        }
+        by_wrapper = is_wrapped and not play.is_over and episode.ending in (BY_WRAPPER, LIMIT)
+        if not by_wrapper:
+            found |= {
+                "ending": (episode.ending, play.ending or "none"),
+                "success": (episode.success, play.success),
+            }
         if not is_wrapped:
-            found["reward"] = (episode.reward, float(self._reward))
-            found["length"] = (episode.length, len(self._played))
-        if is_over or not is_wrapped:
-            found["ending"] = (episode.ending, _ending(info, terminated, is_over=is_over))
-            if not (is_wrapped and episode.ending in (BY_WRAPPER, LIMIT)):
-                found["success"] = (episode.success, info.get("is_success"))
+            found["reward"] = (episode.reward, play.reward)
         for name, (logged, now) in found.items():
             if logged != now:
                 raise self._differs(f"its {name} is {now}, and {logged} was logged")
@@ -180,14 +150,6 @@ class _Replay:
             f"episode {self._episode.number:,} does not play as it was logged: {how}; {since}; "
             "nothing was written. Play it with what it was logged with"
         )
-
-
-def _ending(info: dict[str, object], terminated: bool, *, is_over: bool) -> str:
-    if "lock_up" in info:
-        return LOCKED_UP
-    if "ending" in info:
-        return str(info["ending"])
-    return LIMIT if is_over and not terminated else "none"
 
 
 def replay_differences(under: PlayedUnder, game: Game) -> list[str]:
