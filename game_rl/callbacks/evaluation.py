@@ -130,15 +130,9 @@ def evaluate(
     onlooker, started = _Onlooker(stop, values), time.monotonic()
     vec_env.seed(seed)
     with torch_threads(1), drawing_from(seed):
-        rewards, lengths = evaluate_policy(
-            policy,
-            vec_env,
-            n_eval_episodes=episodes,
-            deterministic=deterministic,
-            return_episode_rewards=True,
-            callback=onlooker,
+        rewards, lengths = _play(
+            policy, vec_env, onlooker, episodes=episodes, deterministic=deterministic
         )
-    assert isinstance(rewards, list) and isinstance(lengths, list)  # noqa: PT018 - both come from one call
     return Evaluation(
         deterministic=deterministic,
         rewards=tuple(rewards),
@@ -148,6 +142,27 @@ def evaluate(
         seconds=time.monotonic() - started,
         ended=tuple(onlooker.ended),
     )
+
+
+def _play(
+    policy: PolicyPredictor,
+    vec_env: VecEnv,
+    onlooker: "_Onlooker",
+    *,
+    episodes: int,
+    deterministic: bool,
+) -> tuple[list[float], list[int]]:
+    """Return the reward and the length of each episode."""
+    rewards, lengths = evaluate_policy(
+        policy,
+        vec_env,
+        n_eval_episodes=episodes,
+        deterministic=deterministic,
+        return_episode_rewards=True,
+        callback=onlooker,
+    )
+    assert isinstance(rewards, list) and isinstance(lengths, list)  # noqa: PT018 - both come from one call
+    return rewards, lengths
 
 
 @dataclass(frozen=True, kw_only=True)

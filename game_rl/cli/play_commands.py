@@ -108,6 +108,12 @@ def add_record(commands: "Commands", summary: str) -> None:
         metavar="FILE",
         help="file to write, .gif or .mp4 (default: a GIF in the run's videos/)",
     )
+    _add_look(parser)
+    add_json(parser)
+    _add_logged(parser)
+
+
+def _add_look(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grid", action="store_true", help="show the episodes side by side, not one by one"
     )
@@ -119,7 +125,9 @@ def add_record(commands: "Commands", summary: str) -> None:
         help="write below the screen: action, reward (of the episode so far), value (what the "
         "policy of --checkpoint expects); all three if none is named",
     )
-    add_json(parser)
+
+
+def _add_logged(parser: argparse.ArgumentParser) -> None:
     logged = parser.add_argument_group(
         "logged episodes",
         "Play episodes again that the run has played, instead of new ones. Each of these options "

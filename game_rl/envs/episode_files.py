@@ -132,7 +132,7 @@ class PlayedUnder(Saved):
         return found if isinstance(found, int) else 1
 
 
-class Block(NamedTuple):
+class EpisodeBlock(NamedTuple):
     """A block of a segment that was read.
 
     Attributes:
@@ -159,7 +159,7 @@ def segments_in(folder: Path) -> list[Path]:
     return sorted((path for path in found if path.stem.isdecimal()), key=lambda p: int(p.stem))
 
 
-def blocks_of(segment: Path) -> Iterator[Block]:
+def blocks_of(segment: Path) -> Iterator[EpisodeBlock]:
     """Yield the whole blocks of a segment, without the actions; none if it is gone.
 
     Raises:
@@ -177,13 +177,13 @@ def blocks_of(segment: Path) -> Iterator[Block]:
                 if zlib.crc32(table) != table_crc:
                     return
                 under, names, rows = _parsed(kind, zlib.decompress(table), segment)
-                yield Block(under, names, rows, segment, at, n_actions, actions_crc)
+                yield EpisodeBlock(under, names, rows, segment, at, n_actions, actions_crc)
                 file.seek(at + n_actions)
     except FileNotFoundError:
         return
 
 
-def read_actions(block: Block) -> bytes | None:
+def read_actions(block: EpisodeBlock) -> bytes | None:
     """Return the actions of a block's episodes, one after another; None if they are damaged."""
     with block.path.open("rb") as file:
         file.seek(block.at)

@@ -96,6 +96,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     }
     render_mode = "rgb_array"
     _start_state, _timesteps, _running = "", 0, False
+    _notes: EpisodeNotes | None = None
 
     def __init__(
         self,
@@ -109,7 +110,6 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         max_idle_frames: int = 0,
         sticky_actions: float = 0.0,
         parts: Collection[str] = (),
-        logs: bool = False,
     ) -> None:
         """Make an env that takes over `emulator`.
 
@@ -123,16 +123,12 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             max_idle_frames: an episode begins after 0 to this many frames without a button.
             sticky_actions: probability that a timestep repeats the action of the one before.
             parts: names of the game's parts that observations have.
-            logs: whether to note each episode, so that it can be played again.
         """
         self._emulator, self._game = emulator, game
         self._observer = Observer(emulator, game, frame_format, parts)
         self._starts = EpisodeStarts(emulator, game, start_states, max_idle_frames)
         self._limit = EpisodeLimit(max_episode_timesteps, game)
         self._player = ActionPlayer(emulator, game, frame_skip, sticky_actions)
-        self._notes = None
-        if logs:
-            self._notes = EpisodeNotes(self._player.n_actions, sticky=sticky_actions > 0)
         self._conditions = _conditions_of(game)
         self._reward = _reward_of(game, emulator, self._player)
         self.draws = frame_format is not None or self._reward.needs_screen
@@ -346,6 +342,10 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             }
             | logged
         )
+
+    def log_episodes(self) -> None:
+        """Note each episode from now on, so that it can be played again."""
+        self._notes = EpisodeNotes(self._player.n_actions, sticky=self._player.is_sticky)
 
     def episode_log(self) -> EpisodeLog:
         """Return what was noted of the episode, which ends now; only of an env that logs."""

@@ -13,8 +13,8 @@ from game_rl.envs.episode_files import (
     KINDS,
     NO_NAME,
     ROW,
-    Block,
     Cut,
+    EpisodeBlock,
     Kind,
     PlayedUnder,
     Rows,
@@ -100,7 +100,7 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
         self,
         rows: Rows,
         names: Sequence[str],
-        blocks: Sequence[Block],
+        blocks: Sequence[EpisodeBlock],
         unders: Sequence[PlayedUnder],
     ) -> None:
         self.rows, self.names = rows, names
@@ -230,10 +230,10 @@ class _Found:
     def __init__(self) -> None:
         self._tables: list[Rows] = []
         self._names: dict[str, int] = {}
-        self._blocks: list[Block] = []
+        self._blocks: list[EpisodeBlock] = []
         self._unders: list[PlayedUnder] = []
 
-    def take(self, block: Block) -> None:
+    def take(self, block: EpisodeBlock) -> None:
         if block.under is not None:
             if block.under.cut is not None:
                 self.cut(block.under.cut)
@@ -249,7 +249,7 @@ class _Found:
         table = np.concatenate([np.zeros(0, _PLACED), *self._tables])
         return LoggedEpisodes(table, list(self._names), self._blocks, self._unders)
 
-    def _placed(self, block: Block) -> Rows:
+    def _placed(self, block: EpisodeBlock) -> Rows:
         rows = np.zeros(len(block.rows), _PLACED)
         for column in ROW.names or ():
             rows[column] = block.rows[column]

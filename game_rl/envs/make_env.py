@@ -100,8 +100,9 @@ def make_game_env(
         start_states=config.start_states,
         max_idle_frames=config.max_idle_frames,
         sticky_actions=config.sticky_actions,
-        logs=logs,
     )
+    if logs:
+        env.log_episodes()
     env.draws = env.draws or draws
     return env
 

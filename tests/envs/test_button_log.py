@@ -28,6 +28,12 @@ plays = st.lists(st.integers(0, 3), min_size=1, max_size=60)
 settings = st.fixed_dictionaries({"sticky_actions": st.sampled_from([0.0, 0.3, 0.9])})
 
 
+def logging_env(**made: Any) -> GameBoyEnv:
+    env = fake_env(**made)
+    env.log_episodes()
+    return env
+
+
 def ended(
     env: GameBoyEnv, actions: list[int], seed: int, *, saved_at: int | None = None, **again: Any
 ) -> list[tuple[EpisodeLog, float, str, object, list[bytes]]]:
@@ -37,7 +43,7 @@ def ended(
         if number == saved_at:
             state = env.save_state().model_dump_json()
             env.close()
-            env = fake_env(**again)
+            env = logging_env(**again)
             env.load_state(EnvState.model_validate_json(state))
         observation, reward, terminated, truncated, info = env.step(np.int64(action))
         seen.append(observation.tobytes())
@@ -60,11 +66,11 @@ def ended(
 def test_an_episode_is_played_again_from_its_log_also_if_a_checkpoint_lay_in_it(
     actions: list[int], chosen: dict[str, Any], game: Any, seed: int, saved_at: int | None
 ) -> None:
-    made = {"game": game, "logs": True, **SETTINGS, **chosen}
+    made = {"game": game, **SETTINGS, **chosen}
     for log, reward, ending, success, seen in ended(
-        fake_env(**made), actions, seed, saved_at=saved_at, **made
+        logging_env(**made), actions, seed, saved_at=saved_at, **made
     ):
-        with closing(fake_env(**(made | {"logs": False}))) as env:
+        with closing(fake_env(**made)) as env:
             play = LoggedPlay(env, log)
             again = [play.begin().tobytes(), *(s.observation.tobytes() for s in play.steps())]
             assert again == seen
@@ -76,7 +82,8 @@ def test_an_episode_is_played_again_from_its_log_also_if_a_checkpoint_lay_in_it(
 @given(plays, st.integers(0, 2**31 - 1))
 def test_an_env_that_logs_plays_as_one_that_does_not(actions: list[int], seed: int) -> None:
     def played(*, logs: bool) -> list[Any]:
-        with closing(fake_env(logs=logs, sticky_actions=0.4, **SETTINGS)) as env:
+        make = logging_env if logs else fake_env
+        with closing(make(sticky_actions=0.4, **SETTINGS)) as env:
             seen: list[Any] = [env.reset(seed=seed)[0].tobytes()]
             for action in actions:
                 observation, *rest, info = env.step(np.int64(action))
@@ -95,7 +102,7 @@ def test_an_episode_that_began_before_a_checkpoint_without_notes_says_so() -> No
         env.step(0)
         state = env.save_state()
     assert "notes" not in state.model_dump_json()  # a checkpoint of such a run is as it was
-    with closing(fake_env(logs=True, **SETTINGS)) as env:
+    with closing(logging_env(**SETTINGS)) as env:
         env.load_state(state)
         infos = [env.step(0)[4] for _ in range(11)]
         assert infos[-1][EPISODE_LOG].fault == BEGAN_UNNOTED
