@@ -277,7 +277,7 @@ class EpisodeChoice:
         only_playable: leave out those that cannot be played again.
     """
 
-    kinds: Collection[Kind] = ("training",)
+    kinds: tuple[Kind, ...] = ("training",)
     first: int | None = None
     last: int | None = None
     start_states: Collection[str] | None = None

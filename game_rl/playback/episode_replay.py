@@ -118,7 +118,7 @@ class _Replay:
     def _check(self, play: LoggedPlay) -> None:
         """Raise ReplayError if the episode has not ended as it was logged."""
         episode, is_wrapped = self._episode, bool(self._config.wrappers)
-        found = {
+        found: dict[str, tuple[object, object]] = {
             "length": (self._log.timesteps, self._log.timesteps - play.left),
             "reward of the game": (episode.game_reward, play.game_reward),
         }

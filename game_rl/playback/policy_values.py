@@ -1,6 +1,7 @@
 """What a trained policy expects while an episode is played."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from gymnasium import spaces
@@ -49,7 +50,8 @@ class PolicyWatcher:
         self._stacks.begin_episode(0)
 
     def value(self) -> float:
-        return self._value(self._stacks.all())
+        observations: Any = self._stacks.all()
+        return self._value(observations)
 
     def see(self, observation: Observation) -> None:
         self._stacks.turn()
