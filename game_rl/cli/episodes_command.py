@@ -84,7 +84,7 @@ def _episodes(arguments: argparse.Namespace) -> int:
 
 
 def _table(episodes: LoggedEpisodes) -> Table:
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, collapse_padding=True)  # fits 80 columns
     for name in ("episode", "env", "timestep", "length", "reward", "success"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("kind", no_wrap=True)
