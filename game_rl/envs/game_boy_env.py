@@ -68,6 +68,13 @@ class EnvState(Saved):
     notes: Annotated[NotesState | None, Field(exclude_if=lambda notes: notes is None)] = None
     """What was noted of the running episode; None if the env notes nothing."""
 
+    def with_spoiled_notes(self, fault: str) -> "EnvState":
+        """Return the state with the reason why the running episode cannot be played again."""
+        if self.notes is None:
+            return self
+        notes = self.notes.model_copy(update={"fault": self.notes.fault or fault})
+        return self.model_copy(update={"notes": notes})
+
 
 class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     """A Game Boy game; one timestep plays an action for `frame_skip` frames.

@@ -23,7 +23,7 @@ from game_rl.playback.episode_replay import replayed
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
 from tests.tiny_run import TINY_GAME, MakeConfig, command, train_once
-from tests.training.forks import quiet
+from tests.training.forks import fork_of, quiet
 
 STICKY = ("env.sticky_actions=0.4", "env.n_envs=3", "env.start_states=null", "seed=3")
 ROLLOUT = 32
@@ -161,6 +161,26 @@ def test_an_episode_through_which_the_settings_changed_is_not_played_again(
     later = [i for i, e in enumerate(found) if e.first_timestep > 64]
     for index in later:
         list(replayed(found, index, now, hold=1).timesteps)
+
+
+def test_a_fork_goes_on_with_its_parents_episodes_and_says_if_the_game_is_another(
+    make_config: MakeConfig, tmp_path: Path
+) -> None:
+    game = tmp_path / "game.yaml"
+    text = TINY_GAME.read_text(encoding="utf-8")
+    text = text.replace("../../game_rl", str(Path(__file__).parents[2] / "game_rl"))
+    game.write_text(text, encoding="utf-8")
+    parent = run(make_config("parent", f"game={game}"), until=64)
+    same = run(fork_of(parent, 64, "same"), until=128)
+    found = play_all(same)
+    over = [e for e in found if e.kind == "training" and e.first_timestep < 64]
+    assert {e.env for e in over} == {0, 1}
+    assert all(e.timesteps > 64 and not e.fault for e in over)
+    game.write_text(text.replace("weight: 0.05", "weight: 0.07"), encoding="utf-8")
+    other = run(fork_of(parent, 64, "other"), until=128)
+    faults = {e.number: e.fault for e in read_logged_episodes(other) if e.kind == "training"}
+    assert [n for n, fault in faults.items() if "at the fork" in fault] == [1, 2]
+    assert set(list(faults.values())[2:]) <= {""}
 
 
 WRAPPER = """\
