@@ -13,6 +13,7 @@ from game_rl.callbacks.episode_logging import EpisodeLogger
 from game_rl.checkpoints.named import open_run
 from game_rl.cli.main import main
 from game_rl.config.schema import RunConfig
+from game_rl.durable_files import folder_bytes
 from game_rl.envs.episode_files import EpisodeWriter, segments_in
 from game_rl.envs.logged_episodes import LoggedEpisodes, read_logged_episodes
 from game_rl.errors import ReplayError
@@ -87,6 +88,16 @@ def test_a_run_that_logs_nothing_learns_the_same(make_config: MakeConfig) -> Non
     for env in ours["envs"]:
         del env["notes"]
     assert ours["envs"] == theirs["envs"]
+
+
+def test_the_forecast_of_the_disk_has_the_log(make_config: MakeConfig) -> None:
+    run_dir = train_once(make_config("run"))
+    plan = json.loads(run_dir.preflight.read_text(encoding="utf-8"))["disk"]["parts"]
+    (forecast,) = (part["bytes"] for part in plan if part["name"] == "logged episodes")
+    assert folder_bytes(run_dir.episodes) <= forecast <= 4 * folder_bytes(run_dir.episodes)
+    without = train_once(make_config("without", "episodes=null"))
+    parts = json.loads(without.preflight.read_text(encoding="utf-8"))["disk"]["parts"]
+    assert "logged episodes" not in {part["name"] for part in parts}
 
 
 @pytest.mark.parametrize("at", [64, 96, 160])
