@@ -13,6 +13,7 @@
     │   └── NoCheckpointError   2   a run has no checkpoint of that name
     ├── LakeError               1   a Lake or a replay file is damaged or of another shape
     │   └── NoLakeError         2   a folder is not a Lake, or a file not a replay buffer
+    ├── ReplayError             1   a logged episode does not play as it was logged
     ├── StorageError            1   object storage refuses, is out of reach or has damaged data
     │   └── NotStoredError      4   a run or an experiment is done, but its upload never worked
     ├── TrainingError           1   training cannot continue (a non-finite loss, a full disk)
@@ -80,6 +81,10 @@ class LakeError(GameRLError):
 
 class NoLakeError(LakeError):
     exit_code = 2
+
+
+class ReplayError(GameRLError):
+    pass
 
 
 class StorageError(GameRLError):

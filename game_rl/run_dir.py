@@ -137,6 +137,11 @@ class RunDir:
         return self.root / "places.npz"
 
     @property
+    def episodes(self) -> Path:
+        """The logged episodes of training and evaluations; see `envs.episode_files`."""
+        return self.root / "episodes"
+
+    @property
     def tensorboard(self) -> Path:
         return self.root / "tensorboard"
 

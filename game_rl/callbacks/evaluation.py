@@ -13,8 +13,10 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.callbacks.episode_logging import ended_episode, is_logged
 from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.checkpoints.model_state import drawing_from
+from game_rl.envs.episode_files import EndedEpisode
 from game_rl.envs.observation import Observation, rows_of
 from game_rl.events import Evaluated
 from game_rl.returns import LearnedRewards
@@ -55,6 +57,7 @@ class Evaluation:
             Above 0 it expected too much.
         action_counts: how often each action was taken; empty if the actions are not discrete.
         seconds: duration of the evaluation.
+        ended: the episodes with their actions, if the envs log them, in the same order.
     """
 
     deterministic: bool
@@ -64,6 +67,7 @@ class Evaluation:
     q_minus_return: float | None = None
     action_counts: tuple[int, ...] = ()
     seconds: float = field(compare=False)
+    ended: tuple[EndedEpisode, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def episodes(self) -> int:
@@ -138,6 +142,7 @@ def evaluate(
         q_minus_return=onlooker.q_minus_return,
         action_counts=tuple(onlooker.action_counts),
         seconds=time.monotonic() - started,
+        ended=tuple(onlooker.ended),
     )
 
 
@@ -226,6 +231,7 @@ class _Onlooker:
     ) -> None:
         self.successes: list[bool] = []
         self.action_counts = [0] * int(actions.n) if isinstance(actions, Discrete) else []
+        self.ended: list[EndedEpisode] = []
         self._stop, self._values = stop, values
         self._expected: dict[int, float] = {}  # of each env's present episode
         self._returns: dict[int, float] = {}
@@ -245,6 +251,8 @@ class _Onlooker:
             self.action_counts[local["actions"][local["i"]]] += 1
         if self._values is not None:
             self._compare(self._values, local, counted=counted)
+        if local["done"] and counted and is_logged(local["info"]):
+            self.ended.append(ended_episode(local["i"], local["info"]))
         success = local["info"].get("is_success")
         if local["done"] and counted and success is not None:
             self.successes.append(bool(success))

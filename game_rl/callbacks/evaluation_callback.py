@@ -49,6 +49,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
             False, the training ends at this boundary.
         callback_after_eval: SB3's.
         on_evaluated: called with each evaluation's success rate before anything is saved.
+        on_played: called with what each evaluation has played, and the timestep, before that.
         stop_when: conditions that end the run before its total, if there are any.
     """
 
@@ -63,6 +64,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         callback_on_new_best: BaseCallback | None = None,
         callback_after_eval: BaseCallback | None = None,
         on_evaluated: Callable[[float | None], None] = lambda _: None,
+        on_played: Callable[[Sequence[Evaluation], int], None] = lambda *_: None,
         stop_when: StopWhen | None = None,
     ) -> None:
         super().__init__(
@@ -79,7 +81,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         self._checkpoints = checkpoints
         self._run_dir = run_dir
         self._events = events
-        self._on_evaluated = on_evaluated
+        self._on_evaluated, self._on_played = on_evaluated, on_played
         self._stop_when = stop_when
         self._interval = Interval(every_timesteps)
         self._evaluated_at: int | None = None
@@ -174,6 +176,7 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         better = better_of(played)
         is_best = better.beats(self._checkpoints.best) or verdict.is_confirmed
         self._fill_attributes(better)
+        self._on_played(played, self.boundary_timesteps)
         self._on_evaluated(better.success_rate)
         self._log(better, played)
         for evaluation in played:

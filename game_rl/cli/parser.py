@@ -17,7 +17,7 @@ EXIT_CODES = """\
 exit codes:
   0    done
   1    failed (a worker died, a checkpoint is damaged, a loss became NaN, the disk is nearly full,
-       storage refuses a command)
+       storage refuses a command, a logged episode does not play as it was logged)
   2    a mistake in the config, the game file, the ROM or the command
   3    the run does not fit this machine
   4    done, but the upload never worked: nothing of the run or experiment is in storage
@@ -84,7 +84,12 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "record",
             "game_rl.cli.play_commands",
-            "record a GIF or MP4 of episodes with a trained agent",
+            "record a GIF or MP4 of episodes: new ones with a trained agent, or logged ones again",
+        ),
+        Command(
+            "episodes",
+            "game_rl.cli.episodes_command",
+            "list the episodes that a run has logged, of its training and its evaluations",
         ),
         Command(
             "plot",

@@ -2,6 +2,8 @@
 
 import argparse
 import functools
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.checkpoints.named import check_playable
+from game_rl.checkpoints.named import check_playable, open_run
 from game_rl.cli.arguments import (
     add_command,
     add_run_arguments,
@@ -18,13 +20,26 @@ from game_rl.cli.arguments import (
     not_negative,
     positive,
 )
+from game_rl.cli.logged_choice import (
+    add_logged_choice,
+    has_logged_choice,
+    logged_choice,
+    logged_of,
+    refuse_empty,
+)
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.envs.episode_starts import chosen_start_states, game_changes
+from game_rl.envs.logged_episodes import LoggedEpisode, LoggedEpisodes
+from game_rl.errors import UsageError
+from game_rl.games.definition import load_game
+from game_rl.run_dir import RunDir
 from game_rl.system.output import as_printed
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluation import Evaluation
     from game_rl.cli.arguments import Commands
+    from game_rl.playback.policy_values import PolicyWatcher
+    from game_rl.playback.shown_episode import OverlayItem
 
 
 def add_evaluate(commands: "Commands", summary: str) -> None:
@@ -73,11 +88,14 @@ def add_record(commands: "Commands", summary: str) -> None:
         "record",
         _record,
         summary=summary,
-        example="game-rl record runs/duel_ppo --output fight.gif --episodes 3",
+        example="game-rl record runs/duel_ppo --best --worst --grid --overlay",
     )
     add_run_arguments(parser)
     parser.add_argument(
-        "--episodes", type=positive, default=2, metavar="N", help="episodes to record (default: 2)"
+        "--episodes",
+        type=positive,
+        metavar="N",
+        help="episodes to record (default: 2; with --best and --worst 1 of each)",
     )
     _add_episode_choice(
         parser,
@@ -90,7 +108,39 @@ def add_record(commands: "Commands", summary: str) -> None:
         metavar="FILE",
         help="file to write, .gif or .mp4 (default: a GIF in the run's videos/)",
     )
+    _add_look(parser)
     add_json(parser)
+    _add_logged(parser)
+
+
+def _add_look(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--grid", action="store_true", help="show the episodes side by side, not one by one"
+    )
+    parser.add_argument(
+        "--overlay",
+        nargs="*",
+        choices=("action", "reward", "value"),
+        metavar="ITEM",
+        help="write below the screen: action, reward (of the episode so far), value (what the "
+        "policy of --checkpoint expects); all three if none is named",
+    )
+
+
+def _add_logged(parser: argparse.ArgumentParser) -> None:
+    logged = parser.add_argument_group(
+        "logged episodes",
+        "Play episodes again that the run has played, instead of new ones. Each of these options "
+        "asks for that; game-rl episodes RUN lists them.",
+    )
+    logged.add_argument(
+        "--logged",
+        type=positive,
+        nargs="*",
+        metavar="NUMBER",
+        help="episodes with these numbers; without a number, those that the others choose",
+    )
+    add_logged_choice(logged)
 
 
 def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
@@ -152,28 +202,110 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    from game_rl.playback.clip import clip_writer
-
+    if arguments.logged is not None or has_logged_choice(arguments):
+        return _record_logged(arguments)
     root, checkpoint = named_policy(arguments)
     game = check_playable(root, checkpoint)
     chosen_start_states(arguments.start_states, game)
-    if arguments.output is not None:
-        clip_writer(arguments.output)
-        check_output(arguments.output)
+    _check_clip(arguments.output)
     from game_rl.playback.recording import record_run
     from game_rl.playback.trained_run import open_trained_run
 
     run = open_trained_run(root, checkpoint)
-    output = arguments.output or run.run_dir.videos / f"{run.checkpoint.path.name}.gif"
     made = record_run(
         run,
-        episodes=arguments.episodes,
-        output=output,
+        episodes=arguments.episodes or 2,
+        output=arguments.output or run.run_dir.videos / f"{run.checkpoint.path.name}.gif",
         seed=arguments.seed,
         start_states=arguments.start_states,
+        overlay=_overlay(arguments),
+        grid=arguments.grid,
     )
     changes = game_changes(game, arguments.start_states or run.config.env.start_states)
     facts = run.policy_facts() | ({"game_changes": changes} if changes else {})
     told = "".join(f"\nthe game is changed: {change}" for change in changes)
     print_result(arguments, {"file": str(made), **facts}, f"{made}{told}")
     return 0
+
+
+def _overlay(arguments: argparse.Namespace) -> "tuple[OverlayItem, ...]":
+    """Return what --overlay names; all if it names nothing."""
+    if arguments.overlay is None:
+        return ()
+    return tuple(arguments.overlay) or ("action", "reward", "value")
+
+
+def _check_clip(output: Path | None) -> None:
+    """Refuse an --output that cannot be written, before anything is played."""
+    from game_rl.playback.clip import clip_writer
+
+    if output is not None:
+        clip_writer(output)
+        check_output(output)
+
+
+def _record_logged(arguments: argparse.Namespace) -> int:
+    """Record episodes that the run has logged; torch is needed only for values."""
+    root, checkpoint = named_policy(arguments)
+    run_dir, config = open_run(root)
+    chosen = _chosen_logged(arguments, run_dir)
+    _check_clip(arguments.output)
+    overlay, game = _overlay(arguments), load_game(config.game)
+    make_watcher = None
+    if "value" in overlay:
+        make_watcher = _watcher_maker(root, checkpoint)
+    from game_rl.playback.logged_clip import record_logged
+
+    output = arguments.output or run_dir.videos / _clip_name(chosen)
+    made = record_logged(
+        chosen, game, output, overlay=overlay, grid=arguments.grid, make_watcher=make_watcher
+    )
+    facts = {"file": str(made), "episodes": [episode.to_json() for episode in chosen]}
+    lines = [str(made), *(_episode_line(episode) for episode in chosen)]
+    print_result(arguments, facts, "\n".join(lines))
+    return 0
+
+
+def _chosen_logged(arguments: argparse.Namespace, run_dir: RunDir) -> LoggedEpisodes:
+    if arguments.seed is not None:
+        raise UsageError("--seed chooses new episodes, and the others logged ones; leave one out")
+    logged = logged_of(run_dir)
+    if arguments.logged:
+        if has_logged_choice(arguments) or arguments.start_states or arguments.episodes:
+            raise UsageError(
+                "--logged with numbers says which episodes are recorded; leave out the numbers, or "
+                "the options that choose among all"
+            )
+        return logged.numbered(arguments.logged)
+    choice = logged_choice(arguments)
+    most = arguments.episodes or (1 if choice.best or choice.worst else 2)
+    chosen = replace(choice, most=most, only_playable=True).of(logged)
+    refuse_empty(chosen, logged, run_dir)
+    return chosen
+
+
+def _watcher_maker(root: Path, checkpoint: str) -> "Callable[[], PolicyWatcher]":
+    from game_rl.playback.policy_values import PolicyWatcher
+    from game_rl.playback.trained_run import open_trained_run
+
+    run = open_trained_run(root, checkpoint)
+    if run.config.env.wrappers:
+        raise UsageError(
+            "the wrappers of the run change what its policy sees, and a logged episode is played "
+            "without them, so there are no values; use --overlay action reward"
+        )
+    return lambda: PolicyWatcher(run)
+
+
+def _clip_name(chosen: LoggedEpisodes) -> str:
+    first = f"{chosen[0].number:06d}"
+    if len(chosen) == 1:
+        return f"episode_{first}.gif"
+    return f"episodes_{first}_and_{len(chosen) - 1}_more.gif"
+
+
+def _episode_line(episode: LoggedEpisode) -> str:
+    return (
+        f"episode {episode.number:,}: {episode.kind}, ended at timestep {episode.timesteps:,}, "
+        f"{episode.length:,} timesteps, reward {episode.reward:.2f}, {episode.ending}"
+    )

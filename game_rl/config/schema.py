@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from game_rl.config.algorithms import LEAST_VALIDATION_EPISODES, AlgorithmConfig, PPOConfig
 from game_rl.config.custom_part import CustomPart, PartItems, parts_of
+from game_rl.config.episodes import EpisodesConfig
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.live_config import LiveConfig
@@ -369,6 +370,9 @@ class RunConfig(StrictModel):
     """Saved states from which the run can be resumed exactly."""
     recording: RecordingConfig = RecordingConfig()
     """The clip of the best policy, recorded when training ends."""
+    episodes: EpisodesConfig | None = EpisodesConfig()
+    """The log of all episodes, of the training and of evaluations, so that game-rl record can show
+    any of them later; null: none are logged."""
     monitoring: MonitoringConfig = MonitoringConfig()
     """Warnings while the run trains, when little disk or RAM is left on the machine."""
     live: LiveConfig = LiveConfig()

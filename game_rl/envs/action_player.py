@@ -49,6 +49,11 @@ class ActionPlayer:
         step = game.definition.step
         self._wait = None if step is None else _Wait(emulator, game, step)
 
+    @property
+    def is_sticky(self) -> bool:
+        """Whether a timestep may repeat the action of the one before."""
+        return self._sticky_actions > 0
+
     def play(self, action: SupportsInt, random: Generator, *, render: bool = True) -> None:
         """Play an action, or the last one again, then play on; `render` draws the last frame.
 

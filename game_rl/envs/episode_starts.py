@@ -31,6 +31,7 @@ class EpisodeStarts:
     Attributes:
         names: the start states to begin from.
         draws: whether the last frame of the beginning is drawn.
+        idle_frames, game_seed: those of the last beginning.
         seed_variable: the variable that gets a random value; None if there is none.
     """
 
@@ -54,6 +55,7 @@ class EpisodeStarts:
         self.seed_variable = next((v for v in numbers if v.name == seed), None)
         self._written = _values_by_start(game, "write")
         self._held = _values_by_start(game, "hold_values")
+        self.idle_frames = self.game_seed = 0
 
     def begin_alive(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
         """Call `begin`, again with new draws for what `options` leave open if the game locks up.
@@ -75,17 +77,19 @@ class EpisodeStarts:
     def begin(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
         """Bring the emulator to the beginning of an episode; return the start state's name.
 
-        `options` may fix "start_state" and "idle_frames". All numbers are drawn regardless, so an
-        option does not change later episodes.
+        `options` may fix "start_state", "idle_frames" and "game_seed". All numbers are drawn
+        regardless, so an option does not change later episodes.
         """
         drawn = self._drawn(random)
         idle_frames = int(random.integers(self.max_idle_frames + 1))
         game_seed = int(random.integers(2**32))
         idle_frames = int(options.get("idle_frames", idle_frames))
+        game_seed = int(options.get("game_seed", game_seed))
         name = str(options.get("start_state", self.names[drawn]))
         if name not in self._known:
             raise UsageError(unknown_name(name, "start state", self._known, of=self._title))
         self.bring(name, game_seed=game_seed, idle_frames=idle_frames)
+        self.idle_frames, self.game_seed = idle_frames, game_seed
         return name
 
     def _drawn(self, random: np.random.Generator) -> int:

@@ -2,18 +2,19 @@
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Any, SupportsInt
+from typing import Annotated, Any, SupportsInt
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from game_rl.config.schema import GrowingLimit
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
 from game_rl.envs.action_player import WAITED_FRAMES, ActionPlayer
+from game_rl.envs.button_log import EPISODE_LOG, EpisodeLog, EpisodeNotes, NotesState
 from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
 from game_rl.envs.live_writer import ShownStep
@@ -66,6 +67,15 @@ class EnvState(Saved):
     """What the parts of observations remember."""
     wrappers: tuple[WrapperState, ...] = ()
     """State of each of the person's own wrappers, the innermost first."""
+    notes: Annotated[NotesState | None, Field(exclude_if=lambda notes: notes is None)] = None
+    """What was noted of the running episode; None if the env notes nothing."""
+
+    def with_spoiled_notes(self, fault: str) -> "EnvState":
+        """Return the state with the reason why the running episode cannot be played again."""
+        if self.notes is None:
+            return self
+        notes = self.notes.model_copy(update={"fault": self.notes.fault or fault})
+        return self.model_copy(update={"notes": notes})
 
 
 class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
@@ -78,7 +88,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     success), "reward_terms" (the sum of each term), "game" (each variable that is a number),
     "start_state" and, unless a limit was reached, "ending" (the name of the ending that held);
     "own_endings" has the names of those of the game's own reward class. When the game locks up the
-    CPU, the episode is truncated without success, and `info` has "lock_up".
+    CPU, the episode is truncated without success, and `info` has "lock_up". An env that logs has
+    "episode_log", an `EpisodeLog`, as well.
 
     The env owns the emulator, and `close` closes it. The same seed and actions give the same
     episodes.
@@ -96,6 +107,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     _start_state, _timesteps, _running = "", 0, False
     _draws_next = False
     _tally: PlaceTally | None = None
+    _notes: EpisodeNotes | None = None
 
     def __init__(
         self,
@@ -151,7 +163,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode; `options={"start_state": name, "idle_frames": n}` can fix where.
+        """Begin an episode; `options={"start_state": name, "idle_frames": n, "game_seed": s}` can
+        fix where.
 
         If the game locks up before the first timestep, another beginning is drawn.
 
@@ -160,7 +173,10 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         """
         super().reset(seed=seed)
         self._starts.draws = self.draws
-        self._start_state = self._starts.begin_alive(self.np_random, options or {})
+        starts = self._starts
+        self._start_state = starts.begin_alive(self.np_random, options or {})
+        if self._notes is not None:
+            self._notes.begin(idle_frames=starts.idle_frames, game_seed=starts.game_seed)
         values = self.read_variables()
         self._reward.reset(values)
         self._conditions.reset(values)
@@ -177,7 +193,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         try:
             self._player.play(action, self.np_random, render=self.draws or self._draws_next)
         except LockUpError as error:
-            return self._cut_short(error)
+            return self._cut_short(error, int(action))
+        if self._notes is not None:
+            self._notes.add(self._player.played, int(action))
         self._starts.hold_values(self._start_state)
         values = self._watched.read(self._emulator)
         reward = self._reward.step(values)
@@ -200,12 +218,15 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         return self._observer.observe(), reward, terminated, truncated, info
 
     def _cut_short(
-        self, error: LockUpError
+        self, error: LockUpError, action: int
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Truncate the episode: the agent has run into a bug of the game that locks up the CPU."""
         self._running = False
         failed = {} if self._game.definition.success is None else {"is_success": False}
         info = failed | {"lock_up": str(error), "start_state": self._start_state} | self._waited()
+        if self._notes is not None:
+            self._notes.add(self._player.played, action)
+            info[EPISODE_LOG] = self.episode_log()
         return self._observer.observe(), 0.0, False, True, info
 
     def _waited(self) -> dict[str, Any]:
@@ -258,6 +279,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             conditions=self._conditions.save_state(),
             parts=self._observer.save_state(),
             last_action=self._player.last,
+            notes=None if self._notes is None else self._notes.save_state(),
         )
 
     def load_state(self, state: EnvState) -> None:
@@ -275,6 +297,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._player.last = state.last_action
         self._timesteps = state.timesteps
         self._running = state.running
+        if self._notes is not None:
+            self._notes.load_state(state.notes)
         values = self._watched.read(self._emulator) if self._running else None
         self._observer.load_state(state.parts, values)
 
@@ -351,11 +375,30 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         values = self.read_variables()
         is_success = self._conditions.is_success(values)
         known = {} if is_success is None else {"is_success": is_success}
-        return known | {
-            "reward_terms": self.reward_terms,
-            "game": numbers_of(values),
-            "start_state": self._start_state,
-        }
+        logged = {} if self._notes is None else {EPISODE_LOG: self.episode_log()}
+        return (
+            known
+            | {
+                "reward_terms": self.reward_terms,
+                "game": numbers_of(values),
+                "start_state": self._start_state,
+            }
+            | logged
+        )
+
+    def log_episodes(self) -> None:
+        """Note each episode from now on, so that it can be played again."""
+        self._notes = EpisodeNotes(self._player.n_actions, sticky=self._player.is_sticky)
+
+    def episode_log(self) -> EpisodeLog:
+        """Return what was noted of the episode, which ends now; only of an env that logs."""
+        assert self._notes is not None
+        return self._notes.log(self._start_state, sum(self.reward_terms.values()))
+
+    def spoil_log(self, fault: str) -> None:
+        """Note why the running episode cannot be played again."""
+        if self._notes is not None:
+            self._notes.spoil(fault)
 
     def close(self) -> None:
         self._running = False

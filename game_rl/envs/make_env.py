@@ -37,6 +37,7 @@ def make_env(
     folder: Path | None = None,
     draws: bool = False,
     counts_places: bool = False,
+    logs: bool = False,
 ) -> GameEnv:
     """Return an environment in the person's own wrappers, which owns its emulator and closes it.
 
@@ -44,6 +45,7 @@ def make_env(
         folder: folder in which modules of wrappers are looked for; None: the current one.
         draws: whether frames are drawn though no observation has the screen, for clips.
         counts_places: whether `GameBoyEnv.count_places` is called.
+        logs: whether the env notes each episode; see `button_log`.
 
     Raises:
         ConfigError: the game's crop cannot be halved, a part is unknown, or a wrapper cannot be
@@ -51,7 +53,7 @@ def make_env(
         UsageError: the game has no such start state, its actions do not fit into `frame_skip`
             frames, or its episodes would never end.
     """
-    env = make_game_env(config, game, emulator, draws=draws, counts_places=counts_places)
+    env = make_game_env(config, game, emulator, draws=draws, counts_places=counts_places, logs=logs)
     if not config.wrappers:
         return env
     try:
@@ -62,10 +64,10 @@ def make_env(
 
 
 def env_maker(
-    config: EnvConfig, game: Game, *, counts_places: bool = False
+    config: EnvConfig, game: Game, *, counts_places: bool = False, logs: bool = False
 ) -> Callable[[], GameEnv]:
     """Return a function that makes the env in another process, whatever its current folder."""
-    make = functools.partial(make_env, config, game, counts_places=counts_places)
+    make = functools.partial(make_env, config, game, counts_places=counts_places, logs=logs)
     return make if not config.wrappers else functools.partial(make, folder=Path.cwd())
 
 
@@ -87,6 +89,7 @@ def make_game_env(
     *,
     draws: bool = False,
     counts_places: bool = False,
+    logs: bool = False,
 ) -> GameBoyEnv:
     """As `make_env`, without the person's own wrappers."""
     seen = config.observation
@@ -104,6 +107,8 @@ def make_game_env(
     )
     if counts_places:
         env.count_places()
+    if logs:
+        env.log_episodes()
     env.draws = env.draws or draws
     return env
 

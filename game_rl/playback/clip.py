@@ -51,7 +51,7 @@ def write_gif(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
     compressed until then. A picture that equals the previous one is not written again. Of the
     others only the changed part is written.
     """
-    waiting = _Waiting()
+    waiting = KeptPictures()
     for picture in pictures:
         waiting.add(picture)
     palette, index = _palette(waiting)
@@ -60,7 +60,24 @@ def write_gif(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
         _write_frames(file, map(index, waiting), palette, units)
 
 
-class _Waiting:
+def save_clip(pictures: Iterable[Picture], seconds: float, output: Path) -> Path:
+    """Write a clip, in the format of its suffix, and return its path; it appears in one rename.
+
+    Raises:
+        UsageError: the suffix is neither .gif nor .mp4.
+    """
+    write = clip_writer(output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    temporary = output.with_name(f".{output.name}.tmp")
+    try:
+        write(pictures, seconds, temporary)
+        temporary.replace(output)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return output
+
+
+class KeptPictures:
     """Pictures of one size, kept compressed; a screen compresses to a thirtieth or less."""
 
     def __init__(self) -> None:
@@ -90,7 +107,7 @@ class _Waiting:
         return np.frombuffer(zlib.decompress(compressed), np.uint8).reshape(self._last.shape)
 
 
-def _palette(waiting: _Waiting) -> tuple[bytes, Callable[[Picture], Indices]]:
+def _palette(waiting: KeptPictures) -> tuple[bytes, Callable[[Picture], Indices]]:
     """Return an RGB palette of up to 256 colours, and a function from a picture to its indices.
 
     They are exact if the pictures have no more colours than that.

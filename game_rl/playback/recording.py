@@ -1,11 +1,12 @@
-"""Recording clips of episodes as GIF or MP4."""
+"""Recording clips of episodes as GIF or MP4: of a policy at play."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.checkpoints.model_state import drawing_from
@@ -18,12 +19,19 @@ from game_rl.emulator.emulator import (
 )
 from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.make_env import make_emulator, make_env, make_observation_format
-from game_rl.playback.clip import Picture, clip_writer
+from game_rl.playback.clip import clip_writer, save_clip
+from game_rl.playback.policy_values import value_function
+from game_rl.playback.shown_episode import (
+    OverlayItem,
+    ShownEpisode,
+    ShownTimestep,
+    hold_pictures,
+    in_a_row,
+    side_by_side,
+)
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.seeds import seed_for
 from game_rl.vec_env.frame_stacks import frame_stack_of, new_stacks
-
-_LAST_PICTURE_S = 1.0  # for which the end of an episode stays visible
 
 
 def record_run(
@@ -34,70 +42,81 @@ def record_run(
     max_s: float | None = None,
     seed: int | None = None,
     start_states: Sequence[str] | None = None,
+    overlay: Collection[OverlayItem] = (),
+    grid: bool = False,
 ) -> Path:
     """Write a clip of `episodes` episodes, but of at most `max_s` seconds, and return its path.
 
     Args:
         seed: chooses the episodes; None: those of the run's own clip.
         start_states: in which episodes begin, drawn evenly; None: those of the config.
+        overlay: what is written below the screen.
+        grid: whether the episodes are side by side.
 
     Raises:
         UsageError: the suffix of `output` is neither .gif nor .mp4, or the game has no such start
             state.
     """
-    write = clip_writer(output)
-    output.parent.mkdir(parents=True, exist_ok=True)
+    clip_writer(output)
     frames = picture_frames(run.config.env.frame_skip)
-    temporary = output.with_name(f".{output.name}.tmp")
-    try:
-        watched = RecordingEmulator(make_emulator(run.game), picture_frames=frames)
-        if seed is None:
-            seed = seed_for(run.config.seed, "recording")
-        env_config = run.config.env
-        if start_states is not None:
-            env_config = with_changed(env_config, {("start_states",): tuple(start_states)})
-        game, emulator = run.game, cast("Emulator", watched)
-        with drawing_from(seed), closing(make_env(env_config, game, emulator, draws=True)) as env:
-            played = _play(run, env, watched, episodes, seed=seed)
-            pictures = islice(played, _most_pictures(max_s, frames))
-            write(pictures, frames / FRAMES_PER_SECOND, temporary)
-        temporary.replace(output)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return output
+    watched = RecordingEmulator(make_emulator(run.game), picture_frames=frames)
+    if seed is None:
+        seed = seed_for(run.config.seed, "recording")
+    env_config = run.config.env
+    if start_states is not None:
+        env_config = with_changed(env_config, {("start_states",): tuple(start_states)})
+    game, emulator = run.game, cast("Emulator", watched)
+    with drawing_from(seed), closing(make_env(env_config, game, emulator, draws=True)) as env:
+        play = _Play(run, env, watched, has_value="value" in overlay)
+        played = play.episodes(episodes, seed=seed)
+        shown = (side_by_side if grid else in_a_row)(played, overlay)
+        pictures = islice(shown, _most_pictures(max_s, frames))
+        return save_clip(pictures, frames / FRAMES_PER_SECOND, output)
 
 
 def _most_pictures(max_s: float | None, picture_frames: int) -> int | None:
     return None if max_s is None else max(1, int(max_s * FRAMES_PER_SECOND / picture_frames))
 
 
-def _play(
-    run: TrainedRun,
-    env: GameEnv,
-    watched: RecordingEmulator,
-    episodes: int,
-    *,
-    seed: int,
-) -> Iterator[Picture]:
-    """Yield all pictures of the episodes; the last of each is repeated to make it visible."""
-    observation_format = make_observation_format(run.config.env, run.game)
-    stacks = new_stacks(env.observation_space, frame_stack_of(observation_format))
-    policy = run.policy(observation_format.space, env.action_space)
-    hold = round(_LAST_PICTURE_S * FRAMES_PER_SECOND / picture_frames(run.config.env.frame_skip))
-    for episode in range(episodes):
-        observation, _ = env.reset(seed=seed if episode == 0 else None)
-        stacks.put(0, observation)
-        stacks.begin_episode(0)
-        watched.take_pictures()  # discards those of the idle frames
-        over = False
+class _Play:
+    """A policy that plays episodes in an env with a watched emulator."""
+
+    def __init__(
+        self, run: TrainedRun, env: GameEnv, watched: RecordingEmulator, *, has_value: bool
+    ) -> None:
+        observation_format = make_observation_format(run.config.env, run.game)
+        self._env, self._watched, self._run = env, watched, run
+        self._stacks = new_stacks(env.observation_space, frame_stack_of(observation_format))
+        self._policy = run.policy(observation_format.space, env.action_space)
+        self._value = value_function(self._policy) if has_value else None
+        self._hold = hold_pictures(run.config.env.frame_skip)
+        self._names = tuple(run.game.action_names)
+
+    def episodes(self, n: int, *, seed: int) -> Iterator[ShownEpisode]:
+        """Yield episodes, each of which must be gone through before the next."""
+        for number in range(n):
+            observation, info = self._env.reset(seed=seed if number == 0 else None)
+            self._stacks.put(0, observation)
+            self._stacks.begin_episode(0)
+            self._watched.take_pictures()  # discards those of the idle frames
+            yield ShownEpisode(info["start_state"], self._timesteps())
+
+    def _timesteps(self) -> Iterator[ShownTimestep]:
+        """Yield one episode; its last picture is repeated to make it visible."""
+        total, over, action, value = np.float32(0), False, 0, None
         while not over:
-            action = _act(policy, stacks.all(), deterministic=run.deterministic)
-            observation, _, terminated, truncated, _ = env.step(action)
-            stacks.turn()
-            stacks.put(0, observation)
-            over = terminated or truncated
-            yield from watched.take_pictures()
-        yield from [env.render()] * hold
+            observations: Any = self._stacks.all()
+            if self._value is not None:
+                value = self._value(observations)
+            action = _act(self._policy, observations, deterministic=self._run.deterministic)
+            observation, reward, terminated, truncated, _ = self._env.step(action)
+            self._stacks.turn()
+            self._stacks.put(0, observation)
+            over, total = terminated or truncated, total + np.float32(reward)
+            pictures = self._watched.take_pictures()
+            yield ShownTimestep(pictures, self._names[action], float(total), value)
+        end = [self._env.render()] * self._hold
+        yield ShownTimestep(end, self._names[action], float(total), value)
 
 
 def _act(policy: BasePolicy, observations: Any, *, deterministic: bool) -> int:  # noqa: ANN401

@@ -162,6 +162,7 @@ def evaluate_run(
     seed: int | None = None,
     start_state: str | None = None,
     stop: StopRequest | None = None,
+    logs: bool = False,
 ) -> Evaluation:
     """Play episodes with a run's checkpoint.
 
@@ -171,19 +172,18 @@ def evaluate_run(
         start_state: start state of all episodes, trained on or not, or None for those of the
             config.
         stop: request that interrupts the evaluation.
+        logs: whether the result has the episodes with their actions.
 
     Raises:
         EvaluationInterrupted: a stop was requested.
         UsageError: the game has no such start state.
     """
-    config = run.config
-    env_config = config.env
+    config, env_config = run.config, run.config.env
     if start_state is not None:
         env_config = with_changed(env_config, {("start_states",): (start_state,)})
-    if seed is None:
-        seed = seed_for(config.seed, "final_evaluation")
-    n_envs = config.evaluation.envs_for(episodes)
-    with closing(make_vec_env(env_config, run.game, n_envs=n_envs, seed=seed)) as vec_env:
+    seed = seed_for(config.seed, "final_evaluation") if seed is None else seed
+    n = config.evaluation.envs_for(episodes)
+    with closing(make_vec_env(env_config, run.game, n_envs=n, seed=seed, logs=logs)) as vec_env:
         policy = run.policy(vec_env.observation_space, vec_env.action_space)
         return evaluate(
             policy,

@@ -16,6 +16,7 @@ from game_rl.lake.lake_reader import TABLE_BYTES
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.preflight import calibration
 from game_rl.preflight.disk_plan import DiskPlan, PlanRow, SmallerDisk, smaller_disks
+from game_rl.preflight.episode_log_size import logged_episode_bytes
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints, offline_checkpoints_at_once
@@ -28,6 +29,7 @@ from game_rl.system.units import format_bytes
 _COUNTED_CHECKPOINTS = 64  # checkpoints whose sizes are computed one by one
 _GB = 10**9
 _SLACK_BYTES = 20 * checkpoint_files.BLOCK_BYTES  # of the run's other files
+_EPISODES = "logged episodes"
 _EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves every 4 episodes
 
 
@@ -45,7 +47,7 @@ def disk_footprint(
             (at_once - kept) * checkpoint + course.held_bytes(course.last) + course.table_bytes,
             course.offline_bytes - sum(part.bytes for part in course.parts),
         ),
-        log_bytes_per_update=course.log_bytes / course.last,
+        log_bytes_per_update=(course.log_bytes + course.episode_bytes) / course.last,
         lake_bytes=course.lake_bytes(course.last),
         lake_needed_bytes=course.lake_needed_bytes,
         minimum_bytes=minimum,
@@ -87,6 +89,7 @@ class _Course:
         return (
             Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", self.checkpoint_bytes(self.last)),
             Part("TensorBoard, events and tables", logs),
+            *((Part(_EPISODES, self.episode_bytes),) if self.episode_bytes else ()),
             *_teacher(config, facts),
             Part("clip", clip),
             *_live(config, facts),
@@ -108,6 +111,10 @@ class _Course:
         logs += places_log_bytes(facts, training.final_timesteps)
         kept = self.retention.after(self.last)
         return logs + _evaluation_bytes(config, training, copies=kept)
+
+    @cached_property
+    def episode_bytes(self) -> int:
+        return logged_episode_bytes(self.config, self.facts, self.training)
 
     @cached_property
     def table_bytes(self) -> int:
@@ -138,9 +145,9 @@ class _Course:
 
     def other_bytes(self, update: int) -> int:
         """Bytes of everything but checkpoints and Lake: logs, what is there from the start."""
-        standing = (part for part in self.parts[2:] if part.name != "clip")
+        standing = (part for part in self.parts[2:] if part.name not in ("clip", _EPISODES))
         files = calibration.RUN_FILES_BYTES + sum(part.bytes for part in standing)
-        logs = round(self.log_bytes * update / self.last)
+        logs = round((self.log_bytes + self.episode_bytes) * update / self.last)
         return logs + files + self.table_bytes + self.held_bytes(update)
 
     def needed_bytes(self, update: int) -> int:

@@ -14,7 +14,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
-from game_rl.callbacks.evaluation import EvaluationGames, Values
+from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, Values
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
 from game_rl.checkpoints.checkpoint_store import CheckpointCompanion
@@ -122,6 +122,9 @@ class Extension(CheckpointCompanion):
 
     def on_evaluated(self, success_rate: float | None) -> None:
         """Hear of an evaluation, before anything is saved."""
+
+    def on_played(self, played: Sequence[Evaluation], timesteps: int) -> None:
+        """Hear of the episodes of an evaluation at this timestep, before anything is saved."""
 
     def restore(self, checkpoint: Checkpoint) -> int:  # noqa: ARG002
         """Restore what the checkpoint only refers to; return how many timesteps are missing."""

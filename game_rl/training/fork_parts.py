@@ -106,6 +106,7 @@ class NewParts:
         replay: the replay buffer.
         algorithm: the algorithm's own state apart from the network and the statistics of rewards,
             if the algorithm is another one.
+        rules: the game file's, by which running episodes go on.
     """
 
     optimiser: bool = False
@@ -114,6 +115,7 @@ class NewParts:
     random_numbers: bool = False
     replay: bool = False
     algorithm: bool = False
+    rules: bool = False
 
     @property
     def dropped_files(self) -> Iterator[FileName]:
@@ -145,6 +147,7 @@ def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
         random_numbers=seed,
         replay=algorithm or bool(differences.config_keys(_REPLAY_KEYS) or differences.of_step),
         algorithm=algorithm,
+        rules=bool(differences.game),
     )
 
 
@@ -240,12 +243,17 @@ def link_for_play(source: Checkpoint, path: Path) -> None:
     write_files(path, (), linked=linked, linked_from=source.path)
 
 
+_CHANGED_RULES = "the game file changed in the middle of it, at the fork"
+
+
 def _changed_play(play: TrainingState, new: NewParts) -> TrainingState:
     changes: dict[str, object] = {}
     if new.random_numbers:
         changes["random"] = None
     if new.emulators:
         changes |= {"envs": None, "seeds": ()}
+    elif new.rules and play.envs is not None:
+        changes["envs"] = tuple(env.with_spoiled_notes(_CHANGED_RULES) for env in play.envs)
     if new.algorithm or new.counters:
         kept = play.algorithm.keys() & {REWARD_STATE}  # the weights know such rewards
         changes["algorithm"] = {key: play.algorithm[key] for key in kept}

@@ -15,6 +15,7 @@ from game_rl.callbacks.curves import (
     ProgressCallback,
     WorkerRestartsCallback,
 )
+from game_rl.callbacks.evaluation import Evaluation
 from game_rl.callbacks.evaluation_callback import EvaluationCallback
 from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
@@ -23,6 +24,7 @@ from game_rl.callbacks.waited_frames import WaitedFramesCallback
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.system.machine import effective_cpus
 from game_rl.training.custom_callbacks_extension import CustomCallbacksExtension
+from game_rl.training.episodes_extension import EpisodesExtension
 from game_rl.training.extensions import Extension, RunParts
 from game_rl.training.lake_extension import LakeExtension
 from game_rl.training.learning_extension import LearningExtension
@@ -43,9 +45,10 @@ def make_extensions(parts: RunParts, more: Sequence[Extension]) -> tuple[Extensi
     teacher = TeacherExtension.of(parts)
     lake = LakeExtension.of(parts)
     places = PlacesExtension.of(parts)
+    episodes = EpisodesExtension.of(parts)
     custom = CustomCallbacksExtension.of(parts)
     live = LiveExtension.of(parts)
-    own = (lake, learning, teacher, places, custom, live)
+    own = (lake, learning, teacher, places, episodes, custom, live)
     return (*(found for found in own if found is not None), *more)
 
 
@@ -136,6 +139,10 @@ def _evaluation(
         for extension in extensions:
             extension.on_evaluated(success_rate)
 
+    def on_played(played: Sequence[Evaluation], timesteps: int) -> None:
+        for extension in extensions:
+            extension.on_played(played, timesteps)
+
     return EvaluationCallback(
         games,
         checkpoints,
@@ -143,6 +150,7 @@ def _evaluation(
         parts.events,
         every_timesteps=parts.config.evaluation.every_timesteps,
         on_evaluated=on_evaluated,
+        on_played=on_played,
         stop_when=stop_when,
     )
 

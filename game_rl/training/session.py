@@ -223,14 +223,19 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         """
         config, game, seed = self._config, self._game, self._config.seed
         training_env: VecEnv | None = None
+        logs = config.episodes is not None
         if not is_offline:
             training_env = stack.enter_context(
-                closing(make_training_env(config.env, game, seed=seed_for(seed, "training_env")))
+                closing(
+                    make_training_env(
+                        config.env, game, seed=seed_for(seed, "training_env"), logs=logs
+                    )
+                )
             )
         n_envs = config.evaluation.envs_for(config.evaluation.episodes)
         evaluation_seed = seed_for(seed, "evaluation")
         self.evaluation_env = stack.enter_context(
-            closing(make_vec_env(config.env, game, n_envs=n_envs, seed=evaluation_seed))
+            closing(make_vec_env(config.env, game, n_envs=n_envs, seed=evaluation_seed, logs=logs))
         )
         return training_env or SpacesVecEnv(config.env, game, n_envs=config.env.n_envs)
 

@@ -45,6 +45,7 @@ from game_rl.training.admission import (
     check_fit,
     refuse_existing_run,
 )
+from game_rl.training.episodes_extension import log_final_episodes
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.resuming import (
     Asked,
@@ -469,9 +470,12 @@ def evaluate_best(
     timesteps, episodes = best.state.num_timesteps, best.config.evaluation.final_episodes
     events.emit(_evaluating(best, events.timesteps))
     try:
-        evaluation = evaluate_run(best, episodes=episodes, stop=stop)
+        evaluation = evaluate_run(
+            best, episodes=episodes, stop=stop, logs=config.episodes is not None
+        )
     except EvaluationInterrupted:
         raise _stopped(run_dir, stop) from None
+    log_final_episodes(best, config, evaluation, events)
     events.emit(
         evaluated_event(
             evaluation,

@@ -21,14 +21,20 @@ from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from game_rl.vec_env.workers import evaluation_workers, training_workers
 
 
-def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> VecEnv:
+def make_vec_env(
+    config: EnvConfig, game: Game, *, n_envs: int, seed: int, logs: bool = False
+) -> VecEnv:
     """Return a vec env with worker processes and episode returns in its infos.
 
     Observations are uint8 [n_envs, frame_stack * C, H, W], or dicts of their parts. The first reset
     of env i uses the seed `seed + i`. In evaluation, `n_envs` differs from `config.n_envs`.
+
+    Args:
+        logs: whether the info of an episode's end has its `EpisodeLog`.
     """
     n_workers = evaluation_workers(config.n_workers, n_envs=n_envs, cpus=effective_cpus())
-    return _monitored(_part(config, game, n_envs=n_envs, n_workers=n_workers), seed)
+    part = _part(config, game, n_envs=n_envs, n_workers=n_workers, logs=logs)
+    return _monitored(part, seed)
 
 
 def _monitored(part: SharedMemoryVecEnv, seed: int) -> VecEnv:
@@ -37,7 +43,7 @@ def _monitored(part: SharedMemoryVecEnv, seed: int) -> VecEnv:
     return vec_env
 
 
-def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
+def make_training_env(config: EnvConfig, game: Game, *, seed: int, logs: bool = False) -> VecEnv:
     """Return a vec env like `make_vec_env`'s, in two halves if there are workers for both.
 
     The halves can be stepped separately, and their workers also pack the frames for the buffers.
@@ -47,14 +53,24 @@ def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
     """
     n_workers = training_workers(config.n_workers, n_envs=config.n_envs, cpus=effective_cpus())
     if n_workers < 2:
-        part = _part(config, game, n_envs=config.n_envs, n_workers=n_workers, counts_places=True)
+        part = _part(
+            config, game, n_envs=config.n_envs, n_workers=n_workers, counts_places=True, logs=logs
+        )
         return _monitored(part, seed)
     first, first_workers = (config.n_envs + 1) // 2, (n_workers + 1) // 2
     sizes = (first, first_workers), (config.n_envs - first, n_workers - first_workers)
     parts = []
     try:
         for n_envs, n in sizes:
-            part = _part(config, game, n_envs=n_envs, n_workers=n, packs=True, counts_places=True)
+            part = _part(
+                config,
+                game,
+                n_envs=n_envs,
+                n_workers=n,
+                packs=True,
+                counts_places=True,
+                logs=logs,
+            )
             parts.append(part)
     except BaseException:
         for part in parts:
@@ -73,10 +89,11 @@ def _part(
     n_workers: int,
     packs: bool = False,
     counts_places: bool = False,
+    logs: bool = False,
 ) -> SharedMemoryVecEnv:
     observation_format = make_observation_format(config, game)
     return SharedMemoryVecEnv(
-        [env_maker(config, game, counts_places=counts_places)] * n_envs,
+        [env_maker(config, game, counts_places=counts_places, logs=logs)] * n_envs,
         frame_stack=frame_stack_of(observation_format),
         packing=observation_format if packs else None,
         n_workers=n_workers,

@@ -299,7 +299,9 @@ def test_a_file_of_evaluations_has_the_size_that_is_counted(
 
 def test_more_episodes_of_evaluations_take_more_in_the_run_and_in_each_checkpoint() -> None:
     few, many = (
-        estimate(make_config(evaluation={"episodes": n}, recording={"episodes": 0}), FACTS)
+        estimate(
+            make_config(evaluation={"episodes": n}, recording={"episodes": 0}, episodes=None), FACTS
+        )
         for n in (10, 110)
     )
     kept = int(few.disk.parts[0].name.split()[0])

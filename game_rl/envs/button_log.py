@@ -1,0 +1,123 @@
+"""What an env notes of an episode, so that it can be played again: its beginning and its actions.
+
+Noting a timestep appends one number to an array, which is all that the training pays for it.
+"""
+
+import zlib
+from array import array
+from dataclasses import dataclass
+
+from game_rl.saved import Blob, Natural, Saved
+
+EPISODE_LOG = "episode_log"
+"""Key of an episode's last `info`: its `EpisodeLog`, where the env notes them."""
+
+BEGAN_UNNOTED = "it began before a checkpoint that has no notes of running episodes"
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeLog:
+    """An episode of a game, apart from the person's own wrappers.
+
+    Attributes:
+        idle_frames: frames without a button with which it began.
+        game_seed: value that `random_seed` of game.yaml got.
+        timesteps: number of timesteps of the game.
+        played: index of the action that each timestep played; one byte each, or two, little
+            endian, in a game with more than 256 actions.
+        chosen: likewise the actions that the agent chose; empty if they are those that were played,
+            as they are without sticky actions.
+        game_reward: sum of the game's reward terms.
+        fault: why it cannot be played again from its beginning; empty if it can.
+    """
+
+    start_state: str
+    idle_frames: int
+    game_seed: int
+    timesteps: int
+    played: bytes
+    chosen: bytes
+    game_reward: float
+    fault: str = ""
+
+
+class NotesState(Saved):
+    """The notes of a running episode, in a checkpoint."""
+
+    idle_frames: Natural
+    game_seed: Natural
+    played: Blob
+    """The actions so far, compressed."""
+    chosen: Blob = b""
+    fault: str = ""
+
+
+class EpisodeNotes:
+    """The notes of the running episode.
+
+    Args:
+        n_actions: number of the game's actions.
+        sticky: whether the game may play another action than the agent chose.
+    """
+
+    def __init__(self, n_actions: int, *, sticky: bool) -> None:
+        code = "B" if n_actions <= 256 else "H"
+        self._played = array(code)
+        self._chosen = array(code) if sticky else None
+        self._idle_frames = self._game_seed = 0
+        self._fault = BEGAN_UNNOTED
+
+    def begin(self, *, idle_frames: int, game_seed: int) -> None:
+        self._idle_frames, self._game_seed, self._fault = idle_frames, game_seed, ""
+        self._empty()
+
+    def add(self, played: int, chosen: int) -> None:
+        """Note a timestep."""
+        self._played.append(played)
+        if self._chosen is not None:
+            self._chosen.append(chosen)
+
+    def spoil(self, fault: str) -> None:
+        """Mark the running episode as one that cannot be played again, for this reason."""
+        self._fault = self._fault or fault
+
+    def log(self, start_state: str, game_reward: float) -> EpisodeLog:
+        """Return the episode, which ends now."""
+        return EpisodeLog(
+            start_state=start_state,
+            idle_frames=self._idle_frames,
+            game_seed=self._game_seed,
+            timesteps=len(self._played),
+            played=self._played.tobytes(),
+            chosen=b"" if self._chosen is None else self._chosen.tobytes(),
+            game_reward=game_reward,
+            fault=self._fault,
+        )
+
+    def save_state(self) -> NotesState:
+        return NotesState(
+            idle_frames=self._idle_frames,
+            game_seed=self._game_seed,
+            played=zlib.compress(self._played.tobytes()),
+            chosen=b"" if self._chosen is None else zlib.compress(self._chosen.tobytes()),
+            fault=self._fault,
+        )
+
+    def load_state(self, state: NotesState | None) -> None:
+        """Go on with the notes of a checkpoint; None if it has none."""
+        self._empty()
+        if state is None:
+            self._fault = BEGAN_UNNOTED
+            return
+        self._idle_frames, self._game_seed = state.idle_frames, state.game_seed
+        self._fault = state.fault
+        self._played.frombytes(zlib.decompress(state.played))
+        if self._chosen is not None:
+            # without sticky actions, the agent's choices were the actions that were played
+            chosen = state.chosen or state.played
+            self._chosen.frombytes(zlib.decompress(chosen))
+
+    def _empty(self) -> None:
+        del self._played[:]
+        if self._chosen is not None:
+            del self._chosen[:]

@@ -1,0 +1,318 @@
+"""Reading a run's logged episodes: those that no resume has superseded, and how to choose some."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.envs.button_log import EpisodeLog
+from game_rl.envs.episode_files import (
+    KINDS,
+    NO_NAME,
+    ROW,
+    Cut,
+    EpisodeBlock,
+    Kind,
+    PlayedUnder,
+    Rows,
+    blocks_of,
+    read_actions,
+    segments_in,
+)
+from game_rl.errors import UsageError
+from game_rl.run_dir import RunDir
+
+_PLACED = np.dtype(  # an episode's session, its block, and where its actions are in it
+    [*ROW.descr, ("under", "<i4"), ("block", "<i4"), ("first", "<i8")]
+)
+_DAMAGED = "its actions are damaged on the disk"
+_GONE = "its file was deleted meanwhile, because newer episodes needed the room"
+
+
+@dataclass(frozen=True)
+class LoggedEpisode:
+    """An episode of a run, as it was logged.
+
+    Attributes:
+        number: counts the run's episodes, from 1 on.
+        kind: of the training, of an evaluation during it, or of the final evaluation.
+        first_timestep: of the run when it began; for evaluations the timestep of the evaluation.
+        timesteps: of the run when it ended; for evaluations the timestep of the evaluation.
+        deterministic: whether the likeliest actions were taken.
+        length: timesteps of the agent.
+        ending: name of the game's ending that held, or why it ended, in parentheses.
+        fault: why it cannot be played again from its beginning; empty if it can.
+        game_timesteps, game_reward: of the game itself, without the person's own wrappers.
+        under: under what it was played.
+    """
+
+    number: int
+    kind: Kind
+    env: int
+    first_timestep: int
+    timesteps: int
+    deterministic: bool
+    length: int
+    reward: float
+    success: bool | None
+    terminated: bool
+    ending: str
+    start_state: str
+    idle_frames: int
+    game_seed: int
+    game_timesteps: int
+    game_reward: float
+    fault: str
+    under: PlayedUnder
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "number": self.number,
+            "kind": self.kind,
+            "env": self.env,
+            "first_timestep": self.first_timestep,
+            "timesteps": self.timesteps,
+            "deterministic": self.deterministic,
+            "length": self.length,
+            "reward": self.reward,
+            "success": self.success,
+            "terminated": self.terminated,
+            "ending": self.ending,
+            "start_state": self.start_state,
+            "idle_frames": self.idle_frames,
+            "game_seed": self.game_seed,
+            "fault": self.fault,
+        }
+
+
+class LoggedEpisodes(Sequence[LoggedEpisode]):
+    """The episodes of a run, in the order in which they were logged; they are made when asked for.
+
+    Attributes:
+        rows: the table of them, as in `episode_files.ROW` but with names of all blocks.
+        names: what `ending`, `start_state` and `fault` of the rows index.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        names: Sequence[str],
+        blocks: Sequence[EpisodeBlock],
+        unders: Sequence[PlayedUnder],
+    ) -> None:
+        self.rows, self.names = rows, names
+        self._blocks, self._unders = blocks, unders
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> LoggedEpisode: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "LoggedEpisodes": ...
+
+    def __getitem__(self, index: int | slice) -> "LoggedEpisode | LoggedEpisodes":
+        if isinstance(index, slice):
+            return self.at(np.arange(len(self))[index])
+        return self._episode(self.rows[index])
+
+    def at(self, indices: NDArray[np.int64]) -> "LoggedEpisodes":
+        """Return the episodes at these indices, in this order."""
+        return LoggedEpisodes(self.rows[indices], self.names, self._blocks, self._unders)
+
+    def numbered(self, numbers: Iterable[int]) -> "LoggedEpisodes":
+        """Return the episodes with these numbers, in this order.
+
+        Raises:
+            UsageError: there is no such episode.
+        """
+        places = {int(number): place for place, number in enumerate(self.rows["number"])}
+        found = []
+        for number in numbers:
+            if number not in places:
+                raise UsageError(self._no_episode(number))
+            found.append(places[number])
+        return self.at(np.array(found, np.int64))
+
+    def log(self, index: int) -> EpisodeLog:
+        """Read an episode's actions, and return it as its env logged it."""
+        episode, row = self[index], self.rows[index]
+        start, middle = int(row["first"]), int(row["first"]) + int(row["played_bytes"])
+        fault, actions = episode.fault, b""
+        if not fault:
+            try:
+                found = read_actions(self._blocks[row["block"]])
+            except FileNotFoundError:
+                fault = _GONE
+            else:
+                fault, actions = (_DAMAGED, b"") if found is None else ("", found)
+        return EpisodeLog(
+            start_state=episode.start_state,
+            idle_frames=episode.idle_frames,
+            game_seed=episode.game_seed,
+            timesteps=episode.game_timesteps,
+            played=actions[start:middle],
+            chosen=actions[middle : middle + int(row["chosen_bytes"])],
+            game_reward=episode.game_reward,
+            fault=fault,
+        )
+
+    def _no_episode(self, number: int) -> str:
+        if not len(self):
+            return f"there is no episode {number:,}: none is logged"
+        first, last = int(self.rows["number"].min()), int(self.rows["number"].max())
+        older = "; older ones were deleted to stay within episodes.limit_mb" if first > 1 else ""
+        return f"there is no episode {number:,}; those from {first:,} to {last:,} are kept{older}"
+
+    def _episode(self, row: np.void) -> LoggedEpisode:
+        under, kind = self._unders[row["under"]], KINDS[row["kind"]]
+        ended, length = int(row["timesteps"]), int(row["length"])
+        is_played = kind == "training"
+        return LoggedEpisode(
+            number=int(row["number"]),
+            kind=kind,
+            env=int(row["env"]),
+            first_timestep=max(0, ended - length * under.n_envs) if is_played else ended,
+            timesteps=ended,
+            deterministic=bool(row["deterministic"]),
+            length=length,
+            reward=float(row["reward"]),
+            success=None if row["success"] < 0 else bool(row["success"]),
+            terminated=bool(row["terminated"]),
+            ending=self._name(row["ending"]),
+            start_state=self._name(row["start_state"]),
+            idle_frames=int(row["idle_frames"]),
+            game_seed=int(row["game_seed"]),
+            game_timesteps=int(row["game_timesteps"]),
+            game_reward=float(row["game_reward"]),
+            fault=self._name(row["fault"]),
+            under=under,
+        )
+
+    def _name(self, index: int) -> str:
+        return "" if index == NO_NAME else self.names[index]
+
+
+def read_episodes_of(folder: Path, *, cut: Cut | None = None) -> LoggedEpisodes:
+    """Return the episodes of a folder of segments.
+
+    Args:
+        cut: what a session that begins now supersedes.
+
+    Raises:
+        UsageError: a segment was written by another version.
+    """
+    found = _Found()
+    for segment in segments_in(folder):
+        for block in blocks_of(segment):
+            found.take(block)
+    if cut is not None:
+        found.cut(cut)
+    return found.episodes()
+
+
+def read_logged_episodes(run_dir: RunDir) -> LoggedEpisodes:
+    """Return the logged episodes of a run that are not superseded; none if it logs none.
+
+    Raises:
+        UsageError: a file of them was written by another version.
+    """
+    return read_episodes_of(run_dir.episodes)
+
+
+class _Found:
+    """What was read so far, with all names in one list."""
+
+    def __init__(self) -> None:
+        self._tables: list[Rows] = []
+        self._names: dict[str, int] = {}
+        self._blocks: list[EpisodeBlock] = []
+        self._unders: list[PlayedUnder] = []
+
+    def take(self, block: EpisodeBlock) -> None:
+        if block.under is not None:
+            if block.under.cut is not None:
+                self.cut(block.under.cut)
+            self._unders.append(block.under)
+        elif self._unders:
+            self._tables.append(self._placed(block))
+            self._blocks.append(block._replace(rows=block.rows[:0]))
+
+    def cut(self, cut: Cut) -> None:
+        self._tables = [table[cut.keeps(table)] for table in self._tables]
+
+    def episodes(self) -> LoggedEpisodes:
+        table = np.concatenate([np.zeros(0, _PLACED), *self._tables])
+        return LoggedEpisodes(table, list(self._names), self._blocks, self._unders)
+
+    def _placed(self, block: EpisodeBlock) -> Rows:
+        rows = np.zeros(len(block.rows), _PLACED)
+        for column in ROW.names or ():
+            rows[column] = block.rows[column]
+        own = [self._names.setdefault(name, len(self._names)) for name in block.names]
+        known = np.array([*own, NO_NAME], np.int32)  # index -1 stays what it is
+        for column in ("ending", "start_state", "fault"):
+            rows[column] = known[rows[column]]
+        sizes = rows["played_bytes"].astype(np.int64) + rows["chosen_bytes"]
+        rows["first"] = np.cumsum(sizes) - sizes
+        rows["block"], rows["under"] = len(self._blocks), len(self._unders) - 1
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeChoice:
+    """Which logged episodes are meant.
+
+    Attributes:
+        kinds: of which kinds; of evaluations, best and worst are chosen in each evaluation.
+        first, last: those that ended at or between these timesteps of the run; None: no bound.
+        start_states: those that began in one of them; None: in any.
+        best, worst: the ones with the highest and the lowest rewards; of equals the earlier. With
+            neither, the first ones.
+        most: how many, of best and worst each; None: all.
+        only_playable: leave out those that cannot be played again.
+    """
+
+    kinds: tuple[Kind, ...] = ("training",)
+    first: int | None = None
+    last: int | None = None
+    start_states: Collection[str] | None = None
+    best: bool = False
+    worst: bool = False
+    most: int | None = None
+    only_playable: bool = False
+
+    def of(self, episodes: LoggedEpisodes) -> LoggedEpisodes:
+        """Return the chosen ones: the best, then the worst, or all in their order."""
+        rows = episodes.rows
+        fits = np.isin(rows["kind"], [KINDS.index(kind) for kind in self.kinds])
+        if self.first is not None:
+            fits &= rows["timesteps"] >= self.first
+        if self.last is not None:
+            fits &= rows["timesteps"] <= self.last
+        if self.start_states is not None:
+            known = [n for n, name in enumerate(episodes.names) if name in self.start_states]
+            fits &= np.isin(rows["start_state"], known)
+        if self.only_playable:
+            fits &= rows["fault"] == NO_NAME
+        indices = np.flatnonzero(fits)
+        if not (self.best or self.worst):
+            return episodes.at(indices[: self.most])
+        groups = [indices]
+        if "training" not in self.kinds:
+            each = rows[["timesteps", "kind"]][indices]
+            groups = [indices[each == one] for one in np.unique(each)]
+        found = [self._extremes(rows["reward"], group) for group in groups]
+        return episodes.at(np.concatenate([indices[:0], *found]))
+
+    def _extremes(
+        self, rewards: NDArray[np.float32], indices: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        own = rewards[indices]
+        best = indices[np.argsort(-own, kind="stable")][: self.most if self.best else 0]
+        worst = indices[np.argsort(own, kind="stable")][: self.most if self.worst else 0]
+        return np.concatenate([best, worst])

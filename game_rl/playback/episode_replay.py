@@ -1,0 +1,171 @@
+"""Playing a logged episode again, and whether it ends as it was logged."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Protocol, TypeVar, cast
+
+from game_rl.config.migration import saved_config
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import differences
+from game_rl.emulator.emulator import Emulator, RecordingEmulator, picture_frames
+from game_rl.envs.button_log import EpisodeLog
+from game_rl.envs.episode_files import BY_WRAPPER, LIMIT, PlayedUnder
+from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.logged_episodes import LoggedEpisode, LoggedEpisodes
+from game_rl.envs.logged_play import LoggedPlay
+from game_rl.envs.make_env import make_emulator, make_game_env
+from game_rl.envs.observation import Observation
+from game_rl.errors import GameRLError, ReplayError, UsageError
+from game_rl.games.definition import Game
+from game_rl.playback.shown_episode import ShownEpisode, ShownTimestep
+from game_rl.system.versions import code_difference, installed_versions, version_differences
+
+_T = TypeVar("_T")
+_NAMED = 5  # differences of the game file that a message names
+_SHOWN = 12  # characters of a digest
+
+
+class Watcher(Protocol):
+    """Sees the observations of an episode and says what they are worth."""
+
+    def begin(self, observation: Observation) -> None: ...
+
+    def value(self) -> float:
+        """Return the value of the newest observation."""
+
+    def see(self, observation: Observation) -> None: ...
+
+
+def config_of(episode: LoggedEpisode) -> RunConfig:
+    """Return the config under which an episode was played."""
+    return saved_config(episode.under.config, source="the log of the episodes")
+
+
+def replayed(
+    episodes: LoggedEpisodes,
+    index: int,
+    game: Game,
+    *,
+    hold: int,
+    watcher: Watcher | None = None,
+) -> ShownEpisode:
+    """Return an episode that is played again while it is shown.
+
+    Going through it raises ReplayError if it does not give the logged length, rewards and ending.
+
+    Args:
+        hold: pictures for which its end stays visible.
+
+    Raises:
+        UsageError: it cannot be played again.
+    """
+    episode, log = episodes[index], episodes.log(index)
+    if log.fault:
+        raise UsageError(
+            f"episode {episode.number:,} cannot be played again: {log.fault}; game-rl episodes "
+            "lists those that can"
+        )
+    replay = _Replay(episode, log, game, hold, watcher)
+    return ShownEpisode(f"#{episode.number} {episode.start_state}", replay.timesteps())
+
+
+class _Replay:
+    def __init__(
+        self,
+        episode: LoggedEpisode,
+        log: EpisodeLog,
+        game: Game,
+        hold: int,
+        watcher: Watcher | None,
+    ) -> None:
+        self._episode, self._log, self._game = episode, log, game
+        self._hold, self._watcher = hold, watcher
+        self._config = config_of(episode).env
+
+    def timesteps(self) -> Iterator[ShownTimestep]:
+        frames = picture_frames(self._config.frame_skip)
+        watched = RecordingEmulator(make_emulator(self._game), picture_frames=frames)
+        with closing(self._failing_as_other(lambda: self._env(watched))) as env:
+            yield from self._play(env, watched)
+
+    def _env(self, watched: RecordingEmulator) -> GameBoyEnv:
+        emulator = cast("Emulator", watched)
+        try:
+            return make_game_env(self._config, self._game, emulator, draws=True)
+        except BaseException:
+            emulator.close()
+            raise
+
+    def _play(self, env: GameBoyEnv, watched: RecordingEmulator) -> Iterator[ShownTimestep]:
+        play, watcher, value = LoggedPlay(env, self._log), self._watcher, None
+        observation = self._failing_as_other(play.begin)
+        watched.take_pictures()  # discards those of the idle frames
+        if watcher is not None:
+            watcher.begin(observation)
+        names, steps, action = tuple(self._game.action_names), play.steps(), ""
+        while True:
+            value = None if watcher is None else watcher.value()
+            step = self._failing_as_other(lambda: next(steps, None))
+            if step is None:
+                break
+            action = names[step.action]
+            if watcher is not None:
+                watcher.see(step.observation)
+            yield ShownTimestep(watched.take_pictures(), action, step.reward, value)
+        self._check(play)
+        yield ShownTimestep([env.render()] * self._hold, action, play.reward, value)
+
+    def _check(self, play: LoggedPlay) -> None:
+        """Raise ReplayError if the episode has not ended as it was logged."""
+        episode, is_wrapped = self._episode, bool(self._config.wrappers)
+        found: dict[str, tuple[object, object]] = {
+            "length": (self._log.timesteps, self._log.timesteps - play.left),
+            "reward of the game": (episode.game_reward, play.game_reward),
+        }
+        by_wrapper = is_wrapped and not play.is_over and episode.ending in (BY_WRAPPER, LIMIT)
+        if not by_wrapper:
+            found |= {
+                "ending": (episode.ending, play.ending or "none"),
+                "success": (episode.success, play.success),
+            }
+        if not is_wrapped:
+            found["reward"] = (episode.reward, play.reward)
+        for name, (logged, now) in found.items():
+            if logged != now:
+                raise self._differs(f"its {name} is {now}, and {logged} was logged")
+
+    def _failing_as_other(self, act: Callable[[], _T]) -> _T:
+        """Turn what is a mistake elsewhere into what it is here: another game than then."""
+        try:
+            return act()
+        except GameRLError as error:
+            raise self._differs(str(error)) from error
+
+    def _differs(self, how: str) -> ReplayError:
+        found = replay_differences(self._episode.under, self._game)
+        since = "since then " + "; ".join(found)
+        if not found:
+            since = "versions, ROM and game file are those of then: has the reward class changed?"
+        return ReplayError(
+            f"episode {self._episode.number:,} does not play as it was logged: {how}; {since}; "
+            "nothing was written. Play it with what it was logged with"
+        )
+
+
+def replay_differences(under: PlayedUnder, game: Game) -> list[str]:
+    """Name what differs from when episodes were logged, as far as that can make another play."""
+    found = list(version_differences(under.versions, installed_versions()))
+    if under.rom_sha256 != game.rom.sha256:
+        found.append(
+            f"the ROM had sha256 {under.rom_sha256[:_SHOWN]}…, {game.rom.path} has "
+            f"{game.rom.sha256[:_SHOWN]}…"
+        )
+    now = game.definition.model_dump(mode="json", by_alias=True)
+    changed = differences(under.game, now, "rom.path")
+    found += [
+        f"game.yaml's {key}: {old} -> {new}" for key, (old, new) in list(changed.items())[:_NAMED]
+    ]
+    if len(changed) > _NAMED:
+        found.append(f"{len(changed) - _NAMED} more changes of game.yaml")
+    code = code_difference(under.versions, under.source_sha256)
+    return [*found, *([code] if code else [])]

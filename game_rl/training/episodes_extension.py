@@ -1,0 +1,145 @@
+"""The log of a run's episodes: opened, kept up to each checkpoint, closed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from pydantic import JsonValue
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+
+from game_rl.callbacks.checkpoint_callback import CheckpointCallback
+from game_rl.callbacks.episode_logging import EpisodeLogCallback, EpisodeLogger
+from game_rl.callbacks.evaluation import Evaluation
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_files import FileName
+from game_rl.checkpoints.checkpoint_state import CheckpointState, FixedState
+from game_rl.config.episodes import EpisodesConfig
+from game_rl.config.schema import RunConfig
+from game_rl.envs.episode_files import Cut, EpisodeWriter, PlayedUnder
+from game_rl.envs.logged_episodes import read_episodes_of
+from game_rl.event_log import EventLog
+from game_rl.games.definition import Game
+from game_rl.playback.trained_run import TrainedRun
+from game_rl.run_dir import RunDir
+from game_rl.saved import Saved
+from game_rl.system.versions import installed_versions, source_sha256
+from game_rl.training.extensions import Extension, RunParts
+
+_CHANGED = "the game or the env's settings changed in the middle of it, at a resume"
+_MB = 10**6
+
+
+class EpisodesExtension(Extension):
+    """Logs the episodes of the training and of the evaluations during it."""
+
+    def __init__(self, parts: RunParts, logger: EpisodeLogger) -> None:
+        self._parts, self._logger = parts, logger
+
+    @classmethod
+    def of(cls, parts: RunParts) -> Self | None:
+        """Make the log's extension; None if the run logs no episodes, or plays none yet."""
+        settings, checkpoint = parts.config.episodes, parts.checkpoint
+        if settings is None or parts.is_offline:
+            return None
+        cut = Cut(timesteps=-1)
+        if checkpoint is not None:
+            state = checkpoint.state
+            cut = Cut(timesteps=state.num_timesteps, evaluation_due=state.evaluation_due)
+        logger = episode_logger(
+            parts.run_dir, settings, parts.config, parts.game, parts.events, cut=cut
+        )
+        return cls(parts, logger)
+
+    def callbacks(self, parts: RunParts, checkpoints: CheckpointCallback) -> Sequence[BaseCallback]:  # noqa: ARG002
+        return [EpisodeLogCallback(self._logger)]
+
+    def restored(self, *, plays_on: bool) -> None:
+        checkpoint, model = self._parts.checkpoint, self._parts.model
+        if plays_on and checkpoint is not None and self._is_changed(checkpoint):
+            assert model.env is not None
+            model.env.env_method("spoil_log", _CHANGED)
+
+    def begin(self) -> None:
+        self._logger.begin()
+
+    def on_played(self, played: Sequence[Evaluation], timesteps: int) -> None:
+        for each in played:
+            self._logger.add_evaluation(
+                each.ended,
+                timesteps=timesteps,
+                kind="evaluation",
+                deterministic=each.deterministic,
+            )
+
+    def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
+        self._logger.sync()
+        return {}
+
+    def close(self) -> None:
+        self._logger.close()
+
+    def _is_changed(self, checkpoint: Checkpoint) -> bool:
+        """Whether what the envs play by is another than when the checkpoint was saved."""
+        now, then = self._parts.fixed, checkpoint.state
+        how = ("n_workers", "worker_timeout_s")
+        old, new = ({k: v for k, v in _env(s).items() if k not in how} for s in (then, now))
+        return old != new or then.game != now.game
+
+
+def _env(state: FixedState | CheckpointState) -> Mapping[str, JsonValue]:
+    env = state.config.get("env")
+    return env if isinstance(env, dict) else {}
+
+
+def episode_logger(
+    run_dir: RunDir,
+    settings: EpisodesConfig,
+    config: RunConfig,
+    game: Game,
+    events: EventLog,
+    *,
+    cut: Cut | None,
+) -> EpisodeLogger:
+    """Return a log of the run's episodes.
+
+    Args:
+        cut: what the session supersedes; None: nothing.
+    """
+
+    def open_writer() -> EpisodeWriter:
+        kept = read_episodes_of(run_dir.episodes, cut=cut)
+        writer = EpisodeWriter(
+            run_dir.episodes,
+            limit_bytes=settings.limit_mb * _MB,
+            under=PlayedUnder(
+                cut=cut,
+                config=config.model_dump(mode="json"),
+                game=game.definition.model_dump(mode="json", by_alias=True),
+                rom_sha256=game.rom.sha256,
+                versions=installed_versions(),
+                source_sha256=source_sha256(),
+            ),
+            next_number=1 + max(kept.rows["number"].tolist(), default=0),
+        )
+        writer.begin()
+        return writer
+
+    return EpisodeLogger(open_writer, events.warn)
+
+
+def log_final_episodes(
+    best: TrainedRun, config: RunConfig, evaluation: Evaluation, events: EventLog
+) -> None:
+    """Log the episodes of the final evaluation, after the training has closed its log."""
+    if config.episodes is None:
+        return
+    logger = episode_logger(best.run_dir, config.episodes, config, best.game, events, cut=None)
+    logger.begin()
+    logger.add_evaluation(
+        evaluation.ended,
+        timesteps=events.timesteps,
+        kind="final",
+        deterministic=evaluation.deterministic,
+    )
+    logger.sync()
+    logger.close()
