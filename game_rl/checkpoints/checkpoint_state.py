@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from game_rl.checkpoints.evaluation_files import was_deterministic
 from game_rl.envs.game_boy_env import EnvState
+from game_rl.loggers.log_files import TableSize
 from game_rl.saved import Blob, Natural, NaturalIfAny, Saved, Sha256
 
 _MERSENNE_WORDS = 624
@@ -155,6 +156,10 @@ class LogState(Saved):
     excluded: dict[str, tuple[str, ...]]
     file_bytes: dict[str, int]
     """Size of each TensorBoard file of the run."""
+    appended_bytes: dict[str, Natural] = {}
+    """Size of each other file that is only appended to, such as `monitor.csv`, by name."""
+    table: TableSize | None = None
+    """Size of `progress.csv`, if there is one."""
 
 
 class TrainingState(Saved):

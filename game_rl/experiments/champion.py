@@ -136,7 +136,10 @@ def _make_run(folder: ExperimentDir, champion: ChampionRecord, record: Generatio
 
 
 def _copy_history(source: RunDir, target: RunDir) -> None:
-    files = (source.events, source.evaluations, source.evaluation_episodes, source.lineage)
+    files = (
+        *(source.events, source.evaluations, source.evaluation_episodes, source.lineage),
+        *(source.monitor, source.progress, source.wandb_rows),
+    )
     for file in files:
         if file.exists():
             shutil.copyfile(file, target.root / file.name)

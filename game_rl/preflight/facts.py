@@ -239,7 +239,10 @@ def _check_stop_when(config: RunConfig, game: Game) -> None:
         )
 
 
-_COPIES = ("events.jsonl", "eval.csv", "evaluations.npz")
+_COPIES = (
+    *("events.jsonl", "eval.csv", "evaluations.npz"),
+    *("monitor.csv", "progress.csv", "wandb.jsonl"),
+)
 
 
 def fork_facts(config: RunConfig) -> ForkFacts | None:

@@ -26,6 +26,7 @@ from game_rl.training.custom_callbacks_extension import CustomCallbacksExtension
 from game_rl.training.extensions import Extension, RunParts
 from game_rl.training.lake_extension import LakeExtension
 from game_rl.training.learning_extension import LearningExtension
+from game_rl.training.monitor_extension import MonitorExtension
 from game_rl.training.teacher_extension import TeacherExtension
 
 
@@ -40,8 +41,10 @@ def make_extensions(parts: RunParts, more: Sequence[Extension]) -> tuple[Extensi
     learning = LearningExtension.of(parts)
     teacher = TeacherExtension.of(parts)
     lake = LakeExtension.of(parts)
+    monitor = MonitorExtension.of(parts)
     custom = CustomCallbacksExtension.of(parts)
-    return (*(found for found in (lake, learning, teacher, custom) if found is not None), *more)
+    ours = (lake, learning, teacher, monitor, custom)
+    return (*(found for found in ours if found is not None), *more)
 
 
 @dataclass(frozen=True)

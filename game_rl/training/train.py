@@ -149,7 +149,7 @@ def train(
     with run_dir.locked():
         refuse_existing_run(run_dir)  # again: another process may have written it meanwhile
         run_dir.remove_leftovers()
-        cut_log(run_dir.tensorboard, None)
+        cut_log(run_dir, None)
         restore_evaluations(run_dir, "", b"")
         forget_teacher(run_dir)
         write_atomic(run_dir.config, dump_config(config))
