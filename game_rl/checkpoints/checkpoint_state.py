@@ -151,7 +151,7 @@ class RandomNumbers(Saved):
 class LogState(Saved):
     """The logger's values between two dumps, and the sizes of its files."""
 
-    values: dict[str, float]
+    values: dict[str, int | float]
     counts: dict[str, int]
     excluded: dict[str, tuple[str, ...]]
     file_bytes: dict[str, int]

@@ -27,7 +27,7 @@ def save_log(logger: Logger, run_dir: RunDir) -> LogState:
         if isinstance(output, TensorBoardOutputFormat):
             output.writer.flush()
     values = {
-        name: float(value)
+        name: int(value) if isinstance(value, int | np.integer) else float(value)
         for name, value in logger.name_to_value.items()
         if isinstance(value, int | float | np.number)
     }

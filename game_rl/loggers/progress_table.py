@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from stable_baselines3.common.logger import CSVOutputFormat, filter_excluded_keys
 
 from game_rl.durable_files import write_atomic
@@ -11,10 +12,11 @@ from game_rl.loggers.log_files import TableSize, table_size
 
 
 class ProgressTable(CSVOutputFormat):
-    """SB3's CSVOutputFormat, apart from three things.
+    """SB3's CSVOutputFormat, apart from four things.
 
-    It continues a table that exists, columns stand in the order in which they were first logged,
-    and a header that grows replaces the file in one rename, so that a kill loses no rows.
+    It continues a table that exists, columns stand in the order in which they were first logged, a
+    header that grows replaces the file in one rename, so that a kill loses no rows, and NumPy's
+    numbers are written as Python's.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,9 +42,11 @@ class ProgressTable(CSVOutputFormat):
         step: int = 0,
     ) -> None:
         values = filter_excluded_keys(key_values, key_excluded, "csv")
+        # as a checkpoint keeps them, so that a resumed run writes the same digits
+        values = {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
         if more := [key for key in values if key not in self.keys]:
             self._add_columns(more)
-        super().write(key_values, key_excluded, step)
+        super().write(values, {}, step)
         self._lines += 1 + sum(v.count("\n") for v in values.values() if isinstance(v, str))
 
     def _add_columns(self, more: list[str]) -> None:
