@@ -61,6 +61,9 @@ TORCH_FREE = (
     "buffers/feed.py",
     "loggers/log_files.py",
     "loggers/monitor_file.py",
+    "loggers/wandb_process.py",
+    "loggers/wandb_settings.py",
+    "training/wandb_log.py",
     "buffers/layout.py",
     "algorithms/epsilon_greedy.py",
     "algorithms/sizes.py",
@@ -80,6 +83,7 @@ ONLY_IN = {
     "obstore": {"storage/object_store.py"},
     "matplotlib": {"experiments/compare/comparison_plot.py"},
     "ray": {"executors/ray.py"},
+    "wandb": {"loggers/wandb_process.py"},
     "psutil": {"system/machine.py", "system/process_memory.py", "system/leashed_process.py"},
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}

@@ -236,6 +236,11 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
             values["eval/success_rate"] = better.success_rate
         if better.q_minus_return is not None:
             values["eval/q_minus_return"] = better.q_minus_return
+        for name, result in (better.by_start_state or {}).items():
+            if result.success_rate is None:
+                values[f"eval/mean_reward/{name}"] = result.mean_reward
+            else:
+                values[f"eval/success_rate/{name}"] = result.success_rate
         if len(played) > 1:
             for each in played:
                 way = "deterministic" if each.deterministic else "drawn"

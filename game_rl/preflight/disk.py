@@ -82,9 +82,11 @@ class _Course:
         longest = config.env.most_episode_timesteps or facts.episode_timesteps
         clip = n_pictures(config, longest) * calibration.PICTURE_BYTES[config.recording.format]
         logs = self.log_bytes + calibration.RUN_FILES_BYTES
+        if config.logging.wandb is not None:
+            logs += calibration.WANDB_FILES_BYTES + clip  # of which it keeps a copy
         return (
             Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", self.checkpoint_bytes(self.last)),
-            Part("TensorBoard, events and tables", logs),
+            Part("curves, events and tables", logs),
             *_teacher(config, facts),
             Part("clip", clip),
             *_parent_parts(facts),
@@ -101,7 +103,8 @@ class _Course:
     @cached_property
     def log_bytes(self) -> int:
         config, training = self.config, self.training
-        logs = _tensorboard_bytes(config, self.facts, training) + _event_bytes(config, training)
+        logs = _curve_bytes(config, self.facts, training)
+        logs += _event_bytes(config, self.facts, training)
         kept = self.retention.after(self.last)
         return logs + _evaluation_bytes(config, training, copies=kept)
 
@@ -342,15 +345,30 @@ def _retention(config: RunConfig, training: TrainingArithmetic) -> KeptCheckpoin
     )
 
 
-def _tensorboard_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
+def _curve_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
+    """Bytes of the logs that section `logging` turns on."""
+    logging = config.logging
     by_update = calibration.TENSORBOARD_UPDATE_NUMBERS + facts.n_game_curves
     times = training.updates
     if config.algorithm.replay is not None:
         times = training.played_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
     ways = len(config.evaluation_ways)
     of_evaluation = calibration.TENSORBOARD_EVALUATION_NUMBERS + (ways if ways > 1 else 0)
+    of_evaluation += _start_states_apart(facts)
     numbers = times * by_update + training.evaluations * of_evaluation
-    return numbers * calibration.TENSORBOARD_NUMBER_BYTES
+    fields = (times + training.evaluations) * (by_update + of_evaluation)
+    episodes = training.played_timesteps // facts.episode_timesteps
+    return (
+        logging.tensorboard * numbers * calibration.TENSORBOARD_NUMBER_BYTES
+        + logging.csv * fields * calibration.PROGRESS_NUMBER_BYTES
+        + (logging.wandb is not None) * numbers * calibration.WANDB_NUMBER_BYTES
+        + logging.monitor * episodes * calibration.MONITOR_EPISODE_BYTES
+    )
+
+
+def _start_states_apart(facts: RunFacts) -> int:
+    """Number of start states of which an evaluation reports each one's results."""
+    return facts.n_start_states if facts.n_start_states > 1 else 0
 
 
 def _evaluation_bytes(config: RunConfig, training: TrainingArithmetic, *, copies: int) -> int:
@@ -362,16 +380,18 @@ def _evaluation_bytes(config: RunConfig, training: TrainingArithmetic, *, copies
     return round(table * (1 + copies) + file * (1 + copies * calibration.BASE64_FACTOR))
 
 
-def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
+def _event_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
     """Bytes of events.jsonl, where every evaluation counts as the best so far and is saved."""
     rollouts = training.updates
     if config.algorithm.replay is not None:
         rollouts = min(rollouts, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
     saved = training.checkpoints + training.evaluations
     evaluations = training.evaluations * len(config.evaluation_ways) + training.confirmations
+    of_evaluation = calibration.EVENT_EVALUATION_BYTES
+    of_evaluation += _start_states_apart(facts) * calibration.EVENT_START_STATE_BYTES
     return (
         rollouts * calibration.EVENT_ROLLOUT_BYTES
-        + evaluations * calibration.EVENT_EVALUATION_BYTES
+        + evaluations * of_evaluation
         + saved * calibration.EVENT_CHECKPOINT_BYTES
     )
 
