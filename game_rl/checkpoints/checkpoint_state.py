@@ -156,7 +156,7 @@ class LogState(Saved):
     excluded: dict[str, tuple[str, ...]]
     file_bytes: dict[str, int]
     """Size of each TensorBoard file of the run."""
-    appended_bytes: dict[str, Natural] = {}
+    appended_bytes: dict[str, Natural] = Field(default_factory=dict)
     """Size of each other file that is only appended to, such as `monitor.csv`, by name."""
     table: TableSize | None = None
     """Size of `progress.csv`, if there is one."""

@@ -11,6 +11,7 @@ input without `finish` says that the training was killed. Output: `connected`, o
 
 import json
 import queue
+import shutil
 import sys
 import threading
 import time
@@ -31,7 +32,7 @@ from game_rl.system.processes import ignore_signals, yield_to_others
 
 CONNECTED = "connected"
 _LOOK_EVERY_S = 1.0
-_INIT_TIMEOUT_S = 20.0
+_INIT_TIMEOUT_S = 15.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 10.0, 300.0
 
 
@@ -92,14 +93,14 @@ class _Sender:
         if self.run is None:
             self._try_at_s = 0.0
             self._connect("offline")
-            if self._settings.mode == "online":
+            if self.run is not None and self._settings.mode == "online":
                 folder = Path(self.run.dir).parent
                 _say(
                     "Weights & Biases could not be reached; the curves are in a file: "
                     f"`wandb sync {quote(str(folder))}` sends them"
                 )
         self._send_rows()
-        self.run.finish()
+        wandb.finish()
 
     def _first_sent(self) -> SentRows:
         """Return what was sent; to a new run if lines differ from those that were sent."""
@@ -120,11 +121,15 @@ class _Sender:
         """Begin or continue the run, unless an attempt has just failed."""
         if self.run is not None or time.monotonic() < self._try_at_s:
             return
+        folders = self._folders()
         try:
             self.run = self._begun(mode)
-        except Exception as error:  # noqa: BLE001 - wandb's are of many kinds
+        except Exception as error:
             if mode == "offline":
                 raise
+            wandb.teardown()  # or the next attempt finds the run in use
+            for folder in self._folders() - folders:
+                shutil.rmtree(folder, ignore_errors=True)
             if self._pause_s == _FIRST_PAUSE_S:
                 _say(
                     f"Weights & Biases cannot be reached: {_text(error)}; the training continues, "
@@ -136,6 +141,10 @@ class _Sender:
         if mode == "online":  # the service knows what it has
             self._sent = self._sent.model_copy(update={"rows": (self.run.step + 1) // 2})
         _say(CONNECTED)
+
+    def _folders(self) -> set[Path]:
+        """Return the folders of wandb's sessions; a failed attempt leaves an empty one."""
+        return set((self._settings.run_dir / "wandb").glob("run-*"))
 
     def _begun(self, mode: str) -> Any:  # noqa: ANN401 - a run of wandb, which has no types
         attempt, settings = self._sent.attempt, self._settings

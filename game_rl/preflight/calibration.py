@@ -21,7 +21,7 @@ FIRST_UPDATE_BYTES = 100_000_000
 # pages that they share, and the resource tracker.
 FORKSERVER_BYTES = 60_000_000
 # The process that sends to Weights & Biases and wandb-core, which it starts (wandb 0.31, offline).
-WANDB_BYTES = 115_000_000
+WANDB_BYTES = 100_000_000
 # Unshared pages of each process that runs emulators.
 WORKER_BYTES = 13_000_000
 # The same where workers are not forked (macOS, Windows), and the process that Python starts for

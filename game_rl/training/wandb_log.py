@@ -17,7 +17,7 @@ from shlex import quote
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.event_log import EventLog
-from game_rl.events import Begun, Evaluated, Event, Recorded, Resumed
+from game_rl.events import Begun, CheckpointSaved, Evaluated, Event, Recorded, Resumed
 from game_rl.loggers.wandb_settings import WANDB_PROCESS, WandbSettings
 from game_rl.run_dir import EXPERIMENT_VARIABLE, RunDir
 from game_rl.storage.background import started
@@ -26,6 +26,7 @@ from game_rl.system.stop_request import StopRequest
 
 _CONNECTED = "connected"
 _WAIT_S = 30.0  # at the end of a run
+_MEMBER_WAIT_S = 5.0  # at the end of each stretch of a member, without a connection
 _CHECK_TIMEOUT_S = 60.0
 _LOOK_EVERY_S = 0.1
 
@@ -61,9 +62,7 @@ def _is_logged_in() -> bool:
     return check.returncode == 0
 
 
-def wandb_settings(
-    config: RunConfig, run_dir: RunDir, *, is_exact: bool
-) -> WandbSettings | None:
+def wandb_settings(config: RunConfig, run_dir: RunDir, *, is_exact: bool) -> WandbSettings | None:
     """Return the settings of the process, or None if the config does not ask for it.
 
     A member's group is the name of its experiment, unless the config names another.
@@ -96,7 +95,7 @@ class WandbLog:
         self._config, self._run_dir, self._events = config, run_dir, events
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
-        self._warned = False
+        self._warned = self._connected = False
 
     def on_event(self, event: Event) -> None:
         match event:
@@ -105,6 +104,8 @@ class WandbLog:
             case Resumed():
                 others = (event.changes, event.not_restored, event.other_code, event.set_aside)
                 self._start(is_exact=not any(others))
+            case CheckpointSaved():
+                self._revive()
             case Recorded():
                 self._tell(f"clip {event.timesteps} {Path(event.path).absolute()}")
             case Evaluated(is_final=True):
@@ -115,6 +116,8 @@ class WandbLog:
         if self._process is None:
             return
         self._tell("finish")
+        if EXPERIMENT_VARIABLE in os.environ and not self._connected:
+            wait_s = min(wait_s, _MEMBER_WAIT_S)  # the member's next stretch sends its rows
         end_s = time.monotonic() + wait_s
         with suppress(KeyboardInterrupt):
             while self._process.poll() is None and time.monotonic() < end_s:
@@ -147,6 +150,13 @@ class WandbLog:
         self._reader.start()
         self._tell(settings.model_dump_json())
 
+    def _revive(self) -> None:
+        """Replace a process that was killed, for example by the kernel's out-of-memory killer."""
+        if self._process is not None and (self._process.poll() or 0) < 0:
+            self._events.warn("the process of Weights & Biases was killed; a new one continues")
+            self._process = None
+            self._start(is_exact=True)
+
     def _tell(self, line: str) -> None:
         if self._process is None:
             return
@@ -160,7 +170,9 @@ class WandbLog:
         assert self._process.stdout is not None
         with self._process.stdout as output:
             for line in output:
-                if line.strip() != _CONNECTED:
+                if line.strip() == _CONNECTED:
+                    self._connected = True
+                else:
                     self._warned = True
                     with suppress(OSError):  # a full disk ends the training elsewhere
                         self._events.warn(line.strip())

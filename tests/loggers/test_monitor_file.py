@@ -85,7 +85,9 @@ def test_what_a_game_does_not_define_is_empty(tmp_path: Path) -> None:
 
 
 def test_evaluations_are_drawn_as_sb3s_guide_does(tmp_path: Path) -> None:
-    lists = EpisodeLists([100, 200], [[1.0, 2.0], [3.0, 5.0]], [[7, 8], [9, 9]], [[True, False]] * 2)
+    lists = EpisodeLists(
+        [100, 200], [[1.0, 2.0], [3.0, 5.0]], [[7, 8], [9, 9]], [[True, False]] * 2
+    )
     write_episodes(RunDir(tmp_path), lists)
     with np.load(tmp_path / "evaluations.npz") as found:
         assert found["timesteps"].tolist() == [100, 200]

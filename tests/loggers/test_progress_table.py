@@ -20,7 +20,7 @@ ROWS = st.lists(st.dictionaries(NAMES, VALUES, min_size=1), min_size=1, max_size
 
 
 def write(table: CSVOutputFormat, row: Row, step: int = 0) -> None:
-    table.write(row, {name: () for name in row}, step)
+    table.write(row, dict.fromkeys(row, ()), step)
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -30,7 +30,9 @@ def read(path: Path) -> list[dict[str, str]]:
 
 @settings(max_examples=60, deadline=None)
 @given(rows=ROWS)
-def test_it_has_what_sb3s_own_table_has(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]):
+def test_it_has_what_sb3s_own_table_has(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row]
+) -> None:
     folder = tmp_path_factory.mktemp("table")
     ours, theirs = ProgressTable(folder / "ours.csv"), CSVOutputFormat(str(folder / "theirs.csv"))
     for row in rows:
@@ -47,7 +49,7 @@ def test_it_has_what_sb3s_own_table_has(tmp_path_factory: pytest.TempPathFactory
 @given(rows=ROWS, kept=st.integers(0, 12), reopened=st.integers(0, 12))
 def test_a_table_that_is_cut_and_continued_is_the_table_without_the_break(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row], kept: int, reopened: int
-):
+) -> None:
     folder = tmp_path_factory.mktemp("table")
     whole, broken = folder / "whole.csv", folder / "broken.csv"
     table = ProgressTable(whole)

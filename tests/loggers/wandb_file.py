@@ -68,9 +68,7 @@ def read_wandb_file(path: Path) -> WandbFile:
 
 
 def _items(items: Any) -> dict[str, Any]:
-    return {
-        "/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in items
-    }
+    return {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in items}
 
 
 def offline_files(run_dir: Path) -> list[Path]:

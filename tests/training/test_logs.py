@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.loader import load_config
 from game_rl.event_log import read_events
 from game_rl.events import Resumed
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume
 from tests.tiny_run import TINY, command, train_once
-from tests.training.forks import quiet
 
 CHANGES = [
     "logging={csv: true, tensorboard: false}",

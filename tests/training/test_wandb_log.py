@@ -14,7 +14,7 @@ from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.event_log import EventLog, read_events
-from game_rl.events import Begun, Event, Warned
+from game_rl.events import Begun, CheckpointSaved, Event, Recorded, Warned
 from game_rl.run_dir import EXPERIMENT_VARIABLE, RunDir
 from game_rl.training.train import resume, train
 from game_rl.training.wandb_log import WandbLog, wandb_settings
@@ -79,30 +79,35 @@ def test_a_member_is_grouped_with_its_experiment(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
-@pytest.mark.parametrize("is_killed", [True, False])
-def test_a_process_that_dies_is_a_warning(make_config: MakeConfig, *, is_killed: bool) -> None:
-    """Without the package the process dies by itself, which is the same to the training."""
+def test_a_process_that_is_killed_is_replaced_and_at_the_end_a_warning(
+    make_config: MakeConfig,
+) -> None:
     config = make_config("run", OFFLINE)
     run_dir = RunDir(config.run_dir)
     run_dir.root.mkdir()
     heard: list[Event] = []
-    events = EventLog(listeners=[heard.append])
-    log = WandbLog(config, run_dir, events)
+    log = WandbLog(config, run_dir, EventLog(listeners=[heard.append]))
     log.on_event(
         Begun(run="x", algorithm="ppo", total_timesteps=1, device="cpu", precision="float32")
     )
-    assert log._process is not None
-    if is_killed:
-        os.kill(log._process.pid, signal.SIGKILL)
-    else:
-        assert log._process.stdin is not None
-        log._process.stdin.write("no settings\n")
-        log._process.kill()
-    log._process.wait()
-    log._tell("clip 1 best.gif")  # nobody hears it
+    first = killed(log)
+    log.on_event(CheckpointSaved(checkpoint="1", n_bytes=1, seconds=1, contents=()))
+    assert killed(log) != first
+    log.on_event(Recorded(path="best.gif"))  # nobody hears it
     log.finish(5)
-    (warning,) = [event for event in heard if isinstance(event, Warned)]
-    assert "the process that sends to Weights & Biases has died" in warning.text
+    told = [event.text for event in heard if isinstance(event, Warned)]
+    assert told == [
+        "the process of Weights & Biases was killed; a new one continues",
+        "the process that sends to Weights & Biases has died; the curves are in wandb.jsonl",
+    ]
+
+
+def killed(log: WandbLog) -> int:
+    """Kill the process as the kernel does when memory is short; return its id."""
+    assert log._process is not None
+    os.kill(log._process.pid, signal.SIGKILL)
+    log._process.wait()
+    return log._process.pid
 
 
 @pytest.mark.slow
@@ -131,10 +136,6 @@ def _rows(run_dir: RunDir) -> list[dict[str, object]]:
     rows = [row for path in offline_files(run_dir.root) for row in read_wandb_file(path).rows]
     assert len({step for step, _ in rows}) == len(rows)
     return [
-        {
-            k: v
-            for k, v in values.items()
-            if not k.startswith(("time/", "resources/", "clip"))
-        }
+        {k: v for k, v in values.items() if not k.startswith(("time/", "resources/", "clip"))}
         for _, values in sorted(rows, key=lambda row: row[0])
     ]
