@@ -35,7 +35,7 @@ class MonitorFile:
     Times count from the first line of the run's file, so after a resume they include the pause.
 
     Args:
-        env_id: Gymnasium's id of the env, for the header.
+        env_id: name of the game, for the header.
 
     Attributes:
         t_start: time of the first line, in seconds since 1970.

@@ -26,7 +26,7 @@ class MonitorExtension(Extension):
         """
         if not parts.config.logging.monitor or parts.is_offline:
             return None
-        return cls(MonitorFile(parts.run_dir.monitor, f"game_rl/{parts.game.name}-v0"))
+        return cls(MonitorFile(parts.run_dir.monitor, parts.game.name))
 
     def callbacks(
         self,

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from game_rl.config.loader import load_config
 from game_rl.event_log import read_events
-from game_rl.events import Resumed
+from game_rl.events import Evaluated, Resumed
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume
 from tests.tiny_run import TINY, command, train_once
@@ -19,6 +19,8 @@ from tests.tiny_run import TINY, command, train_once
 CHANGES = [
     "logging={csv: true, tensorboard: false}",
     "env.max_episode_timesteps=11",
+    "env.start_states=[level_1, level_2]",
+    "evaluation.episodes=6",
     "checkpoints={every_timesteps: 32, keep_last: 20}",
 ]
 OF_THE_PROCESS = ("time/fps", "time/time_elapsed", "time/iterations", "resources/")
@@ -77,9 +79,19 @@ def test_each_row_of_the_table_says_its_timesteps(whole: RunDir) -> None:
 def test_each_training_episode_has_a_row(whole: RunDir) -> None:
     found = episodes(whole)
     assert sum(int(row[1]) for row in found) <= 192
-    assert {row[3] for row in found} == {"level_1"}
+    assert {row[3] for row in found} == {"level_1", "level_2"}
     assert {row[2] for row in found} <= {"True", "False"}
     assert len(found) >= 2 * (96 // 11)
+
+
+def test_the_curves_have_each_evaluation_apart_by_start_state(whole: RunDir) -> None:
+    events = [e for e in read_events(whole) if isinstance(e, Evaluated) and not e.is_final]
+    rows = [row for row in curves(whole) if row["eval/mean_reward"]]
+    assert len(events) == len(rows) == 3
+    for event, row in zip(events, rows, strict=True):
+        assert event.by_start_state is not None
+        for name, result in event.by_start_state.items():
+            assert float(row[f"eval/success_rate/{name}"]) == result.success_rate
 
 
 @pytest.mark.parametrize("timesteps", [0, 32, 96, 160])

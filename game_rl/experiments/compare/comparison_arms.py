@@ -220,6 +220,7 @@ NO_DIFFERENCE = (
     "seed",
     "run_dir",
     "recording",
+    "logging",
     "monitoring",
     "upload",
     "env.n_workers",
