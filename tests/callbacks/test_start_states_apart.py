@@ -30,17 +30,17 @@ class Levels(gymnasium.Env[Any, Any]):
         self._log, self._tells = log, tells
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
+        super().reset(seed=seed, options=options)
         self._level = str(self.np_random.choice(LEVELS))
         self._left = int(self.np_random.integers(1, 5))
         self._return = 0.0
         return np.zeros(1, np.float32), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self._left -= 1
+        self._left -= 1 + int(action)
         reward = float(self.np_random.integers(-3, 4))
         self._return += reward
-        done = self._left == 0
+        done = self._left <= 0
         info: dict[str, Any] = {}
         if done:
             success = bool(self.np_random.random() < 0.5)

@@ -9,10 +9,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_state import LogState
+from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.loader import load_config
+from game_rl.config.logging_config import LoggingConfig
+from game_rl.config.migration import saved_config
 from game_rl.event_log import read_events
 from game_rl.events import Evaluated, Resumed
 from game_rl.run_dir import RunDir
+from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.train import resume
 from tests.tiny_run import TINY, command, train_once
 
@@ -104,3 +110,38 @@ def test_a_resumed_run_has_the_same_logs(
     assert curves(run_dir) == curves(whole)
     resumed = [event for event in read_events(run_dir) if isinstance(event, Resumed)]
     assert all(not event.changes and not event.not_restored for event in resumed)
+
+
+def test_a_fork_begins_with_its_parents_logs_up_to_there(whole: RunDir, tmp_path: Path) -> None:
+    fork = f"fork={{run: {whole.root}@96}}"
+    config = load_config(whole.config, [fork, f"run_dir={tmp_path / 'fork'}"], is_saved=True)
+    make_fork(plan_fork(config))
+    run_dir = RunDir(config.run_dir)
+    n_bytes = len(run_dir.monitor.read_bytes())
+    assert run_dir.monitor.read_bytes() == whole.monitor.read_bytes()[:n_bytes]
+    assert episodes(run_dir) == [row for row in episodes(whole) if int(row[-1]) <= 96]
+    ours, theirs = curves(run_dir), curves(whole)
+    assert ours == theirs[: len(ours)]
+    assert {int(row["time/total_timesteps"]) for row in ours} == {32, 64, 96}
+    anew = load_config(
+        whole.config,
+        [f"fork={{run: {whole.root}@96, counters: new}}", f"run_dir={tmp_path / 'anew'}"],
+        is_saved=True,
+    )
+    make_fork(plan_fork(anew))
+    assert not RunDir(anew.run_dir).monitor.exists()
+    assert not RunDir(anew.run_dir).progress.exists()
+
+
+def test_a_run_from_before_there_were_such_logs_resumes_without_a_note(
+    broken: Callable[[int], RunDir],
+) -> None:
+    """Its config has no section `logging`, and its checkpoints no sizes of these files."""
+    run_dir = broken(96)
+    config = Checkpoint(run_dir.checkpoint(96)).state.config
+    old = {key: value for key, value in config.items() if key != "logging"}
+    assert saved_config(old, source="the checkpoint").logging == LoggingConfig()
+    log = {"values": {}, "counts": {}, "excluded": {}, "file_bytes": {}}
+    cut_log(run_dir, LogState.model_validate(log))
+    assert not run_dir.monitor.exists()
+    assert not run_dir.progress.exists()
