@@ -19,8 +19,9 @@ from game_rl.event_log import read_events
 from game_rl.events import Evaluated, Resumed
 from game_rl.run_dir import RunDir
 from game_rl.training.forking import make_fork, plan_fork
-from game_rl.training.train import resume
+from game_rl.training.train import resume, train
 from tests.tiny_run import TINY, command, train_once
+from tests.training.forks import KINDS
 
 CHANGES = [
     "logging={csv: true, tensorboard: false}",
@@ -145,3 +146,18 @@ def test_a_run_from_before_there_were_such_logs_resumes_without_a_note(
     cut_log(run_dir, LogState.model_validate(log))
     assert not run_dir.monitor.exists()
     assert not run_dir.progress.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["dqn", "pqn"])
+def test_runs_of_other_algorithms_resume_with_the_same_logs(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(TINY.format(run_dir=tmp_path / "whole"), encoding="utf-8")
+    whole = load_config(path, [*CHANGES, *KINDS[kind]])
+    broken = load_config(path, [*CHANGES, *KINDS[kind], f"run_dir={tmp_path / 'broken'}"])
+    train(whole, command(Console(file=StringIO())))
+    train(broken, command(Console(file=StringIO()), until=90))
+    resume(broken.run_dir, command(Console(file=StringIO())))
+    ours, theirs = RunDir(broken.run_dir), RunDir(whole.run_dir)
+    assert episodes(ours) == episodes(theirs)
+    assert curves(ours) == curves(theirs)
