@@ -112,7 +112,7 @@ class _Sender:
             way_out="delete it, and the run is sent anew",
         )
         sent = found or SentRows()
-        if sent.rows > self._journal.n_rows() and not self._settings.is_exact:
+        if sent.rows > self._settings.rows and not self._settings.is_exact:
             sent = SentRows(attempt=sent.attempt + 1)
         write_saved(sent_file(self._settings.run_dir), sent)
         return sent
@@ -162,6 +162,7 @@ class _Sender:
                 console="off",
                 silent=True,
                 disable_git=True,
+                symlink=False,  # copies of a run directory would follow them
                 disable_code=True,
                 x_disable_stats=True,  # events and curves have them
                 init_timeout=_INIT_TIMEOUT_S,
@@ -200,9 +201,6 @@ class _Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = self._number = 0
-
-    def n_rows(self) -> int:
-        return self._path.read_bytes().count(b"\n") if self._path.exists() else 0
 
     def rows_from(self, first: int) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the new lines with their numbers, from line `first` on."""

@@ -24,6 +24,8 @@ class WandbSettings(Saved):
     mode: Literal["online", "offline"]
     config: dict[str, JsonValue]
     """The run's config."""
+    rows: Natural
+    """Lines of the journal when the session began."""
     is_exact: bool
     """Whether the training plays the same as what it wrote after its checkpoint, if it did."""
 
@@ -36,6 +38,11 @@ class SentRows(Saved):
     went on in another way."""
     rows: Natural = 0
     """Number of lines of the journal that were sent to that run."""
+
+
+def journal_rows(journal: Path) -> int:
+    """Return the number of whole lines."""
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
 def sent_file(run_dir: Path) -> Path:

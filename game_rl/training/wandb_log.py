@@ -18,7 +18,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.event_log import EventLog
 from game_rl.events import Begun, CheckpointSaved, Evaluated, Event, Recorded, Resumed
-from game_rl.loggers.wandb_settings import WANDB_PROCESS, WandbSettings
+from game_rl.loggers.wandb_settings import WANDB_PROCESS, WandbSettings, journal_rows
 from game_rl.run_dir import EXPERIMENT_VARIABLE, RunDir
 from game_rl.storage.background import started
 from game_rl.system.extras import check_extra
@@ -29,6 +29,7 @@ _WAIT_S = 30.0  # at the end of a run
 _MEMBER_WAIT_S = 5.0  # at the end of each stretch of a member, without a connection
 _CHECK_TIMEOUT_S = 60.0
 _LOOK_EVERY_S = 0.1
+_READ_WITHIN_S = 1.0
 
 
 def check_wandb(config: RunConfig) -> None:
@@ -81,6 +82,7 @@ def wandb_settings(config: RunConfig, run_dir: RunDir, *, is_exact: bool) -> Wan
         group=group,
         mode=wandb.mode,
         config=config.model_dump(mode="json"),
+        rows=journal_rows(run_dir.wandb_rows),
         is_exact=is_exact,
     )
 
@@ -123,20 +125,14 @@ class WandbLog:
             while self._process.poll() is None and time.monotonic() < end_s:
                 time.sleep(_LOOK_EVERY_S)
         has_ended = self._process.poll() is not None
-        self._process.kill()
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        self._process.wait()
-        if self._reader is not None:
-            self._reader.join(1.0)
+        code = self._end(self._process)
         if not has_ended:
             folder = quote(str(self._run_dir.root / "wandb"))
             self._events.warn(
                 "Weights & Biases does not have all curves yet; `wandb sync` with the newest "
                 f"folder in {folder} sends the rest"
             )
-        elif self._process.returncode and not self._warned:
+        elif code and not self._warned:
             self._events.warn(
                 "the process that sends to Weights & Biases has died; the curves are in wandb.jsonl"
             )
@@ -154,8 +150,20 @@ class WandbLog:
         """Replace a process that was killed, for example by the kernel's out-of-memory killer."""
         if self._process is not None and (self._process.poll() or 0) < 0:
             self._events.warn("the process of Weights & Biases was killed; a new one continues")
+            self._end(self._process)
             self._process = None
             self._start(is_exact=True)
+
+    def _end(self, process: subprocess.Popen[str]) -> int:
+        """End a process, even if it has more to send, and return its exit code."""
+        process.kill()
+        assert process.stdin is not None
+        with suppress(OSError):
+            process.stdin.close()
+        code = process.wait()
+        if self._reader is not None:
+            self._reader.join(_READ_WITHIN_S)
+        return code
 
     def _tell(self, line: str) -> None:
         if self._process is None:
