@@ -169,3 +169,24 @@ def test_nobody_is_logged_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     process: subprocess.Popen[str] = started(WANDB_PROCESS, "check")
     process.communicate(timeout=120)
     assert process.returncode == 1
+
+
+@pytest.mark.slow
+def test_a_service_that_does_not_answer_leaves_a_file_for_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")  # nothing listens there
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    process = started(WANDB_PROCESS, "run")
+    RunDir(tmp_path).wandb_rows.write_text("".join(map(row, range(5))), encoding="utf-8")
+    online = settings(tmp_path).model_copy(update={"mode": "online"})
+    assert process.stdin is not None
+    process.stdin.write(online.model_dump_json() + "\n")
+    process.stdin.flush()
+    assert process.stdout is not None
+    assert "cannot be reached" in process.stdout.readline()
+    said, _ = process.communicate("finish\n", timeout=120)
+    assert process.returncode == 0, said
+    assert "`wandb sync " in said
+    assert losses(read(tmp_path)) == {2 * n: n / 7 for n in range(5)}
+    assert not list(tmp_path.glob("wandb/run-*"))  # failed attempts leave nothing
