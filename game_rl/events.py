@@ -172,6 +172,20 @@ class Evaluating(_RunEvent):
     """As in `Evaluated`."""
 
 
+class StartStateResult(Saved):
+    """Results of the episodes of an evaluation that began in one start state."""
+
+    episodes: Natural
+    successes: Natural | None
+    """Number of successful episodes; None if the game does not define success."""
+    mean_reward: float
+
+    @property
+    def success_rate(self) -> float | None:
+        """Share of successful episodes, 0..1."""
+        return None if self.successes is None else self.successes / self.episodes
+
+
 class Evaluated(_RunEvent):
     """Episodes were played to evaluate a policy."""
 
@@ -195,6 +209,8 @@ class Evaluated(_RunEvent):
     """Whether it is of the best policy, after the training, on episodes not used to select it."""
     offline_gradient_steps: Natural | None = None
     """Gradient steps so far, if the run is learning from Lakes before its first timestep."""
+    by_start_state: dict[str, StartStateResult] | None = None
+    """Results apart by start state, if the episodes began in several."""
 
 
 class ConfirmationPlayed(_RunEvent):

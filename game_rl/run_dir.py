@@ -146,6 +146,21 @@ class RunDir:
         return self.root / "tensorboard"
 
     @property
+    def progress(self) -> Path:
+        """The curves as a table, in SB3's format."""
+        return self.root / "progress.csv"
+
+    @property
+    def monitor(self) -> Path:
+        """The training's episodes, in the format of SB3's Monitor."""
+        return self.root / "monitor.csv"
+
+    @property
+    def wandb_rows(self) -> Path:
+        """The curves for Weights & Biases, one JSON object a line."""
+        return self.root / "wandb.jsonl"
+
+    @property
     def checkpoints(self) -> Path:
         return self.root / "checkpoints"
 

@@ -34,6 +34,7 @@ LAYERS = (
     {"vec_env"},
     {"buffers"},
     {"lake"},
+    {"loggers"},
     {"algorithms"},
     {"checkpoints"},
     {"storage"},
@@ -59,6 +60,11 @@ TORCH_FREE = (
     "envs",
     "vec_env/worker.py",
     "buffers/feed.py",
+    "loggers/log_files.py",
+    "loggers/monitor_file.py",
+    "loggers/wandb_process.py",
+    "loggers/wandb_settings.py",
+    "training/wandb_log.py",
     "buffers/layout.py",
     "algorithms/epsilon_greedy.py",
     "algorithms/sizes.py",
@@ -79,6 +85,7 @@ ONLY_IN = {
     "obstore": {"storage/object_store.py"},
     "matplotlib": {"viewer/comparison_plot.py", "viewer/panel_figure.py"},
     "ray": {"executors/ray.py"},
+    "wandb": {"loggers/wandb_process.py"},
     "psutil": {"system/machine.py", "system/process_memory.py", "system/leashed_process.py"},
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl import schedules
@@ -29,6 +28,7 @@ from game_rl.config.algorithms import (
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import LinearSchedule, Schedule
 from game_rl.envs.observation import ObservationFormat
+from game_rl.loggers.make_logger import make_logger
 from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.placement import Placement
@@ -89,7 +89,7 @@ def make_algorithm(
     stream: str,
     schedule_timesteps: int | None = None,
 ) -> BaseAlgorithm:
-    """Build the algorithm of `config`, which logs to the run's TensorBoard directory.
+    """Build the algorithm of `config`, which logs as its section `logging` says.
 
     Args:
         observation_format: of what `vec_env` returns.
@@ -111,7 +111,7 @@ def make_algorithm(
         schedule_share=schedule_timesteps / config.total_timesteps,
     )
     model = _make(config.algorithm, context)
-    model.set_logger(configure(str(run_dir.tensorboard), ["tensorboard"]))
+    model.set_logger(make_logger(config.logging, run_dir))
     return model
 
 

@@ -1,7 +1,7 @@
 """Evaluations: whole episodes are played, summed up, and compared with others."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
 from typing import Any
@@ -18,7 +18,7 @@ from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.checkpoints.model_state import drawing_from
 from game_rl.envs.episode_files import EndedEpisode
 from game_rl.envs.observation import Observation, rows_of
-from game_rl.events import Evaluated
+from game_rl.events import Evaluated, StartStateResult
 from game_rl.returns import LearnedRewards
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
@@ -52,6 +52,8 @@ class Evaluation:
         deterministic: whether the policy took its likeliest actions or drew them.
         rewards: of each episode, in the order in which they ended.
         successes: of each episode, if the game file defines success.
+        start_states: of each episode; empty where the env does not tell, as one that a dead worker
+            has cut short.
         q_minus_return: mean over the episodes of the return that the policy expected at the first
             observation minus the discounted return that it got, of rewards as it has learned them.
             Above 0 it expected too much.
@@ -64,6 +66,7 @@ class Evaluation:
     rewards: tuple[float, ...]
     lengths: tuple[int, ...]
     successes: tuple[bool, ...]
+    start_states: tuple[str, ...] = ()
     q_minus_return: float | None = None
     action_counts: tuple[int, ...] = ()
     seconds: float = field(compare=False)
@@ -90,6 +93,21 @@ class Evaluation:
     def mean_length(self) -> float:
         return float(np.mean(self.lengths))
 
+    @property
+    def by_start_state(self) -> dict[str, StartStateResult] | None:
+        """Results apart by start state; None unless the episodes began in several."""
+        names = sorted(set(self.start_states) - {""})
+        return {name: self._of(name) for name in names} if len(names) > 1 else None
+
+    def _of(self, start_state: str) -> StartStateResult:
+        episodes = [i for i, name in enumerate(self.start_states) if name == start_state]
+        is_known = len(self.successes) == self.episodes
+        return StartStateResult(
+            episodes=len(episodes),
+            successes=sum(self.successes[i] for i in episodes) if is_known else None,
+            mean_reward=float(np.mean([self.rewards[i] for i in episodes])),
+        )
+
     def beats(self, best: Best | None) -> bool:
         """Whether the mean reward is higher than the best one so far, if there is one."""
         return best is None or self.mean_reward > best.mean_reward
@@ -103,6 +121,7 @@ class Evaluation:
             "mean_length": self.mean_length,
             "deterministic": self.deterministic,
             "q_minus_return": self.q_minus_return,
+            "by_start_state": _by_start_state_json(self.by_start_state),
         }
 
 
@@ -139,6 +158,7 @@ def evaluate(
         rewards=tuple(rewards),
         lengths=tuple(lengths),
         successes=tuple(onlooker.successes),
+        start_states=tuple(onlooker.start_states),
         q_minus_return=onlooker.q_minus_return,
         action_counts=tuple(onlooker.action_counts),
         seconds=time.monotonic() - started,
@@ -232,6 +252,7 @@ class _Onlooker:
         self.successes: list[bool] = []
         self.action_counts = [0] * int(actions.n) if isinstance(actions, Discrete) else []
         self.ended: list[EndedEpisode] = []
+        self.start_states: list[str] = []
         self._stop, self._values = stop, values
         self._expected: dict[int, float] = {}  # of each env's present episode
         self._returns: dict[int, float] = {}
@@ -251,10 +272,13 @@ class _Onlooker:
             self.action_counts[local["actions"][local["i"]]] += 1
         if self._values is not None:
             self._compare(self._values, local, counted=counted)
-        if local["done"] and counted and is_logged(local["info"]):
+        if not (local["done"] and counted):
+            return
+        if is_logged(local["info"]):
             self.ended.append(ended_episode(local["i"], local["info"]))
+        self.start_states.append(str(local["info"].get("start_state", "")))
         success = local["info"].get("is_success")
-        if local["done"] and counted and success is not None:
+        if success is not None:
             self.successes.append(bool(success))
 
     def _compare(self, values: Values, local: dict[str, Any], *, counted: bool) -> None:
@@ -292,4 +316,20 @@ def evaluated_event(
         seconds=round(evaluation.seconds, 3),
         is_best=is_best,
         is_final=is_final,
+        by_start_state=evaluation.by_start_state,
     )
+
+
+def _by_start_state_json(
+    results: Mapping[str, StartStateResult] | None,
+) -> dict[str, dict[str, object]] | None:
+    if results is None:
+        return None
+    return {
+        name: {
+            "episodes": result.episodes,
+            "mean_reward": result.mean_reward,
+            "success_rate": result.success_rate,
+        }
+        for name, result in results.items()
+    }

@@ -239,14 +239,22 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
             values["eval/success_rate"] = better.success_rate
         if better.q_minus_return is not None:
             values["eval/q_minus_return"] = better.q_minus_return
+        for name, result in (better.by_start_state or {}).items():
+            if result.success_rate is None:
+                values[f"eval/mean_reward/{name}"] = result.mean_reward
+            else:
+                values[f"eval/success_rate/{name}"] = result.success_rate
         if len(played) > 1:
             for each in played:
                 way = "deterministic" if each.deterministic else "drawn"
                 values[f"eval/mean_reward_{way}"] = each.mean_reward
+        values["time/total_timesteps"] = self.boundary_timesteps  # as SB3's, for tables
+        excluded: dict[str, tuple[str, ...]] = dict.fromkeys(values, ())
+        excluded["time/total_timesteps"] = ("tensorboard",)
         # not with the logger's `dump`, which would also write the update's records, too early
         for output in self.logger.output_formats:
             if isinstance(output, KVWriter):
-                output.write(values, dict.fromkeys(values, ()), self.boundary_timesteps)
+                output.write(values, excluded, self.boundary_timesteps)
 
 
 def evaluation_row(evaluation: Evaluation, timesteps: int, *, is_best: bool) -> dict[str, object]:

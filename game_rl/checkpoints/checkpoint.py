@@ -103,7 +103,7 @@ def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> Tr
     table, episodes = run_dir.evaluations, run_dir.evaluation_episodes
     return TrainingState(
         random=save_random_numbers(),
-        log=save_log(model.logger, run_dir.tensorboard),
+        log=save_log(model.logger, run_dir),
         n_episodes=model._episode_num,
         episodes=tuple(
             Episode(reward=float(e["r"]), length=int(e["l"]), seconds=float(e["t"]))
@@ -183,7 +183,7 @@ class Checkpoint(CheckpointFolder):
     def restore_reports(self, run_dir: RunDir) -> None:
         """Restore the curves and the evaluations in `run_dir`; no log may be open yet."""
         play = self.play()
-        cut_log(run_dir.tensorboard, play.log)
+        cut_log(run_dir, play.log)
         table = with_ways(play.evaluations, deterministic=was_deterministic(self.state.config))
         restore_evaluations(run_dir, table, play.evaluation_episodes)
 

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from game_rl.checkpoints.evaluation_files import was_deterministic
 from game_rl.envs.game_boy_env import EnvState
+from game_rl.loggers.log_files import TableSize
 from game_rl.saved import Blob, Natural, NaturalIfAny, Saved, Sha256
 
 _MERSENNE_WORDS = 624
@@ -160,12 +161,16 @@ class CurveSums(Saved):
 class LogState(Saved):
     """The logger's values between two dumps, and the sizes of its files."""
 
-    values: dict[str, float]
+    values: dict[str, int | float]
     counts: dict[str, int]
     excluded: dict[str, tuple[str, ...]]
     file_bytes: dict[str, int]
     """Size of each TensorBoard file of the run."""
     curves: CurveSums = CurveSums()
+    appended_bytes: dict[str, Natural] = Field(default_factory=dict)
+    """Size of each other file that is only appended to, such as `monitor.csv`, by name."""
+    table: TableSize | None = None
+    """Size of `progress.csv`, if there is one."""
 
 
 class TrainingState(Saved):

@@ -1,4 +1,4 @@
-"""The training curves at a checkpoint: saved, restored, cut, closed quietly."""
+"""The training's logs at a checkpoint: saved, restored, cut, closed quietly."""
 
 import threading
 from collections.abc import Iterator
@@ -10,15 +10,25 @@ from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
 from game_rl.checkpoints.checkpoint_state import CurveSums, LogState
 from game_rl.checkpoints.curve_log import CurveLog
+from game_rl.loggers.log_files import (
+    TableSize,
+    appended_files,
+    cut_file,
+    cut_table,
+    synced_sizes,
+    table_size,
+)
+from game_rl.loggers.progress_table import ProgressTable
+from game_rl.run_dir import RunDir
 
 
-def save_log(logger: Logger, folder: Path) -> LogState:
-    """Return the logger's state, after flushing TensorBoard's writer to have complete files."""
+def save_log(logger: Logger, run_dir: RunDir) -> LogState:
+    """Return the logger's state and the sizes of the run's logs, which are then on the disk."""
     for output in logger.output_formats:
         if isinstance(output, TensorBoardOutputFormat):
             output.writer.flush()
     values = {
-        name: float(value)
+        name: int(value) if isinstance(value, int | np.integer) else float(value)
         for name, value in logger.name_to_value.items()
         if isinstance(value, int | float | np.number)
     }
@@ -26,9 +36,16 @@ def save_log(logger: Logger, folder: Path) -> LogState:
         values=values,
         counts={name: logger.name_to_count[name] for name in values.keys() & logger.name_to_count},
         excluded={name: tuple(logger.name_to_excluded[name]) for name in values},
-        file_bytes={path.name: path.stat().st_size for path in _event_files(folder)},
+        file_bytes={path.name: path.stat().st_size for path in _event_files(run_dir)},
+        appended_bytes=synced_sizes(run_dir),
+        table=_table(logger, run_dir),
         curves=next((log.state() for log in _curve_logs(logger)), CurveSums()),
     )
+
+
+def _table(logger: Logger, run_dir: RunDir) -> TableSize | None:
+    written = [each for each in logger.output_formats if isinstance(each, ProgressTable)]
+    return written[0].size if written else table_size(run_dir.progress)
 
 
 def restore_log(logger: Logger, state: LogState) -> None:
@@ -43,19 +60,19 @@ def _curve_logs(logger: Logger) -> list[CurveLog]:
     return [output for output in logger.output_formats if isinstance(output, CurveLog)]
 
 
-def cut_log(folder: Path, state: LogState | None) -> None:
+def cut_log(run_dir: RunDir, state: LogState | None) -> None:
     """Remove all that was logged after `state`, or everything if it is None.
 
     It must be called before a new writer is created. Without it a resumed run would draw the same
     stretch of its curves twice.
     """
     kept = {} if state is None else state.file_bytes
-    for path in _event_files(folder):
-        if path.name not in kept:
-            path.unlink()
-        elif path.stat().st_size > kept[path.name]:
-            with path.open("r+b") as file:
-                file.truncate(kept[path.name])
+    for path in _event_files(run_dir):
+        cut_file(path, kept.get(path.name))
+    appended = {} if state is None else state.appended_bytes
+    for path in appended_files(run_dir):
+        cut_file(path, appended.get(path.name))
+    cut_table(run_dir.progress, None if state is None else state.table)
 
 
 @contextmanager
@@ -87,5 +104,5 @@ def closing_log(logger: Logger) -> Iterator[None]:
             logger.close()
 
 
-def _event_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("events.out.tfevents.*"))
+def _event_files(run_dir: RunDir) -> list[Path]:
+    return sorted(run_dir.tensorboard.glob("events.out.tfevents.*"))

@@ -2,7 +2,7 @@
 
 import argparse
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +38,7 @@ from game_rl.system.output import as_printed
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluation import Evaluation
     from game_rl.cli.arguments import Commands
+    from game_rl.events import StartStateResult
     from game_rl.playback.policy_values import PolicyWatcher
     from game_rl.playback.shown_episode import OverlayItem
 
@@ -144,12 +145,26 @@ def _add_logged(parser: argparse.ArgumentParser) -> None:
 
 
 def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
+    """Return a table of one row, and of one more for each start state if there are several."""
+    cells, apart = _evaluation_cells(evaluation), evaluation.by_start_state
+    if apart is not None:
+        whole = f"{title}, {cells.pop('policy')}"
+        rows = {name: _start_state_cells(result) for name, result in apart.items()}
+        return _start_states_table({"all": cells, **rows}, whole)
     table = Table(title=Text(title), title_justify="left")
-    cells = _evaluation_cells(evaluation)
     for name in cells:
         table.add_column(name, justify="right")
     table.add_row(*cells.values())
     return table
+
+
+def _start_state_cells(result: "StartStateResult") -> dict[str, str]:
+    success = result.success_rate
+    return {
+        "episodes": f"{result.episodes}",
+        "success": "not defined" if success is None else f"{success:.0%}",
+        "mean reward": f"{result.mean_reward:.2f}",
+    }
 
 
 def _evaluation_cells(evaluation: "Evaluation") -> dict[str, str]:
@@ -163,9 +178,8 @@ def _evaluation_cells(evaluation: "Evaluation") -> dict[str, str]:
     }
 
 
-def _start_states_table(evaluations: "dict[str, Evaluation]", title: str) -> Table:
+def _start_states_table(rows: Mapping[str, Mapping[str, str]], title: str) -> Table:
     table = Table(title=Text(title), title_justify="left")
-    rows = {name: _evaluation_cells(evaluation) for name, evaluation in evaluations.items()}
     table.add_column("start state")
     for name in next(iter(rows.values())):
         table.add_column(name, justify="right")
@@ -190,7 +204,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         table, report = evaluation_table(evaluation, title), evaluation.to_json() | learned
     else:
         evaluations = {name: play(start_state=name) for name in arguments.start_states}
-        table = _start_states_table(evaluations, title)
+        cells = {name: _evaluation_cells(each) for name, each in evaluations.items()}
+        table = _start_states_table(cells, title)
         report = {name: evaluation.to_json() | learned for name, evaluation in evaluations.items()}
     if arguments.json:
         print_facts(report)

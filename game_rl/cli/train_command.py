@@ -383,8 +383,14 @@ def next_steps(run: Path, video: Path | None) -> list[tuple[str, str]]:
         *clip,
         ("record", shell_command("game-rl", "record", str(run), "--output", "clip.gif")),
         ("evaluate", shell_command("game-rl", *fights)),
-        ("curves", shell_command("tensorboard", "--logdir", str(run))),
+        *_curves(RunDir(run)),
     ]
+
+
+def _curves(run_dir: RunDir) -> list[tuple[str, str]]:
+    if run_dir.tensorboard.is_dir() or not run_dir.progress.exists():
+        return [("curves", shell_command("tensorboard", "--logdir", str(run_dir.root)))]
+    return [("curves", shlex.quote(str(run_dir.progress)))]
 
 
 def shell_command(program: str, *arguments: str) -> str:

@@ -16,6 +16,7 @@ from game_rl.config.episodes import EpisodesConfig
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.live_config import LiveConfig
+from game_rl.config.logging_config import LoggingConfig
 from game_rl.config.network import NATURE, SMALLEST_SIDES, Network, NetworkConfig, own_network
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.upload import UploadConfig
@@ -377,6 +378,8 @@ class RunConfig(StrictModel):
     """Warnings while the run trains, when little disk or RAM is left on the machine."""
     live: LiveConfig = LiveConfig()
     """Screens of the training's emulators for `game-rl watch`."""
+    logging: LoggingConfig = LoggingConfig()
+    """Files and services that get the training's curves and episodes."""
     upload: UploadConfig | None = None
     """Upload of the run's checkpoints to object storage or another disk while it trains; null: no
     upload."""

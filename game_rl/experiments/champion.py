@@ -136,8 +136,11 @@ def _make_run(folder: ExperimentDir, champion: ChampionRecord, record: Generatio
 
 
 def _copy_history(source: RunDir, target: RunDir) -> None:
-    tables = (source.evaluations, source.evaluation_episodes, source.places)
-    for file in (source.events, *tables, source.lineage):
+    files = (
+        *(source.events, source.evaluations, source.evaluation_episodes, source.lineage),
+        *(source.monitor, source.progress, source.wandb_rows, source.places),
+    )
+    for file in files:
         if file.exists():
             shutil.copyfile(file, target.root / file.name)
     if source.tensorboard.is_dir():

@@ -20,6 +20,8 @@ FIRST_UPDATE_BYTES = 100_000_000
 # The processes that Python starts in addition for the workers: the forkserver, which holds the
 # pages that they share, and the resource tracker.
 FORKSERVER_BYTES = 60_000_000
+# The process that sends to Weights & Biases and wandb-core, which it starts (wandb 0.31, offline).
+WANDB_BYTES = 100_000_000
 # Unshared pages of each process that runs emulators.
 WORKER_BYTES = 13_000_000
 # The same where workers are not forked (macOS, Windows), and the process that Python starts for
@@ -71,6 +73,13 @@ CUDA_STEP_FACTORS = {"float32": 1.9, "bf16": 1.6}
 TENSORBOARD_NUMBER_BYTES = 57
 TENSORBOARD_UPDATE_NUMBERS = 17
 TENSORBOARD_EVALUATION_NUMBERS = 3
+# progress.csv: bytes of a number or an empty field. wandb.jsonl and wandb's own file:
+# bytes of a number with its name, in both.
+# monitor.csv: bytes of an episode.
+PROGRESS_NUMBER_BYTES = 10
+WANDB_NUMBER_BYTES = 85
+WANDB_FILES_BYTES = 12_000
+MONITOR_EPISODE_BYTES = 60
 EVALUATION_ROW_BYTES = 60
 # evaluations.npz: reward (float32), length (int32) and success of an episode; the timestep of an
 # evaluation; names and shapes of its four arrays.
@@ -93,6 +102,7 @@ TIMESTEPS_OF_A_NEW_PLACE = 4
 EVENT_ROLLOUT_BYTES = 160
 EVENT_EVALUATION_BYTES = 330
 EVENT_EVALUATION_ACTION_BYTES = 7  # of each action in it
+EVENT_START_STATE_BYTES = 90
 EVENT_CHECKPOINT_BYTES = 305
 # A line with training curves, and each number in it with its name.
 EVENT_CURVES_BYTES = 110

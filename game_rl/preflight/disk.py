@@ -86,9 +86,11 @@ class _Course:
         longest = config.env.most_episode_timesteps or facts.episode_timesteps
         clip = n_pictures(config, longest) * calibration.PICTURE_BYTES[config.recording.format]
         logs = self.log_bytes + calibration.RUN_FILES_BYTES
+        if config.logging.wandb is not None:
+            logs += calibration.WANDB_FILES_BYTES + clip  # of which it keeps a copy
         return (
             Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", self.checkpoint_bytes(self.last)),
-            Part("TensorBoard, events and tables", logs),
+            Part("curves, events and tables", logs),
             *((Part(_EPISODES, self.episode_bytes),) if self.episode_bytes else ()),
             *_teacher(config, facts),
             Part("clip", clip),
@@ -107,7 +109,7 @@ class _Course:
     @cached_property
     def log_bytes(self) -> int:
         config, facts, training = self.config, self.facts, self.training
-        logs = _tensorboard_bytes(config, facts, training) + _event_bytes(config, facts, training)
+        logs = _curve_bytes(config, facts, training) + _event_bytes(config, facts, training)
         logs += places_log_bytes(facts, training.final_timesteps)
         kept = self.retention.after(self.last)
         return logs + _evaluation_bytes(config, training, copies=kept)
@@ -368,13 +370,28 @@ def _retention(config: RunConfig, training: TrainingArithmetic) -> KeptCheckpoin
     )
 
 
-def _tensorboard_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
+def _curve_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
+    """Bytes of the logs that section `logging` turns on."""
+    logging = config.logging
     by_update = calibration.TENSORBOARD_UPDATE_NUMBERS + facts.n_game_curves
     ways = len(config.evaluation_ways)
     of_evaluation = calibration.TENSORBOARD_EVALUATION_NUMBERS + (ways if ways > 1 else 0)
-    numbers = _log_dumps(config, facts, training) * by_update
-    numbers += training.evaluations * of_evaluation
-    return numbers * calibration.TENSORBOARD_NUMBER_BYTES
+    dumps = _log_dumps(config, facts, training)
+    of_evaluation += _start_states_apart(facts)
+    numbers = dumps * by_update + training.evaluations * of_evaluation
+    fields = (dumps + training.evaluations) * (by_update + of_evaluation)
+    episodes = training.played_timesteps // facts.episode_timesteps
+    return (
+        logging.tensorboard * numbers * calibration.TENSORBOARD_NUMBER_BYTES
+        + logging.csv * fields * calibration.PROGRESS_NUMBER_BYTES
+        + (logging.wandb is not None) * numbers * calibration.WANDB_NUMBER_BYTES
+        + logging.monitor * episodes * calibration.MONITOR_EPISODE_BYTES
+    )
+
+
+def _start_states_apart(facts: RunFacts) -> int:
+    """Number of start states of which an evaluation reports each one's results."""
+    return facts.n_start_states if facts.n_start_states > 1 else 0
 
 
 def _log_dumps(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
@@ -405,6 +422,7 @@ def _event_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmeti
     of_evaluation = calibration.EVENT_EVALUATION_BYTES
     of_evaluation += facts.n_actions * calibration.EVENT_EVALUATION_ACTION_BYTES
     evaluations = training.evaluations * len(config.evaluation_ways) + training.confirmations
+    of_evaluation += _start_states_apart(facts) * calibration.EVENT_START_STATE_BYTES
     return (
         rollouts * calibration.EVENT_ROLLOUT_BYTES
         + min(_log_dumps(config, facts, training), CURVE_POINTS) * of_curves

@@ -9,7 +9,7 @@ from statistics import mean, median
 
 from game_rl.config.schema import RunConfig, check_image_size
 from game_rl.config.values import run_at
-from game_rl.envs.episode_starts import game_changes
+from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.envs.make_env import check_env_config, make_observation_format, observation_format
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import ConfigError, UsageError
@@ -56,6 +56,7 @@ class RunFacts:
         crop: the part of the screen that the agent sees.
         n_game_curves: number of the game's variables, reward terms and endings, each a curve in
             TensorBoard.
+        n_start_states: number of start states in which episodes begin.
         cpus: number of CPUs that the run may use.
         uses_gpu: whether the network is on a GPU.
         uses_bf16: whether its convolutions are computed in bfloat16.
@@ -92,6 +93,7 @@ class RunFacts:
     part_formats: Mapping[str, PartFormat] = field(default_factory=dict)
     has_waits: bool = False
     has_places: bool = False
+    n_start_states: int = 1
 
     @property
     def began_at(self) -> int:
@@ -189,6 +191,7 @@ def run_facts(
         has_places=game.definition.place is not None,
         rom_bytes=len(game.rom.data),
         n_game_curves=_n_game_curves(game),
+        n_start_states=len(chosen_start_states(config.env.start_states, game)),
         cpus=machine.cpus,
         uses_gpu=placement.is_on_gpu,
         uses_bf16=placement.precision == "bf16",
@@ -242,7 +245,10 @@ def _check_stop_when(config: RunConfig, game: Game) -> None:
         )
 
 
-_COPIES = ("events.jsonl", "eval.csv", "evaluations.npz")
+_COPIES = (
+    *("events.jsonl", "eval.csv", "evaluations.npz"),
+    *("monitor.csv", "progress.csv", "wandb.jsonl"),
+)
 
 
 def fork_facts(config: RunConfig) -> ForkFacts | None:

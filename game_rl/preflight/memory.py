@@ -201,6 +201,11 @@ def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
         else Part("resource tracker", calibration.RESOURCE_TRACKER_BYTES),
         Part("training workers", training),
         Part("evaluation workers", evaluation),
+        *(
+            []
+            if config.logging.wandb is None
+            else [Part("Weights & Biases", calibration.WANDB_BYTES)]
+        ),
     )
 
 

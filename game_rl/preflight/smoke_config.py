@@ -74,6 +74,7 @@ def _wanted(config: RunConfig) -> Iterator[tuple[str, object]]:
     yield "recording.max_s", min(config.recording.max_s or _CLIP_S, _CLIP_S)
     yield "stop_when", None
     yield "upload", None
+    yield "logging.wandb", None
     if config.lake is not None:
         yield "lake.path", None
 

@@ -6,7 +6,6 @@ next fetch keeps these files. The config is written last, and makes the director
 
 import base64
 import json
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.durable_files import remove_directory, write_atomic
 from game_rl.errors import StorageError, UsageError
+from game_rl.loggers.log_files import TableSize, appended_files, cut_file, cut_table
 from game_rl.run_dir import RunDir
 from game_rl.saved import parse_saved
 from game_rl.storage.blobs import _PART, Tell, fetch_file, restore_tree
@@ -140,12 +140,13 @@ def _restore_reports(run_dir: RunDir, manifest: RunManifest) -> None:
     places = run_dir.checkpoint(manifest.timesteps) / "places.json"
     if places.exists():
         write_atomic(run_dir.places, base64.b64decode(_json(places)["npz"]))
+    log = play["log"]
     for path in run_dir.tensorboard.glob("events.out.tfevents.*"):
-        n_bytes = play["log"]["file_bytes"].get(path.name)
-        if n_bytes is None:
-            path.unlink()
-        elif path.stat().st_size > n_bytes:
-            os.truncate(path, n_bytes)
+        cut_file(path, log["file_bytes"].get(path.name))
+    for path in appended_files(run_dir):
+        cut_file(path, log.get("appended_bytes", {}).get(path.name))
+    table = log.get("table")
+    cut_table(run_dir.progress, None if table is None else TableSize.model_validate(table))
 
 
 def _pin(run_dir: RunDir, manifest: RunManifest) -> None:

@@ -24,7 +24,10 @@ from game_rl.saved import Natural, Saved, Sha256, parse_saved
 _Stored = TypeVar("_Stored", bound=Saved)
 _OF_CHECKPOINTS = ("checkpoints", "offline")
 _FOLDERS = (*_OF_CHECKPOINTS, "lake", "tensorboard", "game", "parts", "videos")
-_FILES = ("run.json", "events.jsonl", "preflight.json", "footprint.json")
+_FILES = (
+    *("run.json", "events.jsonl", "preflight.json", "footprint.json"),
+    *("monitor.csv", "progress.csv", "wandb.jsonl"),
+)
 RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 

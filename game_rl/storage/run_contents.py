@@ -11,6 +11,7 @@ from game_rl.checkpoints.checkpoint_files import MANIFEST, Manifest, read_manife
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.lake.mark import Mark, MarkedSegment
 from game_rl.lake.segment import SHELVED
+from game_rl.loggers.log_files import appended_files
 from game_rl.run_dir import RunDir, RunIdentity
 from game_rl.saved import file_sha256
 from game_rl.storage.blobs import BlobSource, growing_pieces
@@ -172,5 +173,8 @@ def _add_reports(
         contents.add_growing("events.jsonl", run_dir.events, events_bytes)
     for file in sorted(run_dir.tensorboard.glob("events.out.tfevents.*")):
         contents.add_growing(f"tensorboard/{file.name}", file)
+    for file in (*appended_files(run_dir), run_dir.progress):
+        if file.exists():
+            contents.add_growing(file.name, file)
     for path, file in settings.game.paths.items():
         contents.add_growing(path, file)

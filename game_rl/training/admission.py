@@ -28,6 +28,7 @@ from game_rl.preflight.random_play import measured_lake
 from game_rl.run_dir import RunDir
 from game_rl.system.extras import check_extra
 from game_rl.system.machine import detect_machine, with_room
+from game_rl.training.wandb_log import check_wandb
 
 
 def check_new_run(
@@ -118,15 +119,16 @@ def check_custom_parts(config: RunConfig) -> None:
 
 
 def check_packages(config: RunConfig) -> None:
-    """Check that the packages of extras that a run needs, now or at its end, are installed.
+    """Check that the packages of extras that a run needs, and a login if it needs one, are there.
 
     Raises:
-        UsageError: one is not.
+        UsageError: one is missing.
     """
     if config.recording.episodes > 0 and config.recording.format == "mp4":
         check_extra("av", "recording.format: mp4", way_out="set recording.format=gif")
     if config.upload is not None:
         check_extra("obstore", "upload", way_out="train without uploading: upload=null")
+    check_wandb(config)
 
 
 def check_new_fork(config: RunConfig) -> None:

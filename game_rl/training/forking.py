@@ -257,11 +257,17 @@ def _write_lineage(run_dir: RunDir, plan: ForkPlan, parent: Parent) -> None:
 
 
 def _copy_curves(run_dir: RunDir, plan: ForkPlan) -> None:
+    """Copy the parent's logs; those that are longer than at its checkpoint are cut later."""
     run_dir.tensorboard.mkdir()
     if plan.new.counters:
         return
-    for name, n_bytes in plan.source.checkpoint.play().log.file_bytes.items():
+    log = plan.source.checkpoint.play().log
+    for name, n_bytes in log.file_bytes.items():
         write_synced(run_dir.tensorboard / name, _first_bytes(plan, f"tensorboard/{name}", n_bytes))
+    for name, n_bytes in log.appended_bytes.items():
+        write_synced(run_dir.root / name, _first_bytes(plan, name, n_bytes))
+    if log.table is not None:
+        write_synced(run_dir.progress, _first_bytes(plan, run_dir.progress.name, -1))
 
 
 def _write_events(run_dir: RunDir, plan: ForkPlan, event: Forked) -> int:

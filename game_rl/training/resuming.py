@@ -68,7 +68,7 @@ def go_back_to(checkpoint: Checkpoint, run_dir: RunDir, place: Path) -> list[Pat
 def begin_again(run_dir: RunDir) -> list[str]:
     """Undo everything that the run wrote before its first checkpoint; return warnings."""
     restore_evaluations(run_dir, "", b"")
-    cut_log(run_dir.tensorboard, None)
+    cut_log(run_dir, None)
     return ["there is no checkpoint yet: the run begins again"]
 
 

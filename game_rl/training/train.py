@@ -59,6 +59,7 @@ from game_rl.training.resuming import (
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.teacher_extension import check_teacher, validate_teacher
 from game_rl.training.upload_extension import UploadExtension, uploading_run
+from game_rl.training.wandb_log import logging_to_wandb
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def train(
     with run_dir.locked():
         refuse_existing_run(run_dir)  # again: another process may have written it meanwhile
         run_dir.remove_leftovers()
-        cut_log(run_dir.tensorboard, None)
+        cut_log(run_dir, None)
         restore_evaluations(run_dir, "", b"")
         forget_teacher(run_dir)
         write_atomic(run_dir.config, dump_config(config))
@@ -292,7 +293,7 @@ class _Run:
         write_atomic(self.run_dir.preflight, json.dumps(self.report.to_json(), indent=2))
         with EventFile(self.run_dir.events) as file:
             events = EventLog(file, self.command.listeners)
-            with events.recording_failure(), self._uploading(events) as upload:
+            with events.recording_failure(), self._sending(events) as upload:
                 result = self._train(events, upload)
             if upload is not None:
                 result = replace(result, not_stored=upload.nothing_stored())
@@ -306,6 +307,15 @@ class _Run:
                 )
             )
         return result
+
+    @contextmanager
+    def _sending(self, events: EventLog) -> Iterator[BackgroundUpload | None]:
+        """Send checkpoints and curves inside the block, as far as the config asks for it."""
+        with (
+            self._uploading(events) as upload,
+            logging_to_wandb(self.config, self.run_dir, events, self.command.stop),
+        ):
+            yield upload
 
     def _uploading(self, events: EventLog) -> AbstractContextManager[BackgroundUpload | None]:
         begins_at = 0 if self.checkpoint is None else self.checkpoint.state.num_timesteps

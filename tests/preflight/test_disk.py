@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -503,3 +504,24 @@ def test_the_table_is_printed_with_and_without_a_measurement() -> None:
     assert "not measured" not in text
     assert len(report.to_json()["growth"]) == len(report.growth) == 5
     assert render_report(report) is not None
+
+
+def test_the_plan_counts_the_logs_that_are_turned_on() -> None:
+    def logs(**logging: Any) -> int:
+        config = make_config(logging={"tensorboard": False, "monitor": False, **logging})
+        return next(p.bytes for p in estimate(config, FACTS).disk.parts if "events" in p.name)
+
+    none, updates, evaluations = logs(), 489, 20  # of a million timesteps
+    numbers = updates * (17 + FACTS.n_game_curves)
+    assert logs(tensorboard=True) - none == pytest.approx(57 * numbers, rel=0.02)
+    assert logs(csv=True) - none == pytest.approx(10 * (numbers + evaluations * 40), rel=0.15)
+    assert logs(wandb={"project": "x"}) - none > 85 * numbers
+    episodes = updates * 2048 // FACTS.episode_timesteps
+    assert logs(monitor=True) - none == 60 * episodes
+
+
+def test_each_start_state_adds_to_the_logs() -> None:
+    config = make_config()
+    one, three = (estimate(config, replace(FACTS, n_start_states=n)).disk.bytes for n in (1, 3))
+    evaluations = 20
+    assert three - one == pytest.approx(evaluations * 3 * (57 + 2 * 90), rel=0.2)

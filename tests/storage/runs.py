@@ -13,6 +13,7 @@ from game_rl.config.upload import UploadConfig
 from game_rl.envs.place_counts import SavedPlaces
 from game_rl.event_log import EventFile
 from game_rl.events import CheckpointSaved
+from game_rl.loggers.log_files import TableSize, table_size
 from game_rl.run_dir import RunDir
 from game_rl.storage.upload_settings import GameFiles, UploadSettings
 
@@ -32,6 +33,17 @@ def make_run(root: Path, *timesteps: int, weights_bytes: int = 20_000, best: int
     return run_dir
 
 
+def _with_column_and_row(run_dir: RunDir, timesteps: int) -> TableSize:
+    """Give `progress.csv` a column of this name and a row, as a curve that appears does."""
+    path = run_dir.progress
+    header, *rows = path.read_text(encoding="utf-8").splitlines() if path.exists() else ["x"]
+    rows = [*(f"{row}," for row in rows), f"{timesteps}{',1' * (header.count(',') + 1)}"]
+    path.write_text("\n".join([f"{header},c{timesteps}", *rows, ""]), encoding="utf-8")
+    found = table_size(path)
+    assert found is not None
+    return found
+
+
 def add_checkpoint(
     run_dir: RunDir, timesteps: int, *, weights_bytes: int = 20_000, best: int | None = None
 ) -> None:
@@ -40,6 +52,9 @@ def add_checkpoint(
     curves = run_dir.tensorboard / "events.out.tfevents.1.host"
     with curves.open("ab") as file:
         file.write(rng.bytes(3_000))
+    with run_dir.monitor.open("ab") as file:
+        file.write(f"1.5,{timesteps},2.25\n".encode())
+    table = _with_column_and_row(run_dir, timesteps)
     with EventFile(run_dir.events) as events:
         n_bytes = events.synced_bytes()
         path = run_dir.checkpoint(timesteps)
@@ -53,7 +68,11 @@ def add_checkpoint(
             "config": config.model_dump(mode="json"),
         }
         play = {
-            "log": {"file_bytes": {curves.name: curves.stat().st_size}},
+            "log": {
+                "file_bytes": {curves.name: curves.stat().st_size},
+                "appended_bytes": {"monitor.csv": run_dir.monitor.stat().st_size},
+                "table": table.model_dump(),
+            },
             "evaluations": f"timesteps\n{timesteps}\n",
             "evaluation_episodes": "",
         }

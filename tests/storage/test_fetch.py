@@ -47,6 +47,8 @@ def test_an_older_checkpoint_has_the_events_and_curves_of_its_time(
     assert [event.timesteps for event in read_events(fetched)] == [100]  # its own comes after it
     (curves,) = run_dir.tensorboard.iterdir()
     assert (fetched.tensorboard / curves.name).read_bytes() == curves.read_bytes()[:6_000]
+    assert fetched.monitor.read_text(encoding="utf-8") == "1.5,100,2.25\n1.5,200,2.25\n"
+    assert fetched.progress.read_text(encoding="utf-8") == "x,c100,c200\n100,1,\n200,1,1\n"
     assert fetched.evaluations.read_text(encoding="utf-8") == "timesteps\n200\n"
     assert fetched.places.read_bytes() == b"200"
     assert load_config(fetched.config, is_saved=True).run_dir == fetched.root

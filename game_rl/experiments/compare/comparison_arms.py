@@ -224,6 +224,7 @@ NO_DIFFERENCE = (
     "seed",
     "run_dir",
     "recording",
+    "logging",
     "monitoring",
     "live",
     "upload",
