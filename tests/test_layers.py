@@ -25,7 +25,7 @@ LAYERS = (
     {"run_dir"},
     {"events"},
     {"event_log"},
-    {"lineage"},
+    {"lineage", "milestone_rows"},
     {"system"},
     {"config"},
     {"emulator"},

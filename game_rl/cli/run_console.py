@@ -5,6 +5,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
 from game_rl import events
+from game_rl.cli.calm_lines import CalmLines
 from game_rl.events import Event, TimedEvent
 from game_rl.system.units import format_bytes, format_duration, with_frames
 
@@ -41,11 +42,13 @@ class RunConsole:
             console=console,
         )
         self._announced: set[str] = set()
+        self._calm = CalmLines(lambda event, text: self._line(event, text))
         self._task: TaskID | None = None
         self._uploads: Progress | None = None
 
     def close(self) -> None:
-        """Stop the live bars; may be called twice."""
+        """Print what waits to be printed, and stop the live bars; may be called twice."""
+        self._calm.show_all()
         if self._task is not None:
             self._bar.stop()
         if self._uploads is not None and self._console.is_terminal:
@@ -68,6 +71,9 @@ class RunConsole:
                 self._show_fork(event)
             case events.Progress() | events.RolloutEnded():
                 self._show_progress(event)
+                self._calm.show_due()
+            case events.MilestoneReached() | events.HintGiven():
+                self._calm.add(event)
             case events.OfflineProgress():
                 self._show_offline(event)
             case events.Evaluating():

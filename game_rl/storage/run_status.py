@@ -9,10 +9,12 @@ from game_rl.events import (
     Ended,
     Evaluated,
     Event,
+    HintGiven,
     Resumed,
     RolloutEnded,
     StopConditionMet,
 )
+from game_rl.milestone_rows import MilestoneRow, milestone_rows
 from game_rl.run_dir import RunDir
 from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.manifest import run_folder
@@ -54,6 +56,8 @@ class RunStatus:
         ended: how the last process ended, in a word; None while it trains, or if it was killed.
         stop_when: conditions under which the run ends before its total, in words.
         ended_by: the one that has ended it; empty if none has.
+        milestones: what it has reached, with the last maximum of each variable.
+        hints: texts of the hints that it was given, the newest last.
         uploads: None if the run was never uploaded.
     """
 
@@ -69,6 +73,8 @@ class RunStatus:
     stop_when: tuple[str, ...]
     game_changes: tuple[str, ...]
     ended_by: str
+    milestones: tuple[MilestoneRow, ...]
+    hints: tuple[str, ...]
     uploads: StoredPart | None
 
     def to_json(self) -> dict[str, object]:
@@ -100,6 +106,8 @@ def run_status(run_dir: RunDir) -> RunStatus:
         stop_when=starts[-1].stop_when if starts else (),
         game_changes=starts[-1].game_changes if starts else (),
         ended_by=_ended_by(events),
+        milestones=tuple(milestone_rows(events, is_newest=True)),
+        hints=tuple(event.text for event in events if isinstance(event, HintGiven)),
         uploads=None if state.to is None else _stored_part(state, run, here),
     )
 

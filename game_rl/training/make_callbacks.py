@@ -16,6 +16,7 @@ from game_rl.callbacks.curves import (
     WorkerRestartsCallback,
 )
 from game_rl.callbacks.evaluation_callback import EvaluationCallback
+from game_rl.callbacks.milestones import MilestonesCallback
 from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.callbacks.stop_conditions import StopWhen
@@ -77,6 +78,7 @@ def make_callbacks(
         cores,
         *_exploration_restarts(parts),
         GameMetricsCallback(parts.game.definition.endings),
+        MilestonesCallback(parts.events, parts.run_dir, checkpoints),
         *(each for found in extensions for each in found.callbacks(parts, checkpoints)),
         _resource_monitor(parts, checkpoints),  # before the checkpoint, which it may request
         WorkerRestartsCallback(parts.events),
