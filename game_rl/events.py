@@ -10,6 +10,8 @@ from game_rl.saved import Natural, Saved
 
 FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
 """Timesteps between reports at boundaries that come every few vec steps, as those of DQN do."""
+CURVE_POINTS = 1_000
+"""The most events with training curves in a run that ends at its `total_timesteps`."""
 
 _Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -146,6 +148,15 @@ class RolloutEnded(_RunEvent):
     success_rate: _Share | None = None
 
 
+class CurvesRecorded(_RunEvent):
+    """The training curves, when SB3 first logs after each thousandth of the run."""
+
+    event: Literal["curves_recorded"] = "curves_recorded"
+    values: dict[str, float]
+    """Mean of each curve since the last of these events, by its name in TensorBoard. Numbers that
+    are not finite are left out."""
+
+
 class Evaluating(_RunEvent):
     """An evaluation begins; `Evaluated` follows unless the run is stopped meanwhile."""
 
@@ -176,6 +187,9 @@ class Evaluated(_RunEvent):
     success_rate: _Share | None
     mean_length: float
     seconds: float
+    action_counts: tuple[Natural, ...] = ()
+    """How often each action was taken, in the order of the game's actions; empty in logs of older
+    versions."""
     is_best: bool = False
     is_final: bool = False
     """Whether it is of the best policy, after the training, on episodes not used to select it."""
@@ -216,6 +230,8 @@ class CheckpointSaved(_RunEvent):
     seconds: float
     contents: tuple[str, ...]
     """Contents of the checkpoint, in words."""
+    run_bytes: Natural | None = None
+    """Size of the run directory with it, without a Lake; None in logs of older versions."""
     compression_saved: _Share | None = None
     """Share of bytes that the replay saves compared with whole stacks; None without a replay."""
     is_best: bool = False
@@ -439,6 +455,7 @@ Event = (
     | Progress
     | OfflineProgress
     | RolloutEnded
+    | CurvesRecorded
     | Evaluating
     | Evaluated
     | ConfirmationPlayed

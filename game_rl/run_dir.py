@@ -8,6 +8,7 @@ claim to the run, and a process that finds another claim in the folder ends with
 import errno
 import os
 import shlex
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -221,13 +222,17 @@ class RunDir:
 
     def size_bytes(self) -> int:
         """Return the size of all files of the run, without its Lake and its teacher's links."""
-        files = (p for p in self.root.rglob("*") if not p.is_relative_to(self.lake))
-        sizes = ((p, p.stat()) for p in files if p.is_file())
-        return sum(
-            found.st_size
-            for path, found in sizes
-            if found.st_nlink == 1 or not path.is_relative_to(self.teacher)
-        )
+        total = 0
+        for path in self.root.rglob("*"):
+            if path.is_relative_to(self.lake):
+                continue
+            try:
+                found = path.stat()
+            except FileNotFoundError:  # an uploader or another helper has just renamed it
+                continue
+            is_linked = found.st_nlink > 1 and path.is_relative_to(self.teacher)
+            total += found.st_size if stat.S_ISREG(found.st_mode) and not is_linked else 0
+        return total
 
 
 class _OfflineRunDir(RunDir):

@@ -7,6 +7,7 @@ from math import inf, sqrt
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.type_aliases import PolicyPredictor
@@ -52,6 +53,7 @@ class Evaluation:
         q_minus_return: mean over the episodes of the return that the policy expected at the first
             observation minus the discounted return that it got, of rewards as it has learned them.
             Above 0 it expected too much.
+        action_counts: how often each action was taken; empty if the actions are not discrete.
         seconds: duration of the evaluation.
     """
 
@@ -60,6 +62,7 @@ class Evaluation:
     lengths: tuple[int, ...]
     successes: tuple[bool, ...]
     q_minus_return: float | None = None
+    action_counts: tuple[int, ...] = ()
     seconds: float = field(compare=False)
 
     @property
@@ -123,7 +126,8 @@ def evaluate(
     Raises:
         EvaluationInterrupted: a stop was requested during the evaluation.
     """
-    onlooker, started = _Onlooker(stop, values), time.monotonic()
+    n_actions = int(space.n) if isinstance(space := vec_env.action_space, Discrete) else 0
+    onlooker, started = _Onlooker(stop, values, n_actions), time.monotonic()
     vec_env.seed(seed)
     with torch_threads(1), drawing_from(seed):
         rewards, lengths = evaluate_policy(
@@ -141,6 +145,7 @@ def evaluate(
         lengths=tuple(lengths),
         successes=tuple(onlooker.successes),
         q_minus_return=onlooker.q_minus_return,
+        action_counts=tuple(onlooker.action_counts),
         seconds=time.monotonic() - started,
     )
 
@@ -204,8 +209,9 @@ def standard_error_of_difference(one: Evaluation, other: Evaluation) -> float:
 class _Onlooker:
     """Callback of SB3's evaluate_policy, called after each timestep of each env."""
 
-    def __init__(self, stop: StopRequest | None, values: Values | None) -> None:
+    def __init__(self, stop: StopRequest | None, values: Values | None, n_actions: int) -> None:
         self.successes: list[bool] = []
+        self.action_counts = [0] * n_actions
         self._stop, self._values = stop, values
         self._expected: dict[int, float] = {}  # of each env's present episode
         self._returns: dict[int, float] = {}
@@ -221,6 +227,8 @@ class _Onlooker:
             raise EvaluationInterrupted
         # an episode counts only until its env has played its share of the episodes
         counted = local["episode_counts"][local["i"]] < local["episode_count_targets"][local["i"]]
+        if counted and self.action_counts:
+            self.action_counts[local["actions"][local["i"]]] += 1
         if self._values is not None:
             self._compare(self._values, local, counted=counted)
         success = local["info"].get("is_success")
@@ -258,6 +266,7 @@ def evaluated_event(
         std_reward=evaluation.std_reward,
         success_rate=evaluation.success_rate,
         mean_length=evaluation.mean_length,
+        action_counts=evaluation.action_counts,
         seconds=round(evaluation.seconds, 3),
         is_best=is_best,
         is_final=is_final,

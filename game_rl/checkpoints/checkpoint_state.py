@@ -147,6 +147,16 @@ class RandomNumbers(Saved):
     """State of the generator of each GPU."""
 
 
+class CurveSums(Saved):
+    """The curves' values since the last `CurvesRecorded`."""
+
+    recorded_at: Natural = 0
+    """Timesteps of that event."""
+    sums: dict[str, float] = Field(default_factory=dict)
+    counts: dict[str, Natural] = Field(default_factory=dict)
+    """Number of values in each sum."""
+
+
 class LogState(Saved):
     """The logger's values between two dumps, and the sizes of its files."""
 
@@ -155,6 +165,7 @@ class LogState(Saved):
     excluded: dict[str, tuple[str, ...]]
     file_bytes: dict[str, int]
     """Size of each TensorBoard file of the run."""
+    curves: CurveSums = CurveSums()
 
 
 class TrainingState(Saved):

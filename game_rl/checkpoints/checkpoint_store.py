@@ -65,10 +65,15 @@ def set_aside_newer(run_dir: RunDir, timesteps: int, place: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class SavedCheckpoint:
-    """A checkpoint that was written, in so many seconds, and read back."""
+    """A checkpoint that was written, in so many seconds, and read back.
+
+    Attributes:
+        run_bytes: size of the run directory with it, without a Lake.
+    """
 
     checkpoint: Checkpoint
     seconds: float
+    run_bytes: int
     compression_saved: float | None
 
     def event(self, *, is_best: bool, offline_gradient_steps: int | None = None) -> CheckpointSaved:
@@ -78,6 +83,7 @@ class SavedCheckpoint:
             n_bytes=self.checkpoint.nbytes,
             seconds=round(self.seconds, 3),
             contents=self.checkpoint.contents,
+            run_bytes=self.run_bytes,
             compression_saved=self.compression_saved,
             is_best=is_best,
             offline_gradient_steps=offline_gradient_steps,
@@ -181,7 +187,8 @@ class CheckpointStore:
         checkpoint = Checkpoint(path).verify()
         self._prune(None if state.best is None else best_checkpoint(self._run_dir, state.best))
         saved = self._compression(model, checkpoint)
-        return SavedCheckpoint(checkpoint, time.monotonic() - started, saved)
+        seconds = time.monotonic() - started
+        return SavedCheckpoint(checkpoint, seconds, self._run_dir.size_bytes(), saved)
 
     def replay_bytes(self, model: BaseAlgorithm) -> int:
         """Return the approximate bytes of the replay in a checkpoint."""

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
-from game_rl.checkpoints.checkpoint_state import LogState
+from game_rl.checkpoints.checkpoint_state import CurveSums, LogState
+from game_rl.checkpoints.curve_log import CurveLog
 
 
 def save_log(logger: Logger, folder: Path) -> LogState:
@@ -26,6 +27,7 @@ def save_log(logger: Logger, folder: Path) -> LogState:
         counts={name: logger.name_to_count[name] for name in values.keys() & logger.name_to_count},
         excluded={name: tuple(logger.name_to_excluded[name]) for name in values},
         file_bytes={path.name: path.stat().st_size for path in _event_files(folder)},
+        curves=next((log.state() for log in _curve_logs(logger)), CurveSums()),
     )
 
 
@@ -33,6 +35,12 @@ def restore_log(logger: Logger, state: LogState) -> None:
     logger.name_to_value.update(state.values)
     logger.name_to_count.update(state.counts)
     logger.name_to_excluded.update(state.excluded)
+    for log in _curve_logs(logger):
+        log.continue_from(state.curves)
+
+
+def _curve_logs(logger: Logger) -> list[CurveLog]:
+    return [output for output in logger.output_formats if isinstance(output, CurveLog)]
 
 
 def cut_log(folder: Path, state: LogState | None) -> None:

@@ -42,7 +42,7 @@ class RunConsole:
             console=console,
         )
         self._announced: set[str] = set()
-        self._calm = CalmLines(lambda event, text: self._line(event, text))
+        self._calm = CalmLines(self._line)
         self._task: TaskID | None = None
         self._uploads: Progress | None = None
 

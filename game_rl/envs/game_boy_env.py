@@ -65,7 +65,7 @@ class EnvState(Saved):
     parts: PartsState = PartsState()
     """What the parts of observations remember."""
     milestones: MilestoneState = MilestoneState()
-    """What the env has reached; checkpoints of earlier versions have none."""
+    """What the episode has reached; checkpoints of earlier versions have none."""
     repetition: RepetitionState = RepetitionState()
     """What the guard against loops remembers of the episode."""
     wrappers: tuple[WrapperState, ...] = ()
@@ -77,13 +77,13 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
     Observations are new uint8 [C, H, W] arrays that belong to the caller; with parts they are new
     dicts of new arrays, and "screen" is such an array, if there is one. `info` has "start_state"
-    at a reset and is empty during the episode, but for "waited_frames", the frames that a timestep
-    has played on by the game's `step`, and "milestones", what this env has reached for the first
-    time. At its end it has "is_success" (if the game defines success), "reward_terms" (the sum of
-    each term), "game" (each variable that is a number), "start_state", "stuck_timesteps" and
+    at a reset. During the episode it is empty, but for "waited_frames", the frames that a timestep
+    has played on by the game's `step`, and "milestones", what the episode has just reached for the
+    first time. At its end it has "is_success" (if the game defines success), "reward_terms" (the
+    sum of each term), "game" (each variable that is a number), "start_state", "stuck_timesteps" and
     "looped_terms" (see RepetitionGuard) and, unless a limit was reached, "ending" (the name of the
-    ending that held); "own_endings" has the names of those of the game's own reward class. When the game locks up the
-    CPU, the episode is truncated without success, and `info` has "lock_up".
+    ending that held); "own_endings" has the names of those of the game's own reward class. When
+    the game locks up the CPU, the episode is truncated without success, and `info` has "lock_up".
 
     The env owns the emulator, and `close` closes it. The same seed and actions give the same
     episodes.

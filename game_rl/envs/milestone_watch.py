@@ -1,4 +1,4 @@
-"""What an env reaches for the first time: reward terms that it earns, new values of variables."""
+"""What an episode reaches for the first time: reward terms, new maxima of variables."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -9,13 +9,13 @@ from game_rl.games.variables import Value, Values
 from game_rl.saved import Saved
 
 MILESTONES = "milestones"
-"""Key of a timestep's `info`: what this env has `Reached` in it."""
+"""Key of a timestep's `info`: what the episode has `Reached` in it."""
 
 _GROWTH = 0.05  # of a maximum, so that a score of eight digits has at most 400 of them
 
 
 class Reached(NamedTuple):
-    """Something that an env has reached.
+    """Something that an episode has reached.
 
     Attributes:
         kind: reward_term or variable.
@@ -29,7 +29,7 @@ class Reached(NamedTuple):
 
 
 class MilestoneState(Saved):
-    """What an env has reached, and where its running episode began."""
+    """What a running episode has reached, and where it began."""
 
     first: dict[str, tuple[int | float, ...]] = Field(default={})
     """The variables after the beginning of the episode; a number is an array of one."""
@@ -40,9 +40,9 @@ class MilestoneState(Saved):
 
 
 class MilestoneWatch:
-    """Finds what an env reaches for the first time, over all of its episodes.
+    """Finds what a running episode reaches for the first time.
 
-    A reward term is reached when it first earns more than 0. A variable, or an element of an array,
+    A reward term is reached when it first earns more than 0 in the episode. A variable, or an element of an array,
     is reached at each new maximum above its value at the beginning of the episode, so that nothing
     counts that a start state has already.
 
@@ -60,6 +60,8 @@ class MilestoneWatch:
     def reset(self, values: Values) -> None:
         self._first = {name: _as_tuple(values[name]) for name in self._names}
         self._last = {name: values[name] for name in self._names}
+        self._best = {}
+        self._earned = set()
 
     def step(self, values: Values, gained: Sequence[str]) -> list[Reached]:
         """Return what a timestep has reached.
@@ -97,9 +99,9 @@ class MilestoneWatch:
         Args:
             values: the variables as they are now; None between two episodes.
         """
-        self._best, self._earned = dict(state.best), set(state.earned)
         if values is not None:
             self.reset(values)
+            self._best, self._earned = dict(state.best), set(state.earned)
             known = {n: f for n, f in state.first.items() if len(f) == len(self._first.get(n, ()))}
             self._first |= known  # the game file may name other variables now
 

@@ -81,7 +81,11 @@ BASE64_FACTOR = 4 / 3  # of the copy of evaluations.npz in a checkpoint
 # Lines of events.jsonl, measured on those with the most digits.
 EVENT_ROLLOUT_BYTES = 160
 EVENT_EVALUATION_BYTES = 330
-EVENT_CHECKPOINT_BYTES = 280
+EVENT_EVALUATION_ACTION_BYTES = 7  # of each action in it
+EVENT_CHECKPOINT_BYTES = 305
+# A line with training curves, and each number in it with its name.
+EVENT_CURVES_BYTES = 110
+EVENT_CURVES_NUMBER_BYTES = 32
 # config.yaml, preflight.json, footprint.json, run.json, the run's first and last events
 RUN_FILES_BYTES = 4_000
 # One picture of a clip, 320 x 288, of a fight of duel. A walk through beacon takes two thirds of

@@ -9,7 +9,7 @@ from game_rl.checkpoints import checkpoint_files
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
-from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
+from game_rl.events import CURVE_POINTS, FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake_reader import TABLE_BYTES
 from game_rl.lake.lake_schema import LakeSchema
@@ -100,8 +100,8 @@ class _Course:
 
     @cached_property
     def log_bytes(self) -> int:
-        config, training = self.config, self.training
-        logs = _tensorboard_bytes(config, self.facts, training) + _event_bytes(config, training)
+        config, facts, training = self.config, self.facts, self.training
+        logs = _tensorboard_bytes(config, facts, training) + _event_bytes(config, facts, training)
         kept = self.retention.after(self.last)
         return logs + _evaluation_bytes(config, training, copies=kept)
 
@@ -344,13 +344,18 @@ def _retention(config: RunConfig, training: TrainingArithmetic) -> KeptCheckpoin
 
 def _tensorboard_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
     by_update = calibration.TENSORBOARD_UPDATE_NUMBERS + facts.n_game_curves
-    times = training.updates
-    if config.algorithm.replay is not None:
-        times = training.played_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
     ways = len(config.evaluation_ways)
     of_evaluation = calibration.TENSORBOARD_EVALUATION_NUMBERS + (ways if ways > 1 else 0)
-    numbers = times * by_update + training.evaluations * of_evaluation
+    numbers = _log_dumps(config, facts, training) * by_update
+    numbers += training.evaluations * of_evaluation
     return numbers * calibration.TENSORBOARD_NUMBER_BYTES
+
+
+def _log_dumps(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
+    """How often SB3 writes the training curves."""
+    if config.algorithm.replay is None:
+        return training.updates
+    return training.played_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
 
 
 def _evaluation_bytes(config: RunConfig, training: TrainingArithmetic, *, copies: int) -> int:
@@ -362,16 +367,22 @@ def _evaluation_bytes(config: RunConfig, training: TrainingArithmetic, *, copies
     return round(table * (1 + copies) + file * (1 + copies * calibration.BASE64_FACTOR))
 
 
-def _event_bytes(config: RunConfig, training: TrainingArithmetic) -> int:
+def _event_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
     """Bytes of events.jsonl, where every evaluation counts as the best so far and is saved."""
     rollouts = training.updates
     if config.algorithm.replay is not None:
         rollouts = min(rollouts, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
     saved = training.checkpoints + training.evaluations
+    of_curves = calibration.EVENT_CURVES_BYTES + calibration.EVENT_CURVES_NUMBER_BYTES * (
+        calibration.TENSORBOARD_UPDATE_NUMBERS + facts.n_game_curves
+    )
+    of_evaluation = calibration.EVENT_EVALUATION_BYTES
+    of_evaluation += facts.n_actions * calibration.EVENT_EVALUATION_ACTION_BYTES
     evaluations = training.evaluations * len(config.evaluation_ways) + training.confirmations
     return (
         rollouts * calibration.EVENT_ROLLOUT_BYTES
-        + evaluations * calibration.EVENT_EVALUATION_BYTES
+        + min(_log_dumps(config, facts, training), CURVE_POINTS) * of_curves
+        + evaluations * of_evaluation
         + saved * calibration.EVENT_CHECKPOINT_BYTES
     )
 

@@ -15,6 +15,7 @@ from game_rl.callbacks.checkpoint_callback import check_finite
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.resources import TRIALS_S
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
+from game_rl.checkpoints.curve_log import CurveLog
 from game_rl.checkpoints.tensorboard_log import closing_log, quiet_log_thread
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_observation_format
@@ -196,6 +197,8 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             stream=_stream(checkpoint),
             schedule_timesteps=total,
         )
+        log = CurveLog(self._events, total_timesteps=config.total_timesteps)
+        self.model.logger.output_formats.append(log)
         stack.enter_context(closing_log(self.model.logger))
         return RunParts(
             config=config,

@@ -384,19 +384,22 @@ def test_evaluation_agrees_with_a_plain_loop_over_episodes(n_envs: int) -> None:
         Scripted(actions), tiny_vec_env(n_envs), episodes=6, deterministic=True, seed=0
     )
 
-    rewards, successes = [], []
+    rewards, successes, counts = [], [], [0, 0]
     script = Scripted(actions)
     for _ in range(6 // n_envs):
         env = TinyEnv()
         env.reset(seed=0)
         episode = [script.predict(np.zeros(1))[0][0] for _ in range(EPISODE_LENGTH)]
         results = [env.step(action) for action in episode]
+        for action in episode:
+            counts[action] += n_envs
         rewards += [sum(result[1] for result in results)] * n_envs
         successes += [results[-1][4]["is_success"]] * n_envs
     assert found.mean_reward == pytest.approx(np.mean(rewards))
     assert found.std_reward == pytest.approx(np.std(rewards))
     assert found.success_rate == pytest.approx(np.mean(successes))
     assert (found.mean_length, found.episodes) == (EPISODE_LENGTH, 6)
+    assert found.action_counts == tuple(counts)
 
 
 def test_the_same_seed_draws_the_same_actions_and_another_one_others() -> None:

@@ -89,7 +89,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Curve:
+class SeedCurve:
     """The learning curve of one seed: x and y are float64 [n], x ascending."""
 
     x: Floats
@@ -98,7 +98,7 @@ class Curve:
 
 def _curves(
     arm: Arm, against: Arm, comparison: Comparison, axis: Axis
-) -> tuple[list[Curve], list[Curve]]:
+) -> tuple[list[SeedCurve], list[SeedCurve]]:
     """Return the curves of both arms; of paired seeds, only those in which both have a curve."""
     metric = comparison.rule.metric
     if not comparison.rule.paired:
@@ -139,7 +139,7 @@ def _name_axes(top: Axes, differences: Sequence[Axes], comparison: Comparison, a
 _MOST_PLACES = 200
 
 
-def plotted_curve(outcome: Outcome, metric: Metric, axis: Axis) -> Curve | None:
+def plotted_curve(outcome: Outcome, metric: Metric, axis: Axis) -> SeedCurve | None:
     """Return a seed's curve, or None without evaluations.
 
     The x axis counts the timesteps or frames of the run and of everything that it comes from.
@@ -149,15 +149,15 @@ def plotted_curve(outcome: Outcome, metric: Metric, axis: Axis) -> Curve | None:
         return None
     x = [p.total_timesteps if axis == "timesteps" else p.total_frames for p in points]
     y = [p.success_rate if metric == "success_rate" else p.mean_reward for p in points]
-    return Curve(np.array(x, dtype=np.float64), np.array(y, dtype=np.float64))
+    return SeedCurve(np.array(x, dtype=np.float64), np.array(y, dtype=np.float64))
 
 
-def curves_of(arm: Arm, metric: Metric, axis: Axis) -> list[Curve]:
+def curves_of(arm: Arm, metric: Metric, axis: Axis) -> list[SeedCurve]:
     found = (plotted_curve(outcome, metric, axis) for outcome in arm.outcomes)
     return [curve for curve in found if curve is not None]
 
 
-def places_of(curves: Sequence[Curve]) -> Floats:
+def places_of(curves: Sequence[SeedCurve]) -> Floats:
     """Return places within the range that all curves cover; empty if there is none.
 
     They are the places of any curve's evaluations or, if these are more than 200, 200 even ones.
@@ -172,6 +172,6 @@ def places_of(curves: Sequence[Curve]) -> Floats:
     return np.linspace(first, last, _MOST_PLACES)
 
 
-def values_at(curves: Sequence[Curve], places: Floats) -> Floats:
+def values_at(curves: Sequence[SeedCurve], places: Floats) -> Floats:
     """Interpolate linearly between evaluations; float64 [curves, places]."""
     return np.array([np.interp(places, curve.x, curve.y) for curve in curves])

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from game_rl.experiments.compare.comparison import Pair, Rule, compare_arms
 from game_rl.experiments.compare.comparison_arms import Arm, Outcome, Point, Score
 from game_rl.experiments.compare.comparison_plot import (
-    Curve,
+    SeedCurve,
     draw,
     places_of,
     plot_png,
@@ -19,13 +19,13 @@ from game_rl.experiments.compare.comparison_plot import (
 
 
 def test_curves_meet_where_all_of_them_have_values() -> None:
-    one = Curve(np.array([0.0, 10, 20]), np.array([0.0, 1, 2]))
-    two = Curve(np.array([5.0, 15, 25]), np.array([5.0, 5, 5]))
+    one = SeedCurve(np.array([0.0, 10, 20]), np.array([0.0, 1, 2]))
+    two = SeedCurve(np.array([5.0, 15, 25]), np.array([5.0, 5, 5]))
     places = places_of([one, two])
     assert places.tolist() == [5, 10, 15, 20]
     assert values_at([one, two], places).tolist() == [[0.5, 1, 1.5, 2], [5, 5, 5, 5]]
     assert len(places_of([])) == 0
-    apart = Curve(np.array([30.0]), np.array([1.0]))
+    apart = SeedCurve(np.array([30.0]), np.array([1.0]))
     assert len(places_of([one, apart])) == 0
 
 
