@@ -1,12 +1,14 @@
 """Every event of a run and of an experiment, as a typed model."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from game_rl.notices import HintGiven, MilestoneReached
 from game_rl.saved import Natural, Saved
+from game_rl.timed_event import RunEvent as _RunEvent
+from game_rl.timed_event import TimedEvent
 
 FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
 """Timesteps between reports at boundaries that come every few vec steps, as those of DQN do."""
@@ -14,30 +16,6 @@ CURVE_POINTS = 1_000
 """The most events with training curves in a run that ends at its `total_timesteps`."""
 
 _Share = Annotated[float, Field(ge=0, le=1)]
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-class TimedEvent(BaseModel):
-    """The base of all events of runs and experiments."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
-
-    is_kept: ClassVar[bool] = True
-    """Whether the event is written to the file; the others only reach the listeners."""
-
-    time: datetime = Field(default_factory=_now)
-    """Time of the event, in UTC."""
-
-
-class _RunEvent(TimedEvent):
-    timesteps: Natural = 0
-    """Timesteps of the run, summed over all envs."""
-    waited_frames: Natural | None = None
-    """Emulator frames beyond `frame_skip` in each timestep, which the envs have played so far
-    because the game's `step` plays on; None if the game has no `step`."""
 
 
 class Begun(_RunEvent):
@@ -244,37 +222,6 @@ class Warned(_RunEvent):
 
     event: Literal["warned"] = "warned"
     text: str
-
-
-class MilestoneReached(_RunEvent):
-    """Some env has reached something that none of the run's envs had reached before.
-
-    `timesteps` and `waited_frames` are those at which it was reached, which is before the end of
-    the rollout after which the event is written.
-    """
-
-    event: Literal["milestone_reached"] = "milestone_reached"
-    kind: Literal["reward_term", "start_state", "variable"]
-    """A reward term that earned more than 0, a start state that was won, or a new maximum of a
-    variable, or of an element of an array, that game.yaml's `milestones` names."""
-    name: str
-    """Name of the reward term, the start state or the variable; `flags[12]` for an element."""
-    value: int | float | None = None
-    """Value of the variable; None for the others."""
-    text: str
-    hours: float
-    """Hours of training so far, over all sessions."""
-
-
-class HintGiven(_RunEvent):
-    """The curves show something that the user should know, and may want to change."""
-
-    event: Literal["hint_given"] = "hint_given"
-    name: str
-    """Name of the hint, as in docs/how-to/hints.md."""
-    text: str
-    key: str
-    """Key of the config or of game.yaml to change."""
 
 
 class WorkerRestarted(_RunEvent):

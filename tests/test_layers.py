@@ -23,6 +23,8 @@ LAYERS = (
     {"saved", "plain_state"},
     {"durable_files"},
     {"run_dir"},
+    {"timed_event"},
+    {"notices"},
     {"events"},
     {"event_log", "curve_points"},
     {"lineage", "milestone_rows"},

@@ -70,7 +70,7 @@ class MilestonesCallback(BaseCallback):
         )
 
     def _on_rollout_end(self) -> None:
-        """Report the rollout, which now is part of the run: an earlier stop would have undone it."""
+        """Report what the rollout has reached: a stop before its end would have undone it."""
         for event in self._new:
             self._events.emit(event)
         self._new.clear()

@@ -71,7 +71,6 @@ class RunConsole:
                 self._show_fork(event)
             case events.Progress() | events.RolloutEnded():
                 self._show_progress(event)
-                self._calm.show_due()
             case events.MilestoneReached() | events.HintGiven():
                 self._calm.add(event)
             case events.OfflineProgress():
@@ -103,7 +102,7 @@ class RunConsole:
             case events.Warned() | events.WorkerRestarted():
                 self._warn(event.text)
             case events.DiskForecast() | events.ResourceLow():
-                self._print("[yellow]warning:[/]", event.text)
+                self._warn(event.text)
             case events.Ended():
                 self.close()
 
@@ -136,6 +135,7 @@ class RunConsole:
             self._print("[yellow]begins anew:[/]", part)
 
     def _show_progress(self, event: events.Progress | events.RolloutEnded) -> None:
+        self._calm.show_due()
         status, left = _status(event), self._time_left(event)
         if self._is_verbose and isinstance(event, events.RolloutEnded):
             self._line(event, f"update: {status}  {left}".rstrip(), style="dim")

@@ -134,10 +134,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._conditions = _conditions_of(game)
         self._reward = _reward_of(game, emulator, self._player)
         self.draws = frame_format is not None or self._reward.needs_screen
-        self._all, self._watched = _variable_readers(
-            game,
-            self._conditions.variables | self._observer.variables | set(game.definition.milestones),
-        )
+        self._all, self._watched = _variable_readers(game, self._conditions, self._observer)
         self._milestones = MilestoneWatch(game.definition.milestones)
         self._repetition = RepetitionGuard(game.definition.random_seed)
         self.observation_space = self._observer.space
@@ -378,16 +375,17 @@ def _reward_of(game: Game, emulator: Emulator, player: ActionPlayer) -> EpisodeR
 
 
 def _variable_readers(
-    game: Game, of_conditions: Collection[str]
+    game: Game, conditions: EpisodeConditions, observer: Observer
 ) -> tuple[VariableReader, VariableReader]:
     """Return readers of all variables, and of those that a step needs.
 
-    These are the ones that rewards and endings use; a custom reward class may use all.
+    These are the ones that rewards, endings, parts and milestones use; a custom reward class may
+    use all.
     """
     definition = game.definition
     every = VariableReader(game.variables, definition.variables)
     if definition.reward is not None:
         return every, every
     of_terms = {name for t in definition.rewards.values() for _, name in t.references()}
-    watched = of_terms.union(of_conditions)
+    watched = of_terms.union(conditions.variables, observer.variables, definition.milestones)
     return every, VariableReader(game.variables, definition.variables, watched)

@@ -9,12 +9,12 @@ from game_rl.games.variables import Value, Values
 from game_rl.saved import Saved
 
 MILESTONES = "milestones"
-"""Key of a timestep's `info`: what the episode has `Reached` in it."""
+"""Key of a timestep's `info`: what the episode has `NewMilestone` in it."""
 
 _GROWTH = 0.05  # of a maximum, so that a score of eight digits has at most 400 of them
 
 
-class Reached(NamedTuple):
+class NewMilestone(NamedTuple):
     """Something that an episode has reached.
 
     Attributes:
@@ -34,7 +34,7 @@ class MilestoneState(Saved):
     first: dict[str, tuple[int | float, ...]] = Field(default={})
     """The variables after the beginning of the episode; a number is an array of one."""
     best: dict[str, int | float] = Field(default={})
-    """The maximum that was reached, by the name in `Reached`."""
+    """The maximum that was reached, by the name in `NewMilestone`."""
     earned: tuple[str, ...] = ()
     """Reward terms that were earned."""
 
@@ -42,9 +42,9 @@ class MilestoneState(Saved):
 class MilestoneWatch:
     """Finds what a running episode reaches for the first time.
 
-    A reward term is reached when it first earns more than 0 in the episode. A variable, or an element of an array,
-    is reached at each new maximum above its value at the beginning of the episode, so that nothing
-    counts that a start state has already.
+    A reward term is reached when it first earns more than 0 in the episode. A variable, or an
+    element of an array, is reached at each new maximum above its value at the beginning of the
+    episode, so that nothing counts that a start state has already.
 
     Args:
         names: variables of game.yaml's `milestones`.
@@ -63,17 +63,17 @@ class MilestoneWatch:
         self._best = {}
         self._earned = set()
 
-    def step(self, values: Values, gained: Sequence[str]) -> list[Reached]:
+    def step(self, values: Values, gained: Sequence[str]) -> list[NewMilestone]:
         """Return what a timestep has reached.
 
         Args:
             gained: reward terms that have earned more than 0 in it.
         """
-        found: list[Reached] = []
+        found: list[NewMilestone] = []
         for term in gained:
             if term not in self._earned:
                 self._earned.add(term)
-                found.append(Reached("reward_term", term))
+                found.append(NewMilestone("reward_term", term))
         for name in self._names:
             value = values[name]
             if value != self._last[name]:
@@ -81,12 +81,12 @@ class MilestoneWatch:
                 found += self._new_maxima(name, value)
         return found
 
-    def _new_maxima(self, name: str, value: Value) -> Iterator[Reached]:
+    def _new_maxima(self, name: str, value: Value) -> Iterator[NewMilestone]:
         now = _as_tuple(value)
         for key, number, first in zip(_keys(name, value), now, self._first[name], strict=True):
             if number > first and is_new_maximum(number, self._best.get(key)):
                 self._best[key] = number
-                yield Reached("variable", key, number)
+                yield NewMilestone("variable", key, number)
 
     def save_state(self) -> MilestoneState:
         return MilestoneState(
