@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from game_rl.notices import HintGiven, MilestoneReached
+from game_rl.notices import HintGiven as HintGiven
+from game_rl.notices import MilestoneReached as MilestoneReached
 from game_rl.saved import Natural, Saved
 from game_rl.timed_event import RunEvent as _RunEvent
-from game_rl.timed_event import TimedEvent
+from game_rl.timed_event import TimedEvent as TimedEvent
 
 FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
 """Timesteps between reports at boundaries that come every few vec steps, as those of DQN do."""

@@ -27,7 +27,7 @@ LAYERS = (
     {"notices"},
     {"events"},
     {"event_log", "curve_points"},
-    {"lineage", "milestone_rows"},
+    {"lineage", "milestone_rows", "training_hints"},
     {"system"},
     {"config"},
     {"emulator"},

@@ -3,8 +3,10 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 from zlib import crc32
 
+from numpy.typing import NDArray
 from pydantic import Field
 
 from game_rl.envs.observation import SCREEN, Observation
@@ -141,7 +143,11 @@ class RepetitionGuard:
 
 def _picture(observation: Observation) -> object:
     if not isinstance(observation, Mapping):
-        return crc32(observation)
+        return _sum_of(observation)
     if SCREEN in observation:
-        return crc32(observation[SCREEN])
-    return tuple(crc32(observation[name]) for name in sorted(observation))
+        return _sum_of(observation[SCREEN])
+    return tuple(_sum_of(observation[name]) for name in sorted(observation))
+
+
+def _sum_of(array: NDArray[Any]) -> int:
+    return crc32(array.data)

@@ -16,6 +16,7 @@ from game_rl.callbacks.curves import (
     WorkerRestartsCallback,
 )
 from game_rl.callbacks.evaluation_callback import EvaluationCallback
+from game_rl.callbacks.hints import HintsCallback, hint_settings
 from game_rl.callbacks.milestones import MilestonesCallback
 from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
@@ -83,6 +84,7 @@ def make_callbacks(
         _resource_monitor(parts, checkpoints),  # before the checkpoint, which it may request
         WorkerRestartsCallback(parts.events),
         evaluation,  # before the checkpoint, which records the best
+        _hints(parts),  # before the checkpoint, so that a resume gives no hint twice
         checkpoints,
         ProgressCallback(parts.events, every_timesteps=parts.rhythm),
         stop,  # last of ours: they must have acted at the boundary at which it stops
@@ -150,6 +152,11 @@ def _exploration_restarts(parts: RunParts) -> list[ExplorationRestartsCallback]:
         return []
     epsilon = exploration_schedule(exploration, timesteps=parts.fixed.schedule_timesteps)
     return [ExplorationRestartsCallback(epsilon, parts.events, parts.run_dir)]
+
+
+def _hints(parts: RunParts) -> HintsCallback:
+    settings = hint_settings(parts.config, parts.game)
+    return HintsCallback(parts.events, parts.run_dir, settings, every_timesteps=parts.rhythm)
 
 
 def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> ResourceMonitorCallback:
