@@ -7,6 +7,8 @@ from pydantic import Field
 
 from game_rl.notices import HintGiven as HintGiven
 from game_rl.notices import MilestoneReached as MilestoneReached
+from game_rl.notices import PlanPassed as PlanPassed
+from game_rl.notices import StillWorking as StillWorking
 from game_rl.saved import Natural, Saved
 from game_rl.timed_event import RunEvent as _RunEvent
 from game_rl.timed_event import TimedEvent as TimedEvent
@@ -412,6 +414,8 @@ Event = (
     | Warned
     | MilestoneReached
     | HintGiven
+    | PlanPassed
+    | StillWorking
     | WorkerRestarted
     | DiskForecast
     | ResourceLow

@@ -1,7 +1,10 @@
-"""Events that say what a training has achieved, and what its user may want to change."""
+"""Events that say what a training has achieved, what it does, and what its user may change."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from game_rl.saved import Natural
 from game_rl.timed_event import RunEvent
 
 
@@ -34,3 +37,32 @@ class HintGiven(RunEvent):
     text: str
     key: str
     """Key of the config or of game.yaml to change."""
+
+
+class PlanPassed(RunEvent):
+    """The run has taken 80 % of the memory or disk that `preflight.json` forecasts, or all of it.
+
+    Each of them is reported once, and again if the forecast has changed.
+    """
+
+    event: Literal["plan_passed"] = "plan_passed"
+    resource: Literal["disk", "ram"]
+    share: Annotated[float, Field(gt=0)]
+    """0.8 or 1.0."""
+    used_bytes: Natural
+    planned_bytes: Natural
+    part: str | None = None
+    """What takes most: a folder of the run directory, or for RAM the part of the plan that grows
+    most; None if there is none."""
+    text: str
+
+
+class StillWorking(RunEvent):
+    """Something takes more than two seconds; about once a second until it is done."""
+
+    is_kept = False
+
+    event: Literal["still_working"] = "still_working"
+    text: str
+    seconds: float
+    """Time that it has taken so far."""

@@ -23,7 +23,7 @@ LAYERS = (
     {"saved", "plain_state"},
     {"durable_files"},
     {"run_dir"},
-    {"timed_event"},
+    {"timed_event", "slow_work"},
     {"notices"},
     {"events"},
     {"event_log", "curve_points"},

@@ -43,6 +43,7 @@ class RunConsole:
         )
         self._announced: set[str] = set()
         self._calm = CalmLines(self._line)
+        self._work = ""
         self._task: TaskID | None = None
         self._uploads: Progress | None = None
 
@@ -73,6 +74,8 @@ class RunConsole:
                 self._show_progress(event)
             case events.MilestoneReached() | events.HintGiven():
                 self._calm.add(event)
+            case events.StillWorking():
+                self._show_work(event)
             case events.OfflineProgress():
                 self._show_offline(event)
             case events.Evaluating():
@@ -101,6 +104,8 @@ class RunConsole:
                 self._line(event, _validation_line(event))
             case events.Warned() | events.WorkerRestarted():
                 self._warn(event.text)
+            case events.PlanPassed():
+                self._line(event, event.text, style="dim" if event.share < 1 else "yellow")
             case events.DiskForecast() | events.ResourceLow():
                 self._warn(event.text)
             case events.Ended():
@@ -144,6 +149,14 @@ class RunConsole:
         elif event.timesteps >= self._next_line_at:
             self._next_line_at = event.timesteps + -(-self._total // _LINES_A_RUN)
             self._print(f"{event.timesteps:>11,} / {self._total:,} timesteps  {status}  {left}")
+
+    def _show_work(self, event: events.StillWorking) -> None:
+        """Show what takes long: in the bar if there is one, else once as a line."""
+        if self._task is not None and self._console.is_terminal:
+            self._bar.update(self._task, status=f"{event.text}, {event.seconds:.0f} s", left="")
+        elif event.text != self._work:
+            self._print(f"{event.text} …")
+        self._work = event.text
 
     def _shown_bar(self) -> TaskID:
         if self._task is None:

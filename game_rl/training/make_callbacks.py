@@ -18,6 +18,7 @@ from game_rl.callbacks.curves import (
 from game_rl.callbacks.evaluation_callback import EvaluationCallback
 from game_rl.callbacks.hints import HintsCallback, hint_settings
 from game_rl.callbacks.milestones import MilestonesCallback
+from game_rl.callbacks.plan_watch import PlanWatch
 from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.callbacks.stop_conditions import StopWhen
@@ -173,5 +174,6 @@ def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> Resou
         checkpoints,
         run_dir=parts.run_dir.root,
         watch=watch,
+        plan=PlanWatch(parts.run_dir, parts.events),
         every_timesteps=parts.rhythm,
     )

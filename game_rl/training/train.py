@@ -21,7 +21,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.durable_files import write_atomic
 from game_rl.errors import Interrupted, NoCheckpointError, NotStoredError, TrainingError
 from game_rl.event_log import EventFile, EventLog
-from game_rl.events import Ended, Evaluating, Listener, Recorded
+from game_rl.events import Ended, Evaluating, Listener, Recorded, StillWorking
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_feed import level_problems
 from game_rl.playback.recording import record_run
@@ -34,6 +34,7 @@ from game_rl.preflight.preflight_report import (
     measured_ram_peak_bytes,
 )
 from game_rl.run_dir import RunDir
+from game_rl.slow_work import telling_if_slow
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.first_request import ask_once
 from game_rl.storage.game_files import upload_settings
@@ -194,7 +195,8 @@ def resume(
     run_dir = find_run(root)
     with run_dir.locked():
         run_dir.remove_leftovers()
-        checkpoint, warnings = find_checkpoint(run_dir, at)
+        with _telling_if_slow(command, "verifying the checkpoint"):
+            checkpoint, warnings = find_checkpoint(run_dir, at)
         config = _saved_config(run_dir, overrides)
         game = load_game(config.game)
         changed = [] if checkpoint is None else _changes(checkpoint, config, game)
@@ -208,6 +210,16 @@ def resume(
         write_atomic(run_dir.config, dump_config(config))
         run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
         return replace(run, set_aside=() if at is None else moved).bring_to_its_end()
+
+
+def _telling_if_slow(command: TrainCommand, text: str) -> AbstractContextManager[None]:
+    """Tell the listeners what takes more than two seconds before the run's events begin."""
+
+    def tell(seconds: float) -> None:
+        for listener in command.listeners:
+            listener(StillWorking(text=text, seconds=round(seconds, 1)))
+
+    return telling_if_slow(tell)
 
 
 def _changes(checkpoint: Checkpoint, config: RunConfig, game: Game) -> list[str]:
