@@ -122,7 +122,7 @@ def test_a_mistake_in_milestones_is_named(given_names: list[str], message: str) 
     definition: Any = FAKE_GAME_YAML | {"milestones": given_names}
     with pytest.raises(ValidationError, match=message) as error:
         GameDefinition.model_validate(definition)
-    assert [e["loc"] for e in error.value.errors()] == [("milestones", str(len(given_names) - 1))]
+    assert f"milestones.{len(given_names) - 1}: " in str(error.value)
 
 
 def test_a_game_without_milestones_is_dumped_as_before() -> None:
