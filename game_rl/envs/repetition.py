@@ -18,10 +18,12 @@ STUCK_AFTER_TIMESTEPS = 256
 
 _EVERY_TIMESTEPS = 8
 # A loop has few states, so every eighth timestep shows the same few again: looking at each would
-# find no more and cost eight times as much (`python -m benchmarks.repetition_cost`).
+# find no more and cost eight times as much. One takes 0.1 to 0.4 % of a timestep so.
 _STATES = 128  # that are remembered, so loops of up to 1,024 timesteps are found
-_STATES_OF_TERM = 32
-_LEAST_SAMPLES = 4
+_STATES_OF_TERM = 64
+_LEAST_EARNED = 8  # times in an episode, for a share of it to mean anything
+_CHECKSUM = 0xFFFFFFFF  # bits of a hash, which is the same in each process for numbers
+_MANY_NUMBERS = 64  # that are looked at rarely, because each costs
 
 
 class RepetitionState(Saved):
@@ -34,35 +36,38 @@ class RepetitionState(Saved):
     stuck: int = 0
     """Timesteps of stretches that count as stuck."""
     terms: dict[str, tuple[int, ...]] = Field(default={})
-    """For each reward term: timestep of the last sample, samples, repeated ones, checksums."""
+    """For each reward term: the timestep in which it was last earned, how often it was, how often
+    in a state as before, and the states as checksums."""
 
 
 class _TermLoop:
     """The states after which one reward term was earned in the running episode."""
 
     def __init__(self, saved: Sequence[int] = (-_EVERY_TIMESTEPS, 0, 0)) -> None:
-        self.at, self.samples, self.repeats, *states = saved
-        self._states = deque(states, _STATES_OF_TERM)
+        self.at, self.earned, self.repeats, *states = saved
+        self._states = dict.fromkeys(states)  # a set in the order in which they came
 
     def note(self, timestep: int, state: int) -> None:
         self.at = timestep
-        self.samples += 1
+        self.earned += 1
         if state in self._states:
             self.repeats += 1
-        else:
-            self._states.append(state)
+            return
+        self._states[state] = None
+        if len(self._states) > _STATES_OF_TERM:
+            del self._states[next(iter(self._states))]
 
     def saved(self) -> tuple[int, ...]:
-        return (self.at, self.samples, self.repeats, *self._states)
+        return (self.at, self.earned, self.repeats, *self._states)
 
 
 class RepetitionGuard:
     """Counts the timesteps in which a running episode is stuck, and rewards earned in a loop.
 
-    A state is the picture with the variables that a timestep reads, or all parts of an observation
-    without a picture. An episode is stuck from the 256th timestep in a row on whose state was there
-    before. A term is earned in a loop if its state was there when it was earned before. Every
-    eighth timestep is looked at.
+    An episode is stuck from the 256th timestep in a row on whose state was there before: the
+    picture with the variables that a timestep reads, or all parts of an observation without a
+    picture. Every eighth timestep is looked at. A term is earned in a loop if these variables are
+    as they were when it was earned before.
 
     Args:
         ignored: a variable that is no part of the state, as the seed of the game's random numbers.
@@ -73,7 +78,8 @@ class RepetitionGuard:
 
     def __init__(self, ignored: str | None) -> None:
         self._ignored = ignored
-        self._numbers: Callable[[Values], object] | None = None
+        self._numbers: Callable[[Values], object] = self._first_numbers
+        self._gap = 1
         self.load_state(RepetitionState())
 
     def reset(self) -> None:
@@ -88,14 +94,13 @@ class RepetitionGuard:
             timestep: its number in the episode.
             gained: reward terms that have earned more than 0 in it.
         """
-        state: int | None = None
         for name in gained:
             loop = self._terms.get(name) or self._terms.setdefault(name, _TermLoop())
-            if timestep - loop.at >= _EVERY_TIMESTEPS:
-                state = self._checksum(values, observation) if state is None else state
-                loop.note(timestep, state)
+            if timestep - loop.at >= self._gap:
+                loop.note(timestep, hash(self._numbers(values)) & _CHECKSUM)
         if timestep % _EVERY_TIMESTEPS == 0:
-            self._look(self._checksum(values, observation) if state is None else state)
+            state = hash((_picture(observation), self._numbers(values))) & _CHECKSUM
+            self._look(state)
 
     def _look(self, state: int) -> None:
         if state not in self._states:
@@ -110,14 +115,14 @@ class RepetitionGuard:
 
     @property
     def looped_terms(self) -> dict[str, float]:
-        """Share of the samples of each term that were in a state in which it was earned before.
+        """How often each term was earned in a state in which it was earned before, as a share.
 
-        Terms with few samples are left out.
+        Terms that were earned a few times are left out.
         """
         return {
-            name: loop.repeats / loop.samples
+            name: loop.repeats / loop.earned
             for name, loop in self._terms.items()
-            if loop.samples >= _LEAST_SAMPLES
+            if loop.earned >= _LEAST_EARNED
         }
 
     def save_state(self) -> RepetitionState:
@@ -133,12 +138,13 @@ class RepetitionGuard:
         self._repeated, self.stuck_timesteps = state.repeated, state.stuck
         self._terms = {name: _TermLoop(saved) for name, saved in state.terms.items()}
 
-    def _checksum(self, values: Values, observation: Observation) -> int:
-        """Return a number that is the same for the same state, in each process."""
-        if self._numbers is None:
-            names = [name for name in values if name != self._ignored]
-            self._numbers = itemgetter(*names) if names else len
-        return hash((_picture(observation), self._numbers(values))) & 0xFFFFFFFF
+    def _first_numbers(self, values: Values) -> object:
+        """Find out which numbers a timestep reads, and return them."""
+        names = [name for name in values if name != self._ignored]
+        sizes = [len(v) if isinstance(v, tuple) else 1 for v in values.values()]
+        self._gap = _EVERY_TIMESTEPS if sum(sizes) > _MANY_NUMBERS else 1
+        self._numbers = itemgetter(*names) if names else len
+        return self._numbers(values)
 
 
 def _picture(observation: Observation) -> object:
