@@ -17,6 +17,9 @@ from game_rl.statistics import wilson_interval
 
 _REWARD, _SUCCESS = "rollout/ep_rew_mean", "rollout/success_rate"
 _LEAST_POINTS = 9  # of a curve, so that each third of it has three
+# Success comes late: in its first 30,000 timesteps, seasons_ppo walks further and further, and never
+# wins. Shorter runs say nothing about what will not come.
+_LONG_RUN_TIMESTEPS = 50_000
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,10 @@ class Training:
     curves: Mapping[str, Curve]
     evaluations: Sequence[Evaluated]
     is_at_end: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        return self.timesteps >= _LONG_RUN_TIMESTEPS
 
     @property
     def share_done(self) -> float:
@@ -178,18 +185,24 @@ def entropy_collapsed(training: Training) -> Hint | None:
 
 _FAR_BELOW = 0.2  # of a success rate, beyond chance
 _TWICE = 2  # evaluations in a row, as one may have drawn hard episodes
+_EARLY = 0.25  # of the run, in which the likeliest action is little likelier than others
+_NO_SUCCESS = 0.05  # below it, rewards are compared
 
 
 def likeliest_action_stuck(training: Training) -> Hint | None:
     """Evaluations that take the likeliest action are far below the training, which draws."""
     played = [each for each in training.evaluations if each.deterministic and not each.is_final]
     newest = played[-_TWICE:]
-    if len(newest) < _TWICE or not all(_is_far_below(each, training) for each in newest):
+    if (
+        training.share_done < _EARLY
+        or len(newest) < _TWICE
+        or not all(_is_far_below(each, training) for each in newest)
+    ):
         return None
     last = newest[-1]
     reward = training.at(_REWARD, last.policy_timesteps)
     success = training.at(_SUCCESS, last.policy_timesteps)
-    if last.success_rate is not None and success is not None:
+    if last.success_rate is not None and (success or 0) > _NO_SUCCESS:
         numbers = f"succeed in {last.success_rate:.0%}, the training in {success:.0%}"
     else:
         numbers = f"have a mean reward of {last.mean_reward:.2f}, the training {reward:.2f}"
@@ -205,7 +218,7 @@ def likeliest_action_stuck(training: Training) -> Hint | None:
 
 def _is_far_below(played: Evaluated, training: Training) -> bool:
     success = training.at(_SUCCESS, played.policy_timesteps)
-    if played.success_rate is not None and success is not None:
+    if played.success_rate is not None and success is not None and success > _NO_SUCCESS:
         successes = round(played.success_rate * played.episodes)
         return success - wilson_interval(successes, played.episodes)[1] > _FAR_BELOW
     rewards, reward = training.values(_REWARD), training.at(_REWARD, played.policy_timesteps)
@@ -217,7 +230,8 @@ def _is_far_below(played: Evaluated, training: Training) -> bool:
 
 def reward_without_success(training: Training) -> Hint | None:
     """The reward rises for the second half of the run, but success does not: one term is a trap."""
-    if training.share_done < 0.4 or training.has_won(0.5) or not len(training.values(_SUCCESS)):
+    is_early = training.share_done < 0.4 or not training.is_long
+    if is_early or training.has_won(0.5) or not len(training.values(_SUCCESS)):
         return None
     reward, success = training.rise(_REWARD), training.rise(_SUCCESS)
     if not reward.is_sure or success.by > 0.05:
@@ -235,8 +249,8 @@ def reward_without_success(training: Training) -> Hint | None:
         "reward_without_success",
         f"the reward has risen by {reward.by:.2g} while success stays at "
         f"{training.newest(_SUCCESS, 1):.0%}: of the terms that earn something, {term} alone rises "
-        f"(by {rises[term].by:.2g} an episode); lower its weight or let it earn less often "
-        "(`once`, `new_maximum`, `cap`)",
+        f"(by {rises[term].by:.2g} an episode); if it can be earned without coming nearer to "
+        "success, lower its weight or let it earn less often (`once`, `new_maximum`, `cap`)",
         f"rewards.{term}",
     )
 
@@ -244,7 +258,8 @@ def reward_without_success(training: Training) -> Hint | None:
 def flat_at_the_end(training: Training) -> Hint | None:
     """The last third of a run has brought nothing."""
     played = [each for each in training.evaluations if not each.is_final]
-    if not training.is_at_end or len(played) < 6 or training.has_won(0.9):
+    is_early = not (training.is_at_end and training.is_long) or len(played) < 6
+    if is_early or training.has_won(0.9):
         return None
     third = len(played) // 3
     middle, last = played[-2 * third : -third], played[-third:]
@@ -282,13 +297,17 @@ def all_truncated(training: Training) -> Hint | None:
 
 
 # Weight of the value loss times the loss, over the loss of the policy, whose advantages are
-# normalised. duel_ppo has 65 at first and 1 to 2 later.
-_DROWNS, _VANISHES = 300.0, 1e-3
-_LITTLE_REWARD = 0.05  # of an episode; no reward at all is not the scale's fault
+# normalised. duel_ppo has 65 at first and 1 to 2 later; with a thousand times its rewards, it has
+# more than a million.
+_DROWNS = 300.0
+# Of an episode. A network's values begin with errors of this size, and with rewards of 0.0005 their
+# loss was still 500 times the squared returns after 10,000 timesteps. No reward at all is not the
+# scale's fault.
+_LITTLE_REWARD = 0.05
 
 
 def reward_scale(training: Training) -> Hint | None:
-    """The value loss takes the whole gradient, or none of it."""
+    """The value loss takes the whole gradient, or the returns vanish in its noise."""
     weight, settings = training.settings.value_weight, training.settings
     n = 5
     value, policy = (training.newest(f"train/{x}_loss", n) for x in ("value", "policy_gradient"))
@@ -300,8 +319,8 @@ def reward_scale(training: Training) -> Hint | None:
     if ratio > _DROWNS and largest > 10:
         what = f"{ratio:,.0f} times the policy's loss, so the policy hardly learns"
         size, change = f"large (up to {largest:,.3g} an episode)", "lower"
-    elif ratio < _VANISHES and 0 < largest < _LITTLE_REWARD:
-        what = f"{ratio:.1g} of the policy's loss, so the values are hardly learned"
+    elif 0 < largest < _LITTLE_REWARD and value > largest**2:
+        what = f"{value / largest**2:,.0f} times their square, so the values are only noise"
         size, change = f"small (up to {largest:.1g} an episode)", "raise"
     else:
         return None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from game_rl.callbacks.boundary import BoundaryCallback
+from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.config.schema import RunConfig
 from game_rl.curve_points import Curve
 from game_rl.envs.repetition import STUCK_AFTER_TIMESTEPS
@@ -36,7 +36,7 @@ class HintsCallback(BoundaryCallback):
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
         self._events, self._run_dir, self._settings = events, run_dir, settings
-        self._look_after = settings.total_timesteps / _LOOKS
+        self._looks = Interval(max(1, settings.total_timesteps // _LOOKS))
         self._forget()
         events.add_listener(self._hear)
 
@@ -44,7 +44,6 @@ class HintsCallback(BoundaryCallback):
         self._curves: dict[str, tuple[array[int], array[float]]] = {}
         self._evaluations: list[Evaluated] = []
         self._given: dict[str, int] = {}
-        self._looked_at = 0
 
     def _on_training_start(self) -> None:
         super()._on_training_start()
@@ -53,7 +52,7 @@ class HintsCallback(BoundaryCallback):
             self._forget()
         for event in earlier:
             self._hear(event)
-        self._looked_at = self.num_timesteps
+        self._looks.last_timesteps = self.num_timesteps
 
     def _hear(self, event: Event) -> None:
         match event:
@@ -68,8 +67,7 @@ class HintsCallback(BoundaryCallback):
                 self._given[event.name] = event.timesteps
 
     def on_boundary(self, *, is_last: bool) -> None:
-        if is_last or self.boundary_timesteps - self._looked_at >= self._look_after:
-            self._looked_at = self.boundary_timesteps
+        if self._looks.crossed(self.boundary_timesteps) or is_last:
             self._look(is_at_end=is_last and self._is_over)
 
     @property
