@@ -17,7 +17,7 @@ from game_rl.statistics import wilson_interval
 
 _REWARD, _SUCCESS = "rollout/ep_rew_mean", "rollout/success_rate"
 _LEAST_POINTS = 9  # of a curve, so that each third of it has three
-# Success comes late: in its first 30,000 timesteps, seasons_ppo walks further and further, and never
+# Success comes late: in its first 30,000 timesteps, seasons_ppo walks further and further and never
 # wins. Shorter runs say nothing about what will not come.
 _LONG_RUN_TIMESTEPS = 50_000
 
