@@ -37,6 +37,8 @@ class HintGiven(RunEvent):
     text: str
     key: str
     """Key of the config or of game.yaml to change."""
+    episode: str | None = None
+    """Name of a recorded episode that shows it; None if none is known."""
 
 
 class PlanPassed(RunEvent):

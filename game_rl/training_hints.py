@@ -225,7 +225,7 @@ def _is_far_below(played: Evaluated, training: Training) -> bool:
     if reward is None or len(rewards) < _LEAST_POINTS:
         return False
     highest_likely = played.mean_reward + 2 * played.std_reward / math.sqrt(played.episodes)
-    return reward - highest_likely > 0.25 * float(np.ptp(rewards))
+    return reward - highest_likely > 0.25 * max(float(np.ptp(rewards)), abs(reward))
 
 
 def reward_without_success(training: Training) -> Hint | None:

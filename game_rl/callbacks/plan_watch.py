@@ -59,8 +59,9 @@ class PlanWatch:
                 "disk": int(plan["disk"][_PLANNED["disk"]]),
             }
         for event in read_events(self._run_dir):
-            is_it = isinstance(event, PlanPassed)
-            if is_it and event.planned_bytes == self._planned.get(event.resource):
+            if not isinstance(event, PlanPassed):
+                continue
+            if event.planned_bytes == self._planned.get(event.resource):
                 self._passed[event.resource] = event.share
 
     def _compare(self, timesteps: int, resource: Resource, used: int) -> None:

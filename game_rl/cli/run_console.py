@@ -72,10 +72,6 @@ class RunConsole:
                 self._show_fork(event)
             case events.Progress() | events.RolloutEnded():
                 self._show_progress(event)
-            case events.MilestoneReached() | events.HintGiven():
-                self._calm.add(event)
-            case events.StillWorking():
-                self._show_work(event)
             case events.OfflineProgress():
                 self._show_offline(event)
             case events.Evaluating():
@@ -102,14 +98,23 @@ class RunConsole:
                 self._line(event, _teacher_line(event))
             case events.Validated():
                 self._line(event, _validation_line(event))
-            case events.Warned() | events.WorkerRestarted():
-                self._warn(event.text)
-            case events.PlanPassed():
-                self._line(event, event.text, style="dim" if event.share < 1 else "yellow")
-            case events.DiskForecast() | events.ResourceLow():
-                self._warn(event.text)
             case events.Ended():
                 self.close()
+            case _:
+                self._show_notice(event)
+
+    def _show_notice(self, event: Event) -> None:
+        match event:
+            case events.MilestoneReached() | events.HintGiven():
+                self._calm.add(event)
+            case events.StillWorking():
+                self._show_work(event)
+            case events.PlanPassed():
+                self._line(event, event.text, style="dim" if event.share < 1 else "yellow")
+            case events.Warned() | events.WorkerRestarted():
+                self._warn(event.text)
+            case events.DiskForecast() | events.ResourceLow():
+                self._warn(event.text)
 
     def _begin(self, event: events.Begun | events.Resumed) -> None:
         self._total = event.total_timesteps

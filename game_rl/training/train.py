@@ -195,8 +195,7 @@ def resume(
     run_dir = find_run(root)
     with run_dir.locked():
         run_dir.remove_leftovers()
-        with _telling_if_slow(command, "verifying the checkpoint"):
-            checkpoint, warnings = find_checkpoint(run_dir, at)
+        checkpoint, warnings = _found_checkpoint(run_dir, at, command)
         config = _saved_config(run_dir, overrides)
         game = load_game(config.game)
         changed = [] if checkpoint is None else _changes(checkpoint, config, game)
@@ -212,14 +211,18 @@ def resume(
         return replace(run, set_aside=() if at is None else moved).bring_to_its_end()
 
 
-def _telling_if_slow(command: TrainCommand, text: str) -> AbstractContextManager[None]:
-    """Tell the listeners what takes more than two seconds before the run's events begin."""
+def _found_checkpoint(
+    run_dir: RunDir, at: int | None, command: TrainCommand
+) -> tuple[Checkpoint | None, list[str]]:
+    """As `find_checkpoint`; tell the listeners if that takes long, as there is no log yet."""
 
     def tell(seconds: float) -> None:
+        event = StillWorking(text="verifying the checkpoint", seconds=round(seconds, 1))
         for listener in command.listeners:
-            listener(StillWorking(text=text, seconds=round(seconds, 1)))
+            listener(event)
 
-    return telling_if_slow(tell)
+    with telling_if_slow(tell):
+        return find_checkpoint(run_dir, at)
 
 
 def _changes(checkpoint: Checkpoint, config: RunConfig, game: Game) -> list[str]:
