@@ -136,7 +136,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self.draws = frame_format is not None or self._reward.needs_screen
         self._all, self._watched = _variable_readers(game, self._conditions, self._observer)
         self._milestones = MilestoneWatch(game.definition.milestones)
-        self._repetition = RepetitionGuard(game.definition.random_seed)
+        self._repetition = RepetitionGuard(game.definition)
         self.observation_space = self._observer.space
         self.action_space = spaces.Discrete(self._player.n_actions)
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}

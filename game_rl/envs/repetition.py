@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from game_rl.envs.observation import SCREEN, Observation
+from game_rl.games.definition import GameDefinition
 from game_rl.games.variables import Values
 from game_rl.saved import Saved
 
@@ -66,19 +67,26 @@ class RepetitionGuard:
 
     An episode is stuck from the 256th timestep in a row on whose state was there before: the
     picture with the variables that a timestep reads, or all parts of an observation without a
-    picture. Every eighth timestep is looked at. A term is earned in a loop if these variables are
-    as they were when it was earned before.
+    picture. Every eighth timestep is looked at. A term is earned in a loop if the variables of
+    rewards, endings and the place are as they were when it was earned before. Only terms that pay
+    for a change are looked at: others pay for being somewhere, or never twice.
 
     Args:
-        ignored: a variable that is no part of the state, as the seed of the game's random numbers.
+        definition: the game's. A game with a reward class of its own is looked at with all
+            variables and terms. The variable of its `random_seed` is no part of a state.
 
     Attributes:
         stuck_timesteps: timesteps of the episode that are in stuck stretches.
     """
 
-    def __init__(self, ignored: str | None) -> None:
-        self._ignored = ignored
+    def __init__(self, definition: GameDefinition) -> None:
+        self._seed = definition.random_seed
+        has_class = definition.reward is not None
+        self._of_loops = None if has_class else _variables_of_loops(definition)
+        paying = {name for name, term in definition.rewards.items() if term.needs_change}
+        self._ignored_terms = frozenset(() if has_class else definition.rewards.keys() - paying)
         self._numbers: Callable[[Values], object] = self._first_numbers
+        self._loop_numbers: Callable[[Values], object] = self._first_loop_numbers
         self._gap = 1
         self.load_state(RepetitionState())
 
@@ -95,9 +103,11 @@ class RepetitionGuard:
             gained: reward terms that have earned more than 0 in it.
         """
         for name in gained:
+            if name in self._ignored_terms:
+                continue
             loop = self._terms.get(name) or self._terms.setdefault(name, _TermLoop())
             if timestep - loop.at >= self._gap:
-                loop.note(timestep, hash(self._numbers(values)) & _CHECKSUM)
+                loop.note(timestep, hash(self._loop_numbers(values)) & _CHECKSUM)
         if timestep % _EVERY_TIMESTEPS == 0:
             state = hash((_picture(observation), self._numbers(values))) & _CHECKSUM
             self._look(state)
@@ -139,12 +149,28 @@ class RepetitionGuard:
         self._terms = {name: _TermLoop(saved) for name, saved in state.terms.items()}
 
     def _first_numbers(self, values: Values) -> object:
-        """Find out which numbers a timestep reads, and return them."""
-        names = [name for name in values if name != self._ignored]
-        sizes = [len(v) if isinstance(v, tuple) else 1 for v in values.values()]
-        self._gap = _EVERY_TIMESTEPS if sum(sizes) > _MANY_NUMBERS else 1
-        self._numbers = itemgetter(*names) if names else len
+        """Find out which variables a timestep reads, and return their values."""
+        self._numbers = _getter([name for name in values if name != self._seed])
         return self._numbers(values)
+
+    def _first_loop_numbers(self, values: Values) -> object:
+        """The same for the variables with which loops are found."""
+        known = values if self._of_loops is None else self._of_loops
+        names = [name for name in values if name in known and name != self._seed]
+        sizes = [len(v) if isinstance(v := values[name], tuple) else 1 for name in names]
+        self._gap = _EVERY_TIMESTEPS if sum(sizes) > _MANY_NUMBERS else 1
+        self._loop_numbers = _getter(names)
+        return self._loop_numbers(values)
+
+
+def _variables_of_loops(definition: GameDefinition) -> frozenset[str]:
+    rewards, endings = definition.rewards.values(), definition.endings.values()
+    named = {name for each in (*rewards, *endings) for _, name in each.references()}
+    return frozenset(named.union(definition.place or ()))
+
+
+def _getter(names: Sequence[str]) -> Callable[[Values], object]:
+    return itemgetter(*names) if names else len
 
 
 def _picture(observation: Observation) -> object:

@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.envs.repetition import STUCK_AFTER_TIMESTEPS, RepetitionGuard, RepetitionState
+from tests.envs.example import fake_game
 from tests.envs.test_game_boy_env import fake_env
 
+TERMS = ("back_and_forth", "way", "rare")
+TERM = {"variable": "x", "on": "increase"}
+GAME = fake_game(
+    rewards={**dict.fromkeys(TERMS, TERM), "alive": {"variable": "x", "on": "value"}}
+).definition
 PICTURE = np.zeros((1, 4, 4), np.uint8)
 
 
@@ -33,7 +39,7 @@ def stuck_by_hand(states: list[int]) -> int:
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 400)), max_size=12))
 def test_timesteps_without_a_new_state_are_counted(parts: list[tuple[int, int]]) -> None:
     states = [state for state, n in parts for _ in range(n)]
-    guard = RepetitionGuard(None)
+    guard = RepetitionGuard(GAME)
     guard.reset()
     play(guard, states)
     assert guard.stuck_timesteps == stuck_by_hand(states)
@@ -49,7 +55,7 @@ def test_a_guard_that_was_saved_and_loaded_counts_on(
 ) -> None:
     states = [state for state, n in parts for _ in range(n)]
     cut = saved_after % len(states)
-    whole, first, second = (RepetitionGuard(None) for _ in range(3))
+    whole, first, second = (RepetitionGuard(GAME) for _ in range(3))
     play(whole, states)
     play(first, states[:cut])
     second.load_state(RepetitionState.model_validate_json(first.save_state().model_dump_json()))
@@ -58,7 +64,7 @@ def test_a_guard_that_was_saved_and_loaded_counts_on(
 
 
 def test_a_loop_of_many_states_is_found_and_a_walk_is_not() -> None:
-    loop, walk = RepetitionGuard(None), RepetitionGuard(None)
+    loop, walk = RepetitionGuard(GAME), RepetitionGuard(GAME)
     play(loop, [n % 100 for n in range(2_000)])
     play(walk, list(range(2_000)))
     assert loop.stuck_timesteps > 1_000
@@ -66,25 +72,24 @@ def test_a_loop_of_many_states_is_found_and_a_walk_is_not() -> None:
 
 
 def test_the_games_random_numbers_are_no_part_of_its_state() -> None:
-    guard = RepetitionGuard("seed")
+    guard = RepetitionGuard(GAME)
     for timestep in range(1, 600):
         guard.step(timestep, {"x": 1, "seed": timestep}, PICTURE, [])
     assert guard.stuck_timesteps > 0
 
 
 def test_a_term_that_is_earned_in_the_same_states_again_is_looped() -> None:
-    guard = RepetitionGuard(None)
+    guard = RepetitionGuard(GAME)
     for timestep in range(1, 401):
         there = timestep % 10 == 0
-        gained = ["back_and_forth"] * there + ["way"] * there
-        guard.step(timestep, {"x": timestep % 20}, PICTURE, gained)
-        guard.step(timestep, {"x": 1_000 + timestep}, PICTURE, [])
-    looped = guard.looped_terms
-    assert looped["back_and_forth"] == looped["way"] == 38 / 40
+        gained = ["alive", *["back_and_forth", "way"] * there]
+        values = {"x": timestep % 20, "result": 0, "a_clock_of_a_part": timestep}
+        guard.step(timestep, values, PICTURE, gained)
+    assert guard.looped_terms == {"back_and_forth": 38 / 40, "way": 38 / 40}
 
 
 def test_a_term_that_is_earned_on_the_way_is_not_looped_nor_one_earned_rarely() -> None:
-    guard = RepetitionGuard(None)
+    guard = RepetitionGuard(GAME)
     for timestep in range(1, 401):
         gained = ["rare"] * (timestep in {50, 51, 100}) + ["way"] * (timestep % 10 == 0)
         guard.step(timestep, {"x": timestep}, PICTURE, gained)
