@@ -221,7 +221,7 @@ class RunConsole:
     def _line(self, event: Event, text: str, *, style: str = "") -> None:
         steps = getattr(event, "offline_gradient_steps", None)
         when = f"{event.timesteps:>11,}" if steps is None else f"offline {steps:,}"
-        line = f"{when}   {text}"
+        line = f"{when}   {escape(text)}"
         self._console.print(line, style=style, highlight=not style, soft_wrap=True)
 
     def _print(self, first: str, *more: str) -> None:

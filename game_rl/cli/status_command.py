@@ -91,8 +91,17 @@ def _lines(status: "RunStatus") -> list[tuple[str, str]]:
                 f"(policy of timestep {evaluation['policy_timesteps']:,})",
             )
         )
+    if status.stuck_episodes:
+        lines.append(("stuck", _stuck_line(status.stuck_episodes)))
     lines += [("hint", text) for text in status.hints]
     return lines + ([] if status.uploads is None else _upload_lines(status.uploads))
+
+
+def _stuck_line(share: float) -> str:
+    return (
+        f"{share:.0%} of the last episodes repeat the same states for long; `same_place_for` or "
+        "`no_reward_for` in game.yaml's `endings` truncates them"
+    )
 
 
 def _upload_lines(uploads: "StoredPart") -> list[tuple[str, str]]:
