@@ -19,7 +19,7 @@ STUCK_AFTER_TIMESTEPS = 256
 
 _EVERY_TIMESTEPS = 8
 # A loop has few states, so every eighth timestep shows the same few again: looking at each would
-# find no more and cost eight times as much. One takes 0.1 to 0.4 % of a timestep so.
+# find no more and cost eight times as much (`python -m benchmarks.repetition`).
 _STATES = 128  # that are remembered, so loops of up to 1,024 timesteps are found
 _STATES_OF_TERM = 64
 _LEAST_EARNED = 8  # times in an episode, for a share of it to mean anything
