@@ -165,7 +165,7 @@ class Evaluated(_RunEvent):
     episodes: Natural
     mean_reward: float
     std_reward: float
-    success_rate: _Share | None
+    success_rate: _Share | None = None
     mean_length: float
     seconds: float
     action_counts: tuple[Natural, ...] = ()
@@ -187,7 +187,7 @@ class ConfirmationPlayed(_RunEvent):
     episodes: Natural
     mean_reward: float
     std_reward: float
-    success_rate: _Share | None
+    success_rate: _Share | None = None
     mean_length: float
     seconds: float
     is_reached: bool
@@ -267,7 +267,7 @@ class LakesFollowed(_RunEvent):
     event: Literal["lakes_followed"] = "lakes_followed"
     rows: Natural
     """Rows that others have played and that could be drawn at some time."""
-    newest_age_s: float | None
+    newest_age_s: float | None = None
     """Median age of the newest available row over the last thousand draws; None without draws."""
     own_drawn: Natural
     """The run's own timesteps in all batches."""
@@ -475,9 +475,9 @@ class Fitness(Saved):
     episodes: int
     deterministic: bool
     """Whether the policy took its most likely actions instead of drawing them."""
-    success_rate: float | None
+    success_rate: float | None = None
     """Share of successful episodes; None if the game does not define success."""
-    success_interval: tuple[float, float] | None
+    success_interval: tuple[float, float] | None = None
     """Wilson's 95 % interval of the success rate."""
     mean_reward: float
     std_reward: float

@@ -3,19 +3,23 @@
 import json
 import resource
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from game_rl.event_log import EventFile, EventLog, JsonLines, located_lines, parsed, read_events
 from game_rl.events import (
     Begun,
     CheckpointSaved,
     Ended,
+    Evaluated,
     Event,
+    ExperimentEvent,
     Progress,
     Resumed,
     RolloutEnded,
@@ -67,6 +71,36 @@ def test_what_was_written_is_read_in_order(tmp_path: Path) -> None:
         Ended(reason="completed", exit_code=0),
     ]
     assert read_events(written(tmp_path, *events)) == events
+
+
+def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Yield a model and those in it."""
+    yield model
+    for field in model.model_fields.values():
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from _models(kind)
+
+
+@pytest.mark.parametrize("kind", [*get_args(Event), *get_args(ExperimentEvent)])
+def test_what_may_be_none_may_be_missing_because_it_is_not_written(kind: type[BaseModel]) -> None:
+    for model in _models(kind):
+        for name, field in model.model_fields.items():
+            may_be_none = type(None) in get_args(field.annotation)
+            assert not (may_be_none and field.is_required()), f"{model.__name__}.{name}"
+
+
+def test_an_evaluation_of_a_game_without_success_is_read(tmp_path: Path) -> None:
+    event = Evaluated(
+        policy_timesteps=1,
+        episodes=2,
+        mean_reward=0.5,
+        std_reward=0,
+        success_rate=None,
+        mean_length=2,
+        seconds=1,
+    )
+    assert read_events(written(tmp_path, event)) == [event]
 
 
 def test_a_run_without_an_account_has_an_empty_one(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ ONLY_IN = {
     "pyboy": {"emulator/pyboy_emulator.py"},
     "av": {"playback/mp4.py"},
     "obstore": {"storage/object_store.py"},
-    "matplotlib": {"experiments/compare/comparison_plot.py"},
+    "matplotlib": {"viewer/comparison_plot.py", "viewer/panel_figure.py"},
     "ray": {"executors/ray.py"},
     "psutil": {"system/machine.py", "system/process_memory.py", "system/leashed_process.py"},
 }

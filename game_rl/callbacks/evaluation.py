@@ -7,7 +7,7 @@ from math import inf, sqrt
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Discrete, Space
 from numpy.typing import NDArray
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.type_aliases import PolicyPredictor
@@ -126,8 +126,7 @@ def evaluate(
     Raises:
         EvaluationInterrupted: a stop was requested during the evaluation.
     """
-    n_actions = int(space.n) if isinstance(space := vec_env.action_space, Discrete) else 0
-    onlooker, started = _Onlooker(stop, values, n_actions), time.monotonic()
+    onlooker, started = _Onlooker(stop, values, vec_env.action_space), time.monotonic()
     vec_env.seed(seed)
     with torch_threads(1), drawing_from(seed):
         rewards, lengths = evaluate_policy(
@@ -209,9 +208,11 @@ def standard_error_of_difference(one: Evaluation, other: Evaluation) -> float:
 class _Onlooker:
     """Callback of SB3's evaluate_policy, called after each timestep of each env."""
 
-    def __init__(self, stop: StopRequest | None, values: Values | None, n_actions: int) -> None:
+    def __init__(
+        self, stop: StopRequest | None, values: Values | None, actions: Space[Any]
+    ) -> None:
         self.successes: list[bool] = []
-        self.action_counts = [0] * n_actions
+        self.action_counts = [0] * int(actions.n) if isinstance(actions, Discrete) else []
         self._stop, self._values = stop, values
         self._expected: dict[int, float] = {}  # of each env's present episode
         self._returns: dict[int, float] = {}

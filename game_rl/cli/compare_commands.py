@@ -179,7 +179,7 @@ def show_comparison(
     output: Path | None = arguments.output
     if output is not None:
         check_extra("matplotlib", "--output, for its picture,", way_out="leave --output out")
-        from game_rl.experiments.compare.comparison_plot import plot_png
+        from game_rl.viewer.comparison_plot import plot_png
 
         output.mkdir(parents=True, exist_ok=True)
         write_atomic(output / "report.json", json.dumps(report, indent=2) + "\n")

@@ -86,6 +86,16 @@ GROUPS: Mapping[str, Sequence[Command]] = {
             "game_rl.cli.play_commands",
             "record a GIF or MP4 of episodes with a trained agent",
         ),
+        Command(
+            "plot",
+            "game_rl.cli.picture_commands",
+            "plot evaluations, rewards, speed, memory and disk of runs, their seeds, experiments",
+        ),
+        Command(
+            "report",
+            "game_rl.cli.picture_commands",
+            "write all about a run or an experiment into one HTML file",
+        ),
     ),
     "compare, keep and hand on": (
         Command(

@@ -144,7 +144,8 @@ def grouped(
             f"--arm {empty[0]}={patterns[empty[0]]}: none of the folders named matches the "
             "pattern; write it as in a shell, such as 'runs/pqn_*'"
         )
-    names = _names(list(others.values()), taken=set(arms))
+    folders = [[each.path.name for each in members] for members in others.values()]
+    names = arm_names(folders, taken=set(arms))
     return arms | dict(zip(names, others.values(), strict=True))
 
 
@@ -203,10 +204,13 @@ def _matches(path: Path, pattern: str) -> bool:
     return fnmatch.fnmatch(str(path), pattern) or fnmatch.fnmatch(path.name, pattern)
 
 
-def _names(groups: Sequence[Sequence[ComparedFolder]], *, taken: set[str]) -> Iterator[str]:
-    """Yield each group's name: what its folders' names begin with, else the first one's name."""
-    for members in groups:
-        folders = [each.path.name for each in members]
+def arm_names(groups: Sequence[Sequence[str]], *, taken: set[str]) -> Iterator[str]:
+    """Yield the name of each group of folders: what their names begin with, else the first name.
+
+    Args:
+        taken: names that are in use; those that are yielded are added.
+    """
+    for folders in groups:
         shared = os.path.commonprefix(folders)  # noqa: RUF071 - of letters
         name = shared.rstrip("_-.0123456789 ").removesuffix("seed").rstrip("_-. ") or folders[0]
         number = 2

@@ -1,0 +1,283 @@
+"""The report of a population or a mixture: one file for people who have only a browser."""
+
+from datetime import UTC, datetime
+from shlex import quote
+from statistics import fmean
+
+from game_rl.config.experiments.experiment import dump_experiment
+from game_rl.config.upload import without_secrets
+from game_rl.events import (
+    ChampionFound,
+    ExperimentBegun,
+    ExperimentEnded,
+    ExperimentEvent,
+    ExperimentWarned,
+    Fitness,
+    MemberDied,
+    WentBack,
+)
+from game_rl.experiments.descent import changes_words
+from game_rl.experiments.records import GenerationRecord, Value
+from game_rl.viewer.clip_card import clip_card
+from game_rl.viewer.html_text import Html, element, table
+from game_rl.viewer.report_sections import (
+    changed_keys_table,
+    percent,
+    percent_interval,
+    plots_section,
+    versions_section,
+)
+from game_rl.viewer.report_style import folded, note, page, pair, section, tile
+from game_rl.viewer.run_panels import run_panels
+from game_rl.viewer.shown_experiment import ShownExperiment, fitness_panel
+from game_rl.viewer.shown_run import PlotAxis
+
+_MOST_ROWS = 30
+_METRICS = {"success_rate": "success", "mean_reward": "mean reward"}
+
+
+def experiment_report(shown: ShownExperiment, axis: PlotAxis = "timesteps") -> str:
+    """Return an experiment's report as HTML, with everything in it."""
+    panels = [*filter(None, [fitness_panel(shown, axis)]), *run_panels(shown.groups, axis)]
+    clip = clip_card(shown.folder.champion / "videos", quote(str(shown.folder.root)))
+    sections = [
+        section("At play", "clip", element("div", clip, class_="columns")),
+        plots_section(panels),
+        _champion_section(shown),
+        _generations_section(shown),
+        _lineage_section(shown),
+        _members_section(shown),
+        pair([_config_section(shown)], [_events_section(shown), _reproduce_section(shown)]),
+        *(versions_section(run) for run in shown.members[:1]),
+    ]
+    written = f"Written by game-rl report at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
+    return page(
+        f"{shown.name} – report",
+        *_header(shown),
+        _tiles(shown),
+        *sections,
+        element("footer", written),
+    )
+
+
+def _header(shown: ShownExperiment) -> list[Html]:
+    config, run = shown.experiment.config, shown.experiment.run
+    words, kind = _state(shown)
+    about = f"{config.kind} of {config.members} {run.algorithm.name.upper()} members on {run.game}"
+    return [
+        element("h1", shown.name),
+        element(
+            "p",
+            f"{about[0].upper()}{about[1:]}, seed {config.seed} ",
+            element("span", words, class_=f"state {kind}"),
+        ),
+    ]
+
+
+def _state(shown: ShownExperiment) -> tuple[str, str]:
+    if shown.folder.is_locked:
+        return "training now", ""
+    last = shown.events[-1] if shown.events else None
+    if shown.champion is not None:
+        return "complete", "good"
+    if isinstance(last, ExperimentEnded):
+        return ("failed", "bad") if last.reason == "failed" else ("stopped before its end", "")
+    return ("not begun", "") if last is None else ("broken off", "bad")
+
+
+def _tiles(shown: ShownExperiment) -> Html:
+    config, records = shown.experiment.config, shown.records
+    done = f"{len(records)} of {config.generations}"
+    found = [tile(f"{shown.stage}s", done, f"{config.timesteps_per_generation:,} timesteps each")]
+    if shown.champion is not None:
+        value, about = _score(shown, shown.champion.final)
+        what = _METRICS[config.fitness.metric]
+        found.insert(0, tile(f"champion, {what}", value, f"{about}; held-out episodes"))
+    elif records and (best := _best(records[-1])) is not None:
+        value, about = _score(shown, best)
+        found.insert(0, tile("best member", value, about))
+    total = next((r.timesteps_of_all for r in reversed(records) if r.timesteps_of_all), None)
+    if total is not None:
+        found.append(tile("timesteps of all", f"{total:,}", "all runs of the experiment"))
+    copies = sum(len(record.copies) for record in records)
+    found.append(tile("copies", f"{copies}", "of better members over others"))
+    return element("div", *found, class_="tiles")
+
+
+def _score(shown: ShownExperiment, fitness: Fitness) -> tuple[str, str]:
+    """Return what the experiment compares, and its interval with the number of episodes."""
+    played, metric = f"{fitness.episodes} episodes", shown.experiment.config.fitness.metric
+    if metric == "mean_reward" or fitness.success_rate is None or fitness.success_interval is None:
+        return f"{fitness.mean_reward:.2f}", f"± {fitness.std_reward:.2f} over {played}"
+    ends = percent_interval(fitness.success_interval)
+    return percent(fitness.success_rate), f"95 %: {ends}; {played}"
+
+
+def _best(record: GenerationRecord) -> Fitness | None:
+    by_number = {member.number: member.fitness for member in record.members}
+    return by_number.get(record.ranking[0]) if record.ranking else None
+
+
+def _cells(fitness: Fitness | None) -> tuple[str, str, str]:
+    """Return success, its interval and the mean reward."""
+    if fitness is None:
+        return "not finite", "", ""
+    reward = f"{fitness.mean_reward:.2f}"
+    if fitness.success_rate is None or fitness.success_interval is None:
+        return "", "", reward
+    return percent(fitness.success_rate), percent_interval(fitness.success_interval), reward
+
+
+_FITNESS = ("success", "95 %", "mean reward")
+
+
+def _champion_section(shown: ShownExperiment) -> Html:
+    champion = shown.champion
+    if champion is None:
+        last = shown.experiment.config.generations
+        text = f"There is none yet: it is found after {shown.stage} {last}."
+        return section("Champion", "champion", note(text))
+    rows = []
+    for what in ("selection", "validation"):
+        for each in champion.candidates:
+            words = "selected it" if what == "selection" else "chose among candidates"
+            fitness = each.selection if what == "selection" else each.validation
+            rows.append((words, each.folder, f"{fitness.episodes}", *_cells(fitness)))
+    final = champion.final
+    rows.append(("were held out", champion.folder, f"{final.episodes}", *_cells(final)))
+    head = ("episodes that", "member", "number", *_FITNESS)
+    why = "Each row's episodes chose or judged it alone; only the held-out ones are its score."
+    return section(
+        "Champion", "champion", table(head, rows, numbers=(2, 3, 4, 5)),
+        element("p", why, class_="muted"),
+    )  # fmt: skip
+
+
+def _generations_section(shown: ShownExperiment) -> Html:
+    title = f"{shown.stage[0].upper()}{shown.stage[1:]}s"
+    if not shown.records:
+        text = f"No {shown.stage} is complete yet."
+        return section(title, "generations", note(text))
+    head = (shown.stage, "timesteps", "best member", *_FITNESS, "mean fitness", "copies")
+    rows = []
+    for record in shown.records:
+        values = [member.fitness.value for member in record.members if member.fitness is not None]
+        names = {member.number: member.folder for member in record.members}
+        rows.append(
+            (
+                f"{record.generation}",
+                f"{record.timesteps:,}",
+                names.get(record.ranking[0], ""),
+                *_cells(_best(record)),
+                f"{fmean(values):.3g}" if values else "",
+                f"{len(record.copies)}",
+            )
+        )
+    numbers = (0, 1, 3, 4, 5, 6, 7)
+    parts = [table(head, rows[-_MOST_ROWS:], numbers=numbers)]
+    if len(rows) > _MOST_ROWS:
+        parts.append(folded(f"All {len(rows)} {shown.stage}s", table(head, rows, numbers=numbers)))
+    return section(title, "generations", *parts)
+
+
+def _lineage_section(shown: ShownExperiment) -> Html:
+    lineage = shown.lineage
+    if not lineage:
+        return Html("")
+    copies = {copy.folder: copy for record in shown.records for copy in record.copies}
+    rows, before = [], ""
+    for record, member in lineage:
+        copied = copies.get(member.folder) if member.folder != before else None
+        began = "" if copied is None else f"copy of {copied.parent_folder}"
+        changes = "" if copied is None else changes_words(copied)
+        rows.append(
+            (f"{record.generation}", member.folder, began, changes, *_cells(member.fitness))
+        )
+        before = member.folder
+    whose = "the champion" if shown.champion is not None else "the best member"
+    head = (shown.stage, "run", "began as", "changes", *_FITNESS)
+    return section(
+        f"Where {whose} comes from", "lineage", table(head, rows, numbers=(0, 4, 5, 6), texts=(3,))
+    )
+
+
+def _members_section(shown: ShownExperiment) -> Html:
+    runs = [*shown.members, *([] if shown.learner is None else [shown.learner])]
+    if not runs:
+        return section("Members", "members", note("No member has begun."))
+    last = {m.folder: m for record in shown.records[-1:] for m in record.members}
+    rows = []
+    for run in runs:
+        member = last.get(run.run_dir.root.name)
+        values = {} if member is None else member.values
+        words = ", ".join(f"{key} {_value_words(value)}" for key, value in values.items())
+        cells = ("", "", "") if member is None else _cells(member.fitness)
+        name = f"{run.name} (learner)" if run is shown.learner else run.name
+        rows.append((name, f"{run.timesteps:,}", *cells, words))
+    head = ("run", "timesteps", *_FITNESS, "values that change")
+    example = f"game-rl report {quote(str(runs[0].run_dir.root))} --output member.html"
+    more = element("p", "Each has a report of its own: ", element("code", example), class_="muted")
+    return section("Members", "members", table(head, rows, numbers=(1, 2, 3, 4), texts=(5,)), more)
+
+
+def _value_words(value: Value) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {each:.3g}' for key, each in value.items())}}}"
+    return f"{value:.3g}"
+
+
+def _config_section(shown: ShownExperiment) -> Html:
+    text = without_secrets(dump_experiment(shown.experiment))
+    return section(
+        "Config",
+        "config",
+        element("p", "Keys of the members that differ from their defaults:", class_="muted"),
+        changed_keys_table(shown.experiment.run),
+        folded("The whole config", element("pre", element("code", text))),
+    )
+
+
+def _events_section(shown: ShownExperiment) -> Html:
+    told = [(event, words) for event in shown.events if (words := _words(event))]
+    if not told:
+        return section("What happened", "events", note("There is no events.jsonl yet."))
+    rows = [
+        (f"{event.time:%Y-%m-%d %H:%M:%S}", f"{event.generation or ''}", words)
+        for event, words in told
+    ]
+    head = ("time (UTC)", f"after {shown.stage}", "event")
+    return section("What happened", "events", table(head, rows, numbers=(1,), texts=(2,)))
+
+
+def _words(event: ExperimentEvent) -> str:
+    match event:
+        case ExperimentBegun():
+            return f"began or resumed; {event.slots} members train at once"
+        case WentBack():
+            return f"went back; later records are in {event.set_aside}"
+        case MemberDied():
+            return f"member {event.name} died with exit code {event.code}; {event.text}".rstrip(
+                "; "
+            )
+        case ExperimentWarned():
+            return event.text
+        case ChampionFound():
+            return f"champion found: {event.folder}"
+        case ExperimentEnded():
+            return f"ended ({event.reason}){f': {event.text}' if event.text else ''}"
+    return ""
+
+
+def _reproduce_section(shown: ShownExperiment) -> Html:
+    root = quote(str(shown.folder.root))
+    lines = [
+        "# the whole config is in this report; save it as again.yaml",
+        "game-rl train again.yaml run_dir=runs/again",
+        "",
+        "# of this experiment",
+        f"game-rl lineage {root}",
+    ]
+    if shown.champion is not None:
+        lines.append(f"game-rl evaluate {root} --episodes {shown.champion.final.episodes}")
+    text = "\n".join(lines)
+    return section("How to reproduce it", "reproduce", element("pre", element("code", text)))

@@ -1,0 +1,84 @@
+"""What a plot shows, as numbers: panels with lines, before anything is drawn."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from game_rl.viewer.seed_curves import Floats, SeedCurve, places_of, values_at
+
+LineStyle = Literal["main", "seed", "second", "forecast", "final", "dots"]
+"""main: a run or the mean of seeds; seed: one of several; second: the same in another way, such as
+while training; forecast: what the preflight predicted; final: the final evaluation, a point; dots:
+points of several, without a line."""
+Unit = Literal["share", "number", "bytes", "per_second"]
+
+
+@dataclass(frozen=True)
+class PlotLine:
+    """A line of a panel: x and y are float64 [n], x ascending.
+
+    Attributes:
+        label: its entry in the legend; empty for none.
+        colour: number of its colour, from 0.
+        interval: lower and upper ends of y, float64 [n] each.
+    """
+
+    label: str
+    colour: int
+    x: Floats
+    y: Floats
+    style: LineStyle = "main"
+    interval: tuple[Floats, Floats] | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes.
+
+    Attributes:
+        name: short name without spaces, such as `success`.
+        note: what a reader must know beside the title; empty if nothing.
+        from_zero: whether the y axis begins at 0.
+    """
+
+    name: str
+    title: str
+    unit: Unit
+    lines: tuple[PlotLine, ...]
+    note: str = ""
+    from_zero: bool = False
+    x_label: str = field(default="timesteps")
+
+
+def seed_lines(label: str, colour: int, curves: Sequence[SeedCurve]) -> Iterator[PlotLine]:
+    """Yield one curve as a main line; of several, each thin, and their mean where all have values.
+
+    The mean interpolates between the points of each seed and smooths nothing.
+    """
+    if len(curves) == 1:
+        yield PlotLine(label, colour, curves[0].x, curves[0].y)
+        return
+    places = places_of(curves)
+    for number, curve in enumerate(curves):
+        is_named = number == 0 and not len(places)
+        yield PlotLine(label if is_named else "", colour, curve.x, curve.y, style="seed")
+    if len(places):
+        yield PlotLine(label, colour, places, values_at(curves, places).mean(axis=0))
+
+
+_MOST_POINTS = 200
+
+
+def thinned(curve: SeedCurve) -> SeedCurve:
+    """Return a curve of at most 200 points, each the mean of as many neighbours as it stands for.
+
+    A curve that has no more is returned as it is.
+    """
+    n = len(curve.x)
+    if n <= _MOST_POINTS:
+        return curve
+    starts = np.linspace(0, n, _MOST_POINTS, endpoint=False).astype(np.int64)
+    counts = np.diff(np.append(starts, n))
+    return SeedCurve(*(np.add.reduceat(each, starts) / counts for each in (curve.x, curve.y)))

@@ -1,0 +1,94 @@
+"""`game-rl plot` and `game-rl report`, as a person calls them."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from game_rl.cli.main import main
+from tests.experiments.compare.fake_runs import write_run
+from tests.viewer.html_page import read_page
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[str]:
+    roots = [tmp_path / f"run_{seed}" for seed in (1, 2)]
+    for seed, root in enumerate(roots):
+        write_run(root, seed=seed, final=0.9)
+    return [str(root) for root in roots]
+
+
+@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("b.svg", b"<?xml")])
+def test_plot_writes_a_picture(
+    runs: list[str], tmp_path: Path, name: str, start: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "new folder" / name
+    assert main(["plot", *runs, "--x", "frames", "--output", str(output), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "file": str(output),
+        "panels": ["success", "reward"],
+    }
+    assert output.read_bytes().startswith(start)
+
+
+def test_report_writes_a_page(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "report.html"
+    assert main(["report", runs[0], "--output", str(output)]) == 0
+    assert capsys.readouterr().out == f"{output}\n"
+    assert "run_1" in read_page(output.read_text(encoding="utf-8")).text
+
+
+@pytest.mark.parametrize("command", ["plot", "report"])
+def test_mistakes_name_what_was_found_and_the_way_out(
+    command: str, runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = "x.png" if command == "plot" else "x.html"
+    study = tmp_path / "study.yaml"
+    study.write_text("question: x\n", encoding="utf-8")
+    of_study = tmp_path / "study_runs"
+    of_study.mkdir()
+    (of_study / "registration.sha256").write_text("0", encoding="utf-8")
+    write_run(of_study / "ppo-1", seed=1, final=None)
+    expected = {
+        "must end in": [runs[0], "--output", "x.pdf"],
+        "and has no ending": [runs[0], "--output", "x"],
+        "is not a run directory": [str(tmp_path), "--output", right],
+        f"game-rl compare {study}": [str(study), "--output", right],
+        f"such as {of_study / 'ppo-1'}": [str(of_study), "--output", right],
+    }
+    for text, arguments in expected.items():
+        assert main([command, *arguments]) == 2
+        assert text in capsys.readouterr().err
+
+
+def test_a_plot_of_nothing_and_of_too_many_configs_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = write_run(tmp_path / "empty", seed=0, final=None, curve=())
+    assert main(["plot", str(empty.root), "--output", str(tmp_path / "x.png")]) == 2
+    assert "nothing is recorded yet" in capsys.readouterr().err
+    roots = [tmp_path / f"gamma_{n}" for n in range(9)]
+    for n, root in enumerate(roots):
+        write_run(root, seed=0, final=None, overrides=[f"algorithm.gamma=0.{n + 1}"])
+    assert main(["plot", *map(str, roots), "--output", str(tmp_path / "x.png")]) == 2
+    assert "9 different configs, and a picture tells 8 apart" in capsys.readouterr().err
+    assert not (tmp_path / "x.png").exists()
+
+
+@pytest.mark.parametrize("command", ["plot", "report"])
+def test_without_matplotlib_it_says_what_to_install(
+    command: str,
+    runs: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else found(name)
+    )
+    output = "x.png" if command == "plot" else "x.html"
+    assert main([command, runs[0], "--output", output]) == 2
+    assert "pip install 'game_rl[plot]'" in capsys.readouterr().err

@@ -1,0 +1,185 @@
+"""The report of a run as a person without a network reads it."""
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from game_rl.event_log import EventFile
+from game_rl.events import Evaluated, TimedEvent, Warned
+from game_rl.run_dir import RunDir
+from game_rl.viewer import clip_card
+from game_rl.viewer.run_report import run_report, state_of
+from game_rl.viewer.shown_run import ShownRun, read_run
+from tests.experiments.compare.fake_runs import write_run
+from tests.tiny_run import MakeConfig, train_once
+from tests.viewer.html_page import read_page
+
+SPITEFUL = "<script>alert('\"&')<-script>"
+
+
+@pytest.fixture
+def tiny(make_config: MakeConfig) -> ShownRun:
+    return read_run(train_once(make_config("run", "recording={episodes: 1, max_s: 1}")).root)
+
+
+def test_it_is_one_page_without_scripts_and_without_references_to_others(tiny: ShownRun) -> None:
+    found = read_page(run_report(tiny))
+    assert found.tags.count("svg") >= 7
+    (clip,) = [link for link in found.links if link.startswith("data:")]
+    assert clip.startswith("data:image/gif;base64,")
+
+
+def test_its_numbers_are_those_of_the_run(tiny: ShownRun) -> None:
+    text = read_page(run_report(tiny)).text
+    for line in tiny.run_dir.events.read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        if event["event"] == "evaluated":
+            assert f"{event['policy_timesteps']:,}" in text
+            assert f"{event['mean_reward']:.2f} ± {event['std_reward']:.2f}" in text
+    assert tiny.final is not None
+    assert f"{tiny.final.mean_reward:.2f}" in text
+    counts = tiny.final.action_counts
+    assert sum(counts) == tiny.final.episodes * round(tiny.final.mean_length)
+    for name, count in zip(tiny_actions(tiny), counts, strict=True):
+        assert f"{name}{100 * count / sum(counts):.1f} %" in text
+    for part in ("algorithm.n_steps", "game-rl train again.yaml", "the run fits the machine"):
+        assert part in text
+    assert "0–66" in text  # no success in two episodes
+
+
+def tiny_actions(run: ShownRun) -> list[str]:
+    assert run.state is not None
+    actions = run.state.game["actions"]
+    assert isinstance(actions, dict)
+    return list(actions)
+
+
+def test_names_and_texts_of_others_are_escaped(tmp_path: Path) -> None:
+    run_dir = write_run(tmp_path / SPITEFUL, seed=0, final=None, failure=SPITEFUL)
+    with EventFile(run_dir.events) as events:
+        events.add(Warned(text=SPITEFUL))
+    page = run_report(read_run(run_dir.root))
+    assert "<script" not in page
+    assert read_page(page).text.count(SPITEFUL) >= 3
+
+
+def test_a_run_without_anything_yet_says_what_is_missing(tmp_path: Path) -> None:
+    run_dir = write_run(tmp_path / "run", seed=0, final=None)
+    run_dir.events.unlink()
+    text = read_page(run_report(read_run(run_dir.root))).text
+    for part in (
+        "No evaluation yet: the first one is due at timestep 64.",
+        "No clip was recorded.",
+        "no preflight.json",
+        "no events.jsonl yet",
+        "Nothing is recorded yet",
+        "there is none yet",
+        "not begun",
+    ):
+        assert part in text
+
+
+DAMAGED = ('{"ram": ', "[]", '{"ram": 1, "disk": {"plan": {"rows": [{}]}, "parts": [{}]}}')
+
+
+@pytest.mark.parametrize("content", [*DAMAGED, '{"ram_peak_bytes": 3, "findings": ["x"]}'])
+def test_files_that_are_damaged_or_of_another_version_are_as_if_missing(
+    tmp_path: Path, content: str
+) -> None:
+    run_dir = write_run(tmp_path / "run", seed=0, final=0.9)
+    for path in (run_dir.preflight, run_dir.footprint):
+        path.write_text(content, encoding="utf-8")
+    read_page(run_report(read_run(run_dir.root)))
+
+
+def test_every_file_of_a_run_may_be_missing_but_its_config(tiny: ShownRun) -> None:
+    root = tiny.run_dir.root
+    for name in ("events.jsonl", "checkpoints", "run.json", "videos"):
+        path = root / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        read_page(run_report(read_run(root)))
+    for path in root.rglob("*"):
+        if path.is_file() and path != tiny.run_dir.config:
+            path.unlink()
+    read_page(run_report(read_run(root)))
+
+
+def test_a_clip_that_is_too_large_is_named(tiny: ShownRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clip_card, "_LARGEST_CLIP_BYTES", 10)
+    found = read_page(run_report(tiny))
+    assert not [link for link in found.links if link.startswith("data:")]
+    assert "best.gif has" in found.text
+
+
+def test_the_newest_clip_is_shown_if_there_is_none_of_the_best(tmp_path: Path) -> None:
+    run_dir = write_run(tmp_path / "run", seed=0, final=0.9)
+    run_dir.videos.mkdir()
+    for second, name in enumerate(("old.gif", "new.mp4")):
+        (run_dir.videos / name).write_bytes(name.encode())
+        os.utime(run_dir.videos / name, (second, second))
+    found = read_page(run_report(read_run(run_dir.root)))
+    assert [link for link in found.links if link.startswith("data:video/mp4")]
+
+
+class _Milestone(TimedEvent):
+    event: Literal["milestone_reached"] = "milestone_reached"
+    timesteps: int = 4_321
+    waited_frames: int | None = None
+    text: str = "fight_won was earned"
+    hours: float = 0.5
+
+
+class _Hint(TimedEvent):
+    event: Literal["hint_given"] = "hint_given"
+    timesteps: int = 5_432
+    waited_frames: int | None = None
+    text: str = "the entropy collapsed"
+    key: str = "algorithm.ent_coef"
+
+
+def test_milestones_and_hints_have_their_tables(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run", seed=0, final=0.9).root)
+    without = read_page(run_report(run)).text
+    assert "Milestones" not in without
+    more = (*run.events, _Milestone(), _Hint())
+    text = read_page(run_report(replace(run, events=more))).text  # type: ignore[arg-type]
+    for part in ("fight_won was earned4,32130 min", "5,432the entropy collapsedalgorithm.ent_coef"):
+        assert part in text
+
+
+class _EvaluatedApart(Evaluated):
+    by_start_state: dict[str, dict[str, int | float]]
+
+
+def test_start_states_have_their_shares_with_intervals(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run", seed=0, final=0.9).root)
+    assert "By start state" not in read_page(run_report(run)).text
+    assert run.final is not None
+    states = {
+        "level_1": {"episodes": 20, "successes": 18, "mean_reward": 1.25},
+        "level_2": {"episodes": 100, "successes": 90, "mean_reward": -2.5},
+    }
+    apart = _EvaluatedApart(
+        **run.final.model_dump(exclude={"by_start_state"}), by_start_state=states
+    )
+    text = read_page(run_report(replace(run, events=(*run.events, apart)))).text
+    # the intervals are in tables of textbooks
+    assert "level_190 %70–971.2520level_290 %83–94-2.50100" in text
+
+
+@pytest.mark.parametrize(
+    ("final", "failure", "words"),
+    [(0.9, None, "complete"), (None, "it broke", "failed"), (None, None, "broken off")],
+)
+def test_the_state_is_that_of_the_last_event(
+    tmp_path: Path, final: float | None, failure: str | None, words: str
+) -> None:
+    run_dir = write_run(tmp_path / "run", seed=0, final=final, failure=failure)
+    assert state_of(read_run(run_dir.root))[0] == words
+    with RunDir(run_dir.root).locked():
+        assert state_of(read_run(run_dir.root))[0] == "training now"
