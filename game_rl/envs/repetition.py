@@ -164,9 +164,9 @@ class RepetitionGuard:
 
 
 def _variables_of_loops(definition: GameDefinition) -> frozenset[str]:
-    rewards, endings = definition.rewards.values(), definition.endings.values()
-    named = {name for each in (*rewards, *endings) for _, name in each.references()}
-    return frozenset(named.union(definition.place or ()))
+    of_terms = {name for t in definition.rewards.values() for _, name in t.references()}
+    of_endings = {name for e in definition.endings.values() for _, name in e.references()}
+    return frozenset(of_terms.union(of_endings, definition.place or ()))
 
 
 def _getter(names: Sequence[str]) -> Callable[[Values], object]:
