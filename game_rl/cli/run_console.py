@@ -110,7 +110,7 @@ class RunConsole:
             case events.StillWorking():
                 self._show_work(event)
             case events.PlanPassed():
-                self._line(event, event.text, style="dim" if event.share < 1 else "yellow")
+                self._line(event, event.text, style="dim" if event.share < 1 else "")
             case events.Warned() | events.WorkerRestarted():
                 self._warn(event.text)
             case events.DiskForecast() | events.ResourceLow():
