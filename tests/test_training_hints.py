@@ -48,7 +48,7 @@ def moments(recording: Recording) -> Iterator[Training]:
             timesteps=timesteps,
             curves=curves,
             evaluations=played,
-            is_at_end=timesteps == end,
+            is_at_end=timesteps == end >= recording.settings.total_timesteps,
         )
 
 
