@@ -129,15 +129,7 @@ def evaluate(
     onlooker, started = _Onlooker(stop, values, vec_env.action_space), time.monotonic()
     vec_env.seed(seed)
     with torch_threads(1), drawing_from(seed):
-        rewards, lengths = evaluate_policy(
-            policy,
-            vec_env,
-            n_eval_episodes=episodes,
-            deterministic=deterministic,
-            return_episode_rewards=True,
-            callback=onlooker,
-        )
-    assert isinstance(rewards, list) and isinstance(lengths, list)  # noqa: PT018 - both come from one call
+        rewards, lengths = _played(policy, vec_env, onlooker, episodes, deterministic=deterministic)
     return Evaluation(
         deterministic=deterministic,
         rewards=tuple(rewards),
@@ -147,6 +139,27 @@ def evaluate(
         action_counts=tuple(onlooker.action_counts),
         seconds=time.monotonic() - started,
     )
+
+
+def _played(
+    policy: PolicyPredictor,
+    vec_env: VecEnv,
+    onlooker: "_Onlooker",
+    episodes: int,
+    *,
+    deterministic: bool,
+) -> tuple[list[float], list[int]]:
+    """Play with SB3's function; return rewards and lengths in the order of the episodes' ends."""
+    rewards, lengths = evaluate_policy(
+        policy,
+        vec_env,
+        n_eval_episodes=episodes,
+        deterministic=deterministic,
+        return_episode_rewards=True,
+        callback=onlooker,
+    )
+    assert isinstance(rewards, list) and isinstance(lengths, list)  # noqa: PT018 - both come from one call
+    return rewards, lengths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """The recorded training curves, against SB3's own CSV file."""
 
 import csv
+import json
 import math
 from collections.abc import Sequence
 from io import StringIO
@@ -20,10 +21,11 @@ from game_rl.checkpoints.tensorboard_log import restore_log, save_log
 from game_rl.curve_points import read_curves
 from game_rl.event_log import EventLog, read_events
 from game_rl.events import CURVE_POINTS, CurvesRecorded, Event
+from game_rl.preflight import calibration
 from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
 from tests.tiny_env import TinyEnv
-from tests.tiny_run import MakeConfig, command
+from tests.tiny_run import MakeConfig, command, train_once
 
 ROLLOUT, UPDATES = 8, 24
 
@@ -134,3 +136,13 @@ def test_the_curves_of_a_resumed_run_are_those_of_an_unbroken_one(make_config: M
     for name in same:
         np.testing.assert_array_equal(one[name].timesteps, two[name].timesteps)
         np.testing.assert_array_equal(one[name].values, two[name].values)
+
+
+def test_an_event_with_curves_takes_what_is_counted(make_config: MakeConfig) -> None:
+    run_dir = train_once(make_config("run"))
+    lines = run_dir.events.read_text(encoding="utf-8").splitlines()
+    recorded = [line for line in lines if '"curves_recorded"' in line and "train/loss" in line]
+    assert recorded
+    for line in recorded:
+        number = calibration.EVENT_CURVES_NUMBER_BYTES * len(json.loads(line)["values"])
+        assert 0.6 < len(line) / (calibration.EVENT_CURVES_BYTES + number) < 1

@@ -315,6 +315,24 @@ def test_a_second_way_takes_more_rows_events_and_curves() -> None:
     assert sizes[0] < sizes[1]
 
 
+def test_events_with_curves_are_counted_up_to_a_thousand() -> None:
+    """Each counts as many bytes as one event of this run: one more, then none more."""
+    curves = calibration.TENSORBOARD_UPDATE_NUMBERS + FACTS.n_game_curves
+    each = calibration.EVENT_CURVES_BYTES + curves * calibration.EVENT_CURVES_NUMBER_BYTES
+    sizes = []
+    for updates in (998, 999, 1_000, 1_001, 1_002):
+        config = make_config(
+            total_timesteps=updates * 2048,
+            recording={"episodes": 0},
+            evaluation={"every_timesteps": 10**7},
+            checkpoints={"every_timesteps": 10**7},
+        )
+        sizes.append(estimate(config, FACTS).disk.bytes)
+    steps = [after - before for before, after in itertools.pairwise(sizes)]
+    assert steps[0] == steps[1] == steps[2] + each
+    assert steps[2] == steps[3]
+
+
 PQN = {"name": "pqn", "n_steps": 32, "batch_size": 128}
 DUEL = Path(__file__).parents[2] / "configs" / "duel_pqn_lake.yaml"
 MEASURED = replace(FACTS, four_shades=True, lake_bytes_per_timestep=240.0)
