@@ -101,13 +101,17 @@ class Training:
         success = self.newest(_SUCCESS, 1)
         return success is not None and success >= rate
 
-    def rise(self, name: str) -> "Rise":
-        """Return by how much a curve has risen from its first to its last third."""
+    def rise(self, name: str, *, since_third: int = 0) -> "Rise":
+        """Return by how much a curve has risen from its first third to its last.
+
+        Args:
+            since_third: 1: from its second third.
+        """
         values = self.values(name)
         third = len(values) // 3
         if third < _LEAST_POINTS // 3:
             return Rise(0.0, math.inf)
-        first, last = values[:third], values[-third:]
+        first, last = values[since_third * third :][:third], values[-third:]
         error = math.sqrt((first.var() + last.var()) / third)
         return Rise(float(last.mean() - first.mean()), error)
 
@@ -266,7 +270,7 @@ def flat_at_the_end(training: Training) -> Hint | None:
     """The last third of a run has brought nothing."""
     played = [each for each in training.evaluations if not each.is_final]
     is_early = not (training.is_at_end and training.is_long) or len(played) < 6
-    if is_early or training.has_won(0.9):
+    if is_early or training.has_won(0.9) or training.rise(_REWARD, since_third=1).is_sure:
         return None
     third = len(played) // 3
     middle, last = played[-2 * third : -third], played[-third:]
