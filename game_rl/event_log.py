@@ -13,7 +13,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Generic, Literal, Self, TypeVar
@@ -31,11 +31,13 @@ from game_rl.events import (
     ExperimentEvent,
     ExperimentWarned,
     Resumed,
+    StillWorking,
     TimedEvent,
     Warned,
     WentBack,
 )
 from game_rl.run_dir import RunDir
+from game_rl.slow_work import telling_if_slow
 
 _ANY_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 _ANY_OF_EXPERIMENT: TypeAdapter[ExperimentEvent] = TypeAdapter(
@@ -117,6 +119,14 @@ class EventLog(_Log[Event]):
 
     def warn(self, text: str) -> None:
         self.emit(Warned(timesteps=self.timesteps, text=text))
+
+    def telling_if_slow(self, text: str) -> AbstractContextManager[None]:
+        """Emit `StillWorking` while the block takes more than two seconds."""
+        return telling_if_slow(
+            lambda seconds: self.emit(
+                StillWorking(timesteps=self.timesteps, text=text, seconds=round(seconds, 1))
+            )
+        )
 
     def n_bytes(self) -> int:
         """Sync the file and return its length in bytes, or 0 if there is no file."""

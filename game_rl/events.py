@@ -1,12 +1,17 @@
 """Every event of a run and of an experiment, as a typed model."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from game_rl.notices import HintGiven as HintGiven
+from game_rl.notices import MilestoneReached as MilestoneReached
+from game_rl.notices import PlanPassed as PlanPassed
+from game_rl.notices import StillWorking as StillWorking
 from game_rl.saved import Natural, Saved
+from game_rl.timed_event import RunEvent as _RunEvent
+from game_rl.timed_event import TimedEvent as TimedEvent
 
 FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
 """Timesteps between reports at boundaries that come every few vec steps, as those of DQN do."""
@@ -14,30 +19,6 @@ CURVE_POINTS = 1_000
 """The most events with training curves in a run that ends at its `total_timesteps`."""
 
 _Share = Annotated[float, Field(ge=0, le=1)]
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-class TimedEvent(BaseModel):
-    """The base of all events of runs and experiments."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
-
-    is_kept: ClassVar[bool] = True
-    """Whether the event is written to the file; the others only reach the listeners."""
-
-    time: datetime = Field(default_factory=_now)
-    """Time of the event, in UTC."""
-
-
-class _RunEvent(TimedEvent):
-    timesteps: Natural = 0
-    """Timesteps of the run, summed over all envs."""
-    waited_frames: Natural | None = None
-    """Emulator frames beyond `frame_skip` in each timestep, which the envs have played so far
-    because the game's `step` plays on; None if the game has no `step`."""
 
 
 class Begun(_RunEvent):
@@ -447,6 +428,10 @@ Event = (
     | StopConditionMet
     | CheckpointSaved
     | Warned
+    | MilestoneReached
+    | HintGiven
+    | PlanPassed
+    | StillWorking
     | WorkerRestarted
     | DiskForecast
     | ResourceLow

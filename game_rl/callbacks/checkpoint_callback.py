@@ -129,7 +129,8 @@ class CheckpointCallback(BoundaryCallback):
             return
         # NonFiniteCallback does not check every boundary of DQN
         check_finite(self.model.policy, self.boundary_timesteps)
-        saved = self._store.save(self.model, self._state(), self._envs())
+        with self._events.telling_if_slow(f"saving checkpoint {self.boundary_timesteps:,}"):
+            saved = self._store.save(self.model, self._state(), self._envs())
         self._saved_at, self._saved_as_due = self.boundary_timesteps, self.evaluation_due
         is_best = self.best is not None and self.best.timesteps == self.boundary_timesteps
         self._events.emit(saved.event(is_best=is_best))

@@ -1,8 +1,9 @@
 """Curves and events of a training's progress."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
+from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
@@ -22,7 +23,10 @@ class GameMetricsCallback(BaseCallback):
     """Logs means over the episodes that ended since the last log, as `game/…` in TensorBoard.
 
     `game/reward/TERM` is the term's sum over an episode, `game/VARIABLE` its value at the end, and
-    `game/ending/NAME` the share of the episodes that ended so.
+    `game/ending/NAME` the share of the episodes that ended so. `rollout/truncated` is the share
+    that was truncated, `game/stuck/episodes` the share in which states repeated for long, and
+    `game/stuck/timesteps` for how long, on average over all episodes. `game/looped/TERM` is the
+    share of what a term earned that came in a state in which it was earned before.
 
     Args:
         endings: names of the game file's endings; those of a reward class are in `info`.
@@ -33,15 +37,27 @@ class GameMetricsCallback(BaseCallback):
         self._endings = tuple(endings)
 
     def _on_step(self) -> bool:
-        for info in self.locals["infos"]:
-            for term, value in info.get("reward_terms", {}).items():
-                self.logger.record_mean(f"game/reward/{term}", value)
-            names = (*self._endings, *info.get(OWN_ENDINGS, ()))
-            for name in names if "reward_terms" in info else ():
-                self.logger.record_mean(f"game/ending/{name}", float(info.get("ending") == name))
-            for name, value in info.get("game", {}).items():
-                self.logger.record_mean(f"game/{name}", value)
+        for is_done, info in zip(self.locals["dones"], self.locals["infos"], strict=True):
+            if is_done:
+                self._record_end(info)
         return True
+
+    def _record_end(self, info: Mapping[str, Any]) -> None:
+        """Record what the `info` of an episode's last timestep says."""
+        record = self.logger.record_mean
+        record("rollout/truncated", float(info.get("TimeLimit.truncated", False)))
+        for term, value in info.get("reward_terms", {}).items():
+            record(f"game/reward/{term}", value)
+        names = (*self._endings, *info.get(OWN_ENDINGS, ()))
+        for name in names if "reward_terms" in info else ():
+            record(f"game/ending/{name}", float(info.get("ending") == name))
+        for name, value in info.get("game", {}).items():
+            record(f"game/{name}", value)
+        if (stuck := info.get("stuck_timesteps")) is not None:
+            record("game/stuck/episodes", float(stuck > 0))
+            record("game/stuck/timesteps", stuck)
+        for term, share in info.get("looped_terms", {}).items():
+            record(f"game/looped/{term}", share)
 
 
 _PROGRESS_EVERY_S = 0.2

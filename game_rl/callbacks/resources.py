@@ -12,6 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
+from game_rl.callbacks.plan_watch import PlanWatch
 from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.checkpoints.checkpoint_files import STOP_MARGIN_BYTES
 from game_rl.errors import TrainingError
@@ -163,6 +164,7 @@ class ResourceMonitorCallback(BoundaryCallback):
     Args:
         checkpoints: forecasts the size of the next checkpoint.
         watch: warns.
+        plan: compares with the forecast.
         every_timesteps: see BoundaryCallback.
     """
 
@@ -174,6 +176,7 @@ class ResourceMonitorCallback(BoundaryCallback):
         *,
         run_dir: Path,
         watch: ResourceWatch,
+        plan: PlanWatch,
         every_timesteps: Sequence[int] = (),
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
@@ -181,7 +184,7 @@ class ResourceMonitorCallback(BoundaryCallback):
         self._stop = stop
         self._run_dir = run_dir
         self._checkpoints = checkpoints
-        self._watch = watch
+        self._watch, self._plan = watch, plan
 
     def on_boundary(self, *, is_last: bool) -> None:
         disk_free = disk_free_bytes(self._run_dir)
@@ -201,6 +204,7 @@ class ResourceMonitorCallback(BoundaryCallback):
                 ram_free=ram_free,
                 ram_used=self._sampler.last_bytes,
             )
+            self._plan.look(self.num_timesteps, ram_used=self._sampler.last_bytes)
 
     def _check_disk(self, free: int) -> None:
         # space for the last checkpoint, which is written before an older one is deleted

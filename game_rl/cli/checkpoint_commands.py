@@ -19,7 +19,7 @@ from game_rl.cli.arguments import (
     named_checkpoint,
     named_policy,
 )
-from game_rl.cli.printing import add_json, print_facts, print_result
+from game_rl.cli.printing import add_json, print_facts, print_result, working
 from game_rl.config.loader import load_config
 from game_rl.experiments.experiment_dir import run_of
 from game_rl.games.definition import load_game
@@ -84,7 +84,9 @@ def add_import(commands: "Commands", summary: str) -> None:
 def _checkpoints(arguments: argparse.Namespace) -> int:
     root, timesteps = named_checkpoint(arguments.run)
     run_dir, config = open_run(run_of(root))
-    found, frame_skip = survey(run_dir), config.env.frame_skip
+    frame_skip = config.env.frame_skip
+    with working("reading and verifying the checkpoints"):
+        found = survey(run_dir)
     if timesteps is not None:
         kept_path(run_dir, timesteps)
         found = [finding for finding in found if finding.timesteps == timesteps]

@@ -2,9 +2,13 @@
 
 import argparse
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from rich.console import Console
+
+from game_rl.slow_work import telling_if_slow
 
 PROGRESS = Console(stderr=True)
 """The console for progress, which the main program silences with -q."""
@@ -28,6 +32,21 @@ def print_result(arguments: argparse.Namespace, facts: object, text: str, hint: 
         print_facts(facts)
     else:
         print("\n".join(filter(None, (text, "" if arguments.quiet else hint))))
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Print what is going on, as progress, if the block takes more than two seconds."""
+    is_shown = False
+
+    def show(_: float) -> None:
+        nonlocal is_shown
+        if not is_shown:
+            PROGRESS.print(f"{text} …", markup=False, highlight=False)
+        is_shown = True
+
+    with telling_if_slow(show):
+        yield
 
 
 def console_for(verdict: str, console: Console) -> Console:

@@ -5,6 +5,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
 from game_rl import events
+from game_rl.cli.calm_lines import CalmLines
 from game_rl.events import Event, TimedEvent
 from game_rl.system.units import format_bytes, format_duration, with_frames
 
@@ -41,11 +42,14 @@ class RunConsole:
             console=console,
         )
         self._announced: set[str] = set()
+        self._calm = CalmLines(self._line)
+        self._work = ""
         self._task: TaskID | None = None
         self._uploads: Progress | None = None
 
     def close(self) -> None:
-        """Stop the live bars; may be called twice."""
+        """Print what waits to be printed, and stop the live bars; may be called twice."""
+        self._calm.show_all()
         if self._task is not None:
             self._bar.stop()
         if self._uploads is not None and self._console.is_terminal:
@@ -94,12 +98,23 @@ class RunConsole:
                 self._line(event, _teacher_line(event))
             case events.Validated():
                 self._line(event, _validation_line(event))
+            case events.Ended():
+                self.close()
+            case _:
+                self._show_notice(event)
+
+    def _show_notice(self, event: Event) -> None:
+        match event:
+            case events.MilestoneReached() | events.HintGiven():
+                self._calm.add(event)
+            case events.StillWorking():
+                self._show_work(event)
+            case events.PlanPassed():
+                self._line(event, event.text, style="dim" if event.share < 1 else "")
             case events.Warned() | events.WorkerRestarted():
                 self._warn(event.text)
             case events.DiskForecast() | events.ResourceLow():
-                self._print("[yellow]warning:[/]", event.text)
-            case events.Ended():
-                self.close()
+                self._warn(event.text)
 
     def _begin(self, event: events.Begun | events.Resumed) -> None:
         self._total = event.total_timesteps
@@ -130,6 +145,7 @@ class RunConsole:
             self._print("[yellow]begins anew:[/]", part)
 
     def _show_progress(self, event: events.Progress | events.RolloutEnded) -> None:
+        self._calm.show_due()
         status, left = _status(event), self._time_left(event)
         if self._is_verbose and isinstance(event, events.RolloutEnded):
             self._line(event, f"update: {status}  {left}".rstrip(), style="dim")
@@ -138,6 +154,14 @@ class RunConsole:
         elif event.timesteps >= self._next_line_at:
             self._next_line_at = event.timesteps + -(-self._total // _LINES_A_RUN)
             self._print(f"{event.timesteps:>11,} / {self._total:,} timesteps  {status}  {left}")
+
+    def _show_work(self, event: events.StillWorking) -> None:
+        """Show what takes long: in the bar if there is one, else once as a line."""
+        if self._task is not None and self._console.is_terminal:
+            self._bar.update(self._task, status=f"{event.text}, {event.seconds:.0f} s", left="")
+        elif event.text != self._work:
+            self._print(f"{event.text} …")
+        self._work = event.text
 
     def _shown_bar(self) -> TaskID:
         if self._task is None:
@@ -197,7 +221,7 @@ class RunConsole:
     def _line(self, event: Event, text: str, *, style: str = "") -> None:
         steps = getattr(event, "offline_gradient_steps", None)
         when = f"{event.timesteps:>11,}" if steps is None else f"offline {steps:,}"
-        line = f"{when}   {text}"
+        line = f"{when}   {escape(text)}"
         self._console.print(line, style=style, highlight=not style, soft_wrap=True)
 
     def _print(self, first: str, *more: str) -> None:

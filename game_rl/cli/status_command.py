@@ -5,16 +5,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command
 from game_rl.cli.printing import add_json, print_facts
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
+from game_rl.milestone_rows import MilestoneHeading
 from game_rl.storage.run_status import run_status
 from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from game_rl.cli.arguments import Commands
+    from game_rl.milestone_rows import MilestoneRow
     from game_rl.storage.run_status import RunStatus, StoredPart
 
 
@@ -41,7 +47,21 @@ def _status(arguments: argparse.Namespace) -> int:
         return 0
     for name, text in _lines(status):
         print(f"{name:<12} {text}")
+    if status.milestones:
+        print()
+        Console().print(milestone_table(status.milestones))
     return 0
+
+
+def milestone_table(milestones: "Sequence[MilestoneRow]") -> Table:
+    """Return the milestones as a table, the earliest first."""
+    table = Table(box=None, pad_edge=False)
+    for heading in MilestoneHeading:
+        is_text = heading == MilestoneHeading[0]
+        table.add_column(heading, justify="left" if is_text else "right", no_wrap=not is_text)
+    for row in milestones:
+        table.add_row(*map(escape, row.cells))
+    return table
 
 
 def _lines(status: "RunStatus") -> list[tuple[str, str]]:
@@ -71,7 +91,17 @@ def _lines(status: "RunStatus") -> list[tuple[str, str]]:
                 f"(policy of timestep {evaluation['policy_timesteps']:,})",
             )
         )
+    if status.stuck_episodes:
+        lines.append(("stuck", _stuck_line(status.stuck_episodes)))
+    lines += [("hint", text) for text in status.hints]
     return lines + ([] if status.uploads is None else _upload_lines(status.uploads))
+
+
+def _stuck_line(share: float) -> str:
+    return (
+        f"{share:.0%} of the last episodes repeat the same states for long; `same_place_for` or "
+        "`no_reward_for` in game.yaml's `endings` truncates them"
+    )
 
 
 def _upload_lines(uploads: "StoredPart") -> list[tuple[str, str]]:

@@ -18,8 +18,10 @@ from game_rl.envs.button_log import EPISODE_LOG, EpisodeLog, EpisodeNotes, Notes
 from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
 from game_rl.envs.live_writer import ShownStep
+from game_rl.envs.milestone_watch import MILESTONES, MilestoneState, MilestoneWatch
 from game_rl.envs.observation import FrameFormat, Observation, ObservationFormat
 from game_rl.envs.observer import Observer
+from game_rl.envs.repetition import RepetitionGuard, RepetitionState
 from game_rl.errors import LockUpError
 from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT
 from game_rl.games.definition import Game
@@ -65,6 +67,10 @@ class EnvState(Saved):
     """The action that the last timestep played, if a timestep may repeat it."""
     parts: PartsState = PartsState()
     """What the parts of observations remember."""
+    milestones: MilestoneState = MilestoneState()
+    """What the episode has reached; checkpoints of earlier versions have none."""
+    repetition: RepetitionState = RepetitionState()
+    """What the guard against loops remembers of the episode."""
     wrappers: tuple[WrapperState, ...] = ()
     """State of each of the person's own wrappers, the innermost first."""
     notes: Annotated[NotesState | None, Field(exclude_if=lambda notes: notes is None)] = None
@@ -83,13 +89,14 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
     Observations are new uint8 [C, H, W] arrays that belong to the caller; with parts they are new
     dicts of new arrays, and "screen" is such an array, if there is one. `info` has "start_state"
-    at a reset and is empty during the episode, but for "waited_frames", the frames that a timestep
-    has played on by the game's `step`. At its end it has "is_success" (if the game defines
-    success), "reward_terms" (the sum of each term), "game" (each variable that is a number),
-    "start_state" and, unless a limit was reached, "ending" (the name of the ending that held);
-    "own_endings" has the names of those of the game's own reward class. When the game locks up the
-    CPU, the episode is truncated without success, and `info` has "lock_up". An env that logs has
-    "episode_log", an `EpisodeLog`, as well.
+    at a reset. During the episode it is empty, but for "waited_frames", the frames that a timestep
+    has played on by the game's `step`, and "milestones", what the episode has just reached for the
+    first time. At its end it has "is_success" (if the game defines success), "reward_terms" (the
+    sum of each term), "game" (each variable that is a number), "start_state", "stuck_timesteps" and
+    "looped_terms" (see RepetitionGuard) and, unless a limit was reached, "ending" (the name of the
+    ending that held); "own_endings" has the names of those of the game's own reward class. When
+    the game locks up the CPU, the episode is truncated without success, and `info` has "lock_up".
+    An env that logs has "episode_log", an `EpisodeLog`, as well.
 
     The env owns the emulator, and `close` closes it. The same seed and actions give the same
     episodes.
@@ -143,9 +150,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._reward = _reward_of(game, emulator, self._player, parts)
         self._observer = Observer(emulator, game, frame_format, parts, self._reward.parts)
         self.draws = frame_format is not None or self._reward.needs_screen
-        self._all, self._watched = _variable_readers(
-            game, self._conditions.variables | self._observer.variables
-        )
+        self._all, self._watched = _variable_readers(game, self._conditions, self._observer)
+        self._milestones = MilestoneWatch(game.definition.milestones)
+        self._repetition = RepetitionGuard(game.definition)
         self.observation_space = self._observer.space
         self.action_space = spaces.Discrete(self._player.n_actions)
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}
@@ -185,6 +192,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._timesteps = 0
         self._running = True
         self._observer.reset(values)
+        self._milestones.reset(values)
+        self._repetition.reset()
         return self._observer.observe(), {"start_state": self._start_state}
 
     def step(self, action: SupportsInt) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -211,11 +220,16 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         is_long = self._limit.is_reached(self._timesteps, self._emulator)
         truncated = not terminated and (truncates or is_long)
         self._running = not (terminated or truncated)
+        self._observer.step(values, int(action))
+        observation = self._observer.observe()
+        gained = self._reward.gained
+        self._repetition.step(self._timesteps, values, observation, gained)
         info = self._waited() if self._running else self.episode_summary() | own | self._waited()
         if ending is not None:
             info["ending"] = ending
-        self._observer.step(values, int(action))
-        return self._observer.observe(), reward, terminated, truncated, info
+        if reached := self._milestones.step(values, gained):
+            info[MILESTONES] = reached
+        return observation, reward, terminated, truncated, info
 
     def _cut_short(
         self, error: LockUpError, action: int
@@ -278,6 +292,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             limit_from=self._limit.first,
             conditions=self._conditions.save_state(),
             parts=self._observer.save_state(),
+            milestones=self._milestones.save_state(),
+            repetition=self._repetition.save_state(),
             last_action=self._player.last,
             notes=None if self._notes is None else self._notes.save_state(),
         )
@@ -301,6 +317,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             self._notes.load_state(state.notes)
         values = self._watched.read(self._emulator) if self._running else None
         self._observer.load_state(state.parts, values)
+        self._milestones.load_state(state.milestones, values)
+        self._repetition.load_state(state.repetition)
 
     def start_warnings(self, names: Sequence[str] | None = None) -> list[str]:
         """Return what does not vary episodes though it is said to; the next call must be `reset`.
@@ -376,15 +394,14 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         is_success = self._conditions.is_success(values)
         known = {} if is_success is None else {"is_success": is_success}
         logged = {} if self._notes is None else {EPISODE_LOG: self.episode_log()}
-        return (
-            known
-            | {
-                "reward_terms": self.reward_terms,
-                "game": numbers_of(values),
-                "start_state": self._start_state,
-            }
-            | logged
-        )
+        ended = {
+            "reward_terms": self.reward_terms,
+            "game": numbers_of(values),
+            "start_state": self._start_state,
+            "stuck_timesteps": self._repetition.stuck_timesteps,
+            "looped_terms": self._repetition.looped_terms,
+        }
+        return known | ended | logged
 
     def log_episodes(self) -> None:
         """Note each episode from now on, so that it can be played again."""
@@ -437,16 +454,17 @@ def _reward_of(
 
 
 def _variable_readers(
-    game: Game, of_conditions: Collection[str]
+    game: Game, conditions: EpisodeConditions, observer: Observer
 ) -> tuple[VariableReader, VariableReader]:
     """Return readers of all variables, and of those that a step needs.
 
-    These are the ones that rewards and endings use; a custom reward class may use all.
+    These are the ones that rewards, endings, parts and milestones use; a custom reward class may
+    use all.
     """
     definition = game.definition
     every = VariableReader(game.variables, definition.variables)
     if definition.reward is not None:
         return every, every
     of_terms = {name for t in definition.rewards.values() for _, name in t.references()}
-    watched = of_terms.union(of_conditions)
+    watched = of_terms.union(conditions.variables, observer.variables, definition.milestones)
     return every, VariableReader(game.variables, definition.variables, watched)

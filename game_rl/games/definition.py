@@ -137,6 +137,9 @@ class GameDefinition(StrictModel):
     endings: dict[str, Ending] = Field(default={})
     """Conditions that end the episode; one of them is enough."""
     success: Condition | None = None
+    milestones: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """Variables, such as [badges, level_sum], of which the first timestep of each new maximum is
+    reported; of an array, that of each of its elements."""
     observation: ObservationArea = ObservationArea()
     parts: dict[str, PartSpec] = Field(default={})
     """Parts that an observation may have besides the screen; env.observation.parts chooses."""
@@ -166,7 +169,8 @@ class GameDefinition(StrictModel):
             self.parts, self.variables, self.place, is_colour=is_colour, has_class=has_class
         )
         yield from self._place_problems()
-        yield from _named_twice(self.place or ())
+        yield from _named_twice("place", self.place or ())
+        yield from _named_twice("milestones", self.milestones)
         if not self.rewards and self.reward is None:
             yield Problem(
                 ("rewards",), "there is no reward, so nothing can be learned; add at least one term"
@@ -210,6 +214,8 @@ class GameDefinition(StrictModel):
         for name, state in self.start_states.items():
             for key, variable, _ in state.values:
                 yield ("start_states", name, *key), variable
+        for index, name in enumerate(self.milestones):
+            yield ("milestones", str(index)), name
 
     def _conditions(self) -> Iterable[tuple[Key, Condition]]:
         yield from ((("endings", name), ending) for name, ending in self.endings.items())
@@ -248,10 +254,10 @@ class GameDefinition(StrictModel):
             )
 
 
-def _named_twice(place: tuple[str, ...]) -> Iterable[Problem]:
-    for index, name in enumerate(place):
-        if name in place[:index]:
-            yield Problem(("place", str(index)), f"{name} is named twice; remove one")
+def _named_twice(key: str, names: tuple[str, ...]) -> Iterable[Problem]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield Problem((key, str(index)), f"{name} is named twice; remove one")
 
 
 def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None = None) -> str:
@@ -267,7 +273,7 @@ def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None =
 
 
 def _takes_arrays(key: Key) -> bool:
-    return key[0] == "parts" or key[-1] in _TAKES_ARRAYS
+    return key[0] in ("parts", "milestones") or key[-1] in _TAKES_ARRAYS
 
 
 def _is_an_array(name: str) -> str:

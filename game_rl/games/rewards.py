@@ -77,6 +77,7 @@ class EpisodeReward:
 
     Attributes:
         largest: the largest reward by amount in any timestep of any episode.
+        gained: terms that have earned more than 0 in the last timestep.
         has_endings: whether the game's own reward class has endings.
     """
 
@@ -101,6 +102,7 @@ class EpisodeReward:
         self._spent: set[str] = set()
         self._knows_all_before = True
         self.largest = TermReward("", 0.0)
+        self.gained: list[str] = []
 
     @property
     def sums(self) -> dict[str, float]:
@@ -124,6 +126,7 @@ class EpisodeReward:
             GameFileError: the game's own reward class failed, or its reward is not finite.
         """
         total = 0.0
+        self.gained.clear()
         if not self._knows_all_before:
             self._before, self._knows_all_before = {**values, **self._before}, True
         for name, term, variable, needs_change, watched in self._terms:
@@ -224,4 +227,6 @@ class EpisodeReward:
         if abs(reward) > abs(self.largest.reward):
             self.largest = TermReward(name, reward)
         self._sums[name] = self._sums.get(name, 0.0) + reward
+        if reward > 0:
+            self.gained.append(name)
         return reward

@@ -71,7 +71,7 @@ CUDA_STEP_FACTORS = {"float32": 1.9, "bf16": 1.6}
 # to, without one for each variable and reward term of the game; number of curves of an evaluation,
 # without one for each way if there are two.
 TENSORBOARD_NUMBER_BYTES = 57
-TENSORBOARD_UPDATE_NUMBERS = 17
+TENSORBOARD_UPDATE_NUMBERS = 21
 TENSORBOARD_EVALUATION_NUMBERS = 3
 # progress.csv: bytes of a number or an empty field. wandb.jsonl and wandb's own file:
 # bytes of a number with its name, in both.

@@ -54,8 +54,8 @@ class RunFacts:
 
     Attributes:
         crop: the part of the screen that the agent sees.
-        n_game_curves: number of the game's variables, reward terms and endings, each a curve in
-            TensorBoard.
+        n_game_curves: number of the game's variables and endings, each a curve in TensorBoard, and
+            of its reward terms, each two.
         n_start_states: number of start states in which episodes begin.
         cpus: number of CPUs that the run may use.
         uses_gpu: whether the network is on a GPU.
@@ -147,7 +147,8 @@ class LevelCost:
 
 
 def _n_game_curves(game: Game) -> int:
-    return len(game.number_names) + len(game.definition.rewards) + len(game.definition.endings)
+    terms = 2 * len(game.definition.rewards)  # what each earns, and how much of it in a loop
+    return len(game.number_names) + terms + len(game.definition.endings)
 
 
 def run_facts(

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
+from game_rl.curve_points import read_curves
 from game_rl.event_log import read_events
 from game_rl.events import (
     Begun,
@@ -9,13 +10,17 @@ from game_rl.events import (
     Ended,
     Evaluated,
     Event,
+    HintGiven,
     Resumed,
     RolloutEnded,
     StopConditionMet,
 )
+from game_rl.milestone_rows import MilestoneRow, milestone_rows
 from game_rl.run_dir import RunDir
 from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.manifest import run_folder
+
+_LAST_POINTS = 5  # of a curve that changes with each episode
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,9 @@ class RunStatus:
         ended: how the last process ended, in a word; None while it trains, or if it was killed.
         stop_when: conditions under which the run ends before its total, in words.
         ended_by: the one that has ended it; empty if none has.
+        milestones: what it has reached, with the last maximum of each variable.
+        hints: texts of the hints that it was given, the newest last, each once.
+        stuck_episodes: share of the last episodes that were stuck; None if it is not known.
         uploads: None if the run was never uploaded.
     """
 
@@ -69,6 +77,9 @@ class RunStatus:
     stop_when: tuple[str, ...]
     game_changes: tuple[str, ...]
     ended_by: str
+    milestones: tuple[MilestoneRow, ...]
+    hints: tuple[str, ...]
+    stuck_episodes: float | None
     uploads: StoredPart | None
 
     def to_json(self) -> dict[str, object]:
@@ -100,6 +111,9 @@ def run_status(run_dir: RunDir) -> RunStatus:
         stop_when=starts[-1].stop_when if starts else (),
         game_changes=starts[-1].game_changes if starts else (),
         ended_by=_ended_by(events),
+        milestones=tuple(milestone_rows(events, is_newest=True)),
+        hints=_hints(events),
+        stuck_episodes=_stuck_episodes(events),
         uploads=None if state.to is None else _stored_part(state, run, here),
     )
 
@@ -114,6 +128,16 @@ def _ended_by(events: list[Event]) -> str:
     """Return the condition that has ended the run, if nothing was played since."""
     last = [event for event in events if isinstance(event, StopConditionMet | RolloutEnded)][-1:]
     return last[0].text if last and isinstance(last[0], StopConditionMet) else ""
+
+
+def _hints(events: list[Event]) -> tuple[str, ...]:
+    given = {event.name: event for event in events if isinstance(event, HintGiven)}
+    return tuple(hint.text for hint in sorted(given.values(), key=lambda hint: hint.timesteps))
+
+
+def _stuck_episodes(events: list[Event]) -> float | None:
+    curve = read_curves(events).get("game/stuck/episodes")
+    return None if curve is None else float(curve.values[-_LAST_POINTS:].mean())
 
 
 def _evaluation(event: Evaluated) -> dict[str, float | int | bool | None]:

@@ -17,6 +17,9 @@ from game_rl.callbacks.curves import (
 )
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.callbacks.evaluation_callback import EvaluationCallback
+from game_rl.callbacks.hints import HintsCallback, hint_settings
+from game_rl.callbacks.milestones import MilestonesCallback
+from game_rl.callbacks.plan_watch import PlanWatch
 from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.callbacks.stop_conditions import StopWhen
@@ -87,10 +90,12 @@ def make_callbacks(
         cores,
         *_exploration_restarts(parts),
         GameMetricsCallback(parts.game.definition.endings),
+        MilestonesCallback(parts.events, parts.run_dir, checkpoints),
         *(each for found in extensions for each in found.callbacks(parts, checkpoints)),
         _resource_monitor(parts, checkpoints),  # before the checkpoint, which it may request
         WorkerRestartsCallback(parts.events),
         evaluation,  # before the checkpoint, which records the best
+        _hints(parts),  # before the checkpoint, so that a resume gives no hint twice
         checkpoints,
         ProgressCallback(parts.events, every_timesteps=parts.rhythm),
         stop,  # last of ours: they must have acted at the boundary at which it stops
@@ -165,6 +170,11 @@ def _exploration_restarts(parts: RunParts) -> list[ExplorationRestartsCallback]:
     return [ExplorationRestartsCallback(epsilon, parts.events, parts.run_dir)]
 
 
+def _hints(parts: RunParts) -> HintsCallback:
+    settings = hint_settings(parts.config, parts.game)
+    return HintsCallback(parts.events, parts.run_dir, settings, every_timesteps=parts.rhythm)
+
+
 def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> ResourceMonitorCallback:
     thresholds = parts.config.monitoring
     watch = ResourceWatch(
@@ -179,5 +189,6 @@ def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> Resou
         checkpoints,
         run_dir=parts.run_dir.root,
         watch=watch,
+        plan=PlanWatch(parts.run_dir, parts.events),
         every_timesteps=parts.rhythm,
     )

@@ -93,7 +93,8 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
     def _open(self, checkpoint: Checkpoint | None) -> None:
         with ExitStack() as stack:
             parts = self._build(stack, checkpoint)
-            self._extensions = make_extensions(parts, self._given)
+            with self._events.telling_if_slow(_opened(self._config)):
+                self._extensions = make_extensions(parts, self._given)
             for extension in self._extensions:
                 stack.enter_context(closing(extension))
             self._callbacks = make_callbacks(parts, self._extensions, self._more)
@@ -101,7 +102,8 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             self._phase = next(filter(None, phases), None)
             self._callbacks.all.init_callback(self.model)
             if checkpoint is not None:
-                self._restore(checkpoint)
+                with self._events.telling_if_slow(f"restoring checkpoint {checkpoint.name}"):
+                    self._restore(checkpoint)
             for extension in self._extensions:
                 extension.begin()
             self._closing = stack.pop_all()
@@ -304,6 +306,12 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             raise
         except OSError as error:
             raise TrainingError(disk_fault(error, self._run_dir)) from error
+
+
+def _opened(config: RunConfig) -> str:
+    """Say what is opened before a run begins."""
+    has_lake = config.lake is not None or config.algorithm.learn_from is not None
+    return "opening the Lake" if has_lake else "opening the run"
 
 
 def _stream(checkpoint: Checkpoint | None) -> str:

@@ -21,7 +21,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.durable_files import write_atomic
 from game_rl.errors import Interrupted, NoCheckpointError, NotStoredError, TrainingError
 from game_rl.event_log import EventFile, EventLog
-from game_rl.events import Ended, Evaluating, Listener, Recorded
+from game_rl.events import Ended, Evaluating, Listener, Recorded, StillWorking
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_feed import level_problems
 from game_rl.playback.recording import record_run
@@ -34,6 +34,7 @@ from game_rl.preflight.preflight_report import (
     measured_ram_peak_bytes,
 )
 from game_rl.run_dir import RunDir
+from game_rl.slow_work import telling_if_slow
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.first_request import ask_once
 from game_rl.storage.game_files import upload_settings
@@ -196,7 +197,7 @@ def resume(
     run_dir = find_run(root)
     with run_dir.locked():
         run_dir.remove_leftovers()
-        checkpoint, warnings = find_checkpoint(run_dir, at)
+        checkpoint, warnings = _found_checkpoint(run_dir, at, command)
         config = _saved_config(run_dir, overrides)
         game = load_game(config.game)
         changed = [] if checkpoint is None else _changes(checkpoint, config, game)
@@ -210,6 +211,20 @@ def resume(
         write_atomic(run_dir.config, dump_config(config))
         run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
         return replace(run, set_aside=() if at is None else moved).bring_to_its_end()
+
+
+def _found_checkpoint(
+    run_dir: RunDir, at: int | None, command: TrainCommand
+) -> tuple[Checkpoint | None, list[str]]:
+    """As `find_checkpoint`; tell the listeners if that takes long, as there is no log yet."""
+
+    def tell(seconds: float) -> None:
+        event = StillWorking(text="verifying the checkpoint", seconds=round(seconds, 1))
+        for listener in command.listeners:
+            listener(event)
+
+    with telling_if_slow(tell):
+        return find_checkpoint(run_dir, at)
 
 
 def _changes(checkpoint: Checkpoint, config: RunConfig, game: Game) -> list[str]:

@@ -12,6 +12,7 @@ from game_rl.callbacks import resources
 from game_rl.callbacks.boundary import Interval, StopCallback, StopTraining
 from game_rl.callbacks.checkpoint_callback import NonFiniteCallback
 from game_rl.callbacks.curves import GameMetricsCallback
+from game_rl.callbacks.plan_watch import PlanWatch
 from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.errors import TrainingError
@@ -75,7 +76,12 @@ def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
     stop = make_stop()
     checkpoints = make_checkpoints(run_dir, 1000, stop=stop)
     monitor = ResourceMonitorCallback(
-        PssSampler(), stop, checkpoints, run_dir=run_dir.root, watch=unwatched(run_dir)
+        PssSampler(),
+        stop,
+        checkpoints,
+        run_dir=run_dir.root,
+        watch=unwatched(run_dir),
+        plan=PlanWatch(run_dir, EventLog()),
     )
     monkeypatch.setattr(resources, "STOP_MARGIN_BYTES", 2**60)
     model = make_model()
@@ -98,7 +104,12 @@ def test_resources_reach_the_log(make_model: MakeModel, run_dir: RunDir) -> None
     run_dir.root.mkdir(parents=True)
     checkpoints = make_checkpoints(run_dir, 1000)
     monitor = ResourceMonitorCallback(
-        PssSampler(), make_stop(), checkpoints, run_dir=run_dir.root, watch=unwatched(run_dir)
+        PssSampler(),
+        make_stop(),
+        checkpoints,
+        run_dir=run_dir.root,
+        watch=unwatched(run_dir),
+        plan=PlanWatch(run_dir, EventLog()),
     )
     make_model().learn(24, callback=CallbackList([monitor, checkpoints]))
     header = (

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from stable_baselines3.common.callbacks import CallbackList
 
 from game_rl.callbacks import resources
+from game_rl.callbacks.plan_watch import PlanWatch
 from game_rl.callbacks.resource_watch import STANDING_PARTS, LowWater, ResourceWatch
 from game_rl.callbacks.resources import ResourceMonitorCallback
 from game_rl.config.loader import load_config
@@ -161,6 +162,7 @@ def test_a_training_warns_when_others_fill_its_disk(
         checkpoints,
         run_dir=run_dir.root,
         watch=ResourceWatch(run_dir, events, warn_disk_gb=20, warn_ram_gb=None),
+        plan=PlanWatch(run_dir, EventLog()),
     )
     make_model().learn(40, callback=CallbackList([monitor, checkpoints]))
     assert [(event.timesteps, event.free_bytes // GB) for event in heard] == [(16, 19), (32, 9)]

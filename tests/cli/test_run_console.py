@@ -10,9 +10,14 @@ from game_rl.events import (
     Begun,
     CheckpointSaved,
     ConfirmationPlayed,
+    Ended,
     Evaluated,
+    HintGiven,
+    MilestoneReached,
+    PlanPassed,
     Progress,
     ResourceLow,
+    StillWorking,
     StopConditionMet,
     Uploaded,
     UploadProgress,
@@ -169,4 +174,38 @@ def test_a_win_is_told_in_two_lines() -> None:
         "64   confirmation by 100 new episodes, stochastic: reward 1.50 ± 0.25, success 97%; "
         "reached",
         "64   the run ends here: stop_when.success_rate: 0.97 in 100 new episodes",
+    ]
+
+
+def test_what_takes_long_is_one_line_without_a_bar() -> None:
+    output = StringIO()
+    console = RunConsole(Console(file=output, width=200))
+    for seconds in (2.0, 3.0):
+        console(StillWorking(timesteps=8, text="saving checkpoint 8", seconds=seconds))
+    console(StillWorking(text="opening the Lake", seconds=2.0))
+    assert output.getvalue().splitlines() == ["saving checkpoint 8 …", "opening the Lake …"]
+
+
+def test_hints_milestones_and_the_forecast_are_lines_and_the_end_holds_nothing_back() -> None:
+    output = StringIO()
+    console = RunConsole(Console(file=output, width=200))
+    forecast = "memory: 9 GB, 90% of the forecast of 10 GB"
+    console(
+        PlanPassed(
+            timesteps=8, resource="ram", share=0.8, used_bytes=9, planned_bytes=10, text=forecast
+        )
+    )
+    for name in ("one", "two"):
+        console(MilestoneReached(timesteps=8, kind="reward_term", name=name, text=name, hours=0.0))
+        console(Progress(timesteps=8, timesteps_per_s=1))
+    console(HintGiven(timesteps=16, name="x", text="lower [gamma]", key="algorithm.gamma"))
+    assert "two" not in output.getvalue()
+    console(Ended(timesteps=16, reason="completed", exit_code=0))
+    lines = [" ".join(line.split()) for line in output.getvalue().splitlines()]
+    lines = [line for line in lines if "timesteps" not in line]
+    assert lines == [
+        f"8 {forecast}",
+        "8 milestone: one",
+        "16 hint: lower [gamma]",
+        "8 milestone: two",
     ]

@@ -26,7 +26,7 @@ from game_rl.config.algorithms import PPOConfig
 from game_rl.config.loader import load_config
 from game_rl.errors import CheckpointError, Interrupted, UsageError
 from game_rl.event_log import final_evaluation, read_events
-from game_rl.events import Ended, Evaluating, Event, Resumed
+from game_rl.events import Ended, Evaluating, Event, MilestoneReached, Resumed
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.preflight.preflight_report import PreflightReport, measured_ram_peak_bytes
 from game_rl.run_dir import RunDir
@@ -122,6 +122,12 @@ def assert_same_run(found: Path, expected: Path) -> None:
     ).evaluations.read_text(encoding="utf-8")
     states = [Checkpoint(RunDir(root).checkpoint(192)).state for root in (found, expected)]
     assert states[0].best == states[1].best
+    assert milestones(found) == milestones(expected) != []
+
+
+def milestones(root: Path) -> list[tuple[int, str]]:
+    events = read_events(RunDir(root))
+    return [(e.timesteps, e.name) for e in events if isinstance(e, MilestoneReached)]
 
 
 def test_the_curves_of_the_whole_run_are_those_of_a_training(whole: Path) -> None:

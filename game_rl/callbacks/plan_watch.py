@@ -1,0 +1,110 @@
+"""Says when a run has taken most of the memory or disk that its preflight forecasts, or all."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+from game_rl.callbacks.resource_watch import Resource, largest_growing_part
+from game_rl.event_log import EventLog, read_events
+from game_rl.notices import PlanPassed
+from game_rl.run_dir import RunDir
+from game_rl.system.units import format_bytes
+
+SHARES = (0.8, 1.0)
+_DISK_EVERY_S = 60.0  # between two looks at the sizes of all files
+_PLANNED = {"ram": "predicted_peak_bytes", "disk": "predicted_total_bytes"}
+_NAMES = {"ram": "memory", "disk": "disk"}
+
+
+class PlanWatch:
+    """Emits `PlanPassed` when a run's memory or disk passes a share of the forecast.
+
+    The size of the Lake is left out on both sides, because it has limits and warnings of its own.
+
+    Args:
+        run_dir: has the forecast, `preflight.json`; without it nothing is compared.
+        clock: function that returns the time in seconds.
+    """
+
+    def __init__(
+        self, run_dir: RunDir, events: EventLog, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._run_dir, self._events, self._clock = run_dir, events, clock
+        self._planned: dict[Resource, int] | None = None
+        self._passed: dict[Resource, float] = {}
+        self._looked_s = float("-inf")
+
+    def look(self, timesteps: int, *, ram_used: int) -> None:
+        """Compare what is used with the forecast.
+
+        Args:
+            ram_used: bytes of memory of the run's processes.
+        """
+        if self._planned is None:
+            self._begin()
+        self._compare(timesteps, "ram", ram_used)
+        if self._clock() - self._looked_s >= _DISK_EVERY_S:
+            self._looked_s = self._clock()
+            self._compare(timesteps, "disk", self._run_dir.size_bytes())
+
+    def _begin(self) -> None:
+        """Read the forecast, and which of its shares the log says were passed already."""
+        self._planned = {}
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            plan = json.loads(self._run_dir.preflight.read_bytes())
+            self._planned = {
+                "ram": int(plan["ram"][_PLANNED["ram"]]),
+                "disk": int(plan["disk"][_PLANNED["disk"]]),
+            }
+        for event in read_events(self._run_dir):
+            if not isinstance(event, PlanPassed):
+                continue
+            if event.planned_bytes == self._planned.get(event.resource):
+                self._passed[event.resource] = event.share
+
+    def _compare(self, timesteps: int, resource: Resource, used: int) -> None:
+        planned = (self._planned or {}).get(resource, 0)
+        before = self._passed.get(resource, 0.0)
+        passed = max((s for s in SHARES if planned and used >= s * planned), default=0.0)
+        if passed <= before:
+            return
+        self._passed[resource] = passed
+        part, most = self._largest(resource)
+        text = (
+            f"{_NAMES[resource]}: {format_bytes(used)}, {used / planned:.0%} of the forecast of "
+            f"{format_bytes(planned)}{most}"
+        )
+        self._events.emit(
+            PlanPassed(
+                timesteps=timesteps,
+                resource=resource,
+                share=passed,
+                used_bytes=used,
+                planned_bytes=planned,
+                part=part,
+                text=text,
+            )
+        )
+
+    def _largest(self, resource: Resource) -> tuple[str | None, str]:
+        """Return what takes most, and a text about it."""
+        if resource == "disk":
+            name, size = _largest_folder(self._run_dir)
+            return name, f"; {name} takes most, {format_bytes(size)}"
+        part = largest_growing_part(self._run_dir, resource)
+        if part is None:
+            return None, ""
+        return part[0], f"; in the plan, {part[0]!r} grows most, up to {format_bytes(part[1])}"
+
+
+def _largest_folder(run_dir: RunDir) -> tuple[str, int]:
+    """Return the folder or file of the run directory that takes most, but for the Lake."""
+    sizes: Counter[str] = Counter()
+    for path in run_dir.root.rglob("*"):
+        if not path.is_relative_to(run_dir.lake):
+            with suppress(OSError):  # it was renamed or deleted meanwhile
+                is_file = path.is_file()
+                sizes[path.relative_to(run_dir.root).parts[0]] += path.stat().st_size * is_file
+    return max(sizes.items(), key=lambda item: item[1], default=("", 0))

@@ -1,0 +1,185 @@
+"""Episodes that go round in circles: their states repeat, or a reward term is earned in a loop."""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+from zlib import crc32
+
+from numpy.typing import NDArray
+from pydantic import Field
+
+from game_rl.envs.observation import SCREEN, Observation
+from game_rl.games.definition import GameDefinition
+from game_rl.games.variables import Values
+from game_rl.saved import Saved
+
+STUCK_AFTER_TIMESTEPS = 256
+"""Timesteps in a row without a new state after which an episode counts as stuck."""
+
+_EVERY_TIMESTEPS = 8
+# A loop has few states, so every eighth timestep shows the same few again: looking at each would
+# find no more and cost eight times as much (`python -m benchmarks.repetition`).
+_STATES = 128  # that are remembered, so loops of up to 1,024 timesteps are found
+_STATES_OF_TERM = 64
+_LEAST_EARNED = 8  # times in an episode, for a share of it to mean anything
+_CHECKSUM = 0xFFFFFFFF  # bits of a hash, which is the same in each process for numbers
+_MANY_NUMBERS = 64  # that are looked at rarely, because each costs
+
+
+class RepetitionState(Saved):
+    """What the guard remembers of the running episode."""
+
+    states: tuple[int, ...] = ()
+    """Checksums of the last new states."""
+    repeated: int = 0
+    """Timesteps in a row without a new state."""
+    stuck: int = 0
+    """Timesteps of stretches that count as stuck."""
+    terms: dict[str, tuple[int, ...]] = Field(default={})
+    """For each reward term: the timestep in which it was last earned, how often it was, how often
+    in a state as before, and the states as checksums."""
+
+
+class _TermLoop:
+    """The states after which one reward term was earned in the running episode."""
+
+    def __init__(self, saved: Sequence[int] = (-_EVERY_TIMESTEPS, 0, 0)) -> None:
+        self.at, self.earned, self.repeats, *states = saved
+        self._states = dict.fromkeys(states)  # a set in the order in which they came
+
+    def note(self, timestep: int, state: int) -> None:
+        self.at = timestep
+        self.earned += 1
+        if state in self._states:
+            self.repeats += 1
+            return
+        self._states[state] = None
+        if len(self._states) > _STATES_OF_TERM:
+            del self._states[next(iter(self._states))]
+
+    def saved(self) -> tuple[int, ...]:
+        return (self.at, self.earned, self.repeats, *self._states)
+
+
+class RepetitionGuard:
+    """Counts the timesteps in which a running episode is stuck, and rewards earned in a loop.
+
+    An episode is stuck from the 256th timestep in a row on whose state was there before: the
+    picture with the variables that a timestep reads, or all parts of an observation without a
+    picture. Every eighth timestep is looked at. A term is earned in a loop if the variables of
+    rewards, endings and the place are as they were when it was earned before. Only terms that pay
+    for a change are looked at: others pay for being somewhere, or never twice.
+
+    Args:
+        definition: the game's. A game with a reward class of its own is looked at with all
+            variables and terms. The variable of its `random_seed` is no part of a state.
+
+    Attributes:
+        stuck_timesteps: timesteps of the episode that are in stuck stretches.
+    """
+
+    def __init__(self, definition: GameDefinition) -> None:
+        self._seed = definition.random_seed
+        has_class = definition.reward is not None
+        self._of_loops = None if has_class else _variables_of_loops(definition)
+        paying = {name for name, term in definition.rewards.items() if term.needs_change}
+        self._ignored_terms = frozenset(() if has_class else definition.rewards.keys() - paying)
+        self._numbers: Callable[[Values], object] = self._first_numbers
+        self._loop_numbers: Callable[[Values], object] = self._first_loop_numbers
+        self._gap = 1
+        self.load_state(RepetitionState())
+
+    def reset(self) -> None:
+        self.load_state(RepetitionState())
+
+    def step(
+        self, timestep: int, values: Values, observation: Observation, gained: Sequence[str]
+    ) -> None:
+        """Look at the game after a timestep.
+
+        Args:
+            timestep: its number in the episode.
+            gained: reward terms that have earned more than 0 in it.
+        """
+        for name in gained:
+            if name in self._ignored_terms:
+                continue
+            loop = self._terms.get(name) or self._terms.setdefault(name, _TermLoop())
+            if timestep - loop.at >= self._gap:
+                loop.note(timestep, hash(self._loop_numbers(values)) & _CHECKSUM)
+        if timestep % _EVERY_TIMESTEPS == 0:
+            state = hash((_picture(observation), self._numbers(values))) & _CHECKSUM
+            self._look(state)
+
+    def _look(self, state: int) -> None:
+        if state not in self._states:
+            self._states.append(state)
+            self._repeated = 0
+            return
+        self._repeated += _EVERY_TIMESTEPS
+        if self._repeated == STUCK_AFTER_TIMESTEPS:
+            self.stuck_timesteps += STUCK_AFTER_TIMESTEPS
+        elif self._repeated > STUCK_AFTER_TIMESTEPS:
+            self.stuck_timesteps += _EVERY_TIMESTEPS
+
+    @property
+    def looped_terms(self) -> dict[str, float]:
+        """How often each term was earned in a state in which it was earned before, as a share.
+
+        Terms that were earned a few times are left out.
+        """
+        return {
+            name: loop.repeats / loop.earned
+            for name, loop in self._terms.items()
+            if loop.earned >= _LEAST_EARNED
+        }
+
+    def save_state(self) -> RepetitionState:
+        return RepetitionState(
+            states=tuple(self._states),
+            repeated=self._repeated,
+            stuck=self.stuck_timesteps,
+            terms={name: loop.saved() for name, loop in self._terms.items()},
+        )
+
+    def load_state(self, state: RepetitionState) -> None:
+        self._states = deque(state.states, _STATES)
+        self._repeated, self.stuck_timesteps = state.repeated, state.stuck
+        self._terms = {name: _TermLoop(saved) for name, saved in state.terms.items()}
+
+    def _first_numbers(self, values: Values) -> object:
+        """Find out which variables a timestep reads, and return their values."""
+        self._numbers = _getter([name for name in values if name != self._seed])
+        return self._numbers(values)
+
+    def _first_loop_numbers(self, values: Values) -> object:
+        """The same for the variables with which loops are found."""
+        known = values if self._of_loops is None else self._of_loops
+        names = [name for name in values if name in known and name != self._seed]
+        sizes = [len(v) if isinstance(v := values[name], tuple) else 1 for name in names]
+        self._gap = _EVERY_TIMESTEPS if sum(sizes) > _MANY_NUMBERS else 1
+        self._loop_numbers = _getter(names)
+        return self._loop_numbers(values)
+
+
+def _variables_of_loops(definition: GameDefinition) -> frozenset[str]:
+    of_terms = {name for t in definition.rewards.values() for _, name in t.references()}
+    of_endings = {name for e in definition.endings.values() for _, name in e.references()}
+    return frozenset(of_terms.union(of_endings, definition.place or ()))
+
+
+def _getter(names: Sequence[str]) -> Callable[[Values], object]:
+    return itemgetter(*names) if names else len
+
+
+def _picture(observation: Observation) -> object:
+    if not isinstance(observation, Mapping):
+        return _sum_of(observation)
+    if SCREEN in observation:
+        return _sum_of(observation[SCREEN])
+    return tuple(_sum_of(observation[name]) for name in sorted(observation))
+
+
+def _sum_of(array: NDArray[Any]) -> int:
+    return crc32(array.data)

@@ -1,0 +1,70 @@
+"""Events that say what a training has achieved, what it does, and what its user may change."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from game_rl.saved import Natural
+from game_rl.timed_event import RunEvent
+
+
+class MilestoneReached(RunEvent):
+    """Some env has reached something that none of the run's envs had reached before.
+
+    `timesteps` and `waited_frames` are those at which it was reached, which is before the end of
+    the rollout after which the event is written.
+    """
+
+    event: Literal["milestone_reached"] = "milestone_reached"
+    kind: Literal["reward_term", "start_state", "variable"]
+    """A reward term that earned more than 0, a start state that was won, or a new maximum of a
+    variable, or of an element of an array, that game.yaml's `milestones` names."""
+    name: str
+    """Name of the reward term, the start state or the variable; `flags[12]` for an element."""
+    value: int | float | None = None
+    """Value of the variable; None for the others."""
+    text: str
+    hours: float
+    """Hours of training so far, over all sessions."""
+
+
+class HintGiven(RunEvent):
+    """The curves show something that the user should know, and may want to change."""
+
+    event: Literal["hint_given"] = "hint_given"
+    name: str
+    """Name of the hint, as in docs/how-to/hints.md."""
+    text: str
+    key: str
+    """Key of the config or of game.yaml to change."""
+    episode: str | None = None
+    """Name of a recorded episode that shows it; None if none is known."""
+
+
+class PlanPassed(RunEvent):
+    """The run has taken 80 % of the memory or disk that `preflight.json` forecasts, or all of it.
+
+    Each of them is reported once, and again if the forecast has changed.
+    """
+
+    event: Literal["plan_passed"] = "plan_passed"
+    resource: Literal["disk", "ram"]
+    share: Annotated[float, Field(gt=0)]
+    """0.8 or 1.0."""
+    used_bytes: Natural
+    planned_bytes: Natural
+    part: str | None = None
+    """What takes most: a folder of the run directory, or for RAM the part of the plan that grows
+    most; None if there is none."""
+    text: str
+
+
+class StillWorking(RunEvent):
+    """Something takes more than two seconds; about once a second until it is done."""
+
+    is_kept = False
+
+    event: Literal["still_working"] = "still_working"
+    text: str
+    seconds: float
+    """Time that it has taken so far."""

@@ -1,0 +1,72 @@
+"""`game-rl status` of a run: milestones, hints and stuck episodes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from game_rl.cli.main import main
+from game_rl.event_log import EventFile
+from game_rl.events import Begun, CurvesRecorded, HintGiven, MilestoneReached
+from game_rl.run_dir import RunDir
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    run_dir = RunDir(tmp_path / "run")
+    run_dir.root.mkdir()
+    run_dir.identity()
+    run_dir.config.write_text("game: duel\n", encoding="utf-8")
+    with EventFile(run_dir.events) as file:
+        file.add(
+            Begun(
+                run="r",
+                algorithm="ppo",
+                total_timesteps=500,
+                frame_skip=8,
+                device="cpu",
+                precision="float32",
+            )
+        )
+        for timesteps, value in ((16, 1), (64, 2)):
+            file.add(
+                MilestoneReached(
+                    timesteps=timesteps,
+                    kind="variable",
+                    name="badges",
+                    value=value,
+                    text=f"badges reached {value}",
+                    hours=0.25,
+                )
+            )
+        for timesteps in (100, 400):
+            file.add(
+                HintGiven(timesteps=timesteps, name="x", text=f"lower gamma, {timesteps}", key="k")
+            )
+        for share in (0.9, 0.2, 0.2, 0.2, 0.2, 0.2):
+            file.add(CurvesRecorded(timesteps=400, values={"game/stuck/episodes": share}))
+    return run_dir.root
+
+
+def test_it_shows_the_newest_milestones_hints_and_stuck_episodes(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", str(root)]) == 0
+    shown = capsys.readouterr().out
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert "hint lower gamma, 400" in lines
+    assert "lower gamma, 100" not in shown
+    assert "milestone timestep frame hours" in lines
+    assert "badges reached 2 64 512 0.25" in lines
+    assert "badges reached 1" not in shown
+    assert any(line.startswith("stuck 20% of the last episodes") for line in lines)
+
+
+def test_its_json_has_them(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", str(root), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["name"], row["value"], row["frame"]) for row in found["milestones"]] == [
+        ("badges", 2, 512)
+    ]
+    assert found["hints"] == ["lower gamma, 400"]
+    assert found["stuck_episodes"] == pytest.approx(0.2)
