@@ -376,8 +376,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         place = self._game.definition.place
         if place is not None:
             self._tally = PlaceTally(place)
-            watched = self._conditions.variables.union(self._observer.variables, place)
-            _, self._watched = _variable_readers(self._game, watched)
+            _, self._watched = _variable_readers(
+                self._game, self._conditions, self._observer, place
+            )
 
     def take_visits(self) -> Visits | None:
         """Return where timesteps ended since the last call; None if places are not counted."""
@@ -454,17 +455,17 @@ def _reward_of(
 
 
 def _variable_readers(
-    game: Game, conditions: EpisodeConditions, observer: Observer
+    game: Game, conditions: EpisodeConditions, observer: Observer, place: Sequence[str] = ()
 ) -> tuple[VariableReader, VariableReader]:
     """Return readers of all variables, and of those that a step needs.
 
-    These are the ones that rewards, endings, parts and milestones use; a custom reward class may
-    use all.
+    These are the ones that rewards, endings, parts and milestones use, and those of the place; a
+    custom reward class may use all.
     """
     definition = game.definition
     every = VariableReader(game.variables, definition.variables)
     if definition.reward is not None:
         return every, every
     of_terms = {name for t in definition.rewards.values() for _, name in t.references()}
-    watched = of_terms.union(conditions.variables, observer.variables, definition.milestones)
+    watched = of_terms.union(conditions.variables, observer.variables, definition.milestones, place)
     return every, VariableReader(game.variables, definition.variables, watched)
