@@ -326,6 +326,8 @@ def test_events_with_curves_are_counted_up_to_a_thousand() -> None:
     for updates in (998, 999, 1_000, 1_001, 1_002):
         config = make_config(
             total_timesteps=updates * 2048,
+            episodes=None,
+            logging={"monitor": False},
             recording={"episodes": 0},
             evaluation={"every_timesteps": 10**7},
             checkpoints={"every_timesteps": 10**7},
