@@ -514,7 +514,7 @@ def test_the_plan_counts_the_logs_that_are_turned_on() -> None:
         return next(p.bytes for p in estimate(config, FACTS).disk.parts if "events" in p.name)
 
     none, updates, evaluations = logs(), 489, 20  # of a million timesteps
-    numbers = updates * (17 + FACTS.n_game_curves)
+    numbers = updates * (21 + FACTS.n_game_curves)
     assert logs(tensorboard=True) - none == pytest.approx(57 * numbers, rel=0.02)
     assert logs(csv=True) - none == pytest.approx(10 * (numbers + evaluations * 40), rel=0.15)
     assert logs(wandb={"project": "x"}) - none > 85 * numbers
