@@ -168,6 +168,11 @@ class RunDir:
         return self.root / "videos"
 
     @property
+    def live_frames(self) -> Path:
+        """What the agents do at this moment, while the run trains; see `envs.live_file`."""
+        return self.root / "live.frames"
+
+    @property
     def upload_journal(self) -> Path:
         """The journal of the run's uploads, one JSON object a line."""
         return self.root / "upload.jsonl"

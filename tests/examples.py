@@ -22,4 +22,5 @@ def examples(full: int) -> int:
 
 def variants(*fast: object, slow: Iterable[object]) -> list[Any]:
     """Return the parameters of a test of which `slow` run with the slow tests."""
-    return [*fast, *(pytest.param(value, marks=pytest.mark.slow) for value in slow)]
+    marked = ((value if isinstance(value, tuple) else (value,)) for value in slow)
+    return [*fast, *(pytest.param(*values, marks=pytest.mark.slow) for values in marked)]

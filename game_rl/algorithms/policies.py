@@ -282,7 +282,7 @@ class LeanCnnPolicy(ActorCriticCnnPolicy):
         weights p is drawn as the argmax of p / q with exponentially distributed q, as
         torch.multinomial does.
         """
-        values, log_probs = self._values_and_log_probs(obs)
+        values, log_probs = self.values_and_log_probs(obs)
         weights = log_probs.exp()
         if not deterministic:
             weights /= torch.empty_like(weights).exponential_()
@@ -296,11 +296,12 @@ class LeanCnnPolicy(ActorCriticCnnPolicy):
 
         As CnnPolicy's, but thread-safe: CnnPolicy stores the distribution in the policy.
         """
-        values, log_probs = self._values_and_log_probs(obs)
+        values, log_probs = self.values_and_log_probs(obs)
         chosen = log_probs.gather(1, actions.long()[:, None]).flatten()
         return values, chosen, -(log_probs.exp() * log_probs).sum(dim=1)
 
-    def _values_and_log_probs(self, obs: PyTorchObs) -> tuple[torch.Tensor, torch.Tensor]:
+    def values_and_log_probs(self, obs: PyTorchObs) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return values [batch, 1] and the log probabilities of all actions [batch, actions]."""
         of_policy, of_value = self.mlp_extractor(self.extract_features(obs))
         return self.value_net(of_value), functional.log_softmax(self.action_net(of_policy), dim=1)
 

@@ -14,6 +14,7 @@ from game_rl.config.algorithms import LEAST_VALIDATION_EPISODES, AlgorithmConfig
 from game_rl.config.custom_part import CustomPart, PartItems, parts_of
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.learn_from import OfflineConfig
+from game_rl.config.live_config import LiveConfig
 from game_rl.config.network import NATURE, SMALLEST_SIDES, Network, NetworkConfig, own_network
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.upload import UploadConfig
@@ -370,6 +371,8 @@ class RunConfig(StrictModel):
     """The clip of the best policy, recorded when training ends."""
     monitoring: MonitoringConfig = MonitoringConfig()
     """Warnings while the run trains, when little disk or RAM is left on the machine."""
+    live: LiveConfig = LiveConfig()
+    """Screens of the training's emulators for `game-rl watch`."""
     upload: UploadConfig | None = None
     """Upload of the run's checkpoints to object storage or another disk while it trains; null: no
     upload."""

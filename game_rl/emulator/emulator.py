@@ -98,7 +98,13 @@ class Emulator(Protocol):
         A sprite of 8 x 16 pixels has two. Nothing has to be drawn for this, or for `tiles`.
         """
 
-    def save_state(self) -> bytes: ...
+    def save_state(self, *, picture: bool = True) -> bytes:
+        """Return a state for `load_state`.
+
+        Args:
+            picture: whether the last rendered picture is in it. Without, the state is the same
+                whatever was rendered, and its picture is black.
+        """
 
     def load_state(self, state: bytes) -> None:
         """Continue from `state`; no button is held afterwards.

@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import (
     BUTTONS,
+    SCREEN_HEIGHT,
+    SCREEN_WIDTH,
     Button,
     Press,
     SpriteTile,
@@ -53,6 +55,11 @@ _SILENT = 5  # above PyBoy's highest level, as it prints to stdout even at ERROR
 # Two float64 in a state with a clock, counted from its end, where the format is this one.
 _TIMES_OF_DAY = (slice(-10_450, -10_442), slice(-10_425, -10_417))
 _FORMAT_WITH_THESE_TIMES = 29
+
+_BYTES_A_PIXEL = 5  # in a state
+_MARK = (np.arange(SCREEN_HEIGHT * SCREEN_WIDTH, dtype="<u4") * 0x9E3779B1 ^ 0xA5C3_5A3C).reshape(
+    SCREEN_HEIGHT, SCREEN_WIDTH
+)  # a picture that no game draws: hardly two of its pixels are related
 
 _power_on_states: dict[tuple[str, bool], bytes] = {}
 
@@ -160,8 +167,9 @@ class PyBoyEmulator:
         is_tall = bool(self._memory[_LCD_CONTROL] & 4)
         return sprite_tiles(attributes, is_tall=is_tall, is_colour=self._is_colour)
 
-    def save_state(self) -> bytes:
-        return pack_state(self._raw_state(), rom_sha256=self._rom.sha256, is_colour=self._is_colour)
+    def save_state(self, *, picture: bool = True) -> bytes:
+        raw = self._raw_state() if picture else self._raw_state_without_picture()
+        return pack_state(raw, rom_sha256=self._rom.sha256, is_colour=self._is_colour)
 
     def load_state(self, state: bytes) -> None:
         """Continue from `state`, which may also be one that PyBoy itself saved for this ROM."""
@@ -227,6 +235,29 @@ class PyBoyEmulator:
             # one moment would differ.
             for place in _TIMES_OF_DAY:
                 raw[place] = bytes(8)
+        return bytes(raw)
+
+    def _raw_state_without_picture(self) -> bytes:
+        """Find the picture in the state by a mark, and put zeros in its place.
+
+        PyBoy writes each pixel, of four bytes, with a byte that says what covers it. That byte
+        changes as the picture does, and is nowhere else to be read.
+        """
+        before = self._pixels.copy()
+        self._pixels[:] = _MARK
+        try:
+            raw = bytearray(self._raw_state())
+        finally:
+            self._pixels[:] = before
+        start = -1
+        while True:
+            start = raw.index(_MARK[0, :1].tobytes(), start + 1)
+            stored = np.frombuffer(raw, np.uint8, _MARK.size * _BYTES_A_PIXEL, start)
+            pixels = stored.reshape(-1, _BYTES_A_PIXEL)[:, :4]
+            if pixels.tobytes() == _MARK.tobytes():
+                break
+        del stored, pixels  # a bytearray that is looked at cannot be written
+        raw[start : start + _MARK.size * _BYTES_A_PIXEL] = bytes(_MARK.size * _BYTES_A_PIXEL)
         return bytes(raw)
 
     def _check_banked(self, bank: int, address: int) -> None:

@@ -16,6 +16,7 @@ from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
 from game_rl.envs.action_player import WAITED_FRAMES, ActionPlayer
 from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
+from game_rl.envs.live_writer import ShownStep
 from game_rl.envs.observation import FrameFormat, Observation, ObservationFormat
 from game_rl.envs.observer import Observer
 from game_rl.errors import LockUpError
@@ -92,6 +93,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     }
     render_mode = "rgb_array"
     _start_state, _timesteps, _running = "", 0, False
+    _draws_next = False
 
     def __init__(
         self,
@@ -171,7 +173,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         if not self._running:
             raise ResetNeeded("the episode is over, or none has begun; call reset()")
         try:
-            self._player.play(action, self.np_random, render=self.draws)
+            self._player.play(action, self.np_random, render=self.draws or self._draws_next)
         except LockUpError as error:
             return self._cut_short(error)
         self._starts.hold_values(self._start_state)
@@ -217,16 +219,32 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             return _next_picture(self._emulator)
         return self._emulator.screen().copy()
 
+    def draw_next(self) -> None:
+        """Let the next timestep draw its last frame, whatever the observations have."""
+        self._draws_next = True
+
+    def show(self) -> ShownStep:
+        """Return what the game shows after the timestep that `draw_next` has announced."""
+        self._draws_next = False
+        return ShownStep(
+            self._emulator.screen(),
+            self._start_state,
+            self._timesteps,
+            self.reward_terms,
+            self.read_variables(),
+        )
+
     def save_state(self) -> EnvState:
         """Return the env's state between two timesteps.
 
-        An env that loads it continues identically, given the same actions.
+        An env that loads it continues identically, given the same actions. The last picture is in
+        it only if every timestep draws one, so that it is the same whether somebody watches or not.
 
         Raises:
             GameFileError: the game's own reward class cannot be saved.
         """
         return EnvState(
-            emulator=self._emulator.save_state(),
+            emulator=self._emulator.save_state(picture=self.draws),
             random=dict(self.np_random.bit_generator.state),
             reward=self._reward.save_state(),
             start_state=self._start_state,

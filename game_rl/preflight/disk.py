@@ -9,6 +9,7 @@ from game_rl.checkpoints import checkpoint_files
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
+from game_rl.envs.live_layout import most_live_bytes
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake_reader import TABLE_BYTES
@@ -77,7 +78,7 @@ class _Course:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """What the run directory holds at the end, without a Lake."""
+        """What the run directory holds at the end, just before it closes, without a Lake."""
         config, facts, kept = self.config, self.facts, self.retention.after(self.last)
         longest = config.env.most_episode_timesteps or facts.episode_timesteps
         clip = n_pictures(config, longest) * calibration.PICTURE_BYTES[config.recording.format]
@@ -87,6 +88,7 @@ class _Course:
             Part("TensorBoard, events and tables", logs),
             *_teacher(config, facts),
             Part("clip", clip),
+            *_live(config, facts),
             *_parent_parts(facts),
             *_offline_checkpoints(config, facts, self.training),
         )
@@ -242,6 +244,19 @@ class _Course:
         if index < len(before_last):
             return before_last[index]
         return self.last if self.needed_bytes(self.last) > free_bytes else None
+
+
+def _live(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
+    """The file for whoever watches, which the run removes when it closes."""
+    if not config.live.fps:
+        return ()
+    size = most_live_bytes(
+        facts.observation_format(config),
+        n_envs=config.env.n_envs,
+        n_actions=facts.n_actions,
+        four_shades=facts.four_shades,
+    )
+    return (Part("screens for whoever watches", size),)
 
 
 def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:

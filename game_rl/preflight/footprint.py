@@ -60,7 +60,7 @@ class DiskFootprint:
     """Size of the run directory.
 
     Attributes:
-        parts: what the directory holds when the run has ended.
+        parts: what the directory holds at the end of the run, just before it closes.
         checkpoint_bytes: size of the run's last checkpoint.
         momentary_bytes: bytes in addition to `parts` while files exist that are deleted soon: a
             checkpoint that a new one replaces or that is being uploaded, and tables of Lakes.

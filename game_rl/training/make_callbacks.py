@@ -26,6 +26,7 @@ from game_rl.training.custom_callbacks_extension import CustomCallbacksExtension
 from game_rl.training.extensions import Extension, RunParts
 from game_rl.training.lake_extension import LakeExtension
 from game_rl.training.learning_extension import LearningExtension
+from game_rl.training.live_extension import LiveExtension
 from game_rl.training.teacher_extension import TeacherExtension
 
 
@@ -41,7 +42,9 @@ def make_extensions(parts: RunParts, more: Sequence[Extension]) -> tuple[Extensi
     teacher = TeacherExtension.of(parts)
     lake = LakeExtension.of(parts)
     custom = CustomCallbacksExtension.of(parts)
-    return (*(found for found in (lake, learning, teacher, custom) if found is not None), *more)
+    live = LiveExtension.of(parts)
+    own = (lake, learning, teacher, custom, live)
+    return (*(found for found in own if found is not None), *more)
 
 
 @dataclass(frozen=True)

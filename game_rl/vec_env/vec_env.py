@@ -28,6 +28,7 @@ from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
 from game_rl.vec_env.worker_protocol import (
     STEP,
     Attachment,
+    LiveSlots,
     Request,
     Spaces,
     StepReport,
@@ -112,6 +113,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self.packed_frames: PackedFrames | None = None
         self.allocate: Callable[[], Arrays] | None = None
         self._lost_info = lost_info
+        self._step = self._next_step = STEP
         n_envs = len(env_fns)
         self._workers = Workers(
             env_fns, n_workers=n_workers or n_envs, timeout_s=timeout_s, start_method=start_method
@@ -177,6 +179,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
                 _copy_actions(part, [action[key] for action in actions])
         self._stacks.turn()
         self._arrays.rows[:] = *self._stacks.newest_rows, 1 - self._arrays.rows[-1]
+        self._step, self._next_step = self._next_step, STEP
         self._workers.request(self._step_request)
         self.waiting = True
 
@@ -210,6 +213,21 @@ class SharedMemoryVecEnv(SubprocVecEnv):
                     last_frames |= take_in(number, report, infos[number])
         self._workers.lost.clear()
         return arrays.terminated | arrays.truncated, infos, last_frames
+
+    def show_in(self, live: LiveSlots) -> None:
+        """Let the workers write shown timesteps to the run's live file; see `show_next_step`."""
+        self._workers.show_in(live)
+
+    @property
+    def vec_steps(self) -> int:
+        """The vec steps so far, without one that is under way."""
+        return self._workers.deaths.vec_steps
+
+    def show_next_step(self) -> int:
+        """Let all envs show the vec step that the next `step_async` begins; return its number."""
+        number = self.vec_steps + (2 if self.waiting else 1)
+        self._next_step = Request(WorkerCommand.STEP, (), (number,))
+        return number
 
     @property
     def last_seeds(self) -> Sequence[int | None]:
@@ -300,7 +318,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
 
     def _step_request(self, worker: int) -> Request:
         if worker not in self._workers.lost:
-            return STEP
+            return self._step
         envs = self._workers.blocks[worker]
         seeds = {number: self._restart_seed(number) for number in envs}
         return Request(WorkerCommand.RESET, envs, (seeds, dict.fromkeys(envs)))

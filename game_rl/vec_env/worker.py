@@ -5,6 +5,7 @@ same holds for the program's `__main__`, which Python imports again in every wor
 `train.py` and `game_rl.__main__` import the command line (10 MB) only where they call it.
 """
 
+import contextlib
 import functools
 import os
 import pickle
@@ -21,6 +22,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.live_writer import SlotWriter, open_live_file
 from game_rl.envs.observation import SCREEN, Observation, ObservationFormat, rows_of
 from game_rl.errors import GameRLError
 from game_rl.system.output import keep_output_harmless
@@ -32,6 +35,7 @@ from game_rl.vec_env.worker_protocol import (
     NOTHING_TO_SAY,
     Attachment,
     Failure,
+    LiveSlots,
     Reply,
     Request,
     SharedArrays,
@@ -114,6 +118,8 @@ class Worker:
         self._numbers = range(first_env, first_env)
         self._arrays: SharedArrays  # from ATTACH on
         self._packing: ObservationFormat | None = None
+        self._live: dict[int, SlotWriter] = {}
+        self._live_file: int | None = None
         self._current_env: int | None = None
         self._per_env: dict[WorkerCommand, Callable[..., Any]] = {
             WorkerCommand.RESET: self._reset,
@@ -140,6 +146,7 @@ class Worker:
 
     def close(self) -> None:
         """Close the envs; the pipe is closed by now, so exceptions go to stderr."""
+        self._stop_showing()
         for env in self._envs:
             try:
                 env.close()
@@ -148,9 +155,12 @@ class Worker:
 
     def _obey(self, request: Request) -> object:
         if request.command is WorkerCommand.STEP:
-            reports = self._for_each(self._numbers, self._step)
+            reports = self._for_each(self._numbers, self._step, *request.arguments)
             self._pack_all()
             return reports
+        if request.command is WorkerCommand.SHOW_IN:
+            self._show_in(*request.arguments)
+            return None
         if request.command is WorkerCommand.BUILD:
             return self._build(*request.arguments)
         if request.command is WorkerCommand.ATTACH:
@@ -200,6 +210,28 @@ class Worker:
         self._packing = attachment.packing
         memory.close()
 
+    def _show_in(self, slots: LiveSlots) -> None:
+        """Open the live file; without it, nothing is shown."""
+        self._stop_showing()
+        with contextlib.suppress(OSError):
+            self._live_file = open_live_file(slots.path)
+            self._live = {
+                number: SlotWriter(self._live_file, slots.layout, slots.first + number)
+                for number in self._numbers
+            }
+
+    def _stop_showing(self) -> None:
+        self._live = {}
+        if self._live_file is not None:
+            os.close(self._live_file)
+            self._live_file = None
+
+    def _show(self, number: int, observation: Observation, timestep: int) -> None:
+        step = _game(self._env(number)).show()
+        if self._live:
+            action = int(self._action(number))
+            self._live[number].write(step, observation, action=action, timestep=timestep)
+
     def _env(self, number: int) -> Env:
         return self._envs[number - self._first_env]
 
@@ -211,14 +243,21 @@ class Worker:
         self._store(number, observation)
         return info
 
-    def _step(self, number: int) -> StepReport | None:
+    def _step(self, number: int, shown: int | None = None) -> StepReport | None:
         """Play one timestep; if the episode ends, begin the next one at once.
 
         The stored observation is then the first one of the next episode.
+
+        Args:
+            shown: number of the timestep, if it is to be shown in the live file.
         """
         arrays = self._arrays
         env = self._env(number)
+        if shown is not None:
+            _game(env).draw_next()
         observation, reward, terminated, truncated, info = env.step(self._action(number))
+        if shown is not None:
+            self._show(number, observation, shown)
         if not abs(float(reward)) <= _LARGEST_REWARD:  # or NaN
             raise ValueError(f"the reward is {reward}; check the reward terms of the game")
         arrays.rewards[number] = reward
@@ -227,6 +266,8 @@ class Worker:
         if not (terminated or truncated):
             self._store(number, observation)
             return StepReport(info, None) if info else None
+        if self._live:
+            self._live[number].episode += 1
         last_observation = self._copied(number, observation)  # reset() may reuse the env's array
         last_frame = None if self._packing is None else _packed(self._packing, last_observation)
         next_observation, reset_info = env.reset()
@@ -286,6 +327,13 @@ class Worker:
         self, number: int, method: str, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> object:
         return self._env(number).get_wrapper_attr(method)(*args, **kwargs)
+
+
+def _game(env: Env) -> GameBoyEnv:
+    """Return the game inside of a person's own wrappers."""
+    game = env.unwrapped
+    assert isinstance(game, GameBoyEnv)
+    return game
 
 
 def _checked(observation: object, place: Any, key: str | int | None = None) -> NDArray[Any]:  # noqa: ANN401

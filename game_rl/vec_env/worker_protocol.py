@@ -3,7 +3,8 @@
 Each command takes one message in each direction, however many envs the worker has. A request is a
 pickled `Request`. Its answer is a pickled `Reply`, or a `Failure`, after which the worker exits.
 The data of every step (observations, actions, rewards) goes through `SharedArrays`, so the messages
-of an ordinary step are empty: `STEP` one way, `NOTHING_TO_SAY` the other.
+of an ordinary step are empty: `STEP` one way, `NOTHING_TO_SAY` the other. While somebody watches, a
+few steps a second are shown: they have a message, and their envs write to the live file.
 """
 
 import enum
@@ -13,12 +14,14 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import DTypeLike, NDArray
 
+from game_rl.envs.live_layout import LiveLayout
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import GameRLError
 from game_rl.system.shared_memory import SharedMemory
@@ -32,7 +35,8 @@ class WorkerCommand(enum.Enum):
     BUILD = "build"  # (pickled list of env functions) -> Spaces of the worker's first env alone
     ATTACH = "attach"  # (Attachment), then the memory's file descriptor if it has no name -> None
     RESET = "reset"  # (seed or None by env, options by env) -> reset info
-    STEP = "step"  # all envs of the worker -> StepReport, or None if there is nothing to say
+    STEP = "step"  # all envs; (number of the timestep, if shown) -> StepReport, or None if nothing
+    SHOW_IN = "show_in"  # (LiveSlots) -> None
     LOAD_STATE = "load_state"  # (what `save_state` returned, by env) -> None
     RENDER = "render"  # () -> picture
     GET_ATTR = "get_attr"  # (name) -> value
@@ -103,6 +107,15 @@ class StepReport:
     info: dict[str, Any]
     reset_info: dict[str, Any] | None
     last_frame: NDArray[np.uint8] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSlots:
+    """The live file of a run, and the slot of a vec env's first env there."""
+
+    path: Path
+    layout: LiveLayout
+    first: int
 
 
 STEP = Request(WorkerCommand.STEP, ())

@@ -20,6 +20,7 @@ from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
 from game_rl.vec_env.worker_pool import WorkerPool
 from game_rl.vec_env.worker_protocol import (
     Attachment,
+    LiveSlots,
     Request,
     SharedArrays,
     Spaces,
@@ -64,6 +65,7 @@ class Workers:
         self._memory = new_shared_memory()
         weakref.finalize(self, self._memory.close)
         self._attachment: Attachment | None = None
+        self._live: LiveSlots | None = None
         self._pool = WorkerPool(self.blocks, timeout_s=timeout_s, start_method=start_method)
 
     @property
@@ -96,6 +98,11 @@ class Workers:
         self._pool.fail_if_any_died()
         return arrays
 
+    def show_in(self, live: LiveSlots) -> None:
+        """Let the workers write their envs' shown timesteps to a live file."""
+        self._live = live
+        self._show(range(len(self.blocks)))
+
     def exchange(self, request_for: RequestFor) -> dict[int, Any]:
         """Send a request to each worker that has one, and return their results."""
         self.request(request_for)
@@ -120,6 +127,7 @@ class Workers:
             self._note_deaths()
             self._build(self._empty)
             self._attach(self._empty)
+            self._show(self._empty)
             living = self._empty - self._pool.deaths.keys()
             self._empty -= living
             self.lost |= living
@@ -149,6 +157,12 @@ class Workers:
         descriptor = self._memory.descriptor
         self._pool.request(dict.fromkeys(living, request), file_descriptor=descriptor)
         self._pool.collect()
+
+    def _show(self, workers: Sequence[int] | set[int]) -> None:
+        if self._live is None:
+            return
+        request = Request(WorkerCommand.SHOW_IN, (), (self._live,))
+        self._pool.exchange(_requests(workers, lambda _: request))
 
 
 def _requests(workers: Sequence[int] | set[int], request_for: RequestFor) -> dict[int, Request]:

@@ -96,9 +96,10 @@ class FakeEmulator:
         x, health = self._memory[X], self._memory[HEALTH]
         return [SpriteTile(x, 100, 200), SpriteTile(x, 108, 201), SpriteTile(16 * health, 0, 202)]
 
-    def save_state(self) -> bytes:
+    def save_state(self, *, picture: bool = True) -> bytes:
         self._check_open()
-        raw = bytes(self._memory[0xC000 : 0xC000 + _STATE_BYTES]) + self._screen.tobytes()
+        drawn = self._screen.tobytes() if picture else bytes(self._screen.nbytes)
+        raw = bytes(self._memory[0xC000 : 0xC000 + _STATE_BYTES]) + drawn
         return pack_state(raw, rom_sha256=FAKE_ROM_SHA256, is_colour=self._is_colour)
 
     def load_state(self, state: bytes) -> None:

@@ -11,9 +11,9 @@ from pyboy import PyBoy
 
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator, TickGuard, try_raw_state
 from game_rl.emulator.rom import Rom, read_rom
-from game_rl.emulator.saved_state import pack_state
+from game_rl.emulator.saved_state import pack_state, unpack_state
 from game_rl.errors import EmulatorError, LockUpError
-from game_rl.games.definition import load_game
+from game_rl.games.definition import Game, load_game
 from tests.emulator.roms import make_rom
 
 BATTERY, CLOCK, NO_BATTERY = 0x1B, 0x10, 0x00
@@ -509,3 +509,32 @@ def test_looking_changes_nothing_of_what_is_emulated() -> None:
         quiet.tick(600, render=True)
         assert looks[0] > 10
         assert watched.save_state() == quiet.save_state()
+
+
+@pytest.mark.parametrize("name", ["duel", "seasons"])
+def test_a_state_without_picture_is_the_same_whatever_was_drawn(name: str) -> None:
+    game = load_game(name)
+    draws, draws_not = (PyBoyEmulator(game.rom, colour=game.is_colour) for _ in range(2))
+    with closing(draws), closing(draws_not):
+        for number in range(25):
+            for emulator in (draws, draws_not):
+                emulator.hold(["start"] if number % 7 == 0 else ["a"])
+                emulator.tick(6, render=emulator is draws and number % 2 == 0)
+        assert draws.save_state() != draws_not.save_state()
+        picture = draws.screen().copy()
+        state = draws.save_state(picture=False)
+        assert state == draws_not.save_state(picture=False)
+        np.testing.assert_array_equal(draws.screen(), picture)  # still there
+        whole, without = draws.save_state(), len(unpack(game, state))
+        assert len(unpack(game, whole)) == without
+        draws_not.load_state(state)
+        assert not draws_not.screen().any()
+        for emulator in (draws, draws_not):
+            emulator.hold(["right"])
+            emulator.tick(5, render=True)
+        np.testing.assert_array_equal(draws.screen(), draws_not.screen())
+        assert draws.save_state() == draws_not.save_state()
+
+
+def unpack(game: Game, state: bytes) -> bytes:
+    return unpack_state(state, rom_sha256=game.rom.sha256, is_colour=game.is_colour)

@@ -221,6 +221,7 @@ NO_DIFFERENCE = (
     "run_dir",
     "recording",
     "monitoring",
+    "live",
     "upload",
     "env.n_workers",
     "env.worker_timeout_s",

@@ -1,0 +1,59 @@
+"""The training's part in its live file: which timesteps are shown, and the policy's values."""
+
+import time
+from collections.abc import Callable
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+from game_rl.algorithms.live_values import policy_values
+from game_rl.envs.live_writer import LiveFile
+from game_rl.vec_env.live_parts import LiveParts
+
+_SPARED = 100  # times as long as the values took is left between them
+
+
+class LiveCallback(BaseCallback):
+    """Lets the envs show a vec step a few times a second, while somebody watches.
+
+    Once the vec step is over, the policy is asked again about the observations for which its
+    actions were chosen. This takes at most a hundredth of a CPU: a slow network's values are not
+    written for every shown step.
+
+    Args:
+        live: the live file; its owner closes it.
+        parts: the training's envs, which write to it.
+        clock, cpu_clock: the time, and the CPU time of this thread, in seconds.
+    """
+
+    def __init__(
+        self,
+        live: LiveFile,
+        parts: LiveParts,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        cpu_clock: Callable[[], float] = time.thread_time,
+    ) -> None:
+        super().__init__()
+        self._live, self._parts = live, parts
+        self._clock, self._cpu_clock = clock, cpu_clock
+        self._look_at_s = self._values_at_s = 0.0
+        self._shown: int | None = None
+
+    def _on_step(self) -> bool:
+        now = self._clock()
+        if self._shown is not None and self._parts.vec_steps >= self._shown:
+            if now >= self._values_at_s:
+                self._write_values(self._shown, now)
+            self._shown = None  # for one vec step, the screens stay beside their values
+        elif now >= self._look_at_s and self._shown is None:
+            self._look_at_s = now + 1 / self._live.layout.fps
+            if self._live.is_watched():
+                self._shown = self._parts.show_next_step()
+        return True
+
+    def _write_values(self, timestep: int, now: float) -> None:
+        began_s = self._cpu_clock()
+        observations = self.model._last_obs  # those before the step, until this callback returns
+        assert observations is not None
+        self._live.write_values(timestep, policy_values(self.model, observations))
+        self._values_at_s = now + _SPARED * (self._cpu_clock() - began_s)

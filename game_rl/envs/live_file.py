@@ -1,0 +1,263 @@
+"""`live.frames`: what the agents of a running training do, for whoever watches.
+
+The training makes the file at its start and removes it at its end. Each worker writes into the
+slots of its own envs, the training writes the policy's values, and readers say that they watch.
+Nobody locks anything. A writer makes a slot's sequence number odd, writes, and makes it even; a
+reader skips what is odd or has a wrong checksum, so a writer that is killed meanwhile leaves
+nothing that could be mistaken for a picture. The layout is in `live_layout`.
+
+The file is read and written at positions. A mapping of it would give the same bytes, but a write to
+a mapping kills the process when the disk is full.
+"""
+
+import json
+import math
+import os
+import time
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from game_rl.envs.live_layout import CHECKED_FROM, HEAD_BYTES, MAGIC, WANTED_AT, LiveLayout
+from game_rl.run_dir import RunDir
+from game_rl.system.file_positions import BINARY, read_at, write_at
+
+_ATTEMPTS = 4
+_PAUSE_S = 0.001
+
+Place = tuple[int | float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LiveScreen:
+    """One env at one timestep, after its action.
+
+    Attributes:
+        sequence: differs from that of the env's screen before.
+        timestep: number of the env's timestep in this session of the run, from 1 on.
+        episode: number of the env's episode in this session, from 0 on.
+        episode_timestep: timesteps of the episode so far.
+        action: index of the action that the agent chose.
+        start_state: where the episode began; "" if that is none of game.yaml's start states.
+        episode_reward: sum of the reward terms of the episode so far.
+        reward_terms: what each has earned in the episode so far.
+        place: the values of the game's `place`; None if it has none.
+        packed: the whole screen as it is in the file, uint8 [bytes]; see `LiveLayout.packing`.
+        parts: the newest frame of each part of the observation as the agent gets it, its screen
+            included: uint8 [C, H, W].
+        value: what the policy expected in this timestep, or None if it is not known.
+        action_values: probability or Q-value of each action; see `LiveLayout.action_values`.
+    """
+
+    env: int
+    sequence: int
+    timestep: int
+    episode: int
+    episode_timestep: int
+    start_state: str
+    action: int
+    episode_reward: float
+    reward_terms: Mapping[str, float]
+    variables: Mapping[str, float | list[float]]
+    place: Place | None
+    packed: NDArray[np.uint8]
+    parts: Mapping[str, NDArray[Any]]
+    value: float | None
+    action_values: list[float] | None
+    layout: LiveLayout = field(repr=False)
+
+    @cached_property
+    def pixels(self) -> NDArray[np.uint8]:
+        """The whole screen: grey uint8 [144, 160], of {0, 85, 170, 255}, or RGB [144, 160, 3]."""
+        planes = self.layout.packing.unpack(self.packed)
+        return planes[0] if len(planes) == 1 else np.ascontiguousarray(planes.transpose(1, 2, 0))
+
+
+class LiveReader:
+    """The live screens of a run's session; close it, or use it as a context manager.
+
+    Attributes:
+        layout: what the file holds.
+        can_want: whether the training can be asked to write; False if this user may only read.
+    """
+
+    def __init__(self, path: Path, file: int, layout: LiveLayout, *, can_want: bool) -> None:
+        self.layout, self.can_want = layout, can_want
+        self._path, self._file = path, file
+        self._identity = _identity(os.fstat(file))
+        self._screens: dict[int, LiveScreen] = {}
+
+    @classmethod
+    def open(cls, run_dir: RunDir) -> "LiveReader | None":
+        """Return a reader, or None if the run has no live file, or one of another version."""
+        path = run_dir.live_frames
+        for flags in (os.O_RDWR, os.O_RDONLY):
+            with suppress(OSError):
+                file = os.open(path, flags | BINARY)
+                layout = _read_layout(file)
+                if layout is None:
+                    os.close(file)
+                    return None
+                return cls(path, file, layout, can_want=flags == os.O_RDWR)
+        return None
+
+    def want(self) -> None:
+        """Say that somebody watches; without it, nothing is written after ten seconds.
+
+        To be called every five seconds, or more often.
+        """
+        if self.can_want:
+            with suppress(OSError):
+                write_at(self._file, time.time_ns().to_bytes(8, "little"), WANTED_AT)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the run still writes here; if not, the session has ended or a new one begun."""
+        try:
+            return _identity(self._path.stat()) == self._identity
+        except OSError:
+            return False
+
+    def read(self) -> list[LiveScreen]:
+        """Return the newest screen of each env that has written one, in the order of the envs.
+
+        A slot that is being written is read again a few times. If it stays so, because its writer
+        was killed, the env's last whole screen is returned.
+        """
+        torn = self._read(range(self.layout.n_envs))
+        for _ in range(_ATTEMPTS - 1):
+            if not torn:
+                break
+            time.sleep(_PAUSE_S)
+            torn = self._read(torn)
+        return [screen for _, screen in sorted(self._screens.items())]
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> "LiveReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self, envs: "range | list[int]") -> list[int]:
+        """Read the slots of these envs; return the envs whose slot is being written."""
+        layout, torn = self.layout, []
+        n_bytes, start = layout.n_envs * layout.slot_bytes, layout.slot_at(0)
+        content = read_at(self._file, n_bytes + 2 * layout.values_bytes, start)
+        if len(content) < n_bytes + 2 * layout.values_bytes:
+            return []  # a file that was cut
+        values = self._values(content[n_bytes:])
+        for env in envs:
+            whole = content[env * layout.slot_bytes : (env + 1) * layout.slot_bytes]
+            sequence = int.from_bytes(whole[:8], "little")
+            before = self._screens.get(env)
+            is_known = before is not None and before.sequence == sequence
+            if sequence == 0 or (is_known and not _lacks(before, values)):
+                continue
+            if sequence % 2 or not _is_whole(whole):
+                torn.append(env)
+                continue
+            slot = np.frombuffer(whole, layout.slot_dtype)[0]
+            self._screens[env] = _screen(layout, env, slot, values)
+        return torn
+
+    def _values(self, blocks: bytes) -> dict[int, NDArray[np.float64]]:
+        """Return the policy's values by timestep, each [n_envs, 1 + n_actions]."""
+        size, found = self.layout.values_bytes, {}
+        for whole in (blocks[:size], blocks[size:]):
+            block = np.frombuffer(whole, self.layout.values_dtype)[0]
+            sequence = int(block["sequence"])
+            if sequence and sequence % 2 == 0 and _is_whole(whole):
+                found[int(block["timestep"])] = block["rows"]
+        return found
+
+
+def _lacks(screen: LiveScreen | None, values: Mapping[int, object]) -> bool:
+    """Whether the values of the screen's timestep have been written since."""
+    return screen is not None and screen.value is None and screen.timestep in values
+
+
+def _is_whole(slot: bytes) -> bool:
+    crc = int.from_bytes(slot[CHECKED_FROM - 4 : CHECKED_FROM], "little")
+    return zlib.crc32(memoryview(slot)[CHECKED_FROM:]) == crc
+
+
+def _screen(
+    layout: LiveLayout,
+    env: int,
+    slot: Any,  # noqa: ANN401 - a record of NumPy
+    values: Mapping[int, NDArray[np.float64]],
+) -> LiveScreen:
+    variables = _variables(layout, slot["variables"].tolist(), slot["flags"].tolist())
+    start_state = int(slot["start_state"])
+    terms = dict(zip(layout.reward_terms, slot["reward_terms"].tolist(), strict=True))
+    timestep = int(slot["timestep"])
+    row = values[timestep][env].tolist() if timestep in values else [math.nan]
+    is_known = not math.isnan(row[0])
+    place = layout.place
+    return LiveScreen(
+        env=env,
+        sequence=int(slot["sequence"]),
+        timestep=timestep,
+        episode=int(slot["episode"]),
+        episode_timestep=int(slot["episode_timestep"]),
+        start_state=layout.start_states[start_state] if start_state >= 0 else "",
+        action=int(slot["action"]),
+        episode_reward=float(slot["episode_reward"]),
+        reward_terms=terms | _own_terms(slot["own_terms"]),
+        variables=variables,
+        place=None if place is None else tuple(variables[name] for name in place),  # type: ignore[misc]  # numbers
+        packed=slot["pixels"],
+        parts={part.name: layout.part_of(slot, part.name) for part in layout.parts},
+        value=row[0] if is_known else None,
+        action_values=row[1:] if is_known else None,
+        layout=layout,
+    )
+
+
+def _own_terms(content: NDArray[np.uint8]) -> dict[str, float]:
+    text = content.tobytes().rstrip(b"\0")
+    found: dict[str, float] = json.loads(text) if text else {}
+    return found
+
+
+def _variables(
+    layout: LiveLayout, numbers: list[float], flags: list[float]
+) -> dict[str, float | list[float]]:
+    found: dict[str, float | list[float]] = {}
+    left = {False: iter(numbers), True: iter(flags)}
+    for variable in layout.variables:
+        mine = left[variable.is_bits]
+        if variable.size is None:
+            found[variable.name] = next(mine)
+        else:
+            found[variable.name] = list(islice(mine, variable.size))
+    return found
+
+
+def _read_layout(file: int) -> LiveLayout | None:
+    head = read_at(file, HEAD_BYTES, 0)
+    if head[: len(MAGIC)] != MAGIC:
+        return None
+    size = int.from_bytes(head[len(MAGIC) : len(MAGIC) + 4], "little")
+    try:
+        return LiveLayout.model_validate_json(read_at(file, size, HEAD_BYTES))
+    except ValidationError:
+        return None
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
