@@ -131,6 +131,11 @@ class RunDir:
         return self.root / "evaluations.npz"
 
     @property
+    def places(self) -> Path:
+        """How often the player was at each place, over all envs; see `envs.place_counts`."""
+        return self.root / "places.npz"
+
+    @property
     def tensorboard(self) -> Path:
         return self.root / "tensorboard"
 

@@ -46,6 +46,7 @@ LAYERS = (
     {"interchange"},
     {"executors"},
     {"experiments"},
+    {"viewer"},
     {"cli", "__main__"},
     {"api"},
 )
@@ -69,6 +70,7 @@ TORCH_FREE = (
     "executors",
     "experiments",
     "storage",
+    "viewer",
 )
 HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
 ONLY_IN = {

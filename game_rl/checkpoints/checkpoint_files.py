@@ -27,9 +27,9 @@ _LARGEST_FILE_BYTES = 64 * 2**30  # more than any network or replay buffer needs
 # programs have room while it saves; below the second its Lake pauses, so that the run continues.
 STOP_MARGIN_BYTES = 64 * MIB
 LAKE_MARGIN_BYTES = 256 * MIB
-# A file takes whole blocks of the disk; a checkpoint has up to eight files and a folder.
+# A file takes whole blocks of the disk; a checkpoint has up to nine files and a folder.
 BLOCK_BYTES = 4096
-CHECKPOINT_SLACK_BYTES = 9 * BLOCK_BYTES
+CHECKPOINT_SLACK_BYTES = 10 * BLOCK_BYTES
 
 FileName = Literal[
     "policy.safetensors",
@@ -38,6 +38,7 @@ FileName = Literal[
     "replay.safetensors",
     "lake.json",
     "callbacks.json",
+    "places.json",
     "state.json",
     "play.json",
 ]

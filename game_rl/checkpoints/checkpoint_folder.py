@@ -23,6 +23,8 @@ from game_rl.checkpoints.evaluation_files import seed_of, was_deterministic, wit
 from game_rl.checkpoints.named import check_rom, read_checkpoint_state, read_model
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
+from game_rl.envs.place_counts import PlaceCounts, SavedPlaces, parse_place_counts
+from game_rl.errors import CheckpointError
 from game_rl.games.definition import Game
 from game_rl.lake.mark import LakeState
 from game_rl.run_dir import RunDir
@@ -34,6 +36,7 @@ _WORDS: dict[FileName, str] = {
     "replay.safetensors": "replay",
     "lake.json": "mark of the Lake",
     "callbacks.json": "callbacks of your own",
+    "places.json": "visited places",
 }
 
 
@@ -121,6 +124,17 @@ class CheckpointFolder:
         if name not in self._manifest.files:
             return [None] * len(references)
         return read_model(self.path, self._manifest, CustomCallbackStates, name).matched(references)
+
+    def places(self) -> PlaceCounts | None:
+        """Return the counts of visited places; None if the checkpoint has none."""
+        name: FileName = "places.json"
+        if name not in self._manifest.files:
+            return None
+        saved = read_model(self.path, self._manifest, SavedPlaces, name)
+        try:
+            return parse_place_counts(saved.npz)
+        except ValueError as error:
+            raise CheckpointError(f"{self.path / name} cannot be read: {error}") from None
 
 
 def best_checkpoint(run_dir: RunDir, best: Best) -> Path:

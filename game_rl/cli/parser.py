@@ -86,6 +86,11 @@ GROUPS: Mapping[str, Sequence[Command]] = {
             "game_rl.cli.play_commands",
             "record a GIF or MP4 of episodes with a trained agent",
         ),
+        Command(
+            "places",
+            "game_rl.cli.places_command",
+            "draw a map of the places that a run's agents have visited, for games with a `place`",
+        ),
     ),
     "compare, keep and hand on": (
         Command(

@@ -21,6 +21,7 @@ from game_rl.config.custom_part import CustomPart, PartError
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv, WrapperState
 from game_rl.envs.observation import Observation
 from game_rl.errors import ConfigError, GameRLError
+from game_rl.games.place_tally import Visits
 from game_rl.plain_state import array_to_json, checked_json, state_from_json, state_to_json
 
 _WRAPPER = ("gymnasium.core", "Wrapper")
@@ -121,6 +122,10 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
                 "keep wrappers in a module that imports neither torch nor stable_baselines3"
             )
         return found
+
+    def take_visits(self) -> Visits | None:
+        """As GameBoyEnv's."""
+        return self._game.take_visits()
 
     def check_reward(self) -> str | None:
         """As GameBoyEnv's; also warns of a wrapper that cannot be saved."""

@@ -25,7 +25,8 @@ from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
 from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
 from game_rl.games.own_methods import GameMemory
-from game_rl.games.parts import PartsState
+from game_rl.games.parts import PartsState, own_part_names
+from game_rl.games.place_tally import PlaceTally, Visits
 from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Value, numbers_of
 from game_rl.saved import Blob, Saved
@@ -94,6 +95,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     render_mode = "rgb_array"
     _start_state, _timesteps, _running = "", 0, False
     _draws_next = False
+    _tally: PlaceTally | None = None
 
     def __init__(
         self,
@@ -122,12 +124,12 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             parts: names of the game's parts that observations have.
         """
         self._emulator, self._game = emulator, game
-        self._observer = Observer(emulator, game, frame_format, parts)
         self._starts = EpisodeStarts(emulator, game, start_states, max_idle_frames)
         self._limit = EpisodeLimit(max_episode_timesteps, game)
         self._player = ActionPlayer(emulator, game, frame_skip, sticky_actions)
         self._conditions = _conditions_of(game)
-        self._reward = _reward_of(game, emulator, self._player)
+        self._reward = _reward_of(game, emulator, self._player, parts)
+        self._observer = Observer(emulator, game, frame_format, parts, self._reward.parts)
         self.draws = frame_format is not None or self._reward.needs_screen
         self._all, self._watched = _variable_readers(
             game, self._conditions.variables | self._observer.variables
@@ -180,6 +182,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         values = self._watched.read(self._emulator)
         reward = self._reward.step(values)
         self._timesteps += 1
+        if self._tally is not None:
+            self._tally.add(values)
         ending, truncates = ended = self._conditions.step(values, reward)
         own: dict[str, Any] = {}
         if self._reward.has_endings:
@@ -298,6 +302,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         for number in range(_TRIED_TIMESTEPS):
             if self._running:
                 self.step(number % self._player.n_actions)
+                if self._running:
+                    self._reward.check_parts(self.read_variables())
                 self.check_reward()
         self._running = False
 
@@ -322,6 +328,18 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def read_variables(self) -> dict[str, Value]:
         """Return the current values of the game's variables, by name."""
         return self._all.read(self._emulator)
+
+    def count_places(self) -> None:
+        """Count timesteps by place from now on, if the game names one; see `take_visits`."""
+        place = self._game.definition.place
+        if place is not None:
+            self._tally = PlaceTally(place)
+            watched = self._conditions.variables.union(self._observer.variables, place)
+            _, self._watched = _variable_readers(self._game, watched)
+
+    def take_visits(self) -> Visits | None:
+        """Return where timesteps ended since the last call; None if places are not counted."""
+        return None if self._tally is None else self._tally.take()
 
     @property
     def reward_terms(self) -> dict[str, float]:
@@ -359,7 +377,9 @@ def _conditions_of(game: Game) -> EpisodeConditions:
     return EpisodeConditions(definition.endings, definition.success, definition.place or ())
 
 
-def _reward_of(game: Game, emulator: Emulator, player: ActionPlayer) -> EpisodeReward:
+def _reward_of(
+    game: Game, emulator: Emulator, player: ActionPlayer, parts: Collection[str]
+) -> EpisodeReward:
     """Return the game's rewards; the methods of its own reward class may take what is named."""
     memory, names = GameMemory(emulator), game.action_names
     own = game.custom_reward(
@@ -369,7 +389,8 @@ def _reward_of(game: Game, emulator: Emulator, player: ActionPlayer) -> EpisodeR
             ACTION: lambda: names[player.played],
         }
     )
-    return EpisodeReward(game.definition.rewards, own)
+    makes = own_part_names(game.definition, parts)
+    return EpisodeReward(game.definition.rewards, own, makes)
 
 
 def _variable_readers(

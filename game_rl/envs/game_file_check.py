@@ -8,7 +8,7 @@ from game_rl.emulator.rom_search import hashes_text, search_rom
 from game_rl.games.actions import least_frame_skip
 from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT
 from game_rl.games.definition import Game, load_game
-from game_rl.games.parts import part_formats
+from game_rl.games.parts import own_part_names, part_formats
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,9 @@ def check_game_file(name_or_path: str) -> GameFileCheck:
     game = load_game(name_or_path, without_rom=True)
     definition = game.definition
     nothing = {name: lambda: None for name in (SCREEN_ARGUMENT, MEMORY, ACTION)}
-    game.custom_reward(nothing)  # its methods' parameters are checked
+    reward = game.custom_reward(nothing)  # its methods' parameters are checked
+    if reward is not None:
+        reward.check_parts(own_part_names(definition, definition.parts))
     parts = part_formats(definition).items()
     return GameFileCheck(
         title=definition.title,

@@ -36,12 +36,14 @@ def make_env(
     *,
     folder: Path | None = None,
     draws: bool = False,
+    counts_places: bool = False,
 ) -> GameEnv:
     """Return an environment in the person's own wrappers, which owns its emulator and closes it.
 
     Args:
         folder: folder in which modules of wrappers are looked for; None: the current one.
         draws: whether frames are drawn though no observation has the screen, for clips.
+        counts_places: whether `GameBoyEnv.count_places` is called.
 
     Raises:
         ConfigError: the game's crop cannot be halved, a part is unknown, or a wrapper cannot be
@@ -49,7 +51,7 @@ def make_env(
         UsageError: the game has no such start state, its actions do not fit into `frame_skip`
             frames, or its episodes would never end.
     """
-    env = make_game_env(config, game, emulator, draws=draws)
+    env = make_game_env(config, game, emulator, draws=draws, counts_places=counts_places)
     if not config.wrappers:
         return env
     try:
@@ -59,11 +61,12 @@ def make_env(
         raise
 
 
-def env_maker(config: EnvConfig, game: Game) -> Callable[[], GameEnv]:
+def env_maker(
+    config: EnvConfig, game: Game, *, counts_places: bool = False
+) -> Callable[[], GameEnv]:
     """Return a function that makes the env in another process, whatever its current folder."""
-    if not config.wrappers:
-        return functools.partial(make_env, config, game)
-    return functools.partial(make_env, config, game, folder=Path.cwd())
+    make = functools.partial(make_env, config, game, counts_places=counts_places)
+    return make if not config.wrappers else functools.partial(make, folder=Path.cwd())
 
 
 def wrapper_problems(config: EnvConfig, game: Game) -> Iterator[Problem]:
@@ -78,7 +81,12 @@ def wrapper_problems(config: EnvConfig, game: Game) -> Iterator[Problem]:
 
 
 def make_game_env(
-    config: EnvConfig, game: Game, emulator: Emulator | None = None, *, draws: bool = False
+    config: EnvConfig,
+    game: Game,
+    emulator: Emulator | None = None,
+    *,
+    draws: bool = False,
+    counts_places: bool = False,
 ) -> GameBoyEnv:
     """As `make_env`, without the person's own wrappers."""
     seen = config.observation
@@ -94,6 +102,8 @@ def make_game_env(
         max_idle_frames=config.max_idle_frames,
         sticky_actions=config.sticky_actions,
     )
+    if counts_places:
+        env.count_places()
     env.draws = env.draws or draws
     return env
 

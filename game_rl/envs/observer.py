@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from game_rl.emulator.emulator import Emulator
 from game_rl.envs.observation import SCREEN, FrameFormat, Observation, ObservationFormat
 from game_rl.games.definition import Game
+from game_rl.games.own_parts import OwnParts, no_own_parts
 from game_rl.games.parts import EpisodeParts, PartsState, PartValues, part_formats
 from game_rl.games.variables import Values
 
@@ -21,6 +22,7 @@ class Observer:
         emulator: the game; the caller still owns it.
         frame_format: format of the screen; None if observations have parts only.
         parts: names of the game's parts that they have.
+        own: makes those of the game's own reward class.
 
     Attributes:
         format: format of the observations.
@@ -39,13 +41,14 @@ class Observer:
         game: Game,
         frame_format: FrameFormat | None,
         parts: Collection[str],
+        own: OwnParts = no_own_parts,
     ) -> None:
         self._emulator, self._frame_format = emulator, frame_format
         formats = part_formats(game.definition) if parts else {}
         chosen = tuple((name, formats[name]) for name in sorted(parts))
         packing = None if frame_format is None else frame_format.packing
         self.format = ObservationFormat(packing, 1, chosen)
-        self._parts = EpisodeParts(game, sorted(parts)) if parts else None
+        self._parts = EpisodeParts(game, sorted(parts), own) if parts else None
         self.variables = frozenset[str]() if self._parts is None else self._parts.variables
         self._values: PartValues = {}
 

@@ -20,7 +20,7 @@ from game_rl.envs.contact_sheet import BACKGROUND, INK, Moment, save_sheet
 from game_rl.games.definition import Game, GameDefinition
 from game_rl.games.part_format import PartFormat
 from game_rl.games.part_numbers import entry_sizes
-from game_rl.games.part_spec import NumberSpec, PartSpec
+from game_rl.games.part_spec import NumberSpec, OwnPartSpec, PartSpec
 from game_rl.games.parts import part_formats
 
 Colour = tuple[int, int, int]
@@ -85,7 +85,7 @@ def _moment(moment: Moment, game: Game, names: Collection[str] | None) -> Image.
     panels = [_below([_text(moment.label), Image.fromarray(moment.screen)])]
     for name, part in definition.parts.items():
         if names is None or name in names:
-            drawn = _part(part, moment.parts[name], definition)
+            drawn = _part(part, formats[name], moment.parts[name], definition)
             facts = _text(_facts(part, formats[name]), _DIM)
             panels.append(_below([_text(name), drawn, facts]))
     return _wrapped(_columns(panels), _SHEET_WIDTH, gap=2 * _GAP)
@@ -97,7 +97,11 @@ def _facts(part: PartSpec, form: PartFormat) -> str:
     return f"{part.kind}, {shape}{stacked}"
 
 
-def _part(part: PartSpec, values: NDArray[Any], definition: GameDefinition) -> Image.Image:
+def _part(
+    part: PartSpec, form: PartFormat, values: NDArray[Any], definition: GameDefinition
+) -> Image.Image:
+    if part.own is not None:
+        return _own(part.own, form, values)
     if part.vector is not None:
         return _below(list(_vector(part, values, definition)))
     if part.categories is not None:
@@ -106,9 +110,19 @@ def _part(part: PartSpec, values: NDArray[Any], definition: GameDefinition) -> I
         actions = ("-", *definition.actions)
         return _chips(actions[number] for number in values)
     if part.tiles is not None:
-        return _below([_grid(values[0], TILE_SIDE), _legend(list(part.tiles.classes))])
+        drawn = _grid(values[0], TILE_SIDE)
+        return drawn if part.tiles.ids else _below([drawn, _legend(list(part.tiles.classes))])
     cell = max(1, min(_LARGEST_CELL, _GRID_SIDE // len(values[0])))
     return _below([_with_middle(_grid(values[0], cell)), _legend(["visited"])])
+
+
+def _own(part: OwnPartSpec, form: PartFormat, values: NDArray[Any]) -> Image.Image:
+    if form.kind == "grid":
+        cell = max(1, min(_LARGEST_CELL, _GRID_SIDE // max(values[0].shape)))
+        return _grid(values[0], cell)
+    if form.kind == "categories":
+        return _chips(map(str, values))
+    return _squares(values, _SQUARE, _ROW_WIDTH) if part.of == 2 else _numbers(values)
 
 
 # --- vectors ---

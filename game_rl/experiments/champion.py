@@ -136,8 +136,8 @@ def _make_run(folder: ExperimentDir, champion: ChampionRecord, record: Generatio
 
 
 def _copy_history(source: RunDir, target: RunDir) -> None:
-    files = (source.events, source.evaluations, source.evaluation_episodes, source.lineage)
-    for file in files:
+    tables = (source.evaluations, source.evaluation_episodes, source.places)
+    for file in (source.events, *tables, source.lineage):
         if file.exists():
             shutil.copyfile(file, target.root / file.name)
     if source.tensorboard.is_dir():

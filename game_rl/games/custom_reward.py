@@ -3,10 +3,10 @@
 A game.yaml may come from a stranger, so its Python code runs only when an env is built.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import JsonValue
 
@@ -18,6 +18,7 @@ from game_rl.plain_state import checked_json, state_from_json, state_to_json
 
 SCREEN_ARGUMENT, MEMORY, ACTION = "screen", "memory", "action"
 ENDINGS, TRUNCATIONS = "endings", "truncations"
+_PARTS = "parts"
 
 CUSTOM_TERM = "custom"
 """Name of the reward term for a class that returns a bare number."""
@@ -33,6 +34,10 @@ class CustomReward(Protocol):
     The methods `endings` and `truncations` may be added. They are called after each `step`, with
     parameters like its, and return a mapping of names to whether the episode ends so: the game is
     over, or the episode only stops.
+
+    The method `parts` may be added, with parameters like those of `reset`. It returns a mapping
+    with an array for each entry of `parts` in game.yaml that is `own`. It is called after `reset`
+    and after each `step` where observations have such a part, and must change no attribute.
 
     A checkpoint saves the
     object's attributes, which must be plain data: numbers, strings, and lists, tuples and dicts of
@@ -80,6 +85,7 @@ class GameReward:
     Attributes:
         needs_screen: whether a method takes the picture.
         has_endings: whether it adds endings to those of the game file.
+        parts_need_screen: whether the method `parts` takes the picture.
     """
 
     def __init__(self, reward_class: type, reference: str, folder: Path, sources: Sources) -> None:
@@ -106,6 +112,10 @@ class GameReward:
             for name in (ENDINGS, TRUNCATIONS)
             if callable(getattr(reward, name, None))
         }
+        self._parts: OwnMethod | None = None
+        if callable(parts := getattr(reward, _PARTS, None)):
+            self._parts = OwnMethod(parts, f"{reference}.{_PARTS}", at_reset)
+        self.parts_need_screen = self._parts is not None and SCREEN_ARGUMENT in self._parts.takes
         self.has_endings = bool(self._ends)
         takes = (method.takes for method in (self._reset, self._step, *self._ends.values()))
         self.needs_screen = any(SCREEN_ARGUMENT in names for names in takes)
@@ -134,6 +144,24 @@ class GameReward:
             return {str(ending): bool(holds) for ending, holds in found.items()}
         except (Exception, SystemExit) as error:
             raise self._failure(name, error) from error
+
+    def check_parts(self, names: Iterable[str]) -> None:
+        """Raise GameFileError if there are parts for it to make and it has no method for them."""
+        wanted = ", ".join(names)
+        if wanted and self._parts is None:
+            raise GameFileError(
+                f"{self._reference} has no method {_PARTS}, which makes {wanted} of the "
+                "observation; add `parts(self, variables)`, which returns a mapping of names to "
+                "arrays"
+            )
+
+    def parts(self, variables: Mapping[str, Value]) -> Mapping[str, Any]:
+        """Return what the class makes of an observation, by the names of the parts."""
+        assert self._parts is not None
+        try:
+            return dict(self._parts.call(variables))
+        except (Exception, SystemExit) as error:
+            raise self._failure(_PARTS, error) from error
 
     def save_state(self) -> JsonValue:
         save = getattr(self._reward, "save_state", None)
@@ -173,6 +201,8 @@ class GameReward:
         returns = "a number or a mapping of them"
         if method in (ENDINGS, TRUNCATIONS):
             returns = "a mapping of names to True or False"
+        elif method == _PARTS:
+            returns = "a mapping of names to arrays"
         way_out = "correct it there" if line else f"`{method}` returns {returns}"
         return GameFileError(f"{self._reference}.{method} failed with {told}{line}; {way_out}")
 

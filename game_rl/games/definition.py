@@ -20,15 +20,16 @@ from game_rl.games.actions import ActionSpec, action_problems
 from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
-from game_rl.games.map_offsets import read_map_offsets
+from game_rl.games.map_offsets import Offsets, read_map_offsets
 from game_rl.games.own_methods import Sources
 from game_rl.games.part_spec import PartSpec, part_problems
+from game_rl.games.random_seed import register_problems, seed_problems
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.start_states import StartStateSpec, battery_problem
 from game_rl.games.state_files import state_file_problem
 from game_rl.games.step_wait import StepWait
 from game_rl.games.symbol_files import Location, read_symbols
-from game_rl.games.variable_spec import UNSIGNED, VariableSpec
+from game_rl.games.variable_spec import VariableSpec
 from game_rl.games.variables import (
     MemoryVariable,
     Variable,
@@ -40,10 +41,6 @@ from game_rl.games.variables import (
 _BUNDLED = Path(__file__).parent
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHOWN_CHARACTERS = 60
-_IGNORED = {
-    0xFF04: "the divider register, which becomes 0 whatever is written to it",
-    0xFF44: "the number of the line that is drawn, which cannot be written",
-}
 _NAMED_SECTIONS = ("start_states", "actions", "variables", "rewards", "endings", "parts")
 _TAKES_ARRAYS = (*TAKES_ARRAYS, "random_seed")  # which has a check of its own
 
@@ -131,8 +128,11 @@ class GameDefinition(StrictModel):
     variables: Annotated[dict[str, VariableSpec], Field(min_length=1)]
     rewards: dict[str, RewardTerm] = Field(default={})
     place: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Variables that say where the player is, such as [map, x, y]; for `same_place_for` and
-    `visited`."""
+    """Variables that say where the player is, such as [map, x, y]; for `same_place_for`, `visited`
+    and the map of visited places, which every run of the game has."""
+    place_offsets: Path | None = Field(default=None, exclude_if=lambda path: path is None)
+    """Path of a YAML file, relative to game.yaml, that places maps beside each other in the map of
+    visited places. Without it, the `offsets` of a `visited` part count."""
     endings: dict[str, Ending] = Field(default={})
     """Conditions that end the episode; one of them is enough."""
     success: Condition | None = None
@@ -144,15 +144,27 @@ class GameDefinition(StrictModel):
     ) = None
     """Reward class in Python as `module:Class`, in addition to `rewards` or instead of them."""
 
+    @property
+    def file_of_offsets(self) -> Path | None:
+        """The file that places maps beside each other in the map of visited places."""
+        if self.place_offsets is not None:
+            return self.place_offsets
+        of_parts = (p.visited.offsets for p in self.parts.values() if p.visited is not None)
+        return next(filter(None, of_parts), None)
+
     def problems(self) -> Iterable[Problem]:
         yield from self._name_problems()
         yield from self._action_problems()
         yield from self._reference_problems()
         yield from derivation_problems(self.variables)
         yield from self._wait_problems()
-        yield from self._seed_problems()
+        yield from seed_problems(self.random_seed, self.start_states, self.variables)
         is_colour = self.hardware == "cgb"
-        yield from part_problems(self.parts, self.variables, self.place, is_colour=is_colour)
+        has_class = self.reward is not None
+        yield from part_problems(
+            self.parts, self.variables, self.place, is_colour=is_colour, has_class=has_class
+        )
+        yield from self._place_problems()
         if not self.rewards and self.reward is None:
             yield Problem(
                 ("rewards",), "there is no reward, so nothing can be learned; add at least one term"
@@ -223,27 +235,15 @@ class GameDefinition(StrictModel):
                         reads=(("place",),),
                     )
 
-    def _seed_problems(self) -> Iterable[Problem]:
-        for name, state in self.start_states.items():
-            for key, variable, _ in state.values:
-                if variable == self.random_seed:
-                    yield Problem(
-                        ("start_states", name, *key),
-                        f"{variable} is the random_seed, which gets a random value; remove one of "
-                        "the two",
-                        reads=(("random_seed",),),
-                    )
-        name = self.random_seed or ""
-        seed = self.variables.get(name)
-        if seed is None or seed.is_whole_number:
-            return
-        is_type = seed.operation is None and seed.type not in UNSIGNED
-        what = f"is of type {seed.type}" if is_type else "is not one whole number in memory"
-        yield Problem(
-            ("random_seed",),
-            f"{name} {what}; a seed is one of {', '.join(UNSIGNED)}, without `mask`",
-            reads=(("variables", name),),
-        )
+    def _place_problems(self) -> Iterable[Problem]:
+        n_variables = len(self.place or ())
+        if self.place_offsets is not None and n_variables != 3:
+            yield Problem(
+                ("place_offsets",),
+                f"places maps, but `place` has {n_variables} variables, not [map, x, y]; write "
+                "`place: [map, x, y]`, or remove this line",
+                reads=(("place",),),
+            )
 
 
 def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None = None) -> str:
@@ -305,6 +305,15 @@ class Game:
         """Names of the variables that are a number, not an array."""
         specs = self.definition.variables.items()
         return tuple(name for name, spec in specs if not spec.is_array)
+
+    def map_offsets(self) -> Offsets:
+        """Return where each map lies in the map of visited places; none without such a file.
+
+        Raises:
+            GameFileError: the file is missing or wrong.
+        """
+        file = self.definition.file_of_offsets
+        return {} if file is None else read_map_offsets(self.folder / file)
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -473,12 +482,18 @@ class _Parts:
                 )
 
     def _offsets_problems(self, definition: GameDefinition) -> Iterable[Problem]:
-        for name, part in definition.parts.items():
-            if part.visited is not None and part.visited.offsets is not None:
+        files: dict[Key, Path | None] = {
+            ("parts", name, "visited", "offsets"): part.visited.offsets
+            for name, part in definition.parts.items()
+            if part.visited is not None
+        }
+        files[("place_offsets",)] = definition.place_offsets
+        for key, file in files.items():
+            if file is not None:
                 try:
-                    read_map_offsets(self._folder / part.visited.offsets)
+                    read_map_offsets(self._folder / file)
                 except GameFileError as error:
-                    yield Problem(("parts", name, "visited", "offsets"), str(error))
+                    yield Problem(key, str(error))
 
     def _reward_problems(self, definition: GameDefinition) -> Iterable[Problem]:
         if definition.reward is None:
@@ -507,7 +522,7 @@ class _Parts:
             else:
                 self.variables.append(place)
                 if name == definition.random_seed:
-                    yield from _register_problems(place)
+                    yield from register_problems(place)
 
 
 def _place_key(spec: VariableSpec) -> str:
@@ -521,19 +536,6 @@ def _place(
     if location is not None:
         return place_variable(name, spec, location, rom=rom, is_colour=is_colour)
     return place_array(name, spec, spec.addresses or (), rom=rom, is_colour=is_colour)
-
-
-def _register_problems(seed: MemoryVariable) -> Iterable[Problem]:
-    for place in seed.numbers:
-        for register in range(place.address, place.address + place.n_bytes):
-            if register in _IGNORED:
-                yield Problem(
-                    ("random_seed",),
-                    f"{seed.name} is at 0x{register:04X}, {_IGNORED[register]}, so every seed "
-                    "would be the same; name the variable in which the game keeps its random "
-                    "numbers, or remove `random_seed`: env.max_idle_frames varies the beginning",
-                    reads=(("variables", seed.name),),
-                )
 
 
 def _location(spec: VariableSpec, symbols: Mapping[str, Location]) -> Location | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -17,7 +17,9 @@ _SCREEN = "screen"
 _SCREEN_COLUMNS, _SCREEN_ROWS = SCREEN_WIDTH // 8, SCREEN_HEIGHT // 8
 _LARGEST_SCALE = 1e6
 _MOST_CLASSES = 255
-_KINDS = ("vector", "categories", "tiles", "visited", "actions")
+_KINDS = ("vector", "categories", "tiles", "visited", "actions", "own")
+_MOST_NUMBERS = 65_536
+_MOST_SIDE = 512
 
 
 class NumberSpec(StrictModel):
@@ -52,7 +54,7 @@ _Tile = Annotated[int, Field(ge=0, lt=2 * N_TILES)]
 
 
 class TilesSpec(StrictModel):
-    """A grid with the class of each tile of the background."""
+    """A grid with the class of each tile of the background, or its id."""
 
     area: AreaSpec
     """The tiles that are seen: of the screen with `follow_scroll`, else of the 32 x 32 of the
@@ -60,10 +62,13 @@ class TilesSpec(StrictModel):
     follow_scroll: bool = False
     """Whether the area moves with the screen over the background's map."""
     sprites: bool = False
-    """Whether sprites whose tile has a class are drawn over the background."""
-    classes: Annotated[dict[str, tuple[_Tile, ...]], Field(min_length=1, max_length=_MOST_CLASSES)]
+    """Whether sprites are drawn over the background: those whose tile has a class or, with `ids`,
+    all."""
+    classes: dict[str, tuple[_Tile, ...]] = Field(default={}, max_length=_MOST_CLASSES)
     """Tile ids of each class: 0 to 383, and 384 more for tiles of video RAM's bank 1. A cell is the
     number of its class, from 1 on in this order, and 0 if its tile has none."""
+    ids: bool = Field(default=False, exclude_if=lambda ids: not ids)
+    """Whether a cell is the id of its tile itself, in two bytes; in place of `classes`."""
 
     def problems(self) -> Iterable[Problem]:
         columns, rows, what = MAP_SIDE, MAP_SIDE, "the background's map"
@@ -80,6 +85,12 @@ class TilesSpec(StrictModel):
                     f"at most {max(0, most - first)} fit",
                     reads=(("follow_scroll",),),
                 )
+        if self.ids and self.classes:
+            message = "does not go with `classes`, which stand for ids; remove one of the two"
+            yield Problem(("ids",), message, reads=(("classes",),))
+        elif not self.ids and not self.classes:
+            message = "list the tiles of some classes, or write `ids: true` for the ids themselves"
+            yield Problem(("classes",), message)
         yield from self._class_problems()
 
     def _class_problems(self) -> Iterator[Problem]:
@@ -127,6 +138,33 @@ class VisitedSpec(StrictModel):
         return 1 if self.size is None else self.size // (2 * self.radius)
 
 
+class OwnPartSpec(StrictModel):
+    """The form of a part that the method `parts` of the game's own reward class returns."""
+
+    kind: Literal["vector", "categories", "grid"]
+    """Numbers, kinds of things, or a small picture of kinds of things."""
+    shape: tuple[Annotated[int, Field(ge=1)], ...]
+    """[n], or [height, width] of a grid."""
+    of: Annotated[int, Field(ge=2, le=65_536)] | None = None
+    """How many values a number can have, which is whole and below it. null: float32, for vectors
+    only."""
+
+    def problems(self) -> Iterable[Problem]:
+        wanted, example = (2, "[height, width]") if self.kind == "grid" else (1, "[n]")
+        most = _MOST_SIDE if self.kind == "grid" else _MOST_NUMBERS
+        if len(self.shape) != wanted:
+            yield Problem(("shape",), f"the shape of {self._named} is {example}")
+        elif max(self.shape) > most:
+            yield Problem(("shape",), f"{max(self.shape):,} is too large; at most {most:,} fit")
+        if self.of is None and self.kind != "vector":
+            message = f"{self._named} needs the number of values, as in `of: 8`"
+            yield Problem(("of",), message, reads=(("kind",),))
+
+    @property
+    def _named(self) -> str:
+        return "categories" if self.kind == "categories" else f"a {self.kind}"
+
+
 class PartSpec(StrictModel):
     """One entry of `parts` in game.yaml, of one kind."""
 
@@ -141,6 +179,8 @@ class PartSpec(StrictModel):
     actions: Annotated[int, Field(ge=1, le=64)] | None = None
     """How many of the agent's latest actions, the newest last, as categories: 0 for none yet, and
     1 + the index of the action."""
+    own: OwnPartSpec | None = Field(default=None, exclude_if=lambda own: own is None)
+    """What the method `parts` of the game's own reward class returns under the part's name."""
     stack: bool = False
     """Whether the agent sees the part of the latest env.frame_stack timesteps together."""
 
@@ -184,8 +224,13 @@ def part_problems(
     place: tuple[str, ...] | None,
     *,
     is_colour: bool,
+    has_class: bool,
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the section `parts`, apart from unknown variables."""
+    """Yield what is wrong with the section `parts`, apart from unknown variables.
+
+    Args:
+        has_class: whether the game has a reward class of its own.
+    """
     for name, part in parts.items():
         if name == _SCREEN:
             yield Problem(
@@ -197,6 +242,7 @@ def part_problems(
             _category_problems(part, variables),
             _visited_problems(part, variables, place),
             () if is_colour else _bank_problems(part),
+            () if has_class else _class_problems(part),
         )
         for problem in found:
             yield Problem(("parts", name, *problem.key), problem.message, problem.reads)
@@ -240,6 +286,16 @@ def _bank_problems(part: PartSpec) -> Iterator[Problem]:
                     f"remove it, or write {tile - N_TILES}",
                     reads=(("hardware",),),
                 )
+
+
+def _class_problems(part: PartSpec) -> Iterator[Problem]:
+    if part.own is not None:
+        yield Problem(
+            ("own",),
+            "is made by the game's own reward class, and there is none; name it, as in "
+            "`reward: my_rewards:MyReward`, or remove the part",
+            reads=(("reward",),),
+        )
 
 
 def _visited_problems(

@@ -1,8 +1,8 @@
 """The rewards of an episode: what its terms earn at each timestep, and their sums."""
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from pydantic import Field, JsonValue
 
@@ -71,19 +71,30 @@ class OwnEndings(NamedTuple):
 class EpisodeReward:
     """The reward terms of one running episode.
 
+    Args:
+        custom: the game's own reward class.
+        makes: the parts of the observation that the class makes.
+
     Attributes:
         largest: the largest reward by amount in any timestep of any episode.
         has_endings: whether the game's own reward class has endings.
     """
 
-    def __init__(self, terms: Mapping[str, RewardTerm], custom: GameReward | None) -> None:
+    def __init__(
+        self,
+        terms: Mapping[str, RewardTerm],
+        custom: GameReward | None,
+        makes: Collection[str] = (),
+    ) -> None:
         # attributes are looked up once instead of in every timestep
         self._watched = {n: WatchedTerm(term) for n, term in terms.items() if term.is_watched}
         self._terms = tuple(
             (name, term, term.variable or "", term.needs_change, self._watched.get(name))
             for name, term in terms.items()
         )
-        self._custom = custom
+        self._custom, self._makes = custom, makes
+        if custom is not None:
+            custom.check_parts(makes)
         self.has_endings = custom is not None and custom.has_endings
         self._before: Values = {}
         self._sums: dict[str, float] = {}
@@ -162,7 +173,9 @@ class EpisodeReward:
     @property
     def needs_screen(self) -> bool:
         """Whether the game's own reward class takes the picture, which must be drawn for it."""
-        return self._custom is not None and self._custom.needs_screen
+        if self._custom is None:
+            return False
+        return self._custom.needs_screen or bool(self._makes and self._custom.parts_need_screen)
 
     def endings(self, values: Values) -> OwnEndings:
         """Return the endings of the game's own reward class, which it must have; after `step`."""
@@ -170,6 +183,23 @@ class EpisodeReward:
         return OwnEndings(
             self._custom.ends(ENDINGS, values), self._custom.ends(TRUNCATIONS, values)
         )
+
+    def parts(self, values: Values) -> Mapping[str, Any]:
+        """Return the parts of the observation that the class makes; after `reset` or `step`."""
+        assert self._custom is not None
+        return self._custom.parts(values)
+
+    def check_parts(self, values: Values) -> None:
+        """Raise GameFileError if making parts changes what the class remembers."""
+        if not self._makes:
+            return
+        before = self.save_state().custom
+        self.parts(values)
+        if self.save_state().custom != before:
+            raise GameFileError(
+                "the reward class changes its attributes in its method parts, which is called more "
+                "often than once a timestep; change them in `reset` and `step`"
+            )
 
     def renew_custom(self) -> None:
         """Go on with a copy of the game's own reward class that was saved and loaded, if any.

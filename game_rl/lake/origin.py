@@ -17,6 +17,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.durable_files import write_atomic
 from game_rl.errors import GameRLError, LakeError
 from game_rl.games.definition import Game, load_game
+from game_rl.games.parts import shows_place
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.view import EvictedError, LakeView, n_seen
@@ -127,9 +128,17 @@ def disagreement(ours: Origin, theirs: Origin) -> str | None:
     empty: Origin = {_WRAPPERS: [], _HELD: [{}], _STICKY: 0.0, _STEP: None}
     ours, theirs = {**empty, **ours}, {**empty, **theirs}
     for name, value in ours.items():
-        if name in theirs and theirs[name] != value:
+        if name in theirs and _compared(name, theirs[name]) != _compared(name, value):
             return f"{name}: {_short(theirs[name])} there, {_short(value)} in this run"
     return None
+
+
+def _compared(name: str, value: JsonValue) -> JsonValue:
+    """Return what counts of a value: the place does only if a part shows what was visited."""
+    if name != _PARTS or not isinstance(value, list) or not isinstance(value[0], dict):
+        return value
+    parts = value[0]
+    return value if shows_place(parts, parts) else parts
 
 
 def _short(value: JsonValue) -> str:

@@ -78,6 +78,17 @@ EVALUATION_EPISODE_BYTES = 9
 EVALUATION_TIMESTEPS_BYTES = 8
 EVALUATION_FILE_BYTES = 1_020
 BASE64_FACTOR = 4 / 3  # of the copy of evaluations.npz in a checkpoint
+# The map of visited places, measured on beacon and seasons, whose places are pixels: bytes of a
+# place in places.npz, and of the file without any; of a picture of it in TensorBoard; of a place in
+# a worker that counts it. How many there are, and how many sheets of 32 x 32 they are on, depends
+# on the game's world: the 24 rooms of beacon have 600 sheets. Agents often return to old places.
+SAVED_PLACE_BYTES = 2.7
+PLACES_FILE_BYTES = 1_000
+PLACES_PICTURE_BYTES = 22_000
+COUNTED_PLACE_BYTES = 250
+USUAL_SHEETS = 600
+USUAL_PLACES = 40_000
+TIMESTEPS_OF_A_NEW_PLACE = 4
 # Lines of events.jsonl, measured on those with the most digits.
 EVENT_ROLLOUT_BYTES = 160
 EVENT_EVALUATION_BYTES = 330

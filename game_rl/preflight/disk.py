@@ -20,6 +20,7 @@ from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints, offline_checkpoints_at_once
 from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
+from game_rl.preflight.places_forecast import places_in_checkpoint_bytes, places_log_bytes
 from game_rl.preflight.workload import TrainingArithmetic
 from game_rl.system.machine import is_same_disk, nearest_folder
 from game_rl.system.units import format_bytes
@@ -104,6 +105,7 @@ class _Course:
     def log_bytes(self) -> int:
         config, training = self.config, self.training
         logs = _tensorboard_bytes(config, self.facts, training) + _event_bytes(config, training)
+        logs += places_log_bytes(self.facts, training.final_timesteps)
         kept = self.retention.after(self.last)
         return logs + _evaluation_bytes(config, training, copies=kept)
 
@@ -309,7 +311,9 @@ def predicted_checkpoint_bytes(
     has_learned = config.learns
     if isinstance(algorithm, DQNConfig) and config.offline is None and timesteps is not None:
         has_learned = has_learned and timesteps > algorithm.learning_starts
-    return checkpoint_files.checkpoint_bytes(
+    counted = config.total_timesteps if timesteps is None else timesteps
+    places = places_in_checkpoint_bytes(facts, counted)
+    return places + checkpoint_files.checkpoint_bytes(
         policy_weights=network.policy_parameters,
         optimized_weights=network.parameters if has_learned else 0,
         n_envs=config.env.n_envs,

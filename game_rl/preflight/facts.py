@@ -70,6 +70,7 @@ class RunFacts:
         game_changes: how start states change the game, in words.
         part_formats: the parts that the game's observations can have, by name.
         has_waits: whether the game's `step` makes timesteps longer than `frame_skip`.
+        has_places: whether the game names a `place`, so that visited places are counted.
     """
 
     crop: CropSpec
@@ -90,6 +91,7 @@ class RunFacts:
     game_changes: tuple[str, ...] = ()
     part_formats: Mapping[str, PartFormat] = field(default_factory=dict)
     has_waits: bool = False
+    has_places: bool = False
 
     @property
     def began_at(self) -> int:
@@ -184,6 +186,7 @@ def run_facts(
         four_shades=not game.is_colour,
         part_formats=part_formats(game.definition),
         has_waits=game.definition.step is not None,
+        has_places=game.definition.place is not None,
         rom_bytes=len(game.rom.data),
         n_game_curves=_n_game_curves(game),
         cpus=machine.cpus,

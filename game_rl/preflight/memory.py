@@ -20,6 +20,7 @@ from game_rl.preflight.footprint import (
     Part,
     Phase,
 )
+from game_rl.preflight.places_forecast import places_in_memory
 from game_rl.preflight.workload import training_arithmetic
 from game_rl.system.placement import Bf16Way
 from game_rl.vec_env.in_process_worker import USUAL_START_METHOD
@@ -110,6 +111,7 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
         training = (*training, _lake_reader(config, facts, settings))
     if config.lake is not None:
         training = (*training, _lake_writer(config, facts))
+    training = (*training, *places_in_memory(config, facts))
     collect = (*training, _frames_in_flight(config, facts))
     recording = (*always[:2], *network, *_recording(config, facts, network))
     if not config.learns:

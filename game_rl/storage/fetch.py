@@ -137,6 +137,9 @@ def _restore_reports(run_dir: RunDir, manifest: RunManifest) -> None:
     if play.get("evaluation_episodes"):
         episodes = base64.b64decode(play["evaluation_episodes"])
         write_atomic(run_dir.evaluation_episodes, episodes)
+    places = run_dir.checkpoint(manifest.timesteps) / "places.json"
+    if places.exists():
+        write_atomic(run_dir.places, base64.b64decode(_json(places)["npz"]))
     for path in run_dir.tensorboard.glob("events.out.tfevents.*"):
         n_bytes = play["log"]["file_bytes"].get(path.name)
         if n_bytes is None:

@@ -122,6 +122,7 @@ class NewParts:
             yield "replay.safetensors"
         if self.counters:
             yield "callbacks.json"
+            yield "places.json"
 
 
 def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:

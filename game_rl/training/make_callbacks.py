@@ -27,6 +27,7 @@ from game_rl.training.extensions import Extension, RunParts
 from game_rl.training.lake_extension import LakeExtension
 from game_rl.training.learning_extension import LearningExtension
 from game_rl.training.live_extension import LiveExtension
+from game_rl.training.places_extension import PlacesExtension
 from game_rl.training.teacher_extension import TeacherExtension
 
 
@@ -41,9 +42,10 @@ def make_extensions(parts: RunParts, more: Sequence[Extension]) -> tuple[Extensi
     learning = LearningExtension.of(parts)
     teacher = TeacherExtension.of(parts)
     lake = LakeExtension.of(parts)
+    places = PlacesExtension.of(parts)
     custom = CustomCallbacksExtension.of(parts)
     live = LiveExtension.of(parts)
-    own = (lake, learning, teacher, custom, live)
+    own = (lake, learning, teacher, places, custom, live)
     return (*(found for found in own if found is not None), *more)
 
 

@@ -116,7 +116,11 @@ def resumed(
         game_changes=game_changes(game, config.env.start_states),
         superseded_from_bytes=state.events_bytes,
         restored=checkpoint.contents,
-        not_restored=(*_begins_anew(config, checkpoint), *_differences(state, placement.device)),
+        not_restored=(
+            *_begins_anew(config, checkpoint),
+            *_places_anew(game, checkpoint),
+            *_differences(state, placement.device),
+        ),
         other_code=code_difference(state.versions, state.source_sha256),
         changes=tuple(changed),
         set_aside=tuple(set_aside),
@@ -140,6 +144,12 @@ def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
             why += "; a wrapper whose attributes change needs state_dict and load_state_dict"
         anew.append(f"the episodes: {why}")
     return [*anew, *_callbacks_anew(config, checkpoint)]
+
+
+def _places_anew(game: Game, checkpoint: Checkpoint) -> Iterator[str]:
+    saved = checkpoint.places()
+    if saved is not None and saved.names != game.definition.place:
+        yield f"the map of visited places: `place` of game.yaml was [{', '.join(saved.names)}]"
 
 
 def _callbacks_anew(config: RunConfig, checkpoint: Checkpoint) -> Iterator[str]:

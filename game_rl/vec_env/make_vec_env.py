@@ -28,7 +28,11 @@ def make_vec_env(config: EnvConfig, game: Game, *, n_envs: int, seed: int) -> Ve
     of env i uses the seed `seed + i`. In evaluation, `n_envs` differs from `config.n_envs`.
     """
     n_workers = evaluation_workers(config.n_workers, n_envs=n_envs, cpus=effective_cpus())
-    vec_env = VecMonitor(_part(config, game, n_envs=n_envs, n_workers=n_workers))
+    return _monitored(_part(config, game, n_envs=n_envs, n_workers=n_workers), seed)
+
+
+def _monitored(part: SharedMemoryVecEnv, seed: int) -> VecEnv:
+    vec_env = VecMonitor(part)
     vec_env.seed(seed)
     return vec_env
 
@@ -37,18 +41,21 @@ def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
     """Return a vec env like `make_vec_env`'s, in two halves if there are workers for both.
 
     The halves can be stepped separately, and their workers also pack the frames for the buffers.
+    Timesteps are counted by place if the game names one (`take_visits`).
     With a single worker there is nothing to gain: it would pack while the training process waits,
     so that process packs the frames.
     """
     n_workers = training_workers(config.n_workers, n_envs=config.n_envs, cpus=effective_cpus())
     if n_workers < 2:
-        return make_vec_env(config, game, n_envs=config.n_envs, seed=seed)
+        part = _part(config, game, n_envs=config.n_envs, n_workers=n_workers, counts_places=True)
+        return _monitored(part, seed)
     first, first_workers = (config.n_envs + 1) // 2, (n_workers + 1) // 2
     sizes = (first, first_workers), (config.n_envs - first, n_workers - first_workers)
     parts = []
     try:
-        for n_envs, workers in sizes:
-            parts.append(_part(config, game, n_envs=n_envs, n_workers=workers, packs=True))
+        for n_envs, n in sizes:
+            part = _part(config, game, n_envs=n_envs, n_workers=n, packs=True, counts_places=True)
+            parts.append(part)
     except BaseException:
         for part in parts:
             part.close()
@@ -59,11 +66,17 @@ def make_training_env(config: EnvConfig, game: Game, *, seed: int) -> VecEnv:
 
 
 def _part(
-    config: EnvConfig, game: Game, *, n_envs: int, n_workers: int, packs: bool = False
+    config: EnvConfig,
+    game: Game,
+    *,
+    n_envs: int,
+    n_workers: int,
+    packs: bool = False,
+    counts_places: bool = False,
 ) -> SharedMemoryVecEnv:
     observation_format = make_observation_format(config, game)
     return SharedMemoryVecEnv(
-        [env_maker(config, game)] * n_envs,
+        [env_maker(config, game, counts_places=counts_places)] * n_envs,
         frame_stack=frame_stack_of(observation_format),
         packing=observation_format if packs else None,
         n_workers=n_workers,

@@ -10,6 +10,7 @@ from game_rl.checkpoints.checkpoint_files import write_files
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
+from game_rl.envs.place_counts import SavedPlaces
 from game_rl.event_log import EventFile
 from game_rl.events import CheckpointSaved
 from game_rl.run_dir import RunDir
@@ -62,6 +63,7 @@ def add_checkpoint(
                 ("state.json", [json.dumps(state).encode()]),
                 ("play.json", [json.dumps(play).encode()]),
                 ("policy.safetensors", [rng.bytes(weights_bytes)]),
+                ("places.json", [SavedPlaces(npz=b"%d" % timesteps).model_dump_json().encode()]),
             ],
         )
         events.add(

@@ -48,6 +48,7 @@ def test_an_older_checkpoint_has_the_events_and_curves_of_its_time(
     (curves,) = run_dir.tensorboard.iterdir()
     assert (fetched.tensorboard / curves.name).read_bytes() == curves.read_bytes()[:6_000]
     assert fetched.evaluations.read_text(encoding="utf-8") == "timesteps\n200\n"
+    assert fetched.places.read_bytes() == b"200"
     assert load_config(fetched.config, is_saved=True).run_dir == fetched.root
 
 

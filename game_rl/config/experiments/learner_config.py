@@ -184,3 +184,23 @@ def _other_networks(run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
                 f"{ours} differs from the members' {theirs}; "
                 "use the same, as members continue with the learner's weights",
             )
+    yield from _other_rewards(run, learner)
+
+
+def _other_rewards(run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
+    """Yield the settings because of which the learner's values of actions are wrong for members.
+
+    A network that has learned rewards of one size estimates returns of that size. The Lake has the
+    game's own rewards, so rows fit whatever the settings are, and members that do not learn only
+    compare the values.
+    """
+    if not run.algorithm.learns:
+        return
+    theirs, ours = run.algorithm.reward.model_dump(), learner.algorithm.reward.model_dump()
+    for key, value in ours.items():
+        if value != theirs[key]:
+            yield Problem(
+                ("learner", "algorithm", "reward", key),
+                f"{value} differs from the members' {theirs[key]}; use the same, as members "
+                "continue with the learner's weights, whose values of actions are of that size",
+            )

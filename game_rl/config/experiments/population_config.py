@@ -318,11 +318,22 @@ class PopulationConfig(LearnerKeys):
             yield from self._problems_of_players()
         if learner is not None:
             yield from disagreements(run, learner)
+            yield from self._mutated_rewards(run)
             if run.algorithm.name == "dqn":
                 yield Problem(
                     ("member",),
                     "dqn members have a replay each, which copies would take from the Lake that "
                     "all members share; use pqn, such as config: duel_pqn.yaml",
+                )
+
+    def _mutated_rewards(self, run: RunConfig) -> Iterator[Problem]:
+        """Check that members learn rewards of the learner's size, as a copy of it joins them."""
+        for key in self.mutation.values if run.algorithm.learns else ():
+            if key.startswith("algorithm.reward."):
+                yield Problem(
+                    ("mutation", key),
+                    "members and learner learn the same rewards, as copies of the learner join "
+                    "the members: remove the line",
                 )
 
     def _problems_of_players(self) -> Iterator[Problem]:

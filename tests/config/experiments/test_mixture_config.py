@@ -89,6 +89,8 @@ def test_what_is_saved_is_read_back_as_it_was(
         ("learner.env.frame_stack=2", "differs from the members' 4"),
         ("learner.env.sticky_actions=0.25", "0.25 differs from the members' 0.0"),
         ("learner.algorithm.layer_norm=none", "none differs from the members' channels"),
+        ("learner.algorithm.reward.scale=0.1", "0.1 differs from the members' 1.0"),
+        ("member.algorithm.reward={normalize: true}", "False differs from the members' True"),
         ("clone.optimiser=keep", "pqn cannot continue with the optimiser of dqn"),
         ("learner.teacher=worst_member", "write best_member"),
         ("learner.learn_from.lakes=[x]", "it learns from the mixture's Lake"),
@@ -146,6 +148,10 @@ def test_in_live_a_file_may_say_how_often_to_seal_and_to_look(file: Path) -> Non
     assert isinstance(mixture.learner.algorithm, DQNConfig)
     assert mixture.learner.algorithm.learn_from is not None
     assert mixture.learner.algorithm.learn_from.follow_every_s == 0.5
+
+
+def test_in_live_rewards_may_differ_as_the_lake_has_those_of_the_game(file: Path) -> None:
+    load_experiment(file, [*LIVE, "learner.algorithm.reward.scale=0.1"])
 
 
 def test_in_live_members_may_be_ppo_as_nobody_becomes_a_clone(file: Path) -> None:

@@ -167,6 +167,20 @@ def erl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+def test_members_that_learn_have_the_learners_rewards_and_those_that_play_need_not(
+    erl: Path,
+) -> None:
+    other = "learner.algorithm.reward={scale: 0.5}"
+    load_experiment(erl, [other])
+    learning = "member={config: run.yaml, algorithm: {n_epochs: 2}}"
+    load_experiment(erl, [learning])
+    with pytest.raises(ConfigError, match=r"reward\.scale.*0\.5 differs from the members' 1\.0"):
+        load_experiment(erl, [learning, other])
+    mutation = "mutation={algorithm.reward.scale: {factor: [0.5, 2], bounds: [0.1, 9]}}"
+    with pytest.raises(ConfigError, match="copies of the learner join the members"):
+        load_experiment(erl, [learning, mutation])
+
+
 def test_members_write_the_lake_that_the_learner_reads(erl: Path) -> None:
     population, lake = load_experiment(erl), Path("runs/e/lake").absolute()
     assert population.run.lake is not None

@@ -1,0 +1,88 @@
+"""The visited places of a run: collected from its envs, written, drawn for TensorBoard."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from stable_baselines3.common.logger import Image, TensorBoardOutputFormat
+
+from game_rl.callbacks.boundary import BoundaryCallback, Interval
+from game_rl.durable_files import write_atomic
+from game_rl.envs.place_counts import PICTURES_OF_A_RUN, PlaceCounts
+from game_rl.envs.places_picture import places_picture
+from game_rl.run_dir import RunDir
+
+_PICTURE = "game/places"
+_WRITE_EVERY_S = 10.0
+_MOST_WRITING = 0.005  # of the time; the largest map takes a second
+
+
+class PlacesCallback(BoundaryCallback):
+    """Adds up what the training's envs have counted since they were last asked.
+
+    Writes `places.npz` at most every ten seconds, a large one less often, and `game/places` to
+    TensorBoard after each twentieth of the run. It must come before the callback that saves
+    checkpoints, with each of which the file is to be written, too.
+
+    Args:
+        counts: what was counted so far; it is updated.
+        total_timesteps: timesteps of the run.
+        title: title of the pictures.
+        every_timesteps: see BoundaryCallback.
+    """
+
+    def __init__(
+        self,
+        counts: PlaceCounts,
+        run_dir: RunDir,
+        *,
+        total_timesteps: int,
+        title: str,
+        every_timesteps: Sequence[int] = (),
+    ) -> None:
+        super().__init__(every_timesteps=every_timesteps)
+        self.counts = counts
+        self._run_dir, self._title = run_dir, title
+        self._pictures = Interval(max(1, total_timesteps // PICTURES_OF_A_RUN))
+        self._due_s = 0.0
+
+    def collect(self) -> None:
+        """Ask the envs, unless they are in the middle of a rollout."""
+        if self.num_timesteps == self.boundary_timesteps:
+            for visits in self.training_env.env_method("take_visits"):
+                self.counts.add(visits)
+
+    def write(self) -> bytes:
+        """Write `places.npz` now, and return its content.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        began_s = time.monotonic()
+        content = self.counts.to_bytes()
+        write_atomic(self._run_dir.places, content)
+        ended_s = time.monotonic()
+        self._due_s = ended_s + max(_WRITE_EVERY_S, (ended_s - began_s) / _MOST_WRITING)
+        return content
+
+    def _on_training_start(self) -> None:
+        super()._on_training_start()
+        self._pictures.last_timesteps = self.num_timesteps
+
+    def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
+        self.collect()
+        if time.monotonic() > self._due_s:
+            self.write()
+        if self._pictures.crossed(self.boundary_timesteps):
+            self._draw()
+
+    def _draw(self) -> None:
+        """Draw at once, not at the logger's next dump: a checkpoint keeps its numbers only."""
+        outputs = self.logger.output_formats
+        writers = [each for each in outputs if isinstance(each, TensorBoardOutputFormat)]
+        if not writers:
+            return
+        title = f"{self._title} at timestep {self.boundary_timesteps:,}"
+        drawn = Image(np.asarray(places_picture(self.counts, title=title)), "HWC")
+        for writer in writers:
+            writer.write({_PICTURE: drawn}, {_PICTURE: ()}, self.boundary_timesteps)

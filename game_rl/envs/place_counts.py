@@ -1,0 +1,171 @@
+"""How often all envs of a run were at each place: added up, kept in checkpoints and `places.npz`.
+
+The places of a map lie on sheets of 32 x 32, each of which takes memory once the player was on it.
+"""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError
+
+from game_rl.games.map_offsets import Offsets
+from game_rl.games.place_tally import Visits
+from game_rl.saved import Blob, Natural, Saved
+
+SHEET_SIDE = 32
+MOST_SHEETS = 8_192
+"""Sheets of a run, 32 MiB; timesteps at places beyond them count as `elsewhere`."""
+
+PICTURES_OF_A_RUN = 20
+"""Pictures of the map in TensorBoard, at equal intervals of a run."""
+
+_MOST_VISITS = 2**32 - 1
+_KEYS, _VISITS, _ABOUT = "sheets", "visits", "about"
+
+MapId = tuple[int, ...]
+"""The variables of a place before its x and y, which say on which map it is."""
+
+
+class SavedPlaces(Saved):
+    """The counts in a checkpoint."""
+
+    npz: Blob
+    """What `PlaceCounts.to_bytes` returned."""
+
+
+class _About(Saved):
+    place: Annotated[tuple[str, ...], Field(min_length=1)]
+    offsets: dict[int, tuple[int, int]]
+    since: Natural
+    elsewhere: Natural
+
+
+class Sheet(NamedTuple):
+    """The counts of 32 x 32 places of a map.
+
+    Attributes:
+        map_id: the map.
+        x, y: coordinates of its first place.
+        visits: uint32 [32, 32]; rows are y, downwards.
+    """
+
+    map_id: MapId
+    x: int
+    y: int
+    visits: NDArray[np.uint32]
+
+
+class PlaceCounts:
+    """How often the player was at each place, over all envs of a run.
+
+    A place is the map's variables, if there are any, then x and y; a single variable is x.
+
+    Args:
+        names: the variables that say where the player is.
+        offsets: x and y in the world of each map's place 0, 0.
+        since: timestep from which on they are counted.
+
+    Attributes:
+        elsewhere: timesteps at places for which there was no sheet left.
+    """
+
+    def __init__(self, names: tuple[str, ...], offsets: Offsets, *, since: int = 0) -> None:
+        self.names, self.offsets, self.since = names, offsets, since
+        self.elsewhere = 0
+        self._sheets: dict[tuple[int, ...], NDArray[np.uint32]] = {}
+
+    def add(self, found: Visits) -> None:
+        """Add what an env has counted."""
+        if not len(found.counts):
+            return
+        places = found.places
+        if places.shape[1] == 1:
+            places = np.pad(places, ((0, 0), (0, 1)))
+        xy = places[:, -2:]
+        tops = np.concatenate((places[:, :-2], xy[:, ::-1] // SHEET_SIDE), axis=1)
+        keys, sheet_of = np.unique(tops, axis=0, return_inverse=True)
+        cells = xy[:, 1] % SHEET_SIDE * SHEET_SIDE + xy[:, 0] % SHEET_SIDE
+        in_order = np.argsort(sheet_of, kind="stable")
+        ends = np.searchsorted(sheet_of[in_order], np.arange(1, len(keys)))
+        for key, rows in zip(keys.tolist(), np.split(in_order, ends), strict=True):
+            self._add_to(tuple(key), cells[rows], found.counts[rows])
+
+    def _add_to(
+        self, key: tuple[int, ...], cells: NDArray[np.int64], counts: NDArray[np.int64]
+    ) -> None:
+        sheet = self._sheets.get(key)
+        if sheet is None:
+            if len(self._sheets) == MOST_SHEETS:
+                self.elsewhere += int(counts.sum())
+                return
+            sheet = self._sheets[key] = np.zeros((SHEET_SIDE, SHEET_SIDE), np.uint32)
+        added = sheet.ravel().astype(np.int64)
+        np.add.at(added, cells, counts)
+        sheet[:] = added.clip(max=_MOST_VISITS).reshape(sheet.shape)
+
+    @property
+    def timesteps(self) -> int:
+        """Timesteps that were counted, those elsewhere included."""
+        found = sum(int(sheet.sum(dtype=np.int64)) for sheet in self._sheets.values())
+        return found + self.elsewhere
+
+    @property
+    def n_places(self) -> int:
+        """Number of different places."""
+        return sum(int(np.count_nonzero(sheet)) for sheet in self._sheets.values())
+
+    def sheets(self) -> Iterator[Sheet]:
+        """Yield the sheets, those of each map together."""
+        for key in sorted(self._sheets):
+            *map_id, row, column = key
+            x, y = column * SHEET_SIDE, row * SHEET_SIDE
+            yield Sheet(tuple(map_id), x, y, self._sheets[key])
+
+    def to_bytes(self) -> bytes:
+        """Return the content of `places.npz`; equal counts give equal bytes."""
+        about = _About(
+            place=self.names, offsets=self.offsets, since=self.since, elsewhere=self.elsewhere
+        )
+        keys = sorted(self._sheets)
+        n_columns = max(len(self.names), 2)
+        arrays: Mapping[str, NDArray[np.generic]] = {
+            _KEYS: np.array(keys, np.int64).reshape(len(keys), n_columns),
+            _VISITS: np.array([self._sheets[key] for key in keys], np.uint32).reshape(
+                len(keys), SHEET_SIDE, SHEET_SIDE
+            ),
+            _ABOUT: np.frombuffer(about.model_dump_json().encode(), np.uint8),
+        }
+        file = io.BytesIO()
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+        return file.getvalue()
+
+
+def parse_place_counts(content: bytes) -> PlaceCounts:
+    """Return the counts that `PlaceCounts.to_bytes` wrote.
+
+    Raises:
+        ValueError: the content is no such file, or is damaged.
+    """
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            keys, visits, text = (file[name] for name in (_KEYS, _VISITS, _ABOUT))
+        about = _About.model_validate_json(text.tobytes())
+    except (KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"it is no file of visited places ({error})") from None
+    except ValidationError as error:
+        raise ValueError(f"its description is damaged ({error.error_count()} faults)") from None
+    shape = (len(keys), max(len(about.place), 2))
+    is_whole = keys.dtype == np.int64 and keys.shape == shape and visits.dtype == np.uint32
+    if not is_whole or visits.shape != (len(keys), SHEET_SIDE, SHEET_SIDE):
+        raise ValueError("its arrays are of the wrong form")
+    if len(keys) > MOST_SHEETS or not visits.any(axis=(1, 2)).all():
+        raise ValueError("it has too many sheets, or empty ones")
+    counts = PlaceCounts(about.place, about.offsets, since=about.since)
+    counts.elsewhere = about.elsewhere
+    counts._sheets = {tuple(key): sheet for key, sheet in zip(keys.tolist(), visits, strict=True)}
+    return counts

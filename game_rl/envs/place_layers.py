@@ -1,0 +1,154 @@
+"""The counts of visited places as grids: one for each map, or all maps beside each other."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.envs.place_counts import MapId, PlaceCounts, Sheet
+from game_rl.games.map_offsets import Offsets
+from game_rl.games.visited_places import Place
+
+WORLD = "world"
+"""Name of the layer that has all maps with an offset."""
+
+_MOST_CELLS = 2_048  # on a side of a layer
+_CELL_SIDES = (1, 2, 4, 8, 16)
+_MOST_DOTS = 0.25  # share of visited cells with fewer neighbours, of the four beside, than a way
+_FEW_PLACES = 50  # too few to tell
+
+
+@dataclass(frozen=True, eq=False)
+class PlaceLayer:
+    """A grid of visits.
+
+    Attributes:
+        name: `world`, the map's variables as `map 3`, or the names of x and y if there is no map.
+        map_id: the map; None for the world.
+        x0, y0: coordinates of the first place of the first cell.
+        counts: int64 [h, w], timesteps in each cell; rows are y, downwards.
+        cell_side: places on each side of a cell, more than 1 where a map is larger than 2,048.
+    """
+
+    name: str
+    map_id: MapId | None
+    x0: int
+    y0: int
+    counts: NDArray[np.int64]
+    cell_side: int = 1
+
+    def coarser(self, factor: int) -> "PlaceLayer":
+        """Return the layer with `factor` x `factor` cells in one."""
+        height, width = self.counts.shape
+        padded = np.pad(self.counts, ((0, -height % factor), (0, -width % factor)))
+        rows, columns = padded.shape[0] // factor, padded.shape[1] // factor
+        counts = padded.reshape(rows, factor, columns, factor).sum(axis=(1, 3))
+        return PlaceLayer(self.name, self.map_id, self.x0, self.y0, counts, self.cell_side * factor)
+
+
+def readable(found: Sequence[PlaceLayer]) -> list[PlaceLayer]:
+    """Return the layers with cells as large as it takes for ways to be lines, not dots.
+
+    A player who walks from tile to tile leaves lines; one who walks several pixels in a timestep
+    leaves dots.
+    """
+    if sum(np.count_nonzero(layer.counts) for layer in found) < _FEW_PLACES:
+        return list(found)
+    for side in _CELL_SIDES:
+        coarse = [layer.coarser(side) for layer in found]
+        n_visited = sum(np.count_nonzero(layer.counts) for layer in coarse)
+        if sum(_n_dots(layer.counts > 0) for layer in coarse) <= _MOST_DOTS * n_visited:
+            break
+    return coarse
+
+
+def _n_dots(visited: NDArray[np.bool_]) -> int:
+    """Return how many visited cells have at most one beside them that was visited."""
+    padded = np.pad(visited, 1).astype(np.int8)
+    beside = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+    return int(np.count_nonzero(visited & (beside < 2)))
+
+
+class FoundCell(NamedTuple):
+    """Where a place is drawn: the index of a layer, and a row and a column of its grid."""
+
+    layer: int
+    row: int
+    column: int
+
+
+def layers(counts: PlaceCounts, offsets: Offsets | None = None) -> list[PlaceLayer]:
+    """Return the grids of all maps that were visited, the world first.
+
+    Args:
+        offsets: x and y in the world of each map's place 0, 0; None for those of the run's game.
+    """
+    known = counts.offsets if offsets is None else offsets
+    sheets: dict[MapId | None, list[Sheet]] = defaultdict(list)
+    for sheet in counts.sheets():
+        x, y = _offset(sheet.map_id, known)
+        is_placed = _is_placed(sheet.map_id, known)
+        moved = sheet._replace(x=sheet.x + x, y=sheet.y + y)
+        sheets[None if is_placed else sheet.map_id].append(moved)
+    maps = sorted(sheets, key=lambda map_id: (map_id is not None, map_id or ()))
+    return [_layer(map_id, sheets[map_id], counts.names) for map_id in maps]
+
+
+def find_cell(
+    place: Place, of: Sequence[PlaceLayer], counts: PlaceCounts, offsets: Offsets | None = None
+) -> FoundCell | None:
+    """Return the cell of a place, whose variables are those of the game; None if it is on none."""
+    known = counts.offsets if offsets is None else offsets
+    *maps, x, y = (int(number // 1) for number in (place if len(place) > 1 else (*place, 0)))
+    map_id = tuple(maps)
+    right, down = _offset(map_id, known)
+    wanted = None if _is_placed(map_id, known) else map_id
+    for index, layer in enumerate(of):
+        if layer.map_id == wanted:
+            row = (y + down - layer.y0) // layer.cell_side
+            column = (x + right - layer.x0) // layer.cell_side
+            height, width = layer.counts.shape
+            if 0 <= row < height and 0 <= column < width:
+                return FoundCell(index, row, column)
+    return None
+
+
+def _is_placed(map_id: MapId, offsets: Offsets) -> bool:
+    return len(map_id) == 1 and map_id[0] in offsets
+
+
+def _offset(map_id: MapId, offsets: Offsets) -> tuple[int, int]:
+    return offsets[map_id[0]] if _is_placed(map_id, offsets) else (0, 0)
+
+
+def _layer(map_id: MapId | None, sheets: Sequence[Sheet], names: Sequence[str]) -> PlaceLayer:
+    left = min(int(xs.min()) for xs, _, _ in _visited(sheets))
+    right = max(int(xs.max()) for xs, _, _ in _visited(sheets))
+    top = min(int(ys.min()) for _, ys, _ in _visited(sheets))
+    bottom = max(int(ys.max()) for _, ys, _ in _visited(sheets))
+    width, height = right - left + 1, bottom - top + 1
+    side = -(-max(width, height) // _MOST_CELLS)
+    counts = np.zeros((-(-height // side), -(-width // side)), np.int64)
+    for xs, ys, visits in _visited(sheets):
+        np.add.at(counts, ((ys - top) // side, (xs - left) // side), visits)
+    return PlaceLayer(_name(map_id, names), map_id, left, top, counts, side)
+
+
+def _visited(
+    sheets: Sequence[Sheet],
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]]:
+    """Yield x, y and visits of each sheet's visited places; it has some."""
+    for sheet in sheets:
+        rows, columns = np.nonzero(sheet.visits)
+        yield columns + sheet.x, rows + sheet.y, sheet.visits[rows, columns]
+
+
+def _name(map_id: MapId | None, names: Sequence[str]) -> str:
+    if map_id is None:
+        return WORLD
+    if not map_id:
+        return ", ".join(names)
+    return ", ".join(f"{name} {number}" for name, number in zip(names, map_id, strict=False))

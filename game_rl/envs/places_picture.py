@@ -1,0 +1,178 @@
+"""The picture of the visited places: every map in the colours of a logarithmic scale."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from game_rl.envs.contact_sheet import BACKGROUND, INK, save_sheet
+from game_rl.envs.place_counts import PlaceCounts
+from game_rl.envs.place_layers import PlaceLayer, layers, readable
+
+_WIDTH, _HEIGHT = 1_000, 1_000  # of all maps
+_MOST_LAYERS = 64
+_GAP, _MARGIN, _TEXT_HEIGHT = 12, 16, 14
+_ZOOMS = (12, 10, 8, 6, 5, 4, 3, 2, 1)
+_SHRINKS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1_024, 2_048)
+_SCALE_WIDTH, _SCALE_HEIGHT = 240, 12
+_MUTED = (158, 158, 166)
+_UNSEEN = (46, 46, 50)
+# rarely to often; people tell them apart who see red and green alike, and by brightness alone
+_RAMP = np.array(
+    [(84, 64, 150), (54, 100, 148), (36, 142, 142), (53, 183, 121), (150, 217, 66), (253, 231, 57)],
+    np.float64,
+)
+
+
+class _Panel(NamedTuple):
+    layer: PlaceLayer
+    left: int
+    top: int
+
+
+def write_places_picture(counts: PlaceCounts, path: Path, *, title: str) -> None:
+    """Write a PNG.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    save_sheet(places_picture(counts, title=title), path, "map of visited places")
+
+
+def places_picture(counts: PlaceCounts, *, title: str) -> Image.Image:
+    """Return all maps below a title, at most about 1,000 pixels on a side, and the scale."""
+    found = readable(layers(counts))
+    shown = _most_visited(found)
+    panels, zoom = _arranged(shown)
+    most = max((int(panel.layer.counts.max()) for panel in panels), default=1)
+    width = max(_text_width(title), _SCALE_WIDTH, *(_right(p, zoom) for p in panels), 0)
+    height = max((_bottom(panel, zoom) for panel in panels), default=0)
+    top = _MARGIN + _TEXT_HEIGHT + _GAP
+    under = top + height + _GAP
+    lines = list(_facts(counts, n_hidden=len(found) - len(shown)))
+    width = max(width, *map(_text_width, lines))
+    whole = under + _SCALE_HEIGHT + 2 * _TEXT_HEIGHT + len(lines) * _TEXT_HEIGHT + _MARGIN
+    picture = Image.new("RGB", (width + 2 * _MARGIN, whole), BACKGROUND)
+    draw = ImageDraw.Draw(picture)
+    draw.text((_MARGIN, _MARGIN), title, fill=INK)
+    for panel in panels:
+        at = (_MARGIN + panel.left, top + panel.top)
+        draw.text(at, _label(panel.layer), fill=_MUTED)
+        drawn = _coloured(panel.layer.counts, most).repeat(zoom, axis=0).repeat(zoom, axis=1)
+        picture.paste(Image.fromarray(drawn), (at[0], at[1] + _TEXT_HEIGHT))
+    _draw_scale(picture, (_MARGIN, under), most)
+    for number, line in enumerate(lines, 2):
+        at = (_MARGIN, under + _SCALE_HEIGHT + number * _TEXT_HEIGHT)
+        draw.text(at, line, fill=_MUTED)
+    return picture
+
+
+def _most_visited(found: Sequence[PlaceLayer]) -> list[PlaceLayer]:
+    """Return the layers that are drawn, in their order."""
+    by_visits = sorted(found, key=lambda layer: -int(layer.counts.sum()))
+    kept = {id(layer) for layer in by_visits[:_MOST_LAYERS]}
+    return [layer for layer in found if id(layer) in kept]
+
+
+def _facts(counts: PlaceCounts, *, n_hidden: int) -> Iterator[str]:
+    since = f" since timestep {counts.since:,}" if counts.since else ""
+    yield f"{counts.n_places:,} places, {counts.timesteps:,} timesteps of all envs{since}"
+    if n_hidden:
+        yield f"{n_hidden:,} more maps, visited less often, are not shown"
+    if counts.elsewhere:
+        yield f"{counts.elsewhere:,} timesteps at further places, for which there is no room"
+
+
+def _arranged(shown: Sequence[PlaceLayer]) -> tuple[list[_Panel], int]:
+    """Return the layers in rows, as large as fits, and the pixels on each side of a cell."""
+    for zoom in _ZOOMS:
+        panels = _in_rows(shown, zoom)
+        if _fits(panels, zoom):
+            return panels, zoom
+    for factor in _SHRINKS:
+        panels = _in_rows([layer.coarser(factor) for layer in shown], 1)
+        if _fits(panels, 1):
+            break
+    return panels, 1
+
+
+def _in_rows(shown: Sequence[PlaceLayer], zoom: int) -> list[_Panel]:
+    panels: list[_Panel] = []
+    left = top = row_height = 0
+    for layer in shown:
+        height, width = layer.counts.shape
+        width = max(zoom * width, _text_width(_label(layer)))
+        if left and left + width > _WIDTH:
+            left, top, row_height = 0, top + row_height + _GAP, 0
+        panels.append(_Panel(layer, left, top))
+        left += width + _GAP
+        row_height = max(row_height, zoom * height + _TEXT_HEIGHT)
+    return panels
+
+
+def _fits(panels: Sequence[_Panel], zoom: int) -> bool:
+    sides = ((_right(panel, zoom), _bottom(panel, zoom)) for panel in panels)
+    return all(right <= _WIDTH and bottom <= _HEIGHT for right, bottom in sides)
+
+
+def _right(panel: _Panel, zoom: int) -> int:
+    return panel.left + zoom * int(panel.layer.counts.shape[1])
+
+
+def _bottom(panel: _Panel, zoom: int) -> int:
+    return panel.top + _TEXT_HEIGHT + zoom * int(panel.layer.counts.shape[0])
+
+
+def _label(layer: PlaceLayer) -> str:
+    side = layer.cell_side
+    return layer.name if side == 1 else f"{layer.name} (a cell is {side} x {side})"
+
+
+def _coloured(counts: NDArray[np.int64], most: int) -> NDArray[np.uint8]:
+    """Return the colours of visits, uint8 [h, w, 3]: 1 has the first, `most` the last."""
+    share = np.log(np.maximum(counts, 1)) / math.log(max(most, 2))
+    colours = _colours(share)
+    colours[counts == 0] = _UNSEEN
+    return colours
+
+
+def _colours(share: NDArray[np.float64]) -> NDArray[np.uint8]:
+    at = np.linspace(0, 1, len(_RAMP))
+    channels = [np.interp(share, at, _RAMP[:, channel]) for channel in range(3)]
+    return np.stack(channels, axis=-1).round().astype(np.uint8)
+
+
+def _draw_scale(picture: Image.Image, at: tuple[int, int], most: int) -> None:
+    """Draw the ramp with a number below each power of ten, and what it counts."""
+    left, top = at
+    shares = np.linspace(0, 1, _SCALE_WIDTH)
+    ramp = np.broadcast_to(_colours(shares), (_SCALE_HEIGHT, _SCALE_WIDTH, 3))
+    picture.paste(Image.fromarray(np.ascontiguousarray(ramp)), at)
+    draw = ImageDraw.Draw(picture)
+    draw.text((left + _SCALE_WIDTH + _GAP, top), "timesteps in a cell", fill=_MUTED)
+    free_from = left
+    for number in chain(_powers_of_ten(most), (most,)):
+        text = f"{number:,}"
+        share = math.log(number) / math.log(max(most, 2))
+        x = left + round(share * (_SCALE_WIDTH - 1))
+        x = min(x, left + _SCALE_WIDTH - _text_width(text))
+        if x >= free_from:
+            draw.text((x, top + _SCALE_HEIGHT + 2), text, fill=_MUTED)
+            free_from = x + _text_width(text) + _GAP
+
+
+def _powers_of_ten(most: int) -> Iterator[int]:
+    """Yield them from 1 on, as long as `most` has room beside them."""
+    number = 1
+    while 3 * number <= most or number == 1:
+        yield number
+        number *= 10
+
+
+def _text_width(text: str) -> int:
+    return math.ceil(ImageDraw.Draw(Image.new("1", (1, 1))).textlength(text))

@@ -1,0 +1,120 @@
+"""Grids of visited places against a dict of places, and the picture of them."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from game_rl.envs.place_counts import PlaceCounts
+from game_rl.envs.place_layers import WORLD, find_cell, layers, readable
+from game_rl.envs.places_picture import places_picture, write_places_picture
+from game_rl.errors import UsageError
+from tests.envs.test_place_counts import counted
+
+NAMES = ("map", "x", "y")
+OFFSETS = {0: (0, 0), 1: (10, -36)}
+PLACE = st.tuples(st.integers(0, 3), st.integers(-50, 90), st.integers(-50, 90))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(PLACE, min_size=1, max_size=40), st.booleans())
+def test_a_cell_has_the_timesteps_of_its_places(
+    places: list[tuple[int, int, int]], is_placed: bool
+) -> None:
+    offsets = OFFSETS if is_placed else {}
+    counts = counted(list(places), NAMES)
+    expected: dict[str, Counter[tuple[int, int]]] = {}
+    for map_id, x, y in places:
+        name = WORLD if map_id in offsets else f"map {map_id}"
+        right, down = offsets.get(map_id, (0, 0))
+        expected.setdefault(name, Counter())[x + right, y + down] += 1
+    found = layers(counts, offsets)
+    assert {layer.name for layer in found} == set(expected)
+    for layer in found:
+        cells = {
+            (layer.x0 + int(column), layer.y0 + int(row)): int(layer.counts[row, column])
+            for row, column in np.argwhere(layer.counts)
+        }
+        assert cells == expected[layer.name]
+        assert layer.counts.shape == (
+            max(y for _, y in cells) - layer.y0 + 1,
+            max(x for x, _ in cells) - layer.x0 + 1,
+        )
+    for shown in (found, readable(found), [layer.coarser(3) for layer in found]):
+        assert sum(int(layer.counts.sum()) for layer in shown) == len(places)
+        for place in places:
+            cell = find_cell(place, shown, counts, offsets)
+            assert cell is not None
+            assert shown[cell.layer].counts[cell.row, cell.column] > 0
+    assert find_cell((9, 0, 0), found, counts, offsets) is None
+    assert find_cell((places[0][0], 10**6, 0), found, counts, offsets) is None
+
+
+def test_the_worlds_offsets_are_the_games_unless_others_are_given() -> None:
+    counts = counted([(0, 1, 1), (1, 1, 1), (2, 1, 1)], NAMES)
+    counts.offsets = OFFSETS
+    assert [layer.name for layer in layers(counts)] == [WORLD, "map 2"]
+    assert [layer.name for layer in layers(counts, {})] == ["map 0", "map 1", "map 2"]
+
+
+def test_a_map_of_any_extent_is_a_grid_of_some_thousand_cells() -> None:
+    counts = counted([(0, 0), (10**9, 0), (10**9, 10**6)], ("x", "y"))
+    (layer,) = layers(counts)
+    assert max(layer.counts.shape) <= 2_048
+    assert int(layer.counts.sum()) == 3
+    assert layer.name == "x, y"
+
+
+def walk(step: int) -> list[tuple[int, ...]]:
+    """A walk to and fro through a room, a step of so many places in each timestep."""
+    rows = range(0, 60 * step, step)
+    return [(0, x, y) for y in rows[:20] for x in rows]
+
+
+@pytest.mark.parametrize(("step", "side"), [(1, 1), (3, 2), (12, 8)])
+def test_cells_are_as_large_as_it_takes_for_dots_to_be_lines(step: int, side: int) -> None:
+    (layer,) = readable(layers(counted(walk(step), NAMES)))
+    assert layer.cell_side == side
+
+
+def test_few_places_are_shown_as_they_are() -> None:
+    (layer,) = readable(layers(counted([(0, 5 * n, 0) for n in range(20)], NAMES)))
+    assert layer.cell_side == 1
+
+
+PICTURES = {
+    "nothing": PlaceCounts(NAMES, {}),
+    "one place": counted([(0, 5, 5)], NAMES),
+    "a wide map": counted([(0, 0), (60_000, 0)], ("x", "y")),
+    "a high map": counted([(0, 0), (0, 60_000)], ("x", "y")),
+    "many maps": counted([(n, x, 0) for n in range(300) for x in range(n % 9 + 1)], NAMES),
+}
+
+
+@pytest.mark.parametrize("counts", PICTURES.values(), ids=PICTURES)
+def test_the_picture_has_a_bounded_size(counts: PlaceCounts) -> None:
+    picture = places_picture(counts, title="Tiny")
+    assert 200 < picture.width < 1_300
+    assert 60 < picture.height < 1_300
+
+
+def test_a_place_is_the_lighter_the_more_often_it_was_visited(tmp_path: Path) -> None:
+    places = [(0, x, 0) for x, n in enumerate((1, 10, 100)) for _ in range(n)]
+    file = tmp_path / "new" / "places.png"
+    write_places_picture(counted(list(places), NAMES), file, title="Tiny")
+    with Image.open(file) as picture:
+        grey = np.asarray(picture.convert("L")).astype(int)
+    row = grey[16 + 14 + 12 + 14 + 6]  # in the middle of the only row of cells
+    cells = [int(row[16 + 12 * x + 6]) for x in range(3)]
+    background = int(grey[0, 0])
+    assert background < cells[0] < cells[1] < cells[2]
+
+
+def test_a_picture_that_cannot_be_written_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match="map of visited places"):
+        write_places_picture(PICTURES["one place"], tmp_path / "file" / "x.png", title="Tiny")
