@@ -1,0 +1,88 @@
+"""The one palette of the page, the plots and the report, light and dark.
+
+Text, muted text, accent, good and bad have a contrast of at least 4.5:1 on background and surface,
+series colours of at least 3:1. The series can be told apart with each kind of colour blindness.
+"""
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colours of one theme, as `#rrggbb`.
+
+    Attributes:
+        background: of the page or figure.
+        surface: of a panel on it.
+        muted: labels and what is less important.
+        grid: lines of a grid and borders, which carry no meaning.
+        accent: links, the focus, the main curve.
+        series: colours of curves, in the order in which they are used.
+    """
+
+    background: str
+    surface: str
+    text: str
+    muted: str
+    grid: str
+    accent: str
+    good: str
+    bad: str
+    series: tuple[str, ...]
+
+    def css(self) -> str:
+        """Return the colours as CSS custom properties, such as `--text` and `--series-1`."""
+        plain = [f.name for f in fields(self) if f.name != "series"]
+        pairs = [(name, getattr(self, name)) for name in plain]
+        pairs += [(f"series-{n}", colour) for n, colour in enumerate(self.series, start=1)]
+        return " ".join(f"--{name}: {colour};" for name, colour in pairs)
+
+
+LIGHT = Look(
+    background="#f4f5f2",
+    surface="#ffffff",
+    text="#191c20",
+    muted="#596069",
+    grid="#dde0db",
+    accent="#0b6b4f",
+    good="#1a7043",
+    bad="#b3261e",
+    series=(
+        "#0b6b4f",
+        "#2f7fe0",
+        "#c96a0a",
+        "#6d1fa0",
+        "#6a1b12",
+        "#cc4fb0",
+        "#16324f",
+        "#7a7f83",
+    ),
+)
+DARK = Look(
+    background="#14171a",
+    surface="#1d2125",
+    text="#eceeea",
+    muted="#a3abb3",
+    grid="#343a40",
+    accent="#6fd3a8",
+    good="#6fcf97",
+    bad="#ff8a80",
+    series=(
+        "#5fd6ab",
+        "#ffc46b",
+        "#6f9dff",
+        "#e86a8f",
+        "#b9c2cc",
+        "#8a5cf0",
+        "#eef59a",
+        "#2f8f66",
+    ),
+)
+
+
+def stylesheet() -> str:
+    """Return both themes as CSS; dark where the reader's system asks for it."""
+    return (
+        f":root {{ color-scheme: light dark; {LIGHT.css()} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {DARK.css()} }} }}\n"
+    )

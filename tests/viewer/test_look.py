@@ -1,0 +1,74 @@
+"""The palette's promises, computed from the colours alone."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from game_rl.viewer.look import DARK, LIGHT, Look, stylesheet
+
+# Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB
+VISIONS = {
+    "normal": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+LOOKS = pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
+
+
+def linear(colour: str) -> np.ndarray:
+    srgb = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2's contrast ratio."""
+    low, high = sorted(float(linear(c) @ [0.2126, 0.7152, 0.0722]) + 0.05 for c in (one, other))
+    return high / low
+
+
+def lab(rgb: np.ndarray) -> np.ndarray:
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    xyz = np.array(to_xyz) @ rgb / np.array([0.9505, 1, 1.089])
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@LOOKS
+def test_words_and_curves_are_legible_on_both_grounds(look: Look) -> None:
+    for ground in (look.background, look.surface):
+        for colour in (look.text, look.muted, look.accent, look.good, look.bad):
+            assert contrast(colour, ground) >= 4.5, (colour, ground)
+        for colour in look.series:
+            assert contrast(colour, ground) >= 3, (colour, ground)
+
+
+@LOOKS
+@pytest.mark.parametrize("vision", VISIONS)
+def test_series_differ_for_every_kind_of_colour_vision(look: Look, vision: str) -> None:
+    seen = [lab(np.clip(np.array(VISIONS[vision]) @ linear(c), 0, 1)) for c in look.series]
+    assert len(seen) == 8
+    for one, other in itertools.combinations(seen, 2):
+        assert np.linalg.norm(one - other) > 11
+
+
+def test_the_stylesheet_has_every_colour_of_both_themes() -> None:
+    css = stylesheet()
+    for look in (LIGHT, DARK):
+        for name in ("background", "surface", "text", "muted", "grid", "accent", "good", "bad"):
+            assert f"--{name}: {getattr(look, name)};" in css
+        for number, colour in enumerate(look.series, start=1):
+            assert f"--series-{number}: {colour};" in css
