@@ -150,7 +150,8 @@ def _of_experiment(event: TimedEvent) -> Happening | None:
 
 def _ended(reason: str, text: str) -> Happening:
     tones: dict[str, Tone] = {"completed": "good", "failed": "bad"}
-    return Happening(reason, text, tones.get(reason, "plain"))
+    title = "ended" if text.startswith(reason) else reason
+    return Happening(title, text, tones.get(reason, "plain"))
 
 
 def _result(success_rate: float | None, mean_reward: float) -> str:

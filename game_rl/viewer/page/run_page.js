@@ -48,8 +48,9 @@ export class RunPage {
       make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of the agents"},
         make("table", {}, make("thead", {}, make("tr", {}, ...columns.map((text) => make("th", {scope: "col", text})))), this.table)));
     this.stage = make("div", {class: "agents"}, this.large.element, this.screens.element, this.large.inside);
-    const agents = make("section", {class: "card", "aria-labelledby": "agents-title"},
-      make("div", {class: "card-head"}, make("h2", {id: "agents-title", text: "The agents now"}), this.button),
+    this.agentsTitle = make("h2", {id: "agents-title", text: "The agents now"});
+    this.agents = make("section", {class: "card", "aria-labelledby": "agents-title"},
+      make("div", {class: "card-head"}, this.agentsTitle, this.button),
       this.liveNote, this.stage, this.tableBox);
     this.success = new Chart({title: "Success", format: (value) => percent(value), range: [0, 1]});
     this.reward = new Chart({title: "Mean reward of an episode"});
@@ -62,10 +63,10 @@ export class RunPage {
     this.milestones = card("Milestones", "milestones");
     this.states = card("Newest evaluation by start state", "states");
     this.clip = card("Newest clip", "clip");
-    const main = make("main", {id: "main", tabindex: -1}, this.figures.element, this.hints, agents,
+    const main = make("main", {id: "main", tabindex: -1}, this.figures.element, this.hints, this.agents,
       make("div", {class: "columns"},
         make("div", {class: "wide"}, learning, this.places.element),
-        make("div", {class: "narrow"}, this.happenings.element, this.milestones, this.states, this.clip)));
+        this.narrow = make("div", {class: "narrow"}, this.happenings.element, this.milestones, this.states, this.clip)));
     this.element = make("div", {class: "run"}, this.heading.element, main);
     this.smalls = new Map();
     this.showButton();
@@ -175,6 +176,9 @@ export class RunPage {
     this.tableBox.hidden = !isLive;
     this.button.hidden = !isLive;
     const hasEnded = this.state && this.state.state !== "training";
+    setText(this.agentsTitle, hasEnded ? "The agents" : "The agents now");
+    if (hasEnded && !isLive) this.agents.after(this.clip); // which is all that there is to see of them
+    else if (this.clip.parentElement !== this.narrow) this.narrow.append(this.clip);
     setText(this.liveNote, this.refusal || (hasEnded && isLive ? "The training has ended; these are its last pictures." : isLive ? "" : noPictures(this.state)));
     this.liveNote.hidden = !this.liveNote.textContent;
   }
