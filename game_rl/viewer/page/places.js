@@ -121,4 +121,3 @@ function heat(level) {
   const [one, other] = [STOPS[low], STOPS[Math.min(low + 1, STOPS.length - 1)]];
   return [...one.map((value, i) => Math.round(value + part * (other[i] - value))), 255];
 }
-

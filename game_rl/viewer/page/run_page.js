@@ -295,4 +295,3 @@ function noPictures(state) {
   const when = state.ended ? ` It ended ${clock(new Date(state.ended.time))}.` : "";
   return `Nothing is live, because this run is not training.${when}`;
 }
-
