@@ -5,9 +5,8 @@ this package too, and must stay small.
 """
 
 import importlib
+import os
 from typing import TYPE_CHECKING
-
-from game_rl.envs.registration import register_bundled_games
 
 if TYPE_CHECKING:
     from game_rl.api import (
@@ -54,7 +53,10 @@ __all__ = [
     "train",
 ]
 
-register_bundled_games()
+if "GAME_RL_WITHOUT_GYMNASIUM" not in os.environ:  # a server that plays nothing stays small
+    from game_rl.envs.registration import register_bundled_games
+
+    register_bundled_games()
 
 if not TYPE_CHECKING:  # for type checkers, other names do not exist
 

@@ -203,22 +203,61 @@ class EventFile(JsonLines):
         return self.n_bytes()
 
 
+class EventFollower:
+    """The events of a run that are not superseded, read as they are written.
+
+    Torn lines and events that this version does not know are left out.
+
+    Attributes:
+        events: the events so far, each with the offset of its line.
+        cuts: how often events were superseded, so that `events` did not just grow.
+    """
+
+    def __init__(self, run_dir: RunDir) -> None:
+        self._path = run_dir.events
+        self._end = 0
+        self.events: list[tuple[int, Event]] = []
+        self.cuts = 0
+
+    def read(self) -> list[tuple[int, Event]]:
+        """Read what was written since the last call; return its events that are not superseded."""
+        new: list[tuple[int, Event]] = []
+        if self._end and self._length() < self._end:  # another run has taken its place
+            self._end, self.events = 0, []
+            self.cuts += 1
+        for offset, line in located_lines(self._path, start=self._end):
+            self._end = offset + len(line)
+            event = parse_event(line)
+            if event is None:
+                continue
+            if isinstance(event, Begun | Resumed):
+                self.events, new = _kept_by(event, self.events), _kept_by(event, new)
+                self.cuts += 1
+            self.events.append((offset, event))
+            new.append((offset, event))
+        return new
+
+    def _length(self) -> int:
+        try:
+            return self._path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+
+def _kept_by(start: Begun | Resumed, events: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
+    """Return the events that a start of the run leaves standing."""
+    if isinstance(start, Begun):
+        return []
+    end = start.superseded_from_bytes
+    return [(at, old) for at, old in events if at < end or _is_of(start, old)]
+
+
 def read_events(run_dir: RunDir) -> list[Event]:
     """Return the events of a run that are not superseded; an empty list if there is no file.
 
     Torn lines and events that this version does not know are left out.
     """
-    kept: list[tuple[int, Event]] = []
-    for offset, line in located_lines(run_dir.events):
-        match event := parse_event(line):
-            case None:
-                continue
-            case Begun():
-                kept.clear()
-            case Resumed(superseded_from_bytes=end):
-                kept = [(at, old) for at, old in kept if at < end or _is_of(event, old)]
-        kept.append((offset, event))
-    return [event for _, event in kept]
+    return [event for _, event in EventFollower(run_dir).read()]
 
 
 def final_evaluation(events: Sequence[Event]) -> Evaluated | None:
@@ -241,14 +280,19 @@ def parse_event(line: bytes | str) -> Event | None:
 _Kind = TypeVar("_Kind")
 
 
-def located_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the offset and the bytes of each finished line; nothing if there is no file."""
+def located_lines(path: Path, *, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yield the offset and the bytes of each finished line; nothing if there is no file.
+
+    Args:
+        start: offset of the first line to read.
+    """
     try:
         file = path.open("rb")
     except FileNotFoundError:
         return
-    offset = 0
+    offset = start
     with file:
+        file.seek(start)
         for line in file:
             if line.endswith(b"\n"):
                 yield offset, line

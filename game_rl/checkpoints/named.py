@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from game_rl.checkpoints.checkpoint_files import FileName, Manifest, read_manifest, read_verified
 from game_rl.checkpoints.checkpoint_state import CheckpointState
+from game_rl.config.folder_hint import meant_folder
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
-from game_rl.config.schema_guide import closest
 from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
 from game_rl.games.definition import Game, load_game
@@ -81,19 +81,6 @@ def _meant(root: Path) -> str:
     if inside is not None:
         return f"name a run in it, such as {inside} (game-rl runs {quote(str(root))} lists them)"
     return meant_folder(root) or "name the run_dir of a training, such as runs/duel_ppo"
-
-
-def meant_folder(root: Path) -> str:
-    """Return a question for the run or experiment beside `root` whose name is like its name.
-
-    It is empty if there is none. `game-rl runs` lists all.
-    """
-    try:
-        beside = [path.name for path in root.parent.iterdir() if any(path.glob("*.yaml"))]
-    except OSError:
-        return ""
-    meant = closest(root.name, beside)
-    return "" if meant is None else f"did you mean {root.parent / meant}?"
 
 
 def open_run(root: Path) -> tuple[RunDir, RunConfig]:

@@ -72,6 +72,11 @@ GROUPS: Mapping[str, Sequence[Command]] = {
             "list every run and experiment with state, timesteps, success and size",
         ),
         Command(
+            "watch",
+            "game_rl.cli.watch_command",
+            "show a run, an experiment or a folder of runs on a live page in the browser",
+        ),
+        Command(
             "status",
             "game_rl.cli.status_command",
             "show the progress of a run or an experiment, and what of it is uploaded",

@@ -6,7 +6,7 @@ valid if its `sequence` is even and not 0, and its `crc` is the crc32 of all byt
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -15,11 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
-from game_rl.envs.observation import SCREEN, ObservationFormat
 from game_rl.envs.packing import FramePacking
-from game_rl.games.definition import Game, GameDefinition
-from game_rl.games.part_format import PartFormat
-from game_rl.games.part_numbers import entry_sizes, n_numbers
 from game_rl.saved import Natural, Saved
 
 MAGIC = b"GRLLIVE\x01"
@@ -31,9 +27,8 @@ CHECKED_FROM = 12
 MOST_OWN_TERMS_BYTES = 1_024
 
 _ALIGNMENT = 64
-_PART = "part."
-_NAMES_BYTES, _NUMBERS_BYTES = 64 << 10, 16 << 10  # more than the games of the field have
-_GREYS = (0, 85, 170, 255)
+PART_FIELD = "part."
+"""What the name of a part's field begins with."""
 
 _Positive = Annotated[int, Field(gt=0)]
 
@@ -120,7 +115,7 @@ class LiveLayout(Saved):
         text = self.model_dump_json().encode()
         head = MAGIC + len(text).to_bytes(4, "little")
         whole = head.ljust(HEAD_BYTES, b"\0") + text
-        return whole.ljust(_padded(len(whole)), b"\0")
+        return whole.ljust(padded_to_slot(len(whole)), b"\0")
 
     def slot_at(self, env: int) -> int:
         return len(self.header) + env * self.slot_bytes
@@ -135,116 +130,11 @@ class LiveLayout(Saved):
         return self.values_at + 2 * self.values_bytes
 
     def part_of(self, slot: Any, name: str) -> NDArray[Any]:  # noqa: ANN401 - a record of NumPy
-        array: NDArray[Any] = slot[_PART + name]
+        array: NDArray[Any] = slot[PART_FIELD + name]
         return array
 
 
-def make_live_layout(
-    game: Game,
-    observation_format: ObservationFormat,
-    *,
-    run_id: str,
-    n_envs: int,
-    fps: float,
-    has_probabilities: bool,
-) -> LiveLayout:
-    """Return the layout of a run that plays `game`; needs no emulator and no ROM."""
-    definition = game.definition
-    specs = definition.variables.items()
-    bare = LiveLayout(
-        run_id=run_id,
-        game=game.name,
-        fps=fps,
-        n_envs=n_envs,
-        channels=3 if game.is_colour else 1,
-        bits=8 if game.is_colour else 2,
-        palette=None if game.is_colour else tuple((grey, grey, grey) for grey in _GREYS),
-        actions=game.action_names,
-        action_values="probabilities" if has_probabilities else "q_values",
-        variables=tuple(
-            LiveVariable(
-                name=name,
-                size=n_numbers(spec) if spec.is_array else None,
-                is_bits=spec.is_array and spec.type == "bits",
-            )
-            for name, spec in specs
-        ),
-        reward_terms=tuple(definition.rewards),
-        start_states=tuple(definition.start_states),
-        place=definition.place,
-        parts=tuple(_parts(definition, observation_format)),
-    )
-    own_bytes = 0 if definition.reward is None else MOST_OWN_TERMS_BYTES
-    return _with_fields(bare, observation_format, own_bytes)
-
-
-def most_live_bytes(
-    observation_format: ObservationFormat, *, n_envs: int, n_actions: int, four_shades: bool
-) -> int:
-    """Return the most that a live file takes, whatever the names and variables of the game."""
-    pixels = SCREEN_HEIGHT * SCREEN_WIDTH * 3
-    if four_shades:
-        pixels //= 12
-    shapes = observation_format.frame_shapes
-    dtypes = {SCREEN: np.dtype(np.uint8)} | {n: p.dtype for n, p in observation_format.parts}
-    seen: int = sum(math.prod(shape) * dtypes[name].itemsize for name, shape in shapes.items())
-    each = pixels + seen + _NUMBERS_BYTES + 2 * 8 * (1 + n_actions)
-    return _NAMES_BYTES + n_envs * each
-
-
-_Array = tuple[str, str, tuple[int, ...]]
-_GUARDS: list[_Array] = [("sequence", "<u8", ()), ("crc", "<u4", ())]
-
-
-def _with_fields(
-    layout: LiveLayout, observation_format: ObservationFormat, own_bytes: int
-) -> LiveLayout:
-    slot, slot_bytes = _fields(_slot_arrays(layout, observation_format, own_bytes))
-    rows = ("rows", "<f8", (layout.n_envs, 1 + len(layout.actions)))
-    values, values_bytes = _fields([*_GUARDS, ("timestep", "<i8", ()), rows])
-    return layout.model_copy(
-        update={
-            "slot": slot,
-            "slot_bytes": slot_bytes,
-            "values": values,
-            "values_bytes": values_bytes,
-        }
-    )
-
-
-def _slot_arrays(
-    layout: LiveLayout, observation_format: ObservationFormat, own_bytes: int
-) -> Iterator[_Array]:
-    yield from _GUARDS
-    yield "action", "<i4", ()
-    for name in ("timestep", "episode", "episode_timestep"):
-        yield name, "<i8", ()
-    yield "start_state", "<i4", ()
-    yield "own_terms", "|u1", (own_bytes,)
-    yield "reward_terms", "<f8", (len(layout.reward_terms),)
-    for name, dtype, is_bits in (("variables", "<f8", False), ("flags", "|u1", True)):
-        sizes = (each.size or 1 for each in layout.variables if each.is_bits == is_bits)
-        yield name, dtype, (sum(sizes),)
-    yield "episode_reward", "<f8", ()
-    yield "pixels", "|u1", (layout.packing.nbytes,)
-    dtypes = {SCREEN: np.dtype(np.uint8)} | {n: p.dtype for n, p in observation_format.parts}
-    for part in layout.parts:
-        shape = observation_format.frame_shapes[part.name]
-        yield _PART + part.name, dtypes[part.name].newbyteorder("<").str, tuple(shape)
-
-
-def _fields(arrays: Iterable[_Array]) -> tuple[tuple[LiveField, ...], int]:
-    """Place the arrays one behind the other, each aligned to its numbers; return the size too."""
-    fields, end = [], 0
-    for name, dtype, shape in arrays:
-        itemsize = np.dtype(dtype).itemsize
-        start = math.ceil(end / itemsize) * itemsize
-        fields.append(LiveField(name=name, dtype=dtype, shape=shape, offset=start))
-        end = start + math.prod(shape) * itemsize
-    return tuple(fields), _padded(end)
-
-
-def _padded(n_bytes: int) -> int:
+def padded_to_slot(n_bytes: int) -> int:
     return math.ceil(n_bytes / _ALIGNMENT) * _ALIGNMENT
 
 
@@ -257,24 +147,3 @@ def _dtype(fields: Sequence[LiveField], n_bytes: int) -> np.dtype[Any]:
             "itemsize": n_bytes,
         }
     )
-
-
-def _parts(definition: GameDefinition, observation_format: ObservationFormat) -> Iterator[LivePart]:
-    if observation_format.screen is not None:
-        yield LivePart(name=SCREEN, kind="screen")
-    for name, part in observation_format.parts:
-        labels = tuple(_labels(name, part, definition))
-        yield LivePart(name=name, kind=part.kind, n_values=part.n_values, labels=labels)
-
-
-def _labels(name: str, form: PartFormat, definition: GameDefinition) -> Iterator[str]:
-    spec = definition.parts[name]
-    if form.kind == "vector":
-        for one, (n, _) in zip(spec.numbers, entry_sizes(spec, definition.variables), strict=True):
-            yield from ([one.variable] if n == 1 else (f"{one.variable}[{i}]" for i in range(n)))
-    elif spec.tiles is not None:
-        yield from ("", *spec.tiles.classes)
-    elif spec.visited is not None:
-        yield from ("", "visited")
-    elif spec.actions is not None:
-        yield from ("", *definition.actions)

@@ -1,47 +1,86 @@
-"""What a report says about an event of a run, in one line."""
+"""What happened in a run or an experiment, in short lines for the page and the report."""
+
+from dataclasses import dataclass
+from typing import Literal
 
 from game_rl import events
-from game_rl.events import Event
-from game_rl.system.units import format_bytes
+from game_rl.events import TimedEvent
+from game_rl.system.units import format_bytes, format_duration
+
+Tone = Literal["plain", "good", "bad", "quiet"]
+
+_FREQUENT = {"rollout_ended", "lakes_followed", "rows_drawn", "curves_recorded"}
+
+_TITLES: dict[str, tuple[str, Tone]] = {
+    "milestone_reached": ("milestone", "good"),
+    "hint_given": ("hint", "bad"),
+    "plan_passed": ("plan", "plain"),
+}
 
 
-def event_words(event: Event) -> str:
-    """Return one line about an event; empty for those that plots and tables show."""
+@dataclass(frozen=True)
+class Happening:
+    """A line of the list of events.
+
+    Attributes:
+        title: what kind of event it is.
+        text: what it says; may be empty.
+        tone: how the page shows it.
+    """
+
+    title: str
+    text: str
+    tone: Tone = "plain"
+
+
+def happening(event: TimedEvent) -> Happening | None:
+    """Return the line of an event, or None for those that come too often to be listed."""
+    kind = str(getattr(event, "event", ""))
+    if kind in _FREQUENT:
+        return None
+    found = _of_run(event) or _of_experiment(event)
+    if found is not None:
+        return found
+    title, tone = _TITLES.get(kind, (kind.replace("_", " "), "plain"))
+    return Happening(title, str(getattr(event, "text", "")), tone)
+
+
+def _of_run(event: TimedEvent) -> Happening | None:
     match event:
         case events.Begun():
-            stop = (
-                f"; it ends early after {', or '.join(event.stop_when)}" if event.stop_when else ""
-            )
-            return f"began on {event.device} in {event.precision}{stop}"
+            return Happening("begun", f"{event.algorithm.upper()} on {event.device}")
         case events.Resumed():
-            return _resumed(event)
+            return Happening("resumed", _resumed(event))
         case events.Forked():
-            return f"forked from {event.parent_path} at timestep {event.parent_timesteps:,}"
+            text = f"from {event.parent_path} at timestep {event.parent_timesteps:,}"
+            return Happening("forked", text)
+        case events.Evaluated():
+            return _evaluated(event)
+        case events.ConfirmationPlayed():
+            reached = "the goal is reached" if event.is_reached else "the goal is not reached"
+            text = f"{_result(event.success_rate, event.mean_reward)}; {reached}"
+            return Happening("confirmation", text, "good" if event.is_reached else "plain")
+        case events.StopConditionMet():
+            return Happening("the run ends", event.text, "good")
         case events.CheckpointSaved():
             best = ", the best so far" if event.is_best else ""
-            return f"checkpoint of {format_bytes(event.n_bytes)} saved{best}"
-        case events.WorkerRestarted() | events.Warned() | events.DiskForecast():
-            return event.text
-        case events.ResourceLow() | events.StopConditionMet():
-            return event.text
-        case events.ExplorationRestarted():
-            return f"exploration begins again: {event.share:.0%} of the actions are random"
-        case events.TeacherReady():
-            return f"teacher: {event.path}, policy of timestep {event.policy_timesteps:,}"
-        case events.Validated():
-            return f"validated on {event.episodes} new episodes: the {event.best} is better"
-        case events.Uploaded():
-            return f"checkpoint {int(event.checkpoint.rpartition('/')[2]):,} uploaded to {event.to}"
-        case events.Recorded():
-            return f"clip recorded: {event.path}"
+            size, took = format_bytes(event.n_bytes), format_duration(event.seconds)
+            return Happening("checkpoint", f"{size}, saved in {took}{best}", "quiet")
+        case events.Warned() | events.ExperimentWarned():
+            return Happening("warning", event.text, "bad")
+        case events.WorkerRestarted():
+            return Happening("worker restarted", event.text, "bad")
+        case events.DiskForecast():
+            return Happening("disk", event.text, "bad")
+        case events.ResourceLow():
+            return Happening(f"little {_RESOURCES[event.resource]} left", event.text, "bad")
         case events.Ended():
-            text = f": {event.text}" if event.text else ""
-            return f"ended ({event.reason}){text}"
-    return ""
+            return _ended(event.reason, event.text)
+    return _of_transfer(event) or _of_learning(event)
 
 
 def _resumed(event: events.Resumed) -> str:
-    words = [f"resumed from checkpoint {int(event.checkpoint.rpartition('/')[2]):,}"]
+    words = [f"from timestep {int(event.checkpoint.rpartition('/')[2]):,}"]
     if event.not_restored:
         words.append(f"not restored: {'; '.join(event.not_restored)}")
     if event.changes:
@@ -49,3 +88,83 @@ def _resumed(event: events.Resumed) -> str:
     if event.other_code:
         words.append(event.other_code)
     return "; ".join(words)
+
+
+_RESOURCES = {"disk": "disk", "ram": "memory"}
+
+
+def _of_transfer(event: TimedEvent) -> Happening | None:
+    match event:
+        case events.UploadQueued():
+            return Happening("upload", f"checkpoint {int(event.checkpoint):,} waits", "quiet")
+        case events.Uploaded():
+            text = f"checkpoint {int(event.checkpoint):,} in {format_duration(event.seconds)}"
+            return Happening("uploaded", text, "quiet")
+        case events.Recorded():
+            return Happening("clip recorded", "", "quiet")
+    return None
+
+
+def _of_learning(event: TimedEvent) -> Happening | None:
+    match event:
+        case events.ExplorationRestarted():
+            return Happening("exploration", f"{event.share:.1%} of the actions are random again")
+        case events.TeacherReady():
+            text = _result(event.success_rate, event.mean_reward)
+            return Happening("teacher", f"timestep {event.policy_timesteps:,}: {text}")
+        case events.Validated():
+            student = _result(event.student_success_rate, event.student_mean_reward)
+            teacher = _result(event.teacher_success_rate, event.teacher_mean_reward)
+            text = f"student {student}; teacher {teacher}; the best is the {event.best}"
+            return Happening("validation", text)
+    return None
+
+
+def _evaluated(event: events.Evaluated) -> Happening:
+    way = "" if event.deterministic else "stochastic, "
+    text = f"{way}{event.episodes} episodes: {_result(event.success_rate, event.mean_reward)}"
+    if event.is_final:
+        return Happening("final evaluation", text, "good")
+    best = "; the best so far" if event.is_best else ""
+    return Happening("evaluation", text + best, "good" if event.is_best else "plain")
+
+
+def _of_experiment(event: TimedEvent) -> Happening | None:
+    match event:
+        case events.ExperimentBegun():
+            return Happening("begun", f"{event.members} members")
+        case events.WentBack():
+            return Happening("went back", f"to generation {event.generation}")
+        case events.GenerationBegun():
+            return Happening(f"generation {event.generation}", "begins", "quiet")
+        case events.StretchEnded():
+            if event.failure is not None:
+                return Happening(f"member {event.folder}", event.failure, "bad")
+            fitness = event.fitness
+            if fitness is None:
+                return Happening(f"member {event.folder}", "has trained", "quiet")
+            text = _result(fitness.success_rate, fitness.mean_reward)
+            return Happening(f"member {event.folder}", text, "quiet")
+        case events.MemberDied():
+            text = event.text or f"ended with exit code {event.code}"
+            return Happening(event.name, text, "bad")
+        case events.GenerationEnded():
+            copies = "no copies" if not event.copies else f"{event.copies} copied"
+            return Happening(f"generation {event.generation}", f"ended, {copies}")
+        case events.ChampionFound():
+            text = _result(event.final.success_rate, event.final.mean_reward)
+            return Happening("champion", f"{event.folder}: {text}", "good")
+        case events.ExperimentEnded():
+            return _ended(event.reason, event.text)
+    return None
+
+
+def _ended(reason: str, text: str) -> Happening:
+    tones: dict[str, Tone] = {"completed": "good", "failed": "bad"}
+    title = "ended" if text.startswith(reason) else reason
+    return Happening(title, text, tones.get(reason, "plain"))
+
+
+def _result(success_rate: float | None, mean_reward: float) -> str:
+    success = "" if success_rate is None else f"success {success_rate:.0%}, "
+    return f"{success}reward {mean_reward:.2f}"

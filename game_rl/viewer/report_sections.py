@@ -7,10 +7,10 @@ from game_rl.config.changed_keys import changed_keys
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import without_secrets
-from game_rl.events import Evaluated, Event
+from game_rl.events import Evaluated, Event, HintGiven, MilestoneReached
 from game_rl.statistics import wilson_interval
 from game_rl.system.units import format_duration
-from game_rl.viewer.event_words import event_words
+from game_rl.viewer.event_words import Happening, happening
 from game_rl.viewer.html_text import Html, element, joined, table
 from game_rl.viewer.panel_figure import panel_svg
 from game_rl.viewer.panels import Panel
@@ -19,6 +19,7 @@ from game_rl.viewer.shown_run import ShownRun, success_interval
 
 _SHOWN_EVALUATIONS = 12
 _SHOWN_EVENTS = 40
+_SHOWN_ELSEWHERE = (Evaluated, HintGiven, MilestoneReached)  # in sections of their own
 
 
 def percent(share: float) -> str:
@@ -218,7 +219,11 @@ def _value(value: object) -> str:
 
 
 def events_section(run: ShownRun) -> Html:
-    told = [(event, text) for event in run.events if (text := event_words(event))]
+    told = [
+        (event, found)
+        for event in run.events
+        if not isinstance(event, _SHOWN_ELSEWHERE) and (found := happening(event)) is not None
+    ]
     if not told:
         return section("What happened", "events", note("There is no events.jsonl yet."))
     important = [pair for pair in told if pair[0].event != "checkpoint_saved"]
@@ -228,11 +233,12 @@ def events_section(run: ShownRun) -> Html:
     return section("What happened", "events", _event_table(shown), *folded_parts)
 
 
-def _event_table(told: list[tuple[Event, str]]) -> Html:
+def _event_table(told: list[tuple[Event, Happening]]) -> Html:
     rows = [
-        (f"{event.time:%Y-%m-%d %H:%M:%S}", f"{event.timesteps:,}", text) for event, text in told
+        (f"{event.time:%Y-%m-%d %H:%M:%S}", f"{event.timesteps:,}", found.title, found.text)
+        for event, found in told
     ]
-    return table(("time (UTC)", "timestep", "event"), rows, numbers=(1,), texts=(2,))
+    return table(("time (UTC)", "timestep", "event", ""), rows, numbers=(1,), texts=(2, 3))
 
 
 # ---------------------------------------------------------------------- reproduce

@@ -5,7 +5,8 @@ from functools import cache
 import numpy as np
 
 from game_rl.config.schema import EnvConfig
-from game_rl.envs.live_layout import LiveLayout, make_live_layout
+from game_rl.envs.live_layout import LiveLayout
+from game_rl.envs.live_slots import make_live_layout
 from game_rl.envs.live_writer import ShownStep
 from game_rl.envs.make_env import make_observation_format
 from game_rl.games.definition import load_game

@@ -17,7 +17,8 @@ import pytest
 
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.live_file import LiveReader
-from game_rl.envs.live_layout import LiveLayout, make_live_layout, most_live_bytes
+from game_rl.envs.live_layout import LiveLayout
+from game_rl.envs.live_slots import make_live_layout, most_live_bytes
 from game_rl.envs.live_writer import LiveFile, SlotWriter, open_live_file
 from game_rl.envs.make_env import make_observation_format
 from game_rl.games.definition import load_game

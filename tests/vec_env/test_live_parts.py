@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.live_file import LiveReader, LiveScreen
-from game_rl.envs.live_layout import make_live_layout
+from game_rl.envs.live_slots import make_live_layout
 from game_rl.envs.live_writer import LiveFile
 from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.games.definition import Game, load_game

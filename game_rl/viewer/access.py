@@ -1,0 +1,161 @@
+"""Who may read the page: checks of host, origin, method and token before anything is answered.
+
+The page is for the person who has started the server. A page of another site must not reach it,
+even under a host name that it makes point here (DNS rebinding), and neither may another user of the
+machine.
+"""
+
+import ipaddress
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_CONTENT = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+    "media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", _CONTENT.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+"""Headers of every answer."""
+_ASK = "open the address that game-rl watch has printed; it ends in ?token=..."
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or the name localhost, can only be reached from this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Access:
+    """Wraps an application; see the module's docstring.
+
+    Args:
+        token: what a client must know.
+        port: distinguishes the cookies of several servers on one host.
+        host: address that the server listens on. If it is not a loopback address, the names of
+            this machine and all numbers are allowed as the name of the host.
+    """
+
+    def __init__(self, app: App, *, token: str, port: int, host: str) -> None:
+        self._app = app
+        self._token = token.encode()
+        self.cookie = f"game_rl_watch_{port}"
+        self._names = {"localhost"}
+        self._is_local = is_loopback(host)
+        if not self._is_local:
+            self._names |= {host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = _Headers(scope["headers"])
+        refused = self._refusal(scope, headers)
+        if refused is not None:
+            await _answer(send, *refused)
+        elif scope["path"] == "/" and b"token=" in scope["query_string"]:
+            await self._exchange(scope, send)
+        elif not self._has_cookie(headers):
+            await _answer(send, 401, f"a token is missing: {_ASK}\n")
+        else:
+            await self._app(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope, headers: "_Headers") -> tuple[int, str] | None:
+        """Return status and text for what is refused whatever the token is."""
+        hosts = headers.all("host")
+        if len(hosts) != 1 or not self.knows(hosts[0]):
+            return 403, (
+                "this name of the host is not allowed, so that no other site can read the page "
+                "under a name of its own; use 127.0.0.1 or localhost\n"
+            )
+        origin = headers.first("origin")
+        if origin and urlsplit(origin).netloc.lower() != hosts[0].lower():
+            return 403, "a page of another site may not read this one\n"
+        if headers.first("sec-fetch-site") in ("cross-site", "same-site") and scope["path"] != "/":
+            return 403, "a page of another site may not read this one\n"
+        if scope["method"] != "GET":
+            return 405, "only GET is allowed: nothing can be changed here\n"
+        return None
+
+    def knows(self, host: str) -> bool:
+        """Whether a header `Host` names this server."""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        try:
+            return ipaddress.ip_address(name).is_loopback or not self._is_local
+        except ValueError:
+            return name in self._names
+
+    async def _exchange(self, scope: Scope, send: Send) -> None:
+        """Take the token out of the address and into a cookie that scripts cannot read."""
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if not self._is_token(given):
+            await _answer(send, 401, f"the token is wrong: {_ASK}\n")
+            return
+        cookie = f"{self.cookie}={given}; Path=/; HttpOnly; SameSite=Strict"
+        await _answer(send, 303, "", ((b"location", b"/"), (b"set-cookie", cookie.encode())))
+
+    def _has_cookie(self, headers: "_Headers") -> bool:
+        for text in headers.all("cookie"):
+            try:
+                found = SimpleCookie(text).get(self.cookie)
+            except CookieError:
+                continue
+            if found is not None and self._is_token(found.value):
+                return True
+        return False
+
+    def _is_token(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode("utf-8", "replace"), self._token)
+
+
+class _Headers:
+    def __init__(self, pairs: Collection[tuple[bytes, bytes]]) -> None:
+        self._pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs]
+
+    def all(self, name: str) -> list[str]:
+        return [value for each, value in self._pairs if each == name]
+
+    def first(self, name: str) -> str:
+        return next(iter(self.all(name)), "")
+
+
+async def _answer(
+    send: Send, status: int, text: str, more: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    body = text.encode()
+    own = ((b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body)))
+    headers = [*own, *more, *HEADERS]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _with_headers(send: Send) -> Send:
+    names = {name for name, _ in HEADERS}
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
+            message = {**message, "headers": [*own, *HEADERS]}
+        await send(message)
+
+    return sending

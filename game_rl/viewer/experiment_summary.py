@@ -1,0 +1,128 @@
+"""An experiment as its page shows it: members, generations, and which run descends from which."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from game_rl.config.experiments.experiment import STAGES
+from game_rl.event_log import read_experiment_events
+from game_rl.experiments.descent import changes_words
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status
+from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record, read_records
+from game_rl.viewer.event_words import happening
+
+_MOST_LINES = 300
+
+Json = dict[str, Any]
+
+
+def experiment_summary(root: Path) -> Json:
+    """Return the experiment's state as JSON."""
+    folder = ExperimentDir(root)
+    status = experiment_status(folder)
+    records = read_records(folder)
+    champion = read_record(folder.champion_record, ChampionRecord)
+    return {
+        "kind": status.kind,
+        "stage": STAGES[status.kind],
+        "state": status.state,
+        "text": status.text,
+        "generation": status.generation,
+        "generations": status.generations,
+        "is_live": status.is_live,
+        "timesteps_of_all": status.timesteps_of_all,
+        "frames_of_all": status.frames_of_all,
+        "members": _members(status, records),
+        "table": [_generation(record) for record in records],
+        "lineage": _lineage(records),
+        "champion": None if champion is None else _champion(champion),
+        "mixing": [w for w in (_words(status.drawn), _words(status.differences)) if w],
+        "happenings": _happenings(folder),
+    }
+
+
+def _words(found: Any) -> str:  # noqa: ANN401 - a status that has words, or None
+    return "" if found is None else str(found.words)
+
+
+def _members(status: ExperimentStatus, records: Sequence[GenerationRecord]) -> list[Json]:
+    copies = {copy.folder: copy for record in records for copy in record.copies}
+    found = []
+    for member in status.members:
+        copy = copies.get(member.folder)
+        found.append(
+            {
+                "number": member.number,
+                "folder": member.folder,
+                "timesteps": member.timesteps,
+                "until": member.until,
+                "timesteps_per_s": member.timesteps_per_s,
+                "is_done": member.has_ended_stretch,
+                "fitness": None if member.last is None else member.last.model_dump(mode="json"),
+                "copy_of": None if copy is None else copy.parent_folder,
+                "changes": "" if copy is None else changes_words(copy),
+            }
+        )
+    return found
+
+
+def _generation(record: GenerationRecord) -> Json:
+    values = [m.fitness.value for m in record.members if m.fitness is not None]
+    by_number = {member.number: member.folder for member in record.members}
+    return {
+        "generation": record.generation,
+        "best": max(values, default=None),
+        "mean": fmean(values) if values else None,
+        "worst": min(values, default=None),
+        "best_member": by_number.get(record.ranking[0]) if record.ranking else None,
+        "copies": [f"{copy.folder} from {copy.parent_folder}" for copy in record.copies],
+        "timesteps_of_all": record.timesteps_of_all,
+    }
+
+
+def _lineage(records: Sequence[GenerationRecord]) -> list[Json]:
+    """Return the runs of each generation by member, with the number that each was copied from."""
+    parents: dict[str, tuple[int, int]] = {}
+    found = []
+    for record in records:
+        for member in record.members:
+            copied = parents.get(member.folder)
+            is_new = copied is not None and copied[0] == record.generation - 1
+            found.append(
+                {
+                    "generation": record.generation,
+                    "number": member.number,
+                    "folder": member.folder,
+                    "value": None if member.fitness is None else member.fitness.value,
+                    "from": copied[1] if is_new and copied is not None else None,
+                }
+            )
+        for copy in record.copies:
+            parents[copy.folder] = (record.generation, copy.parent)
+    return found
+
+
+def _champion(record: ChampionRecord) -> Json:
+    return {
+        "folder": record.folder,
+        "number": record.number,
+        "final": record.final.model_dump(mode="json"),
+    }
+
+
+def _happenings(folder: ExperimentDir) -> list[Json]:
+    found: list[Json] = []
+    for event in read_experiment_events(folder.events):
+        line = happening(event)
+        if line is not None:
+            found.append(
+                {
+                    "time": event.time.isoformat(),
+                    "title": line.title,
+                    "text": line.text,
+                    "tone": line.tone,
+                }
+            )
+    return found[-_MOST_LINES:]

@@ -1,0 +1,220 @@
+"""A run as its page shows it, kept up to date from the files that the run leaves."""
+
+import importlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from game_rl.event_log import EventFollower
+from game_rl.events import Evaluated, Event, RolloutEnded
+from game_rl.run_dir import RunDir
+from game_rl.viewer.event_words import happening
+from game_rl.viewer.machine_use import machine_use
+from game_rl.viewer.run_summary import run_summary
+
+MACHINE_EVERY_S = 15.0
+MOST_POINTS = 400
+"""Points of a curve on the page, which is never wider in pixels."""
+MOST_HAPPENINGS = 300
+MOST_EVENTS = 6_000
+"""Events that are kept; of more, frequent ones are dropped evenly, to keep the server small."""
+_UNSHOWN = {"lakes_followed", "rows_drawn"}
+_THINNED = {"rollout_ended", "curves_recorded", "evaluated"}
+_MOST_OF_A_KIND = 2_000
+
+_Points = list[tuple[int, float]]
+_CLIPS = (".gif", ".mp4")
+
+
+class FollowedRun:
+    """A run's events, numbers, curves and clips.
+
+    One thread at a time calls `refresh`; others may read meanwhile.
+
+    Args:
+        name: what the page calls it.
+        clock: seconds, which only grow.
+
+    Attributes:
+        state: what `summary` returned at the last `refresh`.
+    """
+
+    def __init__(
+        self, run_dir: RunDir, name: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.run_dir, self.name = run_dir, name
+        self._clock = clock
+        self._follower = EventFollower(run_dir)
+        self._machine: dict[str, Any] = {}
+        self._machine_due = 0.0
+        self.state: dict[str, Any] = {}
+        self._config = _read_config(run_dir.config)
+
+    @property
+    def cuts(self) -> int:
+        """How often events were superseded since the first look."""
+        return self._follower.cuts
+
+    def refresh(self) -> None:
+        """Read what the run has written since the last call."""
+        self._follower.read()
+        if len(self._follower.events) > MOST_EVENTS:
+            self._follower.events = _thinned(self._follower.events)
+        self.state = self.summary()
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for _, event in self._follower.events]
+
+    def happenings(self, after: int = -1) -> list[dict[str, Any]]:
+        """Return the newest lines of the list of events, oldest first.
+
+        Args:
+            after: offset in the file of the last event that is known already.
+        """
+        found: list[dict[str, Any]] = []
+        for offset, event in reversed(self._follower.events):
+            if offset <= after or len(found) == MOST_HAPPENINGS:
+                break
+            line = happening(event)
+            if line is not None:
+                place = {"offset": offset, "time": event.time.isoformat()}
+                found.append(place | {"timesteps": event.timesteps} | asdict(line))
+        return found[::-1]
+
+    @property
+    def end(self) -> int:
+        """Offset of the newest event, or -1."""
+        return self._follower.events[-1][0] if self._follower.events else -1
+
+    def summary(self) -> dict[str, Any]:
+        """Return the state of the run as JSON."""
+        is_training, events = self.run_dir.is_locked, self.events
+        if self._clock() >= self._machine_due:
+            self._machine = machine_use(self.run_dir, newest_values(events))
+            self._machine_due = self._clock() + MACHINE_EVERY_S
+        return {
+            "name": self.name,
+            "path": str(self.run_dir.root),
+            **self._config,
+            **run_summary(events, is_training=is_training),
+            "machine": self._machine,
+            "milestones": [_named(event) for event in _of(events, "milestone_reached")],
+            "hints": _standing_hints(events),
+            "clips": [clip.name for clip in self.clips()],
+            "n_curve_points": sum(1 for e in events if isinstance(e, RolloutEnded | Evaluated))
+            + len(_of(events, "curves_recorded")),
+        }
+
+    def clips(self) -> list[Path]:
+        """Return the clips, the newest first."""
+        if not self.run_dir.videos.is_dir():
+            return []
+        inside = (path for path in self.run_dir.videos.iterdir() if not path.is_symlink())
+        found = [path for path in inside if path.suffix in _CLIPS and path.is_file()]
+        return sorted(found, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
+
+    def curves(self) -> dict[str, Any]:
+        """Return the curves as JSON: by name, timesteps and values."""
+        found: dict[str, _Points] = {}
+        for name, timesteps, value in _points(self.events):
+            found.setdefault(name, []).append((timesteps, value))
+        return {name: _as_lists(points) for name, points in sorted(found.items())}
+
+    def places(self) -> dict[str, Any]:
+        """Return the map of visited places as JSON, with modules that other runs do not need."""
+        if not self.run_dir.places.is_file():
+            return {}
+        module = importlib.import_module("game_rl.viewer.places_json")
+        found: dict[str, Any] = module.places_json(self.run_dir)
+        return found
+
+
+def newest_values(events: Sequence[Event]) -> dict[str, float]:
+    """Return the newest value of each training curve."""
+    newest: dict[str, float] = {}
+    for event in _of(events, "curves_recorded"):
+        newest |= event.values
+    return newest
+
+
+def _points(events: Sequence[Event]) -> Iterator[tuple[str, int, float]]:
+    for event in events:
+        if isinstance(event, RolloutEnded):
+            yield from _shown(event, "training", event.timesteps)
+            yield "training/timesteps_per_s", event.timesteps, event.timesteps_per_s
+        elif isinstance(event, Evaluated):
+            if not event.is_final and event.offline_gradient_steps is None:
+                way = "" if event.deterministic else "_stochastic"
+                yield from _shown(event, f"evaluation{way}", event.policy_timesteps)
+        elif str(event.event) == "curves_recorded":
+            for name, value in getattr(event, "values", {}).items():
+                yield name, event.timesteps, value
+
+
+def _shown(
+    event: RolloutEnded | Evaluated, group: str, timesteps: int
+) -> Iterator[tuple[str, int, float]]:
+    if event.success_rate is not None:
+        yield f"{group}/success_rate", timesteps, event.success_rate
+    if event.mean_reward is not None:
+        yield f"{group}/mean_reward", timesteps, event.mean_reward
+
+
+def _thinned(events: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
+    """Drop what the page does not show, and every other event of a kind with too many of them."""
+    kinds = Counter(str(event.event) for _, event in events)
+    seen: Counter[str] = Counter()
+    kept = []
+    for offset, event in events:
+        kind = str(event.event)
+        seen[kind] += 1
+        is_newest = seen[kind] == kinds[kind]
+        is_odd = kinds[kind] > _MOST_OF_A_KIND and kind in _THINNED and seen[kind] % 2 == 0
+        if is_newest or not (kind in _UNSHOWN or is_odd):
+            kept.append((offset, event))
+    return kept
+
+
+def _as_lists(points: _Points) -> dict[str, list[float]]:
+    """Return at most `MOST_POINTS` points, the last one included."""
+    if len(points) > MOST_POINTS:
+        at = np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(int)
+        points = [points[n] for n in at]
+    return {"timesteps": [t for t, _ in points], "values": [_rounded(v) for _, v in points]}
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def _of(events: Sequence[Event], kind: str) -> list[Any]:
+    return [event for event in events if str(event.event) == kind]
+
+
+def _named(event: Any) -> dict[str, Any]:  # noqa: ANN401 - a MilestoneReached or HintGiven
+    return event.model_dump(mode="json")  # type: ignore[no-any-return]
+
+
+def _standing_hints(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """Return the newest hint of each name."""
+    newest = {event.name: event for event in _of(events, "hint_given")}
+    return [_named(event) for event in newest.values()]
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    """Return what the page names of the config; it is YAML that game_rl has written itself."""
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        game, n_envs = str(config["game"]), config["env"]["n_envs"]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        return {"game": "", "n_envs": None}
+    file = Path(game)
+    name = file.parent.name if file.name == "game.yaml" else file.stem
+    return {"game": name, "n_envs": n_envs if isinstance(n_envs, int) else None}

@@ -1,0 +1,149 @@
+"""Live screens as binary messages, of which each holds only what has changed.
+
+A message is the length of what follows (uint32, little-endian) and a zlib stream. That stream holds
+the length of a JSON text (uint32, little-endian), the text, and blocks of bytes in the order in
+which the text names them. A block of a screen is its packed pixels (`LiveLayout.packing`), or their
+exclusive or with those that the same client got last of that env.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.envs.live_file import LiveScreen
+from game_rl.envs.live_layout import LiveLayout
+
+_LEVEL = 1  # deflate's fastest: most of a difference is zeros
+_EMPTY: dict[str, Any] = {"screens": []}
+
+Key = tuple[str, int]
+"""Name of a run, empty if there is one alone, and number of an env."""
+
+
+class FrameEncoder:
+    """Makes the messages of one client, and remembers what it has got."""
+
+    def __init__(self) -> None:
+        self._sequences: dict[Key, tuple[int, bool]] = {}
+        self._pixels: dict[Key, NDArray[np.uint8]] = {}
+        self._layouts: dict[str, LiveLayout] = {}
+        self._awaited: dict[Key, int] = {}
+
+    def message(
+        self,
+        screens: Iterable[tuple[str, LiveScreen]],
+        layouts: Mapping[str, LiveLayout],
+        *,
+        large: Key | None,
+    ) -> bytes | None:
+        """Return a message on the screens that have changed, or None if none has.
+
+        Args:
+            screens: the newest ones, each with the name of its run.
+            large: the env whose parts of the observation are sent as well.
+        """
+        new = {run: each for run, each in layouts.items() if self._layouts.get(run) is not each}
+        for run in new:
+            self._forget(run)
+        changed = [(run, each) for run, each in screens if self._is_due((run, each.env), each)]
+        if not new and not changed:
+            return None
+        blocks: list[bytes] = []
+        text = {"screens": [self._screen(run, s, large, blocks) for run, s in changed]}
+        if new:
+            text["layouts"] = [_layout(run, each) for run, each in new.items()]
+            self._layouts |= new
+        return framed(text, blocks)
+
+    def _is_due(self, key: Key, screen: LiveScreen) -> bool:
+        """Whether it is new; the policy's values follow it within a moment, and it waits for them.
+
+        It waits only up to the next look, as there may be none.
+        """
+        if self._sequences.get(key) == _at(screen):
+            return False
+        waited, self._awaited[key] = self._awaited.get(key), screen.sequence
+        return screen.value is not None or waited == screen.sequence
+
+    def _forget(self, run: str) -> None:
+        for key in [key for key in self._sequences if key[0] == run]:
+            del self._sequences[key], self._pixels[key]
+
+    def _screen(
+        self, run: str, screen: LiveScreen, large: Key | None, blocks: list[bytes]
+    ) -> dict[str, Any]:
+        key = run, screen.env
+        before, self._pixels[key] = self._pixels.get(key), screen.packed
+        self._sequences[key] = _at(screen)
+        is_key = before is None
+        pixels = screen.packed if before is None else screen.packed ^ before
+        blocks.append(pixels.tobytes())
+        parts = []
+        for name, array in screen.parts.items() if key == large else ():
+            blocks.append(np.ascontiguousarray(array).tobytes())
+            parts.append({"name": name, "dtype": array.dtype.name, "shape": array.shape})
+        return {
+            "run": run,
+            "env": screen.env,
+            "pixels": "key" if is_key else "xor",
+            "bytes": len(blocks[-1 - len(parts)]),
+            "parts": parts,
+            **_numbers(screen),
+        }
+
+
+def _at(screen: LiveScreen) -> tuple[int, bool]:
+    """What tells a screen from the one before; the policy's values may come later than the rest."""
+    return screen.sequence, screen.value is not None
+
+
+def framed(text: Mapping[str, Any], blocks: Iterable[bytes]) -> bytes:
+    """Return one message."""
+    head = json.dumps(text, separators=(",", ":")).encode()
+    body = zlib.compress(len(head).to_bytes(4, "little") + head + b"".join(blocks), _LEVEL)
+    return len(body).to_bytes(4, "little") + body
+
+
+HEARTBEAT = framed(_EMPTY, ())
+"""A message without content, so that a client that is gone is noticed."""
+
+
+def _numbers(screen: LiveScreen) -> dict[str, Any]:
+    values = screen.action_values
+    return {
+        "timestep": screen.timestep,
+        "episode": screen.episode,
+        "episode_timestep": screen.episode_timestep,
+        "start_state": screen.start_state,
+        "action": screen.action,
+        "episode_reward": _rounded(screen.episode_reward),
+        "reward_terms": {name: _rounded(value) for name, value in screen.reward_terms.items()},
+        "variables": {name: _shown(value) for name, value in screen.variables.items()},
+        "place": screen.place,
+        "value": None if screen.value is None else _rounded(screen.value),
+        "action_values": None if values is None else [_rounded(value) for value in values],
+    }
+
+
+def _shown(value: float | list[float]) -> float | list[float | None] | None:
+    return [_rounded(each) for each in value] if isinstance(value, list) else _rounded(value)
+
+
+def _rounded(value: float) -> float | None:
+    """Return six digits, which a person reads; JSON has no infinite numbers."""
+    return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
+def _layout(run: str, layout: LiveLayout) -> dict[str, Any]:
+    shown = layout.model_dump(
+        mode="json",
+        include={
+            "game", "fps", "n_envs", "height", "width", "channels", "bits", "palette", "actions",
+            "action_values", "variables", "reward_terms", "start_states", "place", "parts",
+        },
+    )  # fmt: skip
+    return {"run": run, **shown}

@@ -1,0 +1,99 @@
+// The row of numbers: success, reward, evaluation, speed, memory, disk.
+
+import {sparkline} from "./chart.js";
+import {bar, make, setText} from "./elements.js";
+import {bytes, duration, number, percent, plural, short, whole} from "./words.js";
+
+const CONSOLE_FPS = 59.7275;
+
+export class Figures {
+  constructor() {
+    this.element = make("dl", {class: "figures", "aria-label": "Numbers"});
+    this.tiles = new Map();
+  }
+
+  tile(id, label) {
+    if (!this.tiles.has(id)) {
+      const value = make("b");
+      const note = make("span", {class: "note"});
+      const extra = make("div", {class: "extra"});
+      const group = make("div", {class: "figure-tile"}, make("dt", {text: label}), make("dd", {}, value, extra, note));
+      this.tiles.set(id, {value, note, extra, group, label: group.firstChild});
+      this.element.append(group);
+    }
+    return this.tiles.get(id);
+  }
+
+  set(id, label, {value, note = "", share = null, isOver = false, isShown = true}) {
+    const tile = this.tile(id, label);
+    tile.group.hidden = !isShown;
+    setText(tile.label, label);
+    setText(tile.value, value);
+    setText(tile.note, note);
+    if (share != null) {
+      if (!tile.bar) tile.extra.append(tile.bar = bar(0));
+      tile.bar.firstChild.style.width = `${100 * Math.min(1, share)}%`;
+      tile.bar.firstChild.classList.toggle("bad", isOver);
+    }
+  }
+
+  spark(id, values) {
+    const tile = this.tiles.get(id);
+    if (tile && values.length > 2) tile.extra.replaceChildren(sparkline(values));
+  }
+
+  show(state) {
+    const {machine, evaluation, best_evaluation: best, final_evaluation: final} = state;
+    this.set("success", "Success in training", {
+      value: percent(state.success_rate), note: "of the last episodes", isShown: state.success_rate != null,
+    });
+    this.set("reward", "Reward in training", {value: number(state.mean_reward), note: "mean of the last episodes"});
+    const shown = final ?? evaluation;
+    this.set("evaluation", final ? "Final evaluation" : "Newest evaluation", {
+      value: !shown ? "–" : shown.success_rate == null ? number(shown.mean_reward) : percent(shown.success_rate),
+      note: !shown ? "none yet" : evaluationNote(shown, final ? null : best),
+    });
+    const fps = state.timesteps && state.frames ? (state.timesteps_per_s * state.frames) / state.timesteps : null;
+    this.set("speed", "Speed", {
+      value: state.timesteps_per_s == null ? "–" : `${whole(state.timesteps_per_s)}/s`,
+      note: fps ? `timesteps; ${short(fps / CONSOLE_FPS)} × a Game Boy` : "timesteps",
+    });
+    this.set("played", "Played", {
+      value: state.played_s == null ? "–" : duration(state.played_s),
+      note: state.frames == null ? "" : `on a Game Boy; ${short(state.frames)} frames`,
+    });
+    this.showMachine(machine);
+  }
+
+  showMachine({ram, vram, disk, lake}) {
+    const used = ram.now ?? ram.peak;
+    this.set("ram", ram.now == null && ram.peak != null ? "Memory, at most" : "Memory", {
+      value: bytes(used ?? ram.predicted),
+      note: used == null ? "forecast" : ram.predicted ? `of ${bytes(ram.predicted)} forecast` : "",
+      share: used != null && ram.predicted ? used / ram.predicted : null,
+      isOver: used > 1.1 * ram.predicted,
+      isShown: used != null || ram.predicted != null,
+    });
+    this.set("vram", "GPU memory", {
+      value: bytes(vram.now), note: vram.predicted ? `of ${bytes(vram.predicted)} forecast` : "",
+      share: vram.now && vram.predicted ? vram.now / vram.predicted : null, isShown: vram.now != null,
+    });
+    const free = disk.free == null ? "" : `${bytes(disk.free)} free`;
+    this.set("disk", "Disk", {
+      value: bytes(disk.now),
+      note: [disk.predicted ? `of ${bytes(disk.predicted)} forecast` : "", lake ? `Lake ${bytes(lake.now)}` : "", free].filter(Boolean).join("; "),
+      share: disk.predicted ? disk.now / disk.predicted : null,
+      isOver: disk.predicted != null && disk.now > 1.1 * disk.predicted,
+    });
+  }
+}
+
+function evaluationNote(shown, best) {
+  const {success_rate: rate, success_interval: interval, episodes, mean_reward: reward} = shown;
+  const range = interval ? `${percent(interval[0])} to ${percent(interval[1])} (95 %)` : "";
+  const parts = [range || plural(episodes, "episode"), rate == null ? "" : `reward ${number(reward)}`];
+  if (best && best.policy_timesteps !== shown.policy_timesteps) {
+    parts.push(`best ${best.success_rate == null ? number(best.mean_reward) : percent(best.success_rate)}`);
+  }
+  return parts.filter(Boolean).join("; ");
+}

@@ -1,0 +1,128 @@
+// The live screens: one stream of binary messages, of which each holds what has changed.
+
+const RETRY_MS = [500, 1000, 2000, 5000];
+
+// Reads the stream until it is closed; each message is decoded before the next one.
+export class FrameFeed {
+  constructor(address, {onScreens, onLayout, onState}) {
+    this.address = address;
+    this.handlers = {onScreens, onLayout, onState};
+    this.packed = new Map();
+    this.isOpen = false;
+  }
+
+  open() {
+    if (this.isOpen) return;
+    this.isOpen = true;
+    this.run(this.abort = new AbortController());
+  }
+
+  close() {
+    this.isOpen = false;
+    this.abort?.abort();
+  }
+
+  async run(abort) {
+    for (let tries = 0; !abort.signal.aborted; tries += 1) {
+      try {
+        const answer = await fetch(this.address, {signal: abort.signal});
+        if (answer.ok) {
+          this.packed.clear();
+          this.handlers.onState("open", "");
+          await this.read(answer.body.getReader());
+          tries = 0;
+        } else {
+          this.handlers.onState("refused", await answer.text());
+        }
+      } catch (error) {
+        if (abort.signal.aborted) return;
+      }
+      if (abort.signal.aborted) return;
+      this.handlers.onState("lost", "");
+      await new Promise((done) => setTimeout(done, RETRY_MS[Math.min(tries, 3)]));
+    }
+  }
+
+  async read(reader) {
+    let rest = new Uint8Array(0);
+    for (;;) {
+      const {done, value} = await reader.read();
+      if (done) return;
+      const joined = new Uint8Array(rest.length + value.length);
+      joined.set(rest);
+      joined.set(value, rest.length);
+      rest = joined;
+      while (rest.length >= 4) {
+        const size = new DataView(rest.buffer, rest.byteOffset).getUint32(0, true);
+        if (rest.length < 4 + size) break;
+        this.take(await inflated(rest.subarray(4, 4 + size)));
+        rest = rest.subarray(4 + size);
+      }
+    }
+  }
+
+  take(data) {
+    const size = new DataView(data.buffer).getUint32(0, true);
+    const text = JSON.parse(new TextDecoder().decode(data.subarray(4, 4 + size)));
+    let at = 4 + size;
+    for (const layout of text.layouts ?? []) this.handlers.onLayout(layout);
+    for (const screen of text.screens) {
+      const key = `${screen.run}/${screen.env}`;
+      const block = data.subarray(at, (at += screen.bytes));
+      screen.packed = screen.pixels === "key" ? block.slice() : xored(this.packed.get(key), block);
+      this.packed.set(key, screen.packed);
+      for (const part of screen.parts) {
+        const array = ARRAYS[part.dtype];
+        const count = part.shape.reduce((product, side) => product * side, 1);
+        const bytes = count * array.BYTES_PER_ELEMENT;
+        part.values = new array(data.slice(at, at + bytes).buffer);
+        at += bytes;
+      }
+    }
+    if (text.screens.length) this.handlers.onScreens(text.screens);
+  }
+}
+
+const ARRAYS = {
+  uint8: Uint8Array, int8: Int8Array, bool: Uint8Array, uint16: Uint16Array, int16: Int16Array,
+  uint32: Uint32Array, int32: Int32Array, float32: Float32Array, float64: Float64Array,
+};
+
+async function inflated(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+function xored(before, change) {
+  const now = change.slice();
+  if (before) for (let i = 0; i < now.length; i += 1) now[i] ^= before[i];
+  return now;
+}
+
+// Draws packed pixels: with two bits, the four stretches of a picture share the bytes; see packing.py.
+export function drawPacked(canvas, packed, layout) {
+  const {width, height} = layout;
+  if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const count = width * height;
+  if (layout.bits === 2) {
+    const colours = layout.palette.map(([r, g, b]) => (0xff000000 | (b << 16) | (g << 8) | r) >>> 0);
+    for (let part = 0; part < 4; part += 1) {
+      const start = part * packed.length;
+      const shift = 6 - 2 * part;
+      for (let i = 0; i < packed.length && start + i < count; i += 1) {
+        pixels[start + i] = colours[(packed[i] >> shift) & 3];
+      }
+    }
+  } else if (layout.channels === 3) {
+    for (let i = 0; i < count; i += 1) {
+      const [r, g, b] = [packed[i], packed[count + i], packed[2 * count + i]];
+      pixels[i] = (0xff000000 | (b << 16) | (g << 8) | r) >>> 0;
+    }
+  } else {
+    for (let i = 0; i < count; i += 1) pixels[i] = (0xff000000 | (packed[i] * 0x010101)) >>> 0;
+  }
+  context.putImageData(image, 0, 0);
+}

@@ -1,0 +1,78 @@
+// The top of a page: what it is, how well it goes, and when it ends, in one sentence and a bar.
+
+import {bar, make, setText} from "./elements.js";
+import {clock, duration, number, percent, plural, whole} from "./words.js";
+
+const STATES = {
+  training: ["training", "good"],
+  completed: ["complete", "good"],
+  complete: ["complete", "good"],
+  until: ["paused", ""],
+  stopped: ["stopped", ""],
+  failed: ["failed", "bad"],
+  "not training": ["not training", ""],
+};
+
+export class Heading {
+  constructor({back = null} = {}) {
+    this.title = make("h1");
+    this.state = make("span", {class: "state"});
+    this.sentence = make("p", {class: "sentence"});
+    this.progress = make("div", {class: "progress", role: "progressbar", "aria-label": "Timesteps played", "aria-valuemin": 0, "aria-valuemax": 100}, bar(0));
+    this.played = make("span");
+    this.left = make("span");
+    this.element = make("header", {}, back,
+      make("div", {class: "title"}, this.title, this.state), this.sentence,
+      this.progress, make("p", {class: "under"}, this.played, this.left));
+  }
+
+  show({title, state, sentence, share, played, left}) {
+    setText(this.title, title);
+    document.title = `${share == null ? "" : `${percent(share)} · `}${title} – game_rl`;
+    const [word, tone] = STATES[state] ?? [state, ""];
+    setText(this.state, word);
+    this.state.className = `state ${tone} ${state === "training" ? "running" : ""}`;
+    setText(this.sentence, sentence);
+    this.progress.hidden = share == null;
+    this.progress.querySelector(".fill").style.width = `${100 * Math.min(1, share ?? 0)}%`;
+    this.progress.setAttribute("aria-valuenow", String(Math.round(100 * (share ?? 0))));
+    setText(this.played, played);
+    setText(this.left, left);
+  }
+}
+
+export function runSentence(state) {
+  const {game, n_envs: agents, algorithm, success_rate: success, mean_reward: reward} = state;
+  const who = agents ? plural(agents, "agent") : "The agents";
+  const plays = `${who} ${agents === 1 ? "plays" : "play"} ${game || "the game"} with one policy` +
+    (algorithm ? `, which learns by ${algorithm.toUpperCase()}` : "");
+  const result = [];
+  const final = state.final_evaluation;
+  const last = final ?? state.best_evaluation ?? state.evaluation;
+  if (state.state === "training") {
+    if (success != null) result.push(`succeed in ${percent(success)} of their episodes`);
+    else if (reward != null) result.push(`earn ${number(reward)} an episode`);
+    return `${plays}. ${result.length ? `They ${result[0]}.` : "The first episodes are not over yet."}`;
+  }
+  if (!last) return `${plays.replace(" play ", " played ").replace("learns", "learned")}. No evaluation was played.`;
+  const how = last.success_rate == null ? `earns ${number(last.mean_reward)} an episode` : `succeeds in ${percent(last.success_rate)} of ${plural(last.episodes, "episode")}`;
+  const which = final ? "In the final evaluation, the best policy" : "The best policy so far";
+  return `${plays.replace(" play ", " played ").replace("learns", "learned")}. ${which} ${how}.`;
+}
+
+export function runProgress(state) {
+  const {timesteps, total_timesteps: total, seconds_left: left, ended} = state;
+  const atMost = state.stop_when.length > 0;
+  const share = total ? timesteps / total : null;
+  const played = total ? `${whole(timesteps)} of ${atMost ? "at most " : ""}${whole(total)} timesteps` : `${whole(timesteps)} timesteps`;
+  let when = "";
+  if (left != null) {
+    const end = clock(new Date(Date.now() + 1000 * left));
+    when = atMost ? `ends by ${end} at the latest, in ${duration(left)}` : `ends about ${end}, in ${duration(left)}`;
+  } else if (ended) {
+    when = `ended ${clock(new Date(ended.time))}${ended.text ? `: ${ended.text}` : ""}`;
+  } else if (state.state === "training" && timesteps >= (total ?? Infinity)) {
+    when = "playing its last evaluation";
+  }
+  return {share, played, left: when};
+}

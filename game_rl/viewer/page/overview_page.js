@@ -1,0 +1,239 @@
+// The page of an experiment, or of a folder of runs: a tile for each member, generations, lineage.
+
+import {Chart} from "./chart.js";
+import {bar, make, setText, shape} from "./elements.js";
+import {FrameFeed, drawPacked} from "./frames.js";
+import {Happenings} from "./happenings.js";
+import {Heading} from "./heading.js";
+import {duration, number, percent, plural, short, whole} from "./words.js";
+
+const CELL = {width: 46, height: 34};
+
+export class OverviewPage {
+  constructor({announce, go}) {
+    Object.assign(this, {announce, go});
+    this.heading = new Heading();
+    this.layouts = new Map();
+    this.tiles = new Map();
+    this.isPaused = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.members = make("ul", {class: "members"});
+    this.button = make("button", {type: "button", class: "plain", onclick: () => this.toggle()});
+    this.happenings = new Happenings({announce});
+    this.fitness = new Chart({title: "Fitness", unit: "generation", isWhole: true});
+    this.table = make("tbody");
+    this.lineage = shape("svg", {role: "img", class: "lineage"});
+    const columns = ["", "Best", "Mean", "Worst", "Best member", "Copies"];
+    this.stageName = make("th", {scope: "col"});
+    const head = make("tr", {}, this.stageName,
+      ...columns.slice(1).map((text, i) => make("th", {scope: "col", text, class: i > 2 ? "text" : ""})));
+    this.generations = make("section", {class: "card", "aria-labelledby": "generations-title"},
+      make("h2", {id: "generations-title", text: "Generations"}), this.fitness.element,
+      make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of the generations"},
+        make("table", {}, make("thead", {}, head), this.table)));
+    this.descent = make("section", {class: "card", "aria-labelledby": "descent-title"},
+      make("h2", {id: "descent-title", text: "Who descends from whom"}),
+      make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Lineage"}, this.lineage),
+      make("p", {class: "note", text: "A column for each generation, a row for each member; a line comes from the member that was copied. The fuller its colour, the fitter it was."}));
+    this.champion = make("p", {class: "champion"});
+    this.mixing = make("p", {class: "note"});
+    this.body = make("div", {class: "columns"}, make("div", {class: "wide"}, this.generations, this.descent),
+      make("div", {class: "narrow"}, this.happenings.element));
+    const main = make("main", {id: "main", tabindex: -1}, this.champion,
+      make("section", {class: "card", "aria-labelledby": "members-title"},
+        make("div", {class: "card-head"}, make("h2", {id: "members-title", text: "Members now"}), this.button), this.members, this.mixing), this.body);
+    this.element = make("div", {class: "run"}, this.heading.element, main);
+    this.showButton();
+  }
+
+  setState(state) {
+    this.state = state;
+    const isFolder = state.kind === "folder";
+    setText(this.element.querySelector("#members-title"), isFolder ? "Runs" : state.state === "training" ? "Members now" : "Members");
+    this.body.hidden = isFolder;
+    if (isFolder) this.showFolder(state);
+    else this.showExperiment(state);
+    this.showMembers(state, isFolder);
+  }
+
+  showFolder(state) {
+    const training = state.members.filter((member) => member.state === "training").length;
+    this.heading.show({title: "Runs", state: training ? "training" : "complete", share: null, played: "", left: "",
+      sentence: `${plural(state.members.length, "run")}, of which ${training} ${training === 1 ? "is" : "are"} training.`});
+    this.champion.hidden = this.mixing.hidden = true;
+  }
+
+  showExperiment(state) {
+    const {generation, generations, stage, champion} = state;
+    const best = state.table.at(-1);
+    const done = state.members.reduce((sum, {timesteps}) => sum + timesteps, 0);
+    const until = state.members.reduce((sum, member) => sum + member.until, 0);
+    const isTraining = state.state === "training";
+    const share = state.is_live ? done / until : (generation - 1 + Math.min(1, this.shareOfStage(state))) / generations;
+    const results = best ? ` The fittest of ${stage} ${best.generation} has a fitness of ${this.value(best.best)}.` : "";
+    this.heading.show({
+      title: state.name, state: state.state, share: isTraining || state.state === "complete" ? (state.state === "complete" ? 1 : share) : share,
+      sentence: `${plural(state.members.length, "agent")} ${isTraining ? "train" : "trained"} in a ${state.kind}: ${state.is_live ? "all at once" : `${stage} ${generation} of ${generations}`}.${results}${state.text ? ` ${state.text}.` : ""}`,
+      played: state.timesteps_of_all == null ? "" : `${whole(state.timesteps_of_all)} timesteps of all${state.frames_of_all == null ? "" : ` (${short(state.frames_of_all)} frames)`}`,
+      left: this.forecast(state, share),
+    });
+    setText(this.champion, champion ? `Champion: ${champion.folder}, ${fitness(champion.final)} in ${champion.final.episodes} episodes that were held out.` : "");
+    this.champion.hidden = !champion;
+    setText(this.mixing, state.mixing.map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`).join(" "));
+    this.mixing.hidden = !state.mixing.length;
+    setText(this.stageName, stage[0].toUpperCase() + stage.slice(1));
+    this.generations.hidden = this.descent.hidden = !state.table.length;
+    this.showGenerations(state.table);
+    this.showLineage(state.lineage);
+    const text = JSON.stringify(state.happenings);
+    if (text !== this.happened) this.happenings.set(state.happenings);
+    this.happened = text;
+  }
+
+  // The part of the present generation that its members have trained.
+  shareOfStage({members, table, generation}) {
+    const width = Math.max(...members.map(({until}) => until)) / Math.max(1, generation);
+    const shares = members.map(({timesteps, until, is_done: isDone}) => (isDone ? 1 : 1 - Math.min(1, (until - timesteps) / width)));
+    return table.length >= generation ? 1 : shares.reduce((sum, each) => sum + each, 0) / shares.length;
+  }
+
+  forecast({state, seconds_left: left}) {
+    return state === "training" && left != null ? `about ${duration(left)} left` : "";
+  }
+
+  value(found) {
+    const isShare = this.state.members.some(({fitness: one}) => one && isRate(one));
+    return found == null ? "–" : isShare ? percent(found) : number(found);
+  }
+
+  showMembers({members, state}, isFolder) {
+    const names = members.map(({folder}) => folder);
+    for (const [folder, tile] of this.tiles) {
+      if (!names.includes(folder)) { tile.item.remove(); this.tiles.delete(folder); }
+    }
+    members.forEach((member) => {
+      const tile = this.tile(member.folder);
+      const total = isFolder ? member.total_timesteps : member.until;
+      tile.item.classList.toggle("over", state !== "training");
+      tile.fill.firstChild.style.width = `${100 * Math.min(1, member.timesteps / (total || 1))}%`;
+      setText(tile.played, `${short(member.timesteps)} of ${short(total)}${member.timesteps_per_s && !member.is_done ? ` · ${whole(member.timesteps_per_s)}/s` : ""}`);
+      setText(tile.result, isFolder ? runResult(member) : member.fitness ? fitness(member.fitness) : "no fitness yet");
+      setText(tile.note, isFolder ? member.state : member.copy_of ? `copy of ${member.copy_of}${member.changes ? `: ${member.changes}` : ""}` : "");
+      this.members.append(tile.item);
+    });
+  }
+
+  tile(folder) {
+    let tile = this.tiles.get(folder);
+    if (tile) return tile;
+    const canvas = make("canvas", {width: 160, height: 144, "aria-hidden": "true"});
+    const [played, result, note] = [make("span"), make("b"), make("span", {class: "note"})];
+    const fill = bar(0);
+    const link = make("a", {href: `#run=${encodeURIComponent(folder)}`, class: "member"}, canvas,
+      make("span", {class: "name", text: folder}), result, fill, played, note);
+    tile = {canvas, played, result, note, fill, item: make("li", {}, link)};
+    this.tiles.set(folder, tile);
+    return tile;
+  }
+
+  showGenerations(table) {
+    const timesteps = table.map(({generation}) => generation);
+    const curve = (key, name, colour, isPoints = false) => ({name, colour, timesteps, values: table.map((row) => row[key]), isPoints});
+    this.fitness.format = (value) => this.value(value);
+    this.fitness.show([curve("best", "best", 1, true), curve("mean", "mean", 2), curve("worst", "worst", 8)]);
+    this.table.replaceChildren(...[...table].reverse().map((row) => make("tr", {},
+      make("th", {scope: "row", text: whole(row.generation)}),
+      ...[this.value(row.best), this.value(row.mean), this.value(row.worst), row.best_member ?? "–", row.copies.join(", ") || "none"]
+        .map((text, i) => make("td", {text, class: i > 2 ? "text" : ""})))));
+  }
+
+  // Boxes by generation and member, with a line from the parent of each copy.
+  showLineage(cells) {
+    if (!cells.length) return;
+    const numbers = [...new Set(cells.map(({number: one}) => one))].sort((a, b) => a - b);
+    const first = Math.min(...cells.map(({generation}) => generation));
+    const last = Math.max(...cells.map(({generation}) => generation));
+    const known = cells.map(({value}) => value).filter((value) => value != null);
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const at = (generation, one) => [44 + (generation - first) * CELL.width, 24 + numbers.indexOf(one) * CELL.height];
+    const [width, height] = [44 + (last - first + 1) * CELL.width, 24 + numbers.length * CELL.height];
+    this.lineage.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.lineage.setAttribute("width", width);
+    this.lineage.setAttribute("height", height);
+    const drawn = [];
+    for (let generation = first; generation <= last; generation += 1) {
+      drawn.push(shape("text", {x: at(generation, numbers[0])[0] + 11, y: 14, "text-anchor": "middle", text: generation}));
+    }
+    drawn.push(...numbers.map((one) => shape("text", {x: 4, y: at(first, one)[1] + 16, text: String(one).padStart(2, "0")})));
+    for (const {generation, number: one, from} of cells) {
+      if (generation === first) continue;
+      const [x, y] = at(generation, one);
+      const [px, py] = at(generation - 1, from ?? one);
+      if (numbers.includes(from ?? one)) drawn.push(shape("path", {class: from == null ? "stays" : "copied", d: `M${px + 22} ${py + 11}L${x} ${y + 11}`}));
+    }
+    for (const {generation, number: one, value, folder} of cells) {
+      const [x, y] = at(generation, one);
+      const box = shape("rect", {x, y, width: 22, height: 22, rx: 3, class: "cell"}, shape("title", {text: `${folder}, ${this.value(value)}`}));
+      box.style.fillOpacity = value == null ? 0 : 0.15 + (0.85 * (value - low)) / (high - low || 1);
+      drawn.push(box);
+    }
+    this.lineage.setAttribute("aria-label", `${plural(cells.filter(({from}) => from != null).length, "copy", "copies")} over ${plural(last - first + 1, "generation")}; the table of generations has the same in words`);
+    this.lineage.replaceChildren(...drawn);
+  }
+
+  // -- live screens
+
+  resume() {
+    if (this.feed || (this.isPaused && this.hasPictures)) return;
+    this.feed = new FrameFeed("/api/frames?run=", {
+      onLayout: (layout) => this.layouts.set(layout.run, layout),
+      onScreens: (screens) => this.onScreens(screens),
+      onState: () => {},
+    });
+    this.feed.open();
+  }
+
+  onScreens(screens) {
+    for (const screen of screens) {
+      const tile = this.tiles.get(screen.run);
+      if (tile && this.layouts.has(screen.run)) {
+        drawPacked(tile.canvas, screen.packed, this.layouts.get(screen.run));
+        tile.item.classList.add("live");
+        this.hasPictures = true;
+      }
+    }
+    this.showButton();
+    if (this.isPaused) this.pause();
+  }
+
+  pause() {
+    this.feed?.close();
+    this.feed = null;
+  }
+
+  close() { this.pause(); }
+
+  toggle() {
+    this.isPaused = !this.isPaused;
+    if (this.isPaused) this.pause();
+    else this.resume();
+    this.showButton();
+  }
+
+  showButton() {
+    this.button.hidden = !this.hasPictures;
+    setText(this.button, this.isPaused ? "▶ Resume the pictures" : "❚❚ Pause the pictures");
+  }
+}
+
+const isRate = ({value, success_rate: rate}) => rate != null && rate === value;
+
+// The number that members are compared by, and the other one.
+function fitness(found) {
+  const {value, success_rate: rate, success_interval: interval, mean_reward: reward} = found;
+  if (!isRate(found)) return `reward ${number(value)}${rate == null ? "" : ` (success ${percent(rate)})`}`;
+  return `${percent(rate)}${interval ? ` (${Math.round(100 * interval[0])}–${Math.round(100 * interval[1])})` : ""}, reward ${number(reward)}`;
+}
+
+function runResult({success_rate: rate, mean_reward: reward}) {
+  return rate == null ? `reward ${number(reward)}` : percent(rate);
+}

@@ -1,0 +1,297 @@
+// The page of one run.
+
+import {Chart} from "./chart.js";
+import {make, setText} from "./elements.js";
+import {Figures} from "./figures.js";
+import {FrameFeed} from "./frames.js";
+import {Happenings} from "./happenings.js";
+import {Heading, runProgress, runSentence} from "./heading.js";
+import {Large} from "./large.js";
+import {PlacesMap} from "./places.js";
+import {Screens} from "./screens.js";
+import {clock, number, percent, plural, short, whole} from "./words.js";
+
+const CURVES_EVERY_MS = 5000;
+const MOST_MILESTONES = 12;
+const GROUPS = {
+  "game/reward": "Reward terms", "game/ending": "Endings", game: "Game", rollout: "Episodes", eval: "Evaluation",
+  train: "Learning", time: "Time", resources: "Machine",
+};
+
+export class RunPage {
+  constructor(run, agent, {announce, go}) {
+    Object.assign(this, {run, agent, go});
+    this.layout = null;
+    this.newest = new Map();
+    this.isPaused = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const back = run ? make("nav", {"aria-label": "Up"}, make("a", {href: "#", class: "back", text: "← all of them"})) : null;
+    this.heading = new Heading({back});
+    this.figures = new Figures();
+    this.happenings = new Happenings({announce});
+    this.places = new PlacesMap(run);
+    this.large = new Large();
+    this.screens = new Screens({
+      label: "The agents' screens; the arrow keys go from one to another",
+      onChoose: (key) => this.go({run: this.run, agent: Number(key.slice(key.lastIndexOf("/") + 1))}),
+      nameOf: (screen) => `Agent ${screen.env + 1}`,
+      noteOf: (screen) => number(screen.episode_reward),
+    });
+    this.makeSections();
+  }
+
+  makeSections() {
+    this.button = make("button", {type: "button", class: "plain", onclick: () => this.toggle()});
+    this.liveNote = make("p", {class: "note live-note"});
+    this.table = make("tbody");
+    const columns = ["Agent", "Episode", "Timestep", "Action", "Reward", "Place"];
+    this.tableBox = make("details", {class: "table-box"}, make("summary", {text: "The agents as a table"}),
+      make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of the agents"},
+        make("table", {}, make("thead", {}, make("tr", {}, ...columns.map((text) => make("th", {scope: "col", text})))), this.table)));
+    this.stage = make("div", {class: "agents"}, this.large.element, this.screens.element, this.large.inside);
+    this.agentsTitle = make("h2", {id: "agents-title", text: "The agents now"});
+    this.agents = make("section", {class: "card", "aria-labelledby": "agents-title"},
+      make("div", {class: "card-head"}, this.agentsTitle, this.button),
+      this.liveNote, this.stage, this.tableBox);
+    this.success = new Chart({title: "Success", format: (value) => percent(value), range: [0, 1]});
+    this.reward = new Chart({title: "Mean reward of an episode"});
+    this.groups = make("div", {class: "groups"});
+    this.noCurves = make("p", {class: "note", text: "The first curves come with the first update."});
+    const learning = make("section", {class: "card", "aria-labelledby": "learning-title"},
+      make("div", {class: "card-head"}, make("h2", {id: "learning-title", text: "How they learn"})), this.noCurves,
+      make("div", {class: "charts"}, this.success.element, this.reward.element), this.groups);
+    this.hints = card("Hints", "hints");
+    this.milestones = card("Milestones", "milestones");
+    this.states = card("Newest evaluation by start state", "states");
+    this.clip = card("Newest clip", "clip");
+    const main = make("main", {id: "main", tabindex: -1}, this.figures.element, this.hints, this.agents,
+      make("div", {class: "columns"},
+        make("div", {class: "wide"}, learning, this.places.element),
+        this.narrow = make("div", {class: "narrow"}, this.happenings.element, this.milestones, this.states, this.clip)));
+    this.element = make("div", {class: "run"}, this.heading.element, main);
+    this.smalls = new Map();
+    this.showButton();
+  }
+
+  setState(state) {
+    this.state = state;
+    const sentence = runSentence(state);
+    this.heading.show({title: state.name, state: state.state, sentence, ...runProgress(state)});
+    this.figures.show(state);
+    if (state.n_envs && !this.newest.size && state.state === "training") {
+      this.screens.expect(Array.from({length: state.n_envs}, (_, env) => `${this.run}/${env}`));
+    }
+    this.showLiveNote();
+    if (state.n_curve_points !== this.curvePoints) this.askForCurves(state.n_curve_points);
+    this.places.refresh();
+    this.showHints(state.hints);
+    this.showMilestones(state.milestones);
+    this.showStates((state.final_evaluation ?? state.evaluation)?.by_start_state);
+    this.showClip(state.clips[0]);
+  }
+
+  setHappenings(lines) { this.happenings.set(lines); }
+
+  addHappenings(lines) { this.happenings.add(lines); }
+
+  // -- live screens
+
+  resume() {
+    if (this.feed || (this.isPaused && this.newest.size)) return;
+    this.openFeed();
+  }
+
+  pause() {
+    this.feed?.close();
+    this.feed = null;
+  }
+
+  close() { this.pause(); }
+
+  openFeed() {
+    const address = `/api/frames?run=${encodeURIComponent(this.run)}&env=${this.agent}`;
+    this.feed = new FrameFeed(address, {
+      onLayout: (layout) => { this.layout = layout; this.screens.setLayout(layout); this.newest.clear(); },
+      onScreens: (screens) => this.onScreens(screens),
+      onState: (state, text) => { this.refusal = state === "refused" ? text : ""; this.showLiveNote(); },
+    });
+    this.feed.open();
+  }
+
+  choose(agent) {
+    if (agent === this.agent) return;
+    this.agent = agent;
+    this.screens.choose(`${this.run}/${agent}`);
+    this.places.large = agent;
+    this.showLarge();
+    this.pause();
+    this.openFeed(); // which now brings what this agent sees; a paused page takes one picture
+  }
+
+  toggle() {
+    this.isPaused = !this.isPaused;
+    if (this.isPaused) this.pause();
+    else this.resume();
+    this.showButton();
+  }
+
+  showButton() {
+    setText(this.button, this.isPaused ? "▶ Resume the pictures" : "❚❚ Pause the pictures");
+  }
+
+  onScreens(screens) {
+    if (!this.newest.size) {
+      this.screens.expect(Array.from({length: this.layout.n_envs}, (_, env) => `${this.run}/${env}`));
+      this.screens.choose(`${this.run}/${this.agent}`);
+      this.places.large = this.agent;
+    }
+    for (const screen of screens) this.newest.set(screen.env, screen);
+    this.screens.show(screens);
+    if (screens.some(({env}) => env === this.agent)) this.showLarge();
+    this.places.move(screens);
+    this.showTable();
+    this.showLiveNote();
+    if (this.isPaused) this.pause();
+  }
+
+  showLarge() {
+    const screen = this.newest.get(this.agent);
+    if (screen) this.large.show(screen, this.layout);
+  }
+
+  showTable() {
+    const now = performance.now();
+    if (!this.tableBox.open || now - (this.tabledAt ?? -1000) < 1000) return;
+    this.tabledAt = now;
+    const rows = [...this.newest.values()].sort((a, b) => a.env - b.env).map((screen) => [
+      `Agent ${screen.env + 1}`, whole(screen.episode + 1), whole(screen.episode_timestep),
+      this.layout.actions[screen.action] ?? "–", number(screen.episode_reward), screen.place ? screen.place.join(", ") : "–",
+    ]);
+    this.table.replaceChildren(...rows.map(([first, ...others]) =>
+      make("tr", {}, make("th", {scope: "row", text: first}), ...others.map((text) => make("td", {text})))));
+  }
+
+  showLiveNote() {
+    const isLive = this.newest.size > 0;
+    this.stage.hidden = !isLive;
+    this.tableBox.hidden = !isLive;
+    this.button.hidden = !isLive;
+    const hasEnded = this.state && this.state.state !== "training";
+    setText(this.agentsTitle, hasEnded ? "The agents" : "The agents now");
+    if (hasEnded && !isLive) this.agents.after(this.clip); // which is all that there is to see of them
+    else if (this.clip.parentElement !== this.narrow) this.narrow.append(this.clip);
+    setText(this.liveNote, this.refusal || (hasEnded && isLive ? "The training has ended; these are its last pictures." : isLive ? "" : noPictures(this.state)));
+    this.liveNote.hidden = !this.liveNote.textContent;
+  }
+
+  // -- curves
+
+  async askForCurves(points) {
+    const now = performance.now();
+    if (this.isAsking || now - (this.askedAt ?? -CURVES_EVERY_MS) < CURVES_EVERY_MS) return;
+    [this.isAsking, this.askedAt] = [true, now];
+    try {
+      const answer = await fetch(`/api/curves?run=${encodeURIComponent(this.run)}`);
+      if (answer.ok) {
+        this.showCurves(await answer.json());
+        this.curvePoints = points;
+      }
+    } catch {
+      // the next state asks again
+    } finally {
+      this.isAsking = false;
+    }
+  }
+
+  showCurves(curves) {
+    const named = (key, name, colour, isPoints = false) => curves[key] ? [{name, colour, isPoints, ...curves[key]}] : [];
+    const both = (key) => [
+      ...named(`training/${key}`, "training", 1), ...named(`evaluation/${key}`, "evaluation", 3, true),
+      ...named(`evaluation_stochastic/${key}`, "evaluation, stochastic", 2, true)];
+    this.success.show(both("success_rate"));
+    this.reward.show(both("mean_reward"));
+    this.noCurves.hidden = Object.keys(curves).length > 0;
+    this.figures.spark("success", curves["training/success_rate"]?.values ?? []);
+    this.figures.spark("reward", curves["training/mean_reward"]?.values ?? []);
+    this.figures.spark("speed", curves["training/timesteps_per_s"]?.values ?? []);
+    const grouped = new Map();
+    for (const [name, curve] of Object.entries(curves)) {
+      const group = Object.keys(GROUPS).find((each) => name.startsWith(`${each}/`));
+      if (group) grouped.set(group, [...(grouped.get(group) ?? []), [name.slice(group.length + 1), curve]]);
+    }
+    for (const [group, found] of grouped) this.showGroup(group, found);
+  }
+
+  showGroup(group, found) {
+    let {box, body, charts} = this.smalls.get(group) ?? {};
+    if (!box) {
+      body = make("div", {class: "small-charts"});
+      box = make("details", {}, make("summary", {text: `${GROUPS[group]} (${found.length})`}), body);
+      charts = new Map();
+      this.smalls.set(group, {box, body, charts});
+      this.groups.append(box);
+    }
+    for (const [name, curve] of found) {
+      if (!charts.has(name)) {
+        const chart = new Chart({title: name.replaceAll("_", " "), height: 120, isSmall: true});
+        charts.set(name, chart);
+        body.append(chart.element);
+      }
+      charts.get(name).show([{name: "", colour: 1, ...curve}]);
+    }
+  }
+
+  // -- what stands beside
+
+  showHints(hints) {
+    this.hints.hidden = !hints.length;
+    this.hints.fill(hints.map(({text, key, timesteps}) => make("li", {}, make("p", {text}),
+      make("p", {class: "note"}, key ? make("code", {text: key}) : "", ` at timestep ${short(timesteps)}`))), "ul");
+  }
+
+  showMilestones(milestones) {
+    this.milestones.hidden = !milestones.length;
+    const newest = milestones.slice(-MOST_MILESTONES).reverse();
+    const items = newest.map(({text, timesteps, hours}) => make("li", {}, make("p", {text}),
+      make("p", {class: "note", text: `timestep ${short(timesteps)}${hours == null ? "" : `, after ${number(hours)} h`}`})));
+    const others = milestones.length - newest.length;
+    if (others) items.push(make("li", {class: "note", text: `and ${whole(others)} before`}));
+    this.milestones.fill(items, "ol");
+  }
+
+  showStates(states) {
+    const found = Object.entries(states ?? {});
+    this.states.hidden = !found.length;
+    this.states.fill(found.map(([name, {episodes, successes, mean_reward: reward}]) => make("li", {},
+      make("p", {}, make("b", {text: name}), ` ${successes == null ? "" : `${percent(successes / episodes)} of ${plural(episodes, "episode")}, `}reward ${number(reward)}`))), "ul");
+  }
+
+  showClip(name) {
+    this.clip.hidden = !name;
+    if (!name || name === this.clipName) return;
+    this.clipName = name;
+    const address = `/api/clip?run=${encodeURIComponent(this.run)}&name=${encodeURIComponent(name)}`;
+    const isVideo = name.endsWith(".mp4");
+    const shown = isVideo ? make("video", {src: address, controls: true, loop: true, "aria-label": `Clip ${name}`})
+      : make("img", {src: address, alt: `Clip ${name}: episodes of the best policy`});
+    this.clip.fill([shown, make("p", {class: "note", text: name})], "div");
+  }
+}
+
+function card(title, id) {
+  const element = make("section", {class: `card ${id}`, "aria-labelledby": `${id}-title`, hidden: true}, make("h2", {id: `${id}-title`, text: title}));
+  let shown = "";
+  element.fill = (children, tag) => {
+    const text = children.map((child) => child.outerHTML).join("");
+    if (text === shown) return;
+    shown = text;
+    element.querySelector(".list")?.remove();
+    element.append(make(tag, {class: "list"}, ...children));
+  };
+  return element;
+}
+
+function noPictures(state) {
+  if (!state || state.state === "training") return "The pictures come with the next timesteps. A training that began with an older version of game_rl, or with live.fps: 0, shows none.";
+  const when = state.ended ? ` It ended ${clock(new Date(state.ended.time))}.` : "";
+  return `Nothing is live, because this run is not training.${when}`;
+}

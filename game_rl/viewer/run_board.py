@@ -1,0 +1,69 @@
+"""The followed runs of one page, each read at most once a second for all clients."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from game_rl.run_dir import RunDir
+from game_rl.viewer.followed_run import FollowedRun
+from game_rl.viewer.watched_place import WatchedPlace
+
+READ_EVERY_S = 0.9
+_OVERVIEW_EVERY_S = 2.0
+_LIST_EVERY_S = 2.0
+
+
+class RunBoard:
+    """Finds and follows the runs of a place.
+
+    Args:
+        clock: seconds, which only grow.
+    """
+
+    def __init__(self, place: WatchedPlace, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.place = place
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._runs: dict[str, RunDir] = {}
+        self._listed_at = float("-inf")
+        self._followed: dict[str, FollowedRun] = {}
+        self._read_at: dict[str, float] = {}
+        self._overview: dict[str, Any] = {}
+        self._overview_at = float("-inf")
+
+    async def runs(self) -> dict[str, RunDir]:
+        """Return the runs by name, as they were within the last seconds."""
+        if self._clock() - self._listed_at >= _LIST_EVERY_S:
+            self._runs = await asyncio.to_thread(self.place.runs)
+            self._listed_at = self._clock()
+        return self._runs
+
+    async def knows(self, name: str) -> bool:
+        """Whether there is something to show under a name; "" is the place itself."""
+        return not name or name in await self.runs()
+
+    async def fresh(self, name: str) -> FollowedRun | None:
+        """Return a run whose events were read within the last second; None if there is none."""
+        run_dir = (await self.runs()).get(name)
+        if run_dir is None:
+            return None
+        async with self._lock:
+            run = self._followed.get(name)
+            if run is None:
+                run = self._followed[name] = FollowedRun(run_dir, name or run_dir.root.name)
+            if self._clock() - self._read_at.get(name, float("-inf")) >= READ_EVERY_S:
+                await asyncio.to_thread(run.refresh)
+                self._read_at[name] = self._clock()
+        return run
+
+    async def overview(self) -> dict[str, Any] | None:
+        """Return the experiment or the list of runs; None if the place is one run."""
+        names = await self.runs()
+        if "" in names:
+            return None
+        async with self._lock:
+            if self._clock() - self._overview_at >= _OVERVIEW_EVERY_S:
+                self._overview = await asyncio.to_thread(self.place.overview, names)
+                self._overview_at = self._clock()
+        return self._overview

@@ -1,0 +1,155 @@
+"""The numbers of a run that its page shows first, from its events alone."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from game_rl.events import (
+    Begun,
+    CheckpointSaved,
+    Ended,
+    Evaluated,
+    Event,
+    Resumed,
+    RolloutEnded,
+    StopConditionMet,
+)
+from game_rl.statistics import wilson_interval
+
+_FPS = 59.727500569606
+"""Frames that a Game Boy draws in a second."""
+_PACE_S = 1_200.0
+"""The pace up to the end is measured over the last so many seconds of training."""
+
+Json = dict[str, Any]
+
+
+def run_summary(events: Sequence[Event], *, is_training: bool) -> Json:
+    """Return what the events say about the run's progress and results.
+
+    Args:
+        events: those that are not superseded, in their order.
+        is_training: whether a process writes to the run.
+    """
+    starts = [event for event in events if isinstance(event, Begun | Resumed)]
+    rollouts = [event for event in events if isinstance(event, RolloutEnded)]
+    start, rollout = _last(starts), _last(rollouts)
+    timesteps = max((event.timesteps for event in events), default=0)
+    total = None if start is None else start.total_timesteps
+    ended = _ended(events, is_training=is_training)
+    return {
+        "algorithm": next((e.algorithm for e in events if isinstance(e, Begun)), None),
+        "device": None if start is None else start.device,
+        "version": "" if start is None else start.version,
+        "state": "training" if is_training else ended["reason"] if ended else "not training",
+        "ended": ended,
+        "timesteps": timesteps,
+        "total_timesteps": total,
+        "stop_when": [] if start is None else list(start.stop_when),
+        "game_changes": [] if start is None else list(start.game_changes),
+        "timesteps_per_s": None if rollout is None else rollout.timesteps_per_s,
+        "mean_reward": None if rollout is None else rollout.mean_reward,
+        "success_rate": None if rollout is None else rollout.success_rate,
+        "seconds_left": seconds_left(events, timesteps, total) if is_training else None,
+        "last_event": events[-1].time.isoformat() if events else None,
+        **_frames(events, timesteps),
+        **_evaluations(events),
+        "checkpoint": _checkpoint(events),
+    }
+
+
+def _last(events: Sequence[Any]) -> Any:  # noqa: ANN401 - of the same class
+    return events[-1] if events else None
+
+
+def _frames(events: Sequence[Event], timesteps: int) -> Json:
+    """Return emulator frames and the hours that a person would have played."""
+    skips = [e.frame_skip for e in events if isinstance(e, Begun | Resumed) and e.frame_skip]
+    if not skips:
+        return {"frames": None, "played_s": None}
+    waited = max((e.waited_frames for e in events if e.waited_frames is not None), default=0)
+    frames = timesteps * skips[-1] + waited
+    return {"frames": frames, "played_s": frames / _FPS}
+
+
+def seconds_left(events: Sequence[Event], timesteps: int, total: int | None) -> float | None:
+    """Return the seconds up to the total, evaluations and checkpoints included; None if unknown.
+
+    They pass as fast as in the last minutes of this session.
+    """
+    if total is None:
+        return None
+    since: list[Event] = []
+    for event in events:
+        if isinstance(event, Begun | Resumed):
+            since = []
+        since.append(event)
+    points = [event for event in since if isinstance(event, RolloutEnded)]
+    if not points or timesteps >= total:
+        return None
+    newest = points[-1]
+    within = [e for e in points if (newest.time - e.time).total_seconds() <= _PACE_S]
+    oldest = within[0]
+    took, played = _between(oldest.time, newest.time), newest.timesteps - oldest.timesteps
+    pace = played / took if played > 0 and took > 0 else newest.timesteps_per_s
+    return (total - timesteps) / pace if pace > 0 else None
+
+
+def _between(start: datetime, end: datetime) -> float:
+    return (end - start).total_seconds()
+
+
+def _ended(events: Sequence[Event], *, is_training: bool) -> Json | None:
+    last = _last(events)
+    if is_training or not isinstance(last, Ended):
+        return None
+    met = [e.text for e in events if isinstance(e, StopConditionMet)]
+    text = last.text or (met[-1] if met and last.reason == "completed" else "")
+    return {"reason": last.reason, "text": text, "time": last.time.isoformat()}
+
+
+def _evaluations(events: Sequence[Event]) -> Json:
+    played = [event for event in events if isinstance(event, Evaluated)]
+    best = [event for event in played if event.is_best and not event.is_final]
+    finals = [event for event in played if event.is_final]
+    regular = [event for event in played if not event.is_final]
+    return {
+        "evaluation": _evaluation(_last(regular)),
+        "best_evaluation": _evaluation(_last(best)),
+        "final_evaluation": _evaluation(_last(finals)),
+    }
+
+
+def _evaluation(event: Evaluated | None) -> Json | None:
+    if event is None:
+        return None
+    rate, states = event.success_rate, getattr(event, "by_start_state", None)
+    interval = None
+    if rate is not None:
+        interval = wilson_interval(round(rate * event.episodes), event.episodes)
+    return {
+        "policy_timesteps": event.policy_timesteps,
+        "deterministic": event.deterministic,
+        "episodes": event.episodes,
+        "mean_reward": event.mean_reward,
+        "std_reward": event.std_reward,
+        "success_rate": rate,
+        "success_interval": interval,
+        "mean_length": event.mean_length,
+        "by_start_state": None if not states else {k: _state(v) for k, v in states.items()},
+    }
+
+
+def _state(result: Any) -> Json:  # noqa: ANN401 - a StartStateResult
+    return {
+        "episodes": result.episodes,
+        "successes": result.successes,
+        "mean_reward": result.mean_reward,
+    }
+
+
+def _checkpoint(events: Sequence[Event]) -> Json | None:
+    saved = _last([event for event in events if isinstance(event, CheckpointSaved)])
+    if saved is None:
+        return None
+    return {"timesteps": saved.timesteps, "n_bytes": saved.n_bytes, "time": saved.time.isoformat()}

@@ -1,0 +1,160 @@
+"""The application behind the page: a fixed table of paths, all of them only read.
+
+| path | answer |
+|---|---|
+| `/`, `/page/NAME` | the page: HTML, modules, style |
+| `/api/state?run=` | server-sent events: numbers, new events, or an experiment's overview |
+| `/api/curves?run=` | the curves as JSON |
+| `/api/places?run=` | how often each place was visited, as JSON |
+| `/api/clip?run=&name=` | a clip |
+| `/api/frames?run=&env=` | live screens, see `frame_wire` |
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from importlib import resources
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
+
+from game_rl.viewer.access import Receive, Scope, Send
+from game_rl.viewer.event_stream import EventStream
+from game_rl.viewer.frame_hub import FrameHub
+from game_rl.viewer.frame_stream import FrameStream
+from game_rl.viewer.look import stylesheet
+from game_rl.viewer.page_json import json_text
+from game_rl.viewer.run_board import RunBoard
+from game_rl.viewer.watched_place import WatchedPlace
+
+MOST_CLIENTS = 8
+"""Streams of each kind at once."""
+
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_BUSY = f"{MOST_CLIENTS} pages watch already, which is the most that this server shows; close one\n"
+
+Answer = Callable[[Request], Awaitable[Response | None]]
+
+
+class WatchApp:
+    """Answers requests whose access was checked already."""
+
+    def __init__(self, place: WatchedPlace) -> None:
+        self._board = RunBoard(place)
+        self._hub = FrameHub()
+        self._files = _page_files()
+        self._n_streams = {"state": 0, "frames": 0}
+        self._answers: Mapping[str, Answer] = {
+            "/api/curves": self._curves,
+            "/api/places": self._places,
+            "/api/clip": self._clip,
+        }
+        self._streams: Mapping[str, Callable[[Request], AsyncIterator[bytes]]] = {
+            "/api/state": self._state,
+            "/api/frames": self._frames,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request, path = Request(scope), scope["path"]
+        if path in self._streams:
+            await self._stream(path, request, receive, send)
+            return
+        answer: Response | None = self._files.get(path)
+        if path in self._answers:
+            answer = await self._answers[path](request)
+        answer = answer or PlainTextResponse("there is nothing at this address\n", 404)
+        await answer(scope, receive, send)
+
+    async def _curves(self, request: Request) -> Response | None:
+        run = await self._board.fresh(_run_of(request))
+        return None if run is None else _json(await asyncio.to_thread(run.curves))
+
+    async def _places(self, request: Request) -> Response | None:
+        run = await self._board.fresh(_run_of(request))
+        return None if run is None else _json(await asyncio.to_thread(run.places))
+
+    async def _clip(self, request: Request) -> Response | None:
+        run = await self._board.fresh(_run_of(request))
+        clips = {} if run is None else {clip.name: clip for clip in run.clips()}
+        found = clips.get(request.query_params.get("name", ""))
+        return None if found is None else FileResponse(found)
+
+    def _state(self, request: Request) -> AsyncIterator[bytes]:
+        last = request.headers.get("last-event-id", "")
+        return EventStream(self._board, _run_of(request), last).messages()
+
+    def _frames(self, request: Request) -> AsyncIterator[bytes]:
+        env = request.query_params.get("env", "")
+        large = int(env) if env.isdecimal() and len(env) < 6 else None
+        return FrameStream(self._board, self._hub, _run_of(request), large).messages()
+
+    async def _stream(self, path: str, request: Request, receive: Receive, send: Send) -> None:
+        kind = path.rpartition("/")[2]
+        if not await self._board.knows(_run_of(request)):
+            await PlainTextResponse("there is no such run\n", 404)(request.scope, receive, send)
+            return
+        if self._n_streams[kind] >= MOST_CLIENTS:
+            answer = PlainTextResponse(_BUSY, 503, {"retry-after": "10"})
+            await answer(request.scope, receive, send)
+            return
+        self._n_streams[kind] += 1
+        try:
+            chunks = self._streams[path](request)
+            media = "text/event-stream" if kind == "state" else "application/octet-stream"
+            await _send_all(chunks, media, receive, send)
+        finally:
+            self._n_streams[kind] -= 1
+
+
+def _json(value: dict[str, object]) -> Response:
+    return Response(json_text(value), media_type="application/json")
+
+
+def _run_of(request: Request) -> str:
+    return request.query_params.get("run", "")
+
+
+async def _send_all(chunks: AsyncIterator[bytes], media: str, receive: Receive, send: Send) -> None:
+    """Send chunks as they come, until the client is gone."""
+    headers = [(b"content-type", media.encode()), (b"x-accel-buffering", b"no")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    sending = asyncio.create_task(_pass_on(chunks, send))
+    gone = asyncio.create_task(_disconnected(receive))
+    try:
+        await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, gone):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def _pass_on(chunks: AsyncIterator[bytes], send: Send) -> None:
+    try:
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    finally:
+        await chunks.aclose()  # type: ignore[attr-defined]  # a generator
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _page_files() -> dict[str, Response]:
+    """Return the page's files by path, read once."""
+    folder = resources.files("game_rl.viewer") / "page"
+    found: dict[str, Response] = {}
+    for file in folder.iterdir():
+        media = _TYPES.get(file.name[file.name.rfind(".") :])
+        if media is not None:
+            path = "/" if file.name == "index.html" else f"/page/{file.name}"
+            found[path] = Response(file.read_bytes(), media_type=media)
+    found["/page/look.css"] = Response(stylesheet(), media_type=_TYPES[".css"])
+    return found

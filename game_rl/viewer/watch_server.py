@@ -1,0 +1,80 @@
+"""The server of `game-rl watch`: one process that reads run directories and answers browsers.
+
+It imports neither torch nor Gymnasium, so that it takes less than 60 MB beside the training.
+"""
+
+import socket
+
+import uvicorn
+
+from game_rl.errors import UsageError
+from game_rl.viewer.access import Access, is_loopback
+from game_rl.viewer.bounded_protocol import MOST_HEADER_BYTES, BoundedProtocol
+from game_rl.viewer.watch_app import WatchApp
+from game_rl.viewer.watched_place import WatchedPlace
+
+_BACKLOG = 64
+_SEND_BUFFER_BYTES = 131_072
+"""What waits in the kernel for a slow client; with more, it would see pictures of long ago."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; browsers wait in its queue until `serve` answers.
+
+    Args:
+        port: 0 for any free one.
+
+    Raises:
+        UsageError: nothing can listen there.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        listening = socket.create_server((host, port), family=found[0][0], backlog=_BACKLOG)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        return listening
+    except socket.gaierror as error:
+        raise UsageError(f"--host {host} is not an address of this machine: {error}") from None
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"port {port} of {host} cannot be used ({getattr(error, 'strerror', error)}), perhaps "
+            "because another game-rl watch runs there; choose another one with --port, such as "
+            f"--port {port + 1}"
+        ) from None
+
+
+def address(host: str, port: int, token: str) -> str:
+    """Return the address to open in a browser."""
+    name = f"[{host}]" if ":" in host else host
+    if not is_loopback(host) and host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        name = socket.gethostname()
+    return f"http://{name}:{port}/?token={token}"
+
+
+def serve(place: WatchedPlace, listening: socket.socket, *, host: str, token: str) -> None:
+    """Answer until SIGINT or SIGTERM.
+
+    Args:
+        host: the address as the user has given it, whose name is allowed in requests.
+    """
+    port = int(listening.getsockname()[1])
+    make_server(place, host=host, port=port, token=token).run(sockets=[listening])
+
+
+def make_server(place: WatchedPlace, *, host: str, port: int, token: str) -> uvicorn.Server:
+    """Return the server, which does not listen yet."""
+    app = Access(WatchApp(place), token=token, port=port, host=host)
+    config = uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=1,
+    )
+    return uvicorn.Server(config)

@@ -1,0 +1,289 @@
+"""A run's page from its files, while they grow."""
+
+import json
+import tempfile
+from base64 import b64decode
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import Field
+
+from game_rl.envs.place_counts import PlaceCounts
+from game_rl.event_log import EventFile, EventFollower, parse_event
+from game_rl.events import (
+    Begun,
+    CheckpointSaved,
+    Ended,
+    Event,
+    LakesFollowed,
+    Resumed,
+    RolloutEnded,
+    StopConditionMet,
+)
+from game_rl.games.place_tally import Visits
+from game_rl.run_dir import RunDir, locked
+from game_rl.statistics import wilson_interval
+from game_rl.viewer.event_words import happening
+from game_rl.viewer.followed_run import MOST_EVENTS, MOST_POINTS, FollowedRun, newest_values
+from game_rl.viewer.run_summary import run_summary, seconds_left
+from tests.viewer.live_run import RUN_ID, first_events, make_run
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def rollout(timesteps: int, *, minutes: float = 0.0, speed: float = 100.0) -> RolloutEnded:
+    time = NOON + timedelta(minutes=minutes)
+    return RolloutEnded(time=time, timesteps=timesteps, timesteps_per_s=speed)
+
+
+def begun(total: int = 100_000) -> Begun:
+    return Begun(time=NOON, run=RUN_ID, algorithm="ppo", total_timesteps=total, frame_skip=8,
+                 device="cpu", precision="float32")  # fmt: skip
+
+
+def resumed(timesteps: int, end: int, *, minutes: float = 0.0) -> Resumed:
+    return Resumed(time=NOON + timedelta(minutes=minutes), timesteps=timesteps, run=RUN_ID,
+                   checkpoint=f"{timesteps:012d}", total_timesteps=100_000, frame_skip=8,
+                   device="cpu", precision="float32", superseded_from_bytes=end,
+                   restored=())  # fmt: skip
+
+
+def naive(content: bytes) -> list[Event]:
+    """Read the log as a person would: line by line, each start crossing out what it supersedes."""
+    kept: list[tuple[int, Event]] = []
+    at = 0
+    for line in content.split(b"\n")[:-1]:
+        event = parse_event(line)
+        if isinstance(event, Begun):
+            kept = []
+        if isinstance(event, Resumed):
+            kept = [
+                (start, old)
+                for start, old in kept
+                if start < event.superseded_from_bytes
+                or (isinstance(old, CheckpointSaved) and old.checkpoint == event.checkpoint)
+            ]
+        if event is not None:
+            kept.append((at, event))
+        at += len(line) + 1
+    return [event for _, event in kept]
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_following_a_growing_log_gives_what_reading_it_whole_gives(data: st.DataObject) -> None:
+    lines: list[bytes] = []
+    for number in range(data.draw(st.integers(1, 12))):
+        size = sum(len(line) for line in lines)
+        kind = data.draw(st.sampled_from(["rollout", "rollout", "begun", "resumed", "torn"]))
+        event: Event = rollout(number)
+        if kind == "begun":
+            event = begun()
+        elif kind == "resumed":
+            event = resumed(number, data.draw(st.integers(0, size)))
+        text = event.model_dump_json(exclude_none=True).encode()
+        lines.append(text[: len(text) // 2] + b"\n" if kind == "torn" else text + b"\n")
+    content = b"".join(lines)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(content)), max_size=6)))
+    _follow_in_pieces(content, [*cuts, len(content)])
+
+
+def _follow_in_pieces(content: bytes, cuts: list[int]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunDir(Path(folder))
+        follower = EventFollower(run)
+        for cut in cuts:
+            run.events.write_bytes(content[:cut])
+            before = [event for _, event in follower.events]
+            cuts_before = follower.cuts
+            new = follower.read()
+            found = [event for _, event in follower.events]
+            assert found == naive(content[:cut])
+            if follower.cuts == cuts_before:
+                assert found == [*before, *(event for _, event in new)]
+            assert all(content[at:].startswith(b'{"time"') for at, _ in follower.events)
+
+
+def test_another_run_at_the_same_place_is_followed_from_its_start(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    follower = EventFollower(run)
+    follower.read()
+    run.events.unlink()
+    with EventFile(run.events) as file:
+        file.add(begun())
+    follower.read()
+    assert [event.event for _, event in follower.events] == ["begun"]
+
+
+def test_the_end_is_forecast_by_the_pace_of_this_session_evaluations_included() -> None:
+    """10,000 timesteps in 5 minutes, though each rollout says 100 timesteps a second."""
+    first = [begun(), rollout(1_000), resumed(1_000, 10_000, minutes=60)]
+    events = [*first, rollout(2_000, minutes=61), rollout(12_000, minutes=66)]
+    assert seconds_left(events, 12_000, 100_000) == pytest.approx(88_000 / (10_000 / 300))
+    assert seconds_left(events[:4], 2_000, 100_000) == pytest.approx(98_000 / 100)
+    assert seconds_left(first, 1_000, 100_000) is None
+    assert seconds_left(events, 100_000, 100_000) is None
+    assert seconds_left(events, 12_000, None) is None
+
+
+def test_a_pace_of_long_ago_does_not_count() -> None:
+    events = [begun(), rollout(0), rollout(50_000, minutes=100), rollout(51_000, minutes=110)]
+    assert seconds_left(events, 51_000, 100_000) == pytest.approx(49_000 * 600 / 1_000)
+
+
+def test_how_a_run_has_ended() -> None:
+    met = StopConditionMet(text="success of 95 %")
+    ended = Ended(timesteps=2_048, reason="completed", exit_code=0)
+    found = run_summary([*first_events(), met, ended], is_training=False)
+    assert (found["state"], found["ended"]["text"]) == ("completed", "success of 95 %")
+    assert run_summary([*first_events(), ended], is_training=True)["state"] == "training"
+    killed = run_summary(first_events(), is_training=False)
+    assert (killed["state"], killed["ended"], killed["seconds_left"]) == (
+        "not training",
+        None,
+        None,
+    )
+    failed = Ended(reason="failed", exit_code=1, text="a loss became NaN")
+    assert run_summary([failed], is_training=False)["ended"]["text"] == "a loss became NaN"
+
+
+def test_evaluations_have_wilsons_interval() -> None:
+    found = run_summary(first_events(), is_training=False)["evaluation"]
+    assert found["success_interval"] == wilson_interval(8, 20)
+
+
+def test_curves_are_thinned_and_end_at_their_last_point(tmp_path: Path) -> None:
+    events = [rollout(n, speed=float(n)) for n in range(1, 3_001)]
+    run = FollowedRun(make_run(tmp_path / "run", [begun(), *events]), "run")
+    run.refresh()
+    curve = run.curves()["training/timesteps_per_s"]
+    assert len(curve["timesteps"]) == MOST_POINTS
+    assert (curve["timesteps"][0], curve["timesteps"][-1]) == (1, 3_000)
+    assert curve["values"] == [float(t) for t in curve["timesteps"]]
+
+
+def test_a_long_run_keeps_few_events_and_the_newest_of_each_kind(tmp_path: Path) -> None:
+    events: list[Event] = [begun()]
+    for n in range(1, 4_001):
+        events += [
+            rollout(n),
+            LakesFollowed(timesteps=n, rows=n, newest_age_s=1.0, own_drawn=n, drawn=n),
+        ]
+    run = FollowedRun(make_run(tmp_path / "run", events), "run")
+    run.refresh()
+    assert len(run.events) <= MOST_EVENTS
+    assert run.state["timesteps"] == 4_000
+    assert run.state["timesteps_per_s"] == 100
+    kinds = [event.event for event in run.events]
+    assert (kinds.count("begun"), kinds.count("lakes_followed")) == (1, 1)
+    assert kinds.count("rollout_ended") == 2_001
+
+
+def test_memory_and_disk_stand_against_their_forecast(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "run")
+    parts = [{"name": "Lake", "bytes": 300}]
+    plan = {
+        "ram": {"predicted_peak_bytes": 500, "limit_bytes": 900},
+        "vram": None,
+        "disk": {"predicted_total_bytes": 4_000, "parts": parts},
+    }
+    run_dir.preflight.write_text(json.dumps(plan), encoding="utf-8")
+    run_dir.footprint.write_text('{"ram_peak_bytes": {"measured": 450}}', encoding="utf-8")
+    run_dir.lake.mkdir()
+    (run_dir.lake / "segment").write_bytes(bytes(123))
+    run = FollowedRun(run_dir, "run")
+    machine = run.summary()["machine"]
+    assert machine["ram"] == {
+        "predicted": 500,
+        "limit": 900,
+        "now": None,
+        "free": None,
+        "peak": 450,
+    }
+    assert machine["lake"] == {"now": 123, "predicted": 300}
+    assert machine["disk"]["predicted"] == 4_000
+    files = [path for path in run_dir.root.rglob("*") if path.is_file()]
+    assert machine["disk"]["now"] == sum(path.stat().st_size for path in files)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"ram": 3}', '{"ram": {"predicted_peak_bytes": "x"}}']
+)
+def test_a_damaged_plan_is_as_none(tmp_path: Path, content: str) -> None:
+    run_dir = make_run(tmp_path / "run")
+    run_dir.preflight.write_text(content, encoding="utf-8")
+    run_dir.config.write_text(content, encoding="utf-8")
+    summary = FollowedRun(run_dir, "run").summary()
+    assert summary["machine"]["ram"]["predicted"] is None
+    assert summary["n_envs"] is None
+
+
+def test_whoever_writes_to_the_run_trains_it(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "run")
+    run = FollowedRun(run_dir, "run")
+    run.refresh()
+    assert run.summary()["state"] == "not training"
+    with locked(run_dir.root / "lock", busy="busy"):
+        assert run.summary()["state"] == "training"
+
+
+def test_frequent_events_are_not_listed_and_unknown_kinds_have_a_line() -> None:
+    assert happening(rollout(1)) is None
+
+    class Odd(RolloutEnded):
+        event: str = "something_new"  # type: ignore[assignment]
+        text: str = "that a later version tells"
+
+    line = happening(Odd(timesteps=1, timesteps_per_s=1.0))
+    assert line is not None
+    assert (line.title, line.text) == ("something new", "that a later version tells")
+
+
+def test_curves_milestones_and_hints_are_shown(tmp_path: Path) -> None:
+    class Later(RolloutEnded):
+        event: str = ""  # type: ignore[assignment]
+        timesteps_per_s: float = 0.0
+        name: str = ""
+        text: str = ""
+        values: dict[str, float] = Field(default_factory=dict)
+
+    def curves(timesteps: int, **values: float) -> Later:
+        return Later(event="curves_recorded", timesteps=timesteps, values=values)
+
+    run = FollowedRun(make_run(tmp_path / "run", [begun()]), "run")
+    run.refresh()
+    later = [
+        curves(10, a=1.0),
+        curves(20, a=2.0, b=3.0),
+        Later(event="milestone_reached", timesteps=5, name="key", text="the first key"),
+        Later(event="hint_given", timesteps=10, name="stuck", text="it is stuck"),
+        Later(event="hint_given", timesteps=20, name="stuck", text="it is still stuck"),
+    ]
+    run._follower.events += [(10**6 + n, event) for n, event in enumerate(later)]
+    assert newest_values(run.events) == {"a": 2.0, "b": 3.0}
+    summary = run.summary()
+    assert [each["text"] for each in summary["milestones"]] == ["the first key"]
+    assert [each["text"] for each in summary["hints"]] == ["it is still stuck"]
+    lines = [(line["title"], line["tone"]) for line in run.happenings(10**5)]
+    assert lines == [("milestone", "good"), ("hint", "bad"), ("hint", "bad")]
+
+
+def test_the_map_of_places_has_what_was_counted(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "run")
+    run = FollowedRun(run_dir, "run")
+    assert run.places() == {}
+    counts = PlaceCounts(("map", "x", "y"), {})
+    counts.add(Visits(np.array([[3, 10, 20], [3, 12, 21]]), np.array([1, 9])))
+    run_dir.places.write_bytes(counts.to_bytes())
+    (layer,) = run.places()["layers"]
+    assert (layer["map_id"], layer["x0"], layer["y0"], layer["most"]) == ([3], 10, 20, 9)
+    levels = np.frombuffer(b64decode(layer["levels"]), np.uint8)
+    shown = levels.reshape(layer["height"], layer["width"])
+    assert (shown > 0).tolist() == [[True, False, False], [False, False, True]]
+    assert shown.max() == 255
+    run_dir.places.write_bytes(b"damaged")
+    assert run.places() == {}

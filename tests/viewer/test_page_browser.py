@@ -1,0 +1,259 @@
+"""The page in a real browser: what it shows is what the run's files hold.
+
+Marker `browser`: skipped without Chromium, or without playwright to drive it.
+"""
+
+import base64
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from game_rl.envs.live_file import LiveReader
+from game_rl.run_dir import RunDir, locked
+from tests.viewer.live_run import TOKEN, LiveGame, Watching, make_run, watching
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_PROGRAM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+_ROLES = Path(__file__).with_name("page_faults.js").read_text(encoding="utf-8")
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if _PROGRAM is None:
+        pytest.skip("Chromium is not installed; CHROMIUM may name its program")
+    with sync_api.sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=_PROGRAM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+        )
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page, with all that it complains about and asks for."""
+
+    def __init__(self, browser: Any, server: Watching, **context: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | context)
+        self.context.set_default_timeout(60_000)
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.hosts: set[str] = set()
+        self.page.on("console", lambda message: self._note(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
+        self.server = server
+
+    def _note(self, text: str) -> None:
+        if "willReadFrequently" not in text:  # said of what a test reads, not of the page
+            self.complaints.append(text)
+
+    def open(self, place: str = "") -> Any:
+        address = f"http://127.0.0.1:{self.server.port}/"
+        self.page.goto(f"{address}?token={TOKEN}")
+        assert self.page.url == address
+        if place:
+            self.page.goto(f"{address}#{place}")
+        self.page.wait_for_selector("h1")
+        return self.page
+
+    def close(self) -> None:
+        self.context.close()
+
+
+@pytest.fixture(scope="module")
+def training(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[RunDir, LiveGame, Watching]]:
+    run = make_run(tmp_path_factory.mktemp("browser") / "run")
+    game = LiveGame(run)
+    with locked(run.root / "lock", busy="busy"), watching(run.root) as server:
+        yield run, game, server
+    game.close()
+
+
+@pytest.fixture
+def opened(chromium: Any, training: tuple[RunDir, LiveGame, Watching]) -> Iterator[Opened]:
+    found = Opened(chromium, training[2])
+    yield found
+    found.close()
+
+
+PIXELS = """selector => {
+  const canvas = document.querySelector(selector);
+  const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return btoa(Array.from(data, (value) => String.fromCharCode(value)).join(""));
+}"""
+
+
+def pixels_of(page: Any, selector: str) -> np.ndarray:
+    """Return the grey pixels of a canvas, [height, width]."""
+    flat = np.frombuffer(base64.b64decode(page.evaluate(PIXELS, selector)), np.uint8)
+    shown = flat.reshape(144, 160, 4)
+    assert (shown[..., 3] == 255).all()
+    assert (shown[..., :1] == shown[..., :3]).all()
+    return shown[..., 0]
+
+
+def wait_until(page: Any, expression: str) -> None:
+    """Poll from here: the page's policy forbids what playwright would run in it."""
+    for _ in range(600):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(100)
+    pytest.fail(f"it never holds: {expression}")
+
+
+def test_canvases_show_the_emulators_pixels(
+    opened: Opened, training: tuple[RunDir, LiveGame, Watching]
+) -> None:
+    _, game, _ = training
+    page = opened.open("agent=3")
+    for _ in range(3):
+        game.step(changed=0.4)
+        wait_until(
+            page,
+            f"document.querySelector('.facts').textContent.includes('Timestep{game.timestep}')",
+        )
+        page.wait_for_timeout(1_000)  # all envs are drawn
+        for env in range(4):
+            shown = pixels_of(page, f'button[data-key="/{env}"] canvas')
+            np.testing.assert_array_equal(shown, game.screens[env])
+        np.testing.assert_array_equal(pixels_of(page, ".stage canvas"), game.screens[2])
+    assert opened.complaints == []
+    assert opened.hosts == {f"127.0.0.1:{training[2].port}"}
+
+
+def test_numbers_are_those_of_the_event_log(
+    opened: Opened, training: tuple[RunDir, LiveGame, Watching]
+) -> None:
+    run, _, _ = training
+    events = [json.loads(line) for line in run.events.read_text(encoding="utf-8").splitlines()]
+    rollout = [event for event in events if event["event"] == "rollout_ended"][-1]
+    evaluated = [event for event in events if event["event"] == "evaluated"][-1]
+    page = opened.open()
+    page.wait_for_selector(".figures dt")
+    shown = page.evaluate(
+        "Object.fromEntries([...document.querySelectorAll('.figure-tile:not([hidden])')].map("
+        "tile => [tile.querySelector('dt').textContent, tile.querySelector('b').textContent]))"
+    )
+    assert shown["Success in training"] == f"{rollout['success_rate']:.0%}".replace("%", "\u00a0%")
+    assert shown["Reward in training"] == f"{rollout['mean_reward']:g}"
+    assert shown["Newest evaluation"] == f"{evaluated['success_rate']:.0%}".replace("%", "\u00a0%")
+    assert shown["Speed"] == f"{rollout['timesteps_per_s']:.0f}/s"
+    under = page.inner_text(".under")
+    assert f"{rollout['timesteps']:,} of {events[0]['total_timesteps']:,} timesteps" in under
+    bar = page.get_attribute(".progress", "aria-valuenow")
+    assert bar == str(round(100 * rollout["timesteps"] / events[0]["total_timesteps"]))
+    assert opened.complaints == []
+
+
+def test_texts_of_a_run_never_become_html(opened: Opened) -> None:
+    page = opened.open()
+    page.wait_for_selector(".happenings li")
+    assert "a <b>warning</b> & more" in page.inner_text(".happenings")
+    assert page.evaluate("[...document.querySelectorAll('.happenings p b')].length") == 4
+
+
+@pytest.mark.parametrize("width", [400, 1_280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_has_no_fault_of_accessibility(
+    chromium: Any, training: tuple[RunDir, LiveGame, Watching], width: int, scheme: str
+) -> None:
+    training[1].step()
+    found = Opened(
+        chromium, training[2], viewport={"width": width, "height": 900}, color_scheme=scheme
+    )
+    try:
+        page = found.open()
+        page.wait_for_selector(".screen.live")
+        page.wait_for_selector(".happenings li")
+        page.evaluate("document.querySelectorAll('details').forEach(box => box.open = true)")
+        page.wait_for_timeout(1_500)
+        assert page.evaluate(_ROLES) == []
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    finally:
+        found.close()
+
+
+def test_the_page_of_several_runs_has_no_fault_either(chromium: Any, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        make_run(tmp_path / "runs" / name)
+    with watching(tmp_path / "runs") as server:
+        found = Opened(chromium, server, viewport={"width": 400, "height": 900})
+        try:
+            page = found.open()
+            page.wait_for_selector(".member")
+            assert page.evaluate(_ROLES) == []
+            page.get_by_role("link", name="two").click()
+            page.wait_for_selector(".happenings li")
+            assert page.inner_text("h1") == "two"
+            page.get_by_role("link", name="all").click()
+            page.wait_for_selector(".member")
+            assert found.complaints == []
+        finally:
+            found.close()
+
+
+def test_keys_reach_every_agent_and_the_focus_stays_visible(opened: Opened) -> None:
+    page = opened.open()
+    page.wait_for_selector(".screen.live")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "skip"
+    page.locator('button[data-key="/0"]').focus()
+    for key, env in (("ArrowRight", 1), ("End", 3), ("ArrowLeft", 2), ("Home", 0)):
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.dataset.key") == f"/{env}"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    wait_until(page, "document.querySelector('.beside h3').textContent === 'Agent 2'")
+    assert page.url.endswith("#agent=2")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+
+
+def test_who_wants_less_motion_gets_one_picture_until_they_ask(
+    chromium: Any, training: tuple[RunDir, LiveGame, Watching]
+) -> None:
+    game = training[1]
+    game.step(changed=1.0)
+    found = Opened(chromium, training[2], reduced_motion="reduce")
+    try:
+        page = found.open()
+        page.wait_for_selector(".screen.live")
+        page.wait_for_timeout(1_500)
+        before = pixels_of(page, ".stage canvas")
+        game.step(changed=1.0)
+        page.wait_for_timeout(1_500)
+        np.testing.assert_array_equal(pixels_of(page, ".stage canvas"), before)
+        page.get_by_role("button", name="Resume the pictures").click()
+        wait_until(
+            page,
+            f"document.querySelector('.facts').textContent.includes('Timestep{game.timestep}')",
+        )
+        np.testing.assert_array_equal(pixels_of(page, ".stage canvas"), game.screens[0])
+    finally:
+        found.close()
+
+
+def test_a_finished_run_says_that_nothing_is_live(chromium: Any, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "old")
+    assert LiveReader.open(run) is None
+    with watching(run.root) as server:
+        found = Opened(chromium, server)
+        try:
+            page = found.open()
+            page.wait_for_selector(".live-note")
+            assert "not training" in page.inner_text(".live-note")
+            assert found.complaints == []
+        finally:
+            found.close()

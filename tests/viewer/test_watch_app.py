@@ -1,0 +1,226 @@
+"""What the server answers, and how it bounds what one client can take."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from game_rl.event_log import EventFile, read_events
+from game_rl.events import Resumed, RolloutEnded, Warned
+from game_rl.run_dir import RunDir
+from game_rl.viewer.bounded_protocol import MOST_CONNECTIONS, BoundedProtocol
+from tests.viewer.live_run import RUN_ID, Watching, first_events, make_run, watching
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return make_run(tmp_path / "run")
+
+
+@pytest.fixture
+def server(run: RunDir) -> Iterator[Watching]:
+    with watching(run.root) as found:
+        yield found
+
+
+def test_numbers_are_those_of_the_events(run: RunDir, server: Watching) -> None:
+    with server.stream("/api/state?run=") as stream:
+        kind, _, state = stream.event()
+    assert kind == "state"
+    events = [json.loads(line) for line in run.events.read_text(encoding="utf-8").splitlines()]
+    rollout = [event for event in events if event["event"] == "rollout_ended"][-1]
+    for name in ("timesteps", "timesteps_per_s", "mean_reward", "success_rate"):
+        assert state[name] == rollout[name]
+    evaluated = next(event for event in events if event["event"] == "evaluated")
+    for name in ("mean_reward", "success_rate", "episodes", "policy_timesteps"):
+        assert state["evaluation"][name] == evaluated[name]
+    assert state["total_timesteps"] == events[0]["total_timesteps"]
+    assert state["frames"] == 8 * state["timesteps"]
+    assert (state["game"], state["n_envs"]) == ("duel", 4)
+
+
+def test_curves_are_those_of_the_events(run: RunDir, server: Watching) -> None:
+    rollouts = [event for event in read_events(run) if isinstance(event, RolloutEnded)]
+    curves = server.json("/api/curves?run=")
+    assert curves["training/success_rate"] == {
+        "timesteps": [event.timesteps for event in rollouts],
+        "values": [event.success_rate for event in rollouts],
+    }
+    assert curves["evaluation/mean_reward"] == {"timesteps": [1_024], "values": [1.5]}
+
+
+def test_events_come_as_they_are_written_and_once(run: RunDir, server: Watching) -> None:
+    with server.stream("/api/state?run=") as stream:
+        stream.event()
+        kind, _, lines = stream.event()
+        assert kind == "history"
+        assert [line["title"] for line in lines] == ["begun", "evaluation", "checkpoint", "warning"]
+        assert lines[-1]["text"] == "a <b>warning</b> & more"
+        with EventFile(run.events) as file:
+            file.add(Warned(timesteps=3_000, text="one more"))
+        while (found := stream.event())[0] == "state":
+            pass
+    assert (found[0], [line["text"] for line in found[2]]) == ("happened", ["one more"])
+
+
+def test_a_client_that_comes_back_gets_what_it_has_missed(run: RunDir, server: Watching) -> None:
+    with server.stream("/api/state?run=") as stream:
+        stream.event()
+        _, last, _ = stream.event()
+    with EventFile(run.events) as file:
+        file.add(Warned(timesteps=3_000, text="missed"))
+    with server.stream("/api/state?run=", Last_Event_ID=last) as stream:
+        while (found := stream.event())[0] == "state":
+            pass
+    assert (found[0], [line["text"] for line in found[2]]) == ("happened", ["missed"])
+
+
+@pytest.mark.parametrize("last", ["", "x", "1", "-1.5", "9" * 50, "1.2.3", "99.0"])
+def test_an_id_that_is_none_of_ours_brings_everything(server: Watching, last: str) -> None:
+    with server.stream("/api/state?run=", Last_Event_ID=last) as stream:
+        stream.event()
+        kind, _, lines = stream.event()
+    assert (kind, len(lines)) == ("history", 4)
+
+
+def test_a_resume_replaces_what_it_supersedes(run: RunDir, server: Watching) -> None:
+    cut = run.events.read_bytes().index(b'{"time":"', run.events.read_bytes().index(b"512.0") - 120)
+    with server.stream("/api/state?run=") as stream:
+        stream.event()
+        stream.event()
+        with EventFile(run.events) as file:
+            file.add(
+                Resumed(run=RUN_ID, checkpoint="000000001024", total_timesteps=8_192, device="cpu",
+                        precision="float32", superseded_from_bytes=cut, restored=(),
+                        timesteps=1_024)
+            )  # fmt: skip
+        found = [stream.event()]
+        while found[-1][0] == "state":
+            found.append(stream.event())
+        kind, _, lines = found[-1]
+        state = found[-2][2]
+    assert state["timesteps"] == max(event.timesteps for event in read_events(run))
+    assert kind == "history"
+    assert "warning" not in [line["title"] for line in lines]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/..", "/../events.jsonl", "/page/../../run_dir.py", "/page/%2e%2e/%2e%2e/run_dir.py", "//",
+     "/page/..%2f..%2frun_dir.py", "/page//etc/passwd", "/etc/passwd", "/page/app.py", "/page/",
+     "/api/", "/api/clip?run=&name=../events.jsonl", "/api/clip?run=&name=/etc/passwd",
+     "/api/clip?run=&name=..%2f..%2fconfig.yaml", "/api/curves?run=..", "/api/curves?run=/etc",
+     "/api/curves?run=%2e%2e%2fother", "/page/%00", "/page/app.js/", "/index.html",
+     "/api/frames?run=..", "/api/state?run=../run"],
+)  # fmt: skip
+def test_only_paths_of_the_table_are_answered(run: RunDir, server: Watching, path: str) -> None:
+    make_run(run.root.parent / "other")
+    status, _, body = server.get(path)
+    assert status in (400, 404), (path, body[:200])
+
+
+def test_clips_are_named_by_the_folder_of_clips(run: RunDir, server: Watching) -> None:
+    run.videos.mkdir()
+    (run.videos / "best.gif").write_bytes(b"GIF89a-and-more")
+    (run.videos / "notes.txt").write_bytes(b"not a clip")
+    (run.videos / "far.gif").symlink_to(run.config)
+    status, headers, body = server.get("/api/clip?run=&name=best.gif")
+    assert (status, headers["content-type"], body) == (200, "image/gif", b"GIF89a-and-more")
+    assert server.get("/api/clip?run=&name=notes.txt")[0] == 404
+    assert server.get("/api/clip?run=&name=far.gif")[0] == 404
+
+
+@pytest.mark.parametrize("size", [20_000, 200_000, 2_000_000])
+def test_huge_headers_are_refused(server: Watching, size: int) -> None:
+    answer = b""
+    with suppress(ConnectionError):  # it closes before all is sent
+        answer = server.raw(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"a" * size)
+    assert answer == b"" or answer.split()[1] in (b"400", b"431")
+    assert server.get("/")[0] == 200
+
+
+def test_a_thousand_connections_are_bounded_and_leave_room_afterwards(server: Watching) -> None:
+    with ExitStack() as stack:
+        held = []
+        for _ in range(1_000):
+            connection = stack.enter_context(socket.socket())
+            connection.settimeout(5)
+            try:
+                connection.connect(("127.0.0.1", server.port))
+            except OSError:
+                break  # the queue is full, which bounds it as well
+            held.append(connection)
+        open_still = 0
+        for connection in held:
+            try:
+                connection.settimeout(0.001 if open_still > MOST_CONNECTIONS else 0.05)
+                open_still += connection.recv(1) != b""
+            except TimeoutError:
+                open_still += 1
+            except OSError:
+                pass
+        assert open_still <= MOST_CONNECTIONS
+    for _ in range(50):
+        try:
+            assert server.get("/")[0] == 200
+            break
+        except OSError:
+            time.sleep(0.1)
+    else:
+        pytest.fail("the server does not answer any more")
+
+
+def test_a_client_that_never_asks_is_dropped(
+    server: Watching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BoundedProtocol, "request_within_s", 0.2)
+    began = time.monotonic()
+    with suppress(ConnectionError):
+        assert server.raw(b"GET / HTTP/1.1\r\nHost: 127.0") == b""
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("kind", ["state", "frames"])
+def test_the_ninth_client_is_refused_with_the_reason(server: Watching, kind: str) -> None:
+    with ExitStack() as stack:
+        for _ in range(8):
+            stream = stack.enter_context(server.stream(f"/api/{kind}?run="))
+            assert stream.status == 200
+        status, headers, body = server.get(f"/api/{kind}?run=")
+        assert (status, headers["retry-after"]) == (503, "10")
+        assert b"8 pages watch already" in body
+    for _ in range(100):  # the places of those that have gone are free again
+        with server.stream(f"/api/{kind}?run=") as stream:
+            if stream.status == 200:
+                return
+        time.sleep(0.1)
+    pytest.fail("no place was freed")
+
+
+def test_a_run_without_events_is_shown_as_not_training(tmp_path: Path) -> None:
+    root = make_run(tmp_path / "empty", []).root
+    with watching(root) as server, server.stream("/api/state?run=") as stream:
+        _, _, state = stream.event()
+    assert (state["state"], state["timesteps"], state["total_timesteps"]) == (
+        "not training",
+        0,
+        None,
+    )
+
+
+def test_a_folder_of_runs_has_a_tile_for_each(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        make_run(tmp_path / "runs" / name)
+    with watching(tmp_path / "runs") as server:
+        with server.stream("/api/state?run=") as stream:
+            kind, _, overview = stream.event()
+        assert (kind, [member["folder"] for member in overview["members"]]) == (
+            "overview", ["one", "two"],
+        )  # fmt: skip
+        assert overview["members"][0]["timesteps"] == 2_048
+        assert server.json("/api/curves?run=two")["training/success_rate"]["values"] == [0.25, 0.5]
+        assert len(first_events()) == 6
