@@ -233,7 +233,7 @@ def events_section(run: ShownRun) -> Html:
     return section("What happened", "events", _event_table(shown), *folded_parts)
 
 
-def _event_table(told: list[tuple[Event, Happening]]) -> Html:
+def _event_table(told: Sequence[tuple[Event, Happening]]) -> Html:
     rows = [
         (f"{event.time:%Y-%m-%d %H:%M:%S}", f"{event.timesteps:,}", found.title, found.text)
         for event, found in told
