@@ -1,17 +1,21 @@
 """An experiment as its page shows it: members, generations, and which run descends from which."""
 
+import functools
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from game_rl.config.experiments.experiment import STAGES
+from game_rl.config.experiments.experiment import STAGES, load_experiment
 from game_rl.event_log import read_experiment_events
+from game_rl.events import ExperimentEvent
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record, read_records
 from game_rl.viewer.event_words import happening
+from game_rl.viewer.experiment_clock import experiment_seconds_left
 
 _MOST_LINES = 300
 
@@ -24,7 +28,10 @@ def experiment_summary(root: Path) -> Json:
     status = experiment_status(folder)
     records = read_records(folder)
     champion = read_record(folder.champion_record, ChampionRecord)
+    events = read_experiment_events(folder.events)
+    config = folder.config.stat()
     return {
+        **_what_is_learned(folder.config, config.st_mtime_ns),
         "kind": status.kind,
         "stage": STAGES[status.kind],
         "state": status.state,
@@ -32,6 +39,7 @@ def experiment_summary(root: Path) -> Json:
         "generation": status.generation,
         "generations": status.generations,
         "is_live": status.is_live,
+        "seconds_left": experiment_seconds_left(status, events, datetime.now(UTC)),
         "timesteps_of_all": status.timesteps_of_all,
         "frames_of_all": status.frames_of_all,
         "members": _members(status, records),
@@ -39,8 +47,18 @@ def experiment_summary(root: Path) -> Json:
         "lineage": _lineage(records),
         "champion": None if champion is None else _champion(champion),
         "mixing": [w for w in (_words(status.drawn), _words(status.differences)) if w],
-        "happenings": _happenings(folder),
+        "happenings": _happenings(events),
     }
+
+
+@functools.lru_cache(maxsize=8)
+def _what_is_learned(config: Path, mtime_ns: int) -> Json:
+    """Return the game and algorithm of the members, read again once the file has changed."""
+    assert mtime_ns >= 0
+    run = load_experiment(config, is_saved=True).run
+    file = Path(run.game)
+    name = file.parent.name if file.name == "game.yaml" else file.stem
+    return {"game": name, "algorithm": run.algorithm.name, "n_envs": run.env.n_envs}
 
 
 def _words(found: Any) -> str:  # noqa: ANN401 - a status that has words, or None
@@ -112,9 +130,9 @@ def _champion(record: ChampionRecord) -> Json:
     }
 
 
-def _happenings(folder: ExperimentDir) -> list[Json]:
+def _happenings(events: Sequence[ExperimentEvent]) -> list[Json]:
     found: list[Json] = []
-    for event in read_experiment_events(folder.events):
+    for event in events:
         line = happening(event)
         if line is not None:
             found.append(

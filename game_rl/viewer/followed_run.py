@@ -3,7 +3,7 @@
 import importlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ MOST_EVENTS = 6_000
 _UNSHOWN = {"lakes_followed", "rows_drawn"}
 _THINNED = {"rollout_ended", "curves_recorded", "evaluated"}
 _MOST_OF_A_KIND = 2_000
+_LOOPED = "game/looped/"
 
 _Points = list[tuple[int, float]]
 _CLIPS = (".gif", ".mp4")
@@ -52,6 +53,7 @@ class FollowedRun:
         self._clock = clock
         self._follower = EventFollower(run_dir)
         self._machine: dict[str, Any] = {}
+        self._circles: dict[str, Any] = {}
         self._machine_due = 0.0
         self.state: dict[str, Any] = {}
         self._config = _read_config(run_dir.config)
@@ -97,7 +99,9 @@ class FollowedRun:
         """Return the state of the run as JSON."""
         is_training, events = self.run_dir.is_locked, self.events
         if self._clock() >= self._machine_due:
-            self._machine = machine_use(self.run_dir, newest_values(events))
+            newest = newest_values(events)
+            self._machine = machine_use(self.run_dir, newest)
+            self._circles = going_in_circles(newest)
             self._machine_due = self._clock() + MACHINE_EVERY_S
         return {
             "name": self.name,
@@ -105,6 +109,7 @@ class FollowedRun:
             **self._config,
             **run_summary(events, is_training=is_training),
             "machine": self._machine,
+            "circles": self._circles,
             "milestones": [_named(event) for event in _of(events, "milestone_reached")],
             "hints": _standing_hints(events),
             "clips": [clip.name for clip in self.clips()],
@@ -127,6 +132,13 @@ class FollowedRun:
             found.setdefault(name, []).append((timesteps, value))
         return {name: _as_lists(points) for name, points in sorted(found.items())}
 
+    def settings(self) -> dict[str, Any]:
+        """Return the run's config as its file has it."""
+        try:
+            return {"text": self.run_dir.config.read_text(encoding="utf-8")}
+        except (OSError, ValueError):
+            return {"text": ""}
+
     def places(self) -> dict[str, Any]:
         """Return the map of visited places as JSON, with modules that other runs do not need."""
         if not self.run_dir.places.is_file():
@@ -142,6 +154,17 @@ def newest_values(events: Sequence[Event]) -> dict[str, float]:
     for event in _of(events, "curves_recorded"):
         newest |= event.values
     return newest
+
+
+def going_in_circles(newest: Mapping[str, float]) -> dict[str, Any]:
+    """Return the share of the last episodes that are stuck, and what is earned in loops."""
+    looped = {name.removeprefix(_LOOPED): v for name, v in newest.items() if name.startswith(_LOOPED)}
+    term = max(looped, key=lambda name: looped[name], default=None)
+    return {
+        "stuck": newest.get("game/stuck/episodes"),
+        "term": term,
+        "looped": None if term is None else looped[term],
+    }
 
 
 def _points(events: Sequence[Event]) -> Iterator[tuple[str, int, float]]:
@@ -212,9 +235,14 @@ def _read_config(path: Path) -> dict[str, Any]:
     """Return what the page names of the config; it is YAML that game_rl has written itself."""
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
-        game, n_envs = str(config["game"]), config["env"]["n_envs"]
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
-        return {"game": "", "n_envs": None}
+        game, env = str(config["game"]), config["env"]
+        n_envs, states = env["n_envs"], env.get("start_states")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        return {"game": "", "n_envs": None, "start_states": []}
     file = Path(game)
     name = file.parent.name if file.name == "game.yaml" else file.stem
-    return {"game": name, "n_envs": n_envs if isinstance(n_envs, int) else None}
+    return {
+        "game": name,
+        "n_envs": n_envs if isinstance(n_envs, int) else None,
+        "start_states": [str(state) for state in states] if isinstance(states, list) else [],
+    }

@@ -10,6 +10,7 @@ from game_rl.events import (
     Ended,
     Evaluated,
     Event,
+    Forked,
     Resumed,
     RolloutEnded,
     StopConditionMet,
@@ -20,6 +21,8 @@ _FPS = 59.727500569606
 """Frames that a Game Boy draws in a second."""
 _PACE_S = 1_200.0
 """The pace up to the end is measured over the last so many seconds of training."""
+
+_STARTS = Begun | Forked | Resumed
 
 Json = dict[str, Any]
 
@@ -43,6 +46,7 @@ def run_summary(events: Sequence[Event], *, is_training: bool) -> Json:
         "version": "" if start is None else start.version,
         "state": "training" if is_training else ended["reason"] if ended else "not training",
         "ended": ended,
+        "trained_s": _trained_s(events),
         "timesteps": timesteps,
         "total_timesteps": total,
         "stop_when": [] if start is None else list(start.stop_when),
@@ -70,6 +74,16 @@ def _frames(events: Sequence[Event], timesteps: int) -> Json:
     waited = max((e.waited_frames for e in events if e.waited_frames is not None), default=0)
     frames = timesteps * skips[-1] + waited
     return {"frames": frames, "played_s": frames / _FPS}
+
+
+def _trained_s(events: Sequence[Event]) -> float:
+    """Return the seconds in which the run trained or evaluated, without the time between sessions.
+
+    The gap before a start is left out, with what was lost when a session was killed.
+    """
+    pairs = zip(events, events[1:], strict=False)
+    stretches = (_between(a.time, b.time) for a, b in pairs if not isinstance(b, _STARTS))
+    return sum(max(0.0, seconds) for seconds in stretches)
 
 
 def seconds_left(events: Sequence[Event], timesteps: int, total: int | None) -> float | None:

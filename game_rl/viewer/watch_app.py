@@ -6,6 +6,7 @@
 | `/api/state?run=` | server-sent events: numbers, new events, or an experiment's overview |
 | `/api/curves?run=` | the curves as JSON |
 | `/api/places?run=` | how often each place was visited, as JSON |
+| `/api/settings?run=` | the run's config as JSON with its text |
 | `/api/clip?run=&name=` | a clip |
 | `/api/frames?run=&env=` | live screens, see `frame_wire` |
 """
@@ -52,6 +53,7 @@ class WatchApp:
         self._answers: Mapping[str, Answer] = {
             "/api/curves": self._curves,
             "/api/places": self._places,
+            "/api/settings": self._settings,
             "/api/clip": self._clip,
         }
         self._streams: Mapping[str, Callable[[Request], AsyncIterator[bytes]]] = {
@@ -77,6 +79,10 @@ class WatchApp:
     async def _places(self, request: Request) -> Response | None:
         run = await self._board.fresh(_run_of(request))
         return None if run is None else _json(await asyncio.to_thread(run.places))
+
+    async def _settings(self, request: Request) -> Response | None:
+        run = await self._board.fresh(_run_of(request))
+        return None if run is None else _json(await asyncio.to_thread(run.settings))
 
     async def _clip(self, request: Request) -> Response | None:
         run = await self._board.fresh(_run_of(request))

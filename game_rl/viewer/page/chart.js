@@ -62,15 +62,23 @@ export class Chart {
     for (const tick of this.ticks) {
       const y = this.y(tick);
       yield shape("line", {class: "grid", x1: MARGIN.left, x2: this.width - MARGIN.right, y1: y, y2: y});
-      yield shape("text", {x: MARGIN.left - 6, y: y + 4, "text-anchor": "end", text: this.format(tick)});
+      yield shape("text", {x: MARGIN.left - 6, y: y + 4, "text-anchor": "end", text: this.tickText(tick)});
     }
-    const end = this.width - MARGIN.right - (this.isSmall ? 0 : 62);
+    const end = this.width - MARGIN.right - (this.isSmall ? 0 : 78);
     for (const tick of ticksOf(this.first, this.last, this.width < 360 ? 2 : 4)) {
       const x = this.x(tick);
       if (tick < this.first || x > end || (this.isWhole && !Number.isInteger(tick))) continue;
       yield shape("text", {x, y: this.height - 6, "text-anchor": "middle", text: short(tick)});
     }
     if (!this.isSmall) yield shape("text", {x: this.width - MARGIN.right, y: this.height - 6, "text-anchor": "end", text: this.unit});
+  }
+
+  // Plain numbers get as many decimals as tell two ticks apart.
+  tickText(tick) {
+    const step = Math.abs(this.ticks[1] - this.ticks[0]);
+    if (this.format !== number || step >= 1 || step < 1e-4) return this.format(tick);
+    const decimals = [1, 2, 3, 4, 5].find((count) => Math.abs(step * 10 ** count - Math.round(step * 10 ** count)) < 1e-6);
+    return decimals ? tick.toFixed(decimals) : number(tick);
   }
 
   curve({colour, timesteps, values, intervals, isPoints}) {
@@ -86,7 +94,7 @@ export class Chart {
         drawn.push(shape("line", {class: "interval", x1: x, x2: x, y1: this.y(pair[0]), y2: this.y(pair[1]), stroke: style}));
       });
     }
-    if (isPoints) drawn.push(...known.map(([x, y]) => shape("circle", {cx: x, cy: y, r: 3.5, fill: style})));
+    if (isPoints || known.length === 1) drawn.push(...known.map(([x, y]) => shape("circle", {cx: x, cy: y, r: 3.5, fill: style})));
     return drawn;
   }
 

@@ -53,6 +53,11 @@ export class Figures {
       value: !shown ? "–" : shown.success_rate == null ? number(shown.mean_reward) : percent(shown.success_rate),
       note: !shown ? "none yet" : evaluationNote(shown, final ? null : best),
     });
+    const {stuck, looped, term} = state.circles;
+    this.set("circles", "Going in circles", {
+      value: percent(stuck), isShown: stuck > 0.01 || looped > 0.15,
+      note: `of the episodes are stuck${looped > 0.15 ? `; ${percent(looped)} of ${term.replaceAll("_", " ")} is earned in a loop` : ""}`,
+    });
     const fps = state.timesteps && state.frames ? (state.timesteps_per_s * state.frames) / state.timesteps : null;
     this.set("speed", "Speed", {
       value: state.timesteps_per_s == null ? "–" : `${whole(state.timesteps_per_s)}/s`,
@@ -60,7 +65,7 @@ export class Figures {
     });
     this.set("played", "Played", {
       value: state.played_s == null ? "–" : duration(state.played_s),
-      note: state.frames == null ? "" : `on a Game Boy; ${short(state.frames)} frames`,
+      note: state.frames == null ? "" : `on a Game Boy, in ${duration(state.trained_s)} here; ${short(state.frames)} frames`,
     });
     this.showMachine(machine);
   }

@@ -44,7 +44,8 @@ export class Heading {
 export function runSentence(state) {
   const {game, n_envs: agents, algorithm, success_rate: success, mean_reward: reward} = state;
   const who = agents ? plural(agents, "agent") : "The agents";
-  const plays = `${who} ${agents === 1 ? "plays" : "play"} ${game || "the game"} with one policy` +
+  const from = state.start_states.length > 1 && state.start_states.length < 5 ? ` from ${listed(state.start_states)}` : "";
+  const plays = `${who} ${agents === 1 ? "plays" : "play"} ${game || "the game"}${from} with one policy` +
     (algorithm ? `, which learns by ${algorithm.toUpperCase()}` : "");
   const result = [];
   const final = state.final_evaluation;
@@ -59,6 +60,8 @@ export function runSentence(state) {
   const which = final ? "In the final evaluation, the best policy" : "The best policy so far";
   return `${plays.replace(" play ", " played ").replace("learns", "learned")}. ${which} ${how}.`;
 }
+
+const listed = (names) => [names.slice(0, -1).join(", "), names.at(-1)].join(" and ").replaceAll("_", " ");
 
 export function runProgress(state) {
   const {timesteps, total_timesteps: total, seconds_left: left, ended} = state;

@@ -5,7 +5,7 @@ import {bar, make, setText, shape} from "./elements.js";
 import {FrameFeed, drawPacked} from "./frames.js";
 import {Happenings} from "./happenings.js";
 import {Heading} from "./heading.js";
-import {duration, number, percent, plural, short, whole} from "./words.js";
+import {clock, duration, number, percent, plural, short, whole} from "./words.js";
 
 const CELL = {width: 46, height: 34};
 
@@ -72,9 +72,9 @@ export class OverviewPage {
     const results = best ? ` The fittest of ${stage} ${best.generation} has a fitness of ${this.value(best.best)}.` : "";
     this.heading.show({
       title: state.name, state: state.state, share: isTraining || state.state === "complete" ? (state.state === "complete" ? 1 : share) : share,
-      sentence: `${plural(state.members.length, "agent")} ${isTraining ? "train" : "trained"} in a ${state.kind}: ${state.is_live ? "all at once" : `${stage} ${generation} of ${generations}`}.${results}${state.text ? ` ${state.text}.` : ""}`,
+      sentence: `${plural(state.members.length, "member")} of a ${state.kind}, each with ${plural(state.n_envs, "agent")}, ${isTraining ? "learn" : "learned"} to play ${state.game} by ${state.algorithm.toUpperCase()}, ${state.is_live ? "all at once" : `${isTraining ? `now in ${stage} ${generation} of` : "in"} ${plural(generations, stage)}`}.${results}${state.text ? ` ${state.text}.` : ""}`,
       played: state.timesteps_of_all == null ? "" : `${whole(state.timesteps_of_all)} timesteps of all${state.frames_of_all == null ? "" : ` (${short(state.frames_of_all)} frames)`}`,
-      left: this.forecast(state, share),
+      left: this.forecast(state),
     });
     setText(this.champion, champion ? `Champion: ${champion.folder}, ${fitness(champion.final)} in ${champion.final.episodes} episodes that were held out.` : "");
     this.champion.hidden = !champion;
@@ -82,6 +82,7 @@ export class OverviewPage {
     this.mixing.hidden = !state.mixing.length;
     setText(this.stageName, stage[0].toUpperCase() + stage.slice(1));
     this.generations.hidden = this.descent.hidden = !state.table.length;
+    this.body.classList.toggle("alone", !state.table.length);
     this.showGenerations(state.table);
     this.showLineage(state.lineage);
     const text = JSON.stringify(state.happenings);
@@ -96,8 +97,15 @@ export class OverviewPage {
     return table.length >= generation ? 1 : shares.reduce((sum, each) => sum + each, 0) / shares.length;
   }
 
-  forecast({state, seconds_left: left}) {
-    return state === "training" && left != null ? `about ${duration(left)} left` : "";
+  forecast({state, seconds_left: left, stage, table, generation, generations, is_live: isLive}) {
+    if (state !== "training") return "";
+    if (left != null) {
+      const end = `about ${clock(new Date(Date.now() + 1000 * left))}, in ${duration(left)}`;
+      return isLive || generations === 1 ? `the training ends ${end}` : `the last ${stage} ends ${end}`;
+    }
+    if (table.length >= generations) return "the champion is sought";
+    if (!isLive && !table.length && generations > 1) return `the end is estimated after the first ${stage}`;
+    return generation === generations ? `the last ${stage} is about to end` : "";
   }
 
   value(found) {
@@ -118,6 +126,7 @@ export class OverviewPage {
       setText(tile.played, `${short(member.timesteps)} of ${short(total)}${member.timesteps_per_s && !member.is_done ? ` · ${whole(member.timesteps_per_s)}/s` : ""}`);
       setText(tile.result, isFolder ? runResult(member) : member.fitness ? fitness(member.fitness) : "no fitness yet");
       setText(tile.note, isFolder ? member.state : member.copy_of ? `copy of ${member.copy_of}${member.changes ? `: ${member.changes}` : ""}` : "");
+      setText(tile.waits, !isFolder && state === "training" && member.is_done ? "has trained; waits for the others" : "");
       this.members.append(tile.item);
     });
   }
@@ -126,11 +135,11 @@ export class OverviewPage {
     let tile = this.tiles.get(folder);
     if (tile) return tile;
     const canvas = make("canvas", {width: 160, height: 144, "aria-hidden": "true"});
-    const [played, result, note] = [make("span"), make("b"), make("span", {class: "note"})];
+    const [played, result, waits, note] = [make("span"), make("b"), make("span"), make("span", {class: "note"})];
     const fill = bar(0);
     const link = make("a", {href: `#run=${encodeURIComponent(folder)}`, class: "member"}, canvas,
-      make("span", {class: "name", text: folder}), result, fill, played, note);
-    tile = {canvas, played, result, note, fill, item: make("li", {}, link)};
+      make("span", {class: "name", text: folder}), result, fill, played, waits, note);
+    tile = {canvas, played, result, waits, note, fill, item: make("li", {}, link)};
     this.tiles.set(folder, tile);
     return tile;
   }

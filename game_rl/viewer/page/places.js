@@ -1,25 +1,27 @@
-// The map of visited places, summed over all agents and the whole run, with the agents on it.
+// The maps of visited places, summed over all agents and the whole run, with the agents on them.
 
 import {make, setText} from "./elements.js";
 import {plural, whole} from "./words.js";
 
 const EVERY_MS = 10000;
-const MOST_PX = 560;
+const MOST_MAPS = 4; // that are shown at once; of more, one is chosen
+const MOST_HEIGHT_PX = 480;
+const MOST_SCALE = 16;
 
 export class PlacesMap {
   constructor(run) {
     this.address = `/api/places?run=${encodeURIComponent(run)}`;
-    this.canvas = make("canvas", {role: "img"});
-    this.marks = make("canvas", {"aria-hidden": "true"});
     this.note = make("p", {class: "note"});
-    this.choice = make("select", {id: "layer", onchange: () => this.choose(Number(this.choice.value), true)});
-    this.body = make("div", {class: "map"}, this.canvas, this.marks);
+    this.choice = make("select", {id: "layer", onchange: () => { this.at = Number(this.choice.value); this.draw(); }});
+    this.body = make("div", {class: "maps"});
     this.element = make("section", {class: "card", "aria-labelledby": "places-title", hidden: true},
       make("div", {class: "card-head"}, make("h2", {id: "places-title", text: "Where they have been"}),
         make("label", {class: "check", for: "layer"}, "Map ", this.choice)), this.body, this.note);
     this.at = 0;
-    this.isChosen = false;
+    this.maps = [];
     this.places = new Map();
+    this.observer = new ResizeObserver(() => this.maps.forEach((map) => map.size(this.places, this.large)));
+    this.observer.observe(this.body);
   }
 
   async refresh() {
@@ -41,67 +43,104 @@ export class PlacesMap {
     this.data = data;
     this.element.hidden = !data.layers?.length;
     if (this.element.hidden) return;
+    const isChosen = data.layers.length > MOST_MAPS;
     if (this.choice.children.length !== data.layers.length) {
       this.choice.replaceChildren(...data.layers.map(({name}, i) => make("option", {value: i, text: name})));
-      this.choice.parentElement.hidden = data.layers.length < 2;
     }
-    this.choose(Math.min(this.at, data.layers.length - 1));
+    this.choice.parentElement.hidden = !isChosen;
+    this.at = Math.min(this.at, data.layers.length - 1);
+    this.choice.value = String(this.at);
+    this.draw();
   }
 
-  choose(at, isByHand = false) {
-    this.at = at;
-    this.isChosen ||= isByHand;
-    this.choice.value = String(at);
-    const layer = this.data.layers[at];
-    const levels = Uint8Array.from(atob(layer.levels), (character) => character.charCodeAt(0));
-    this.scale = Math.max(1, Math.min(16, Math.floor(Math.min(this.element.clientWidth - 32 || MOST_PX, MOST_PX) / Math.max(layer.width, layer.height))));
-    [this.canvas.width, this.canvas.height] = [layer.width, layer.height];
-    const context = this.canvas.getContext("2d");
-    const image = context.createImageData(layer.width, layer.height);
-    levels.forEach((level, i) => image.data.set(heat(level), 4 * i));
-    context.putImageData(image, 0, 0);
-    for (const canvas of [this.canvas, this.marks]) {
-      canvas.style.width = `${layer.width * this.scale}px`;
-      canvas.style.height = `${layer.height * this.scale}px`;
+  draw() {
+    const {layers, offsets, n_places: count} = this.data;
+    const shown = layers.length > MOST_MAPS ? [layers[this.at]] : layers;
+    while (this.maps.length > shown.length) this.maps.pop().element.remove();
+    while (this.maps.length < shown.length) {
+      this.maps.push(new LayerMap());
+      this.body.append(this.maps.at(-1).element);
     }
-    const seen = levels.reduce((count, level) => count + (level > 0), 0);
-    this.canvas.setAttribute("aria-label", `${layer.name}: ${plural(seen, "place")} visited, the most often ${whole(layer.most)} timesteps`);
-    setText(this.note, `${plural(this.data.n_places, "place")} visited in all; brighter means more often, up to ${whole(layer.most)} timesteps. The dots are the agents now.`);
-    this.mark();
+    this.maps.forEach((map, i) => {
+      map.show(shown[i], offsets, {isNamed: layers.length > 1});
+      map.size(this.places, this.large);
+    });
+    setText(this.note, `${plural(count, "place")} visited in all; brighter means more often.${this.places.size ? " The dots are the agents now; the white one is shown large." : ""}`);
   }
 
   // Puts the agents where they are: a place is the map's variables, then x and y.
   move(screens) {
     for (const {env, place} of screens) if (place) this.places.set(env, place);
-    if (this.data?.layers?.length) this.mark();
+    this.maps.forEach((map) => map.mark(this.places, this.large));
+  }
+}
+
+// One map: its canvas, and one above it with the agents.
+class LayerMap {
+  constructor() {
+    this.canvas = make("canvas", {role: "img"});
+    this.marks = make("canvas", {"aria-hidden": "true"});
+    this.title = make("figcaption");
+    this.element = make("figure", {}, this.title, make("div", {class: "map"}, this.canvas, this.marks));
   }
 
-  mark() {
-    const layer = this.data.layers[this.at];
+  show(layer, offsets, {isNamed}) {
+    Object.assign(this, {layer, offsets});
+    const levels = Uint8Array.from(atob(layer.levels), (character) => character.charCodeAt(0));
+    [this.canvas.width, this.canvas.height] = [layer.width, layer.height];
+    const context = this.canvas.getContext("2d");
+    const image = context.createImageData(layer.width, layer.height);
+    levels.forEach((level, i) => image.data.set(heat(level), 4 * i));
+    context.putImageData(image, 0, 0);
+    const seen = levels.reduce((count, level) => count + (level > 0), 0);
+    this.canvas.setAttribute("aria-label", `${layer.name}: ${plural(seen, "place")} visited, the most often ${whole(layer.most)} timesteps`);
+    this.caption = `${isNamed ? `${layer.name}: ` : ""}up to ${plural(layer.most, "timestep")} at a place`;
+  }
+
+  // As large as the card and the height allow; sharp where a place is at least one pixel.
+  size(places, large) {
+    const available = this.element.clientWidth;
+    if (!available || !this.layer) return;
+    const {width, height} = this.layer;
+    const most = Math.min(available / width, MOST_HEIGHT_PX / height, MOST_SCALE);
+    this.scale = most > 2 ? Math.floor(2 * most) / 2 : most;
+    for (const canvas of [this.canvas, this.marks]) {
+      canvas.style.width = `${width * this.scale}px`;
+      canvas.style.height = `${height * this.scale}px`;
+    }
+    this.mark(places, large);
+  }
+
+  mark(places, large) {
+    if (!this.scale) return;
+    const {layer, scale} = this;
     const ratio = window.devicePixelRatio || 1;
-    [this.marks.width, this.marks.height] = [layer.width * this.scale * ratio, layer.height * this.scale * ratio];
+    [this.marks.width, this.marks.height] = [layer.width * scale * ratio, layer.height * scale * ratio];
     const context = this.marks.getContext("2d");
     context.scale(ratio, ratio);
-    const side = this.scale / layer.cell_side; // of one place
-    for (const [env, place] of this.places) {
-      const cell = this.cell(place, layer);
-      if (!cell) continue;
-      const [x, y] = [(cell[0] + 0.5) * side, (cell[1] + 0.5) * side];
+    const side = scale / layer.cell_side; // of one place
+    const cells = [...places].map(([env, place]) => [env, this.cell(place)]).filter(([, cell]) => cell);
+    cells.sort(([one], [other]) => Number(one === large) - Number(other === large)); // the large one on top
+    for (const [env, cell] of cells) {
+      const [x, y] = cell.map((each) => (each + 0.5) * side);
       context.beginPath();
       context.arc(x, y, 5, 0, 2 * Math.PI);
-      context.fillStyle = env === this.large ? "#ffffff" : "#ff5d73";
+      context.fillStyle = env === large ? "#ffffff" : "#ff5d73";
       context.fill();
       context.lineWidth = 1.5;
       context.strokeStyle = "#101316";
       context.stroke();
     }
+    const here = places.size ? `; ${cells.length} of ${plural(places.size, "agent")} here` : "";
+    setText(this.title, this.caption + here);
   }
 
-  cell(place, layer) {
+  cell(place) {
+    const {layer} = this;
     const whole = place.map(Math.floor);
     const [x, y] = whole.length > 1 ? whole.slice(-2) : [whole[0], 0];
     const map = whole.slice(0, -2);
-    const offset = map.length === 1 ? this.data.offsets[map[0]] : null;
+    const offset = map.length === 1 ? this.offsets[map[0]] : null;
     if ((layer.map_id == null) !== Boolean(offset)) return null;
     if (!offset && String(layer.map_id) !== String(map)) return null;
     const [right, down] = offset ?? [0, 0];

@@ -1,7 +1,7 @@
 // The page of one run.
 
-import {Chart} from "./chart.js";
-import {make, setText} from "./elements.js";
+import {Curves} from "./curves.js";
+import {bar, make, setText} from "./elements.js";
 import {Figures} from "./figures.js";
 import {FrameFeed} from "./frames.js";
 import {Happenings} from "./happenings.js";
@@ -9,14 +9,10 @@ import {Heading, runProgress, runSentence} from "./heading.js";
 import {Large} from "./large.js";
 import {PlacesMap} from "./places.js";
 import {Screens} from "./screens.js";
-import {clock, number, percent, plural, short, whole} from "./words.js";
+import {Settings} from "./settings.js";
+import {clock, duration, number, percent, short, whole} from "./words.js";
 
-const CURVES_EVERY_MS = 5000;
 const MOST_MILESTONES = 12;
-const GROUPS = {
-  "game/reward": "Reward terms", "game/ending": "Endings", game: "Game", rollout: "Episodes", eval: "Evaluation",
-  train: "Learning", time: "Time", resources: "Machine",
-};
 
 export class RunPage {
   constructor(run, agent, {announce, go}) {
@@ -30,6 +26,7 @@ export class RunPage {
     this.happenings = new Happenings({announce});
     this.places = new PlacesMap(run);
     this.large = new Large();
+    this.curves = new Curves(run, {onCurves: (curves) => this.showSparks(curves)});
     this.screens = new Screens({
       label: "The agents' screens; the arrow keys go from one to another",
       onChoose: (key) => this.go({run: this.run, agent: Number(key.slice(key.lastIndexOf("/") + 1))}),
@@ -52,23 +49,17 @@ export class RunPage {
     this.agents = make("section", {class: "card", "aria-labelledby": "agents-title"},
       make("div", {class: "card-head"}, this.agentsTitle, this.button),
       this.liveNote, this.stage, this.tableBox);
-    this.success = new Chart({title: "Success", format: (value) => percent(value), range: [0, 1]});
-    this.reward = new Chart({title: "Mean reward of an episode"});
-    this.groups = make("div", {class: "groups"});
-    this.noCurves = make("p", {class: "note", text: "The first curves come with the first update."});
-    const learning = make("section", {class: "card", "aria-labelledby": "learning-title"},
-      make("div", {class: "card-head"}, make("h2", {id: "learning-title", text: "How they learn"})), this.noCurves,
-      make("div", {class: "charts"}, this.success.element, this.reward.element), this.groups);
     this.hints = card("Hints", "hints");
     this.milestones = card("Milestones", "milestones");
     this.states = card("Newest evaluation by start state", "states");
     this.clip = card("Newest clip", "clip");
-    const main = make("main", {id: "main", tabindex: -1}, this.figures.element, this.hints, this.agents,
+    this.settings = new Settings(this.run);
+    this.ended = make("div", {class: "ended"}, make("div"), make("div", {class: "narrow"}));
+    const main = make("main", {id: "main", tabindex: -1}, this.figures.element, this.hints, this.agents, this.ended,
       make("div", {class: "columns"},
-        make("div", {class: "wide"}, learning, this.places.element),
-        this.narrow = make("div", {class: "narrow"}, this.happenings.element, this.milestones, this.states, this.clip)));
+        make("div", {class: "wide"}, this.curves.element, this.places.element),
+        this.narrow = make("div", {class: "narrow"}, this.states, this.happenings.element, this.milestones, this.clip, this.settings.element)));
     this.element = make("div", {class: "run"}, this.heading.element, main);
-    this.smalls = new Map();
     this.showButton();
   }
 
@@ -80,12 +71,11 @@ export class RunPage {
     if (state.n_envs && !this.newest.size && state.state === "training") {
       this.screens.expect(Array.from({length: state.n_envs}, (_, env) => `${this.run}/${env}`));
     }
-    this.showLiveNote();
-    if (state.n_curve_points !== this.curvePoints) this.askForCurves(state.n_curve_points);
+    this.curves.refresh(state.n_curve_points);
     this.places.refresh();
     this.showHints(state.hints);
     this.showMilestones(state.milestones);
-    this.showStates((state.final_evaluation ?? state.evaluation)?.by_start_state);
+    this.showStates(state);
     this.showClip(state.clips[0]);
   }
 
@@ -177,70 +167,33 @@ export class RunPage {
     this.button.hidden = !isLive;
     const hasEnded = this.state && this.state.state !== "training";
     setText(this.agentsTitle, hasEnded ? "The agents" : "The agents now");
-    if (hasEnded && !isLive) this.agents.after(this.clip); // which is all that there is to see of them
-    else if (this.clip.parentElement !== this.narrow) this.narrow.append(this.clip);
+    this.arrange(hasEnded && !isLive && !this.clip.hidden);
     setText(this.liveNote, this.refusal || (hasEnded && isLive ? "The training has ended; these are its last pictures." : isLive ? "" : noPictures(this.state)));
     this.liveNote.hidden = !this.liveNote.textContent;
   }
 
-  // -- curves
-
-  async askForCurves(points) {
-    const now = performance.now();
-    if (this.isAsking || now - (this.askedAt ?? -CURVES_EVERY_MS) < CURVES_EVERY_MS) return;
-    [this.isAsking, this.askedAt] = [true, now];
-    try {
-      const answer = await fetch(`/api/curves?run=${encodeURIComponent(this.run)}`);
-      if (answer.ok) {
-        this.showCurves(await answer.json());
-        this.curvePoints = points;
-      }
-    } catch {
-      // the next state asks again
-    } finally {
-      this.isAsking = false;
-    }
-  }
-
-  showCurves(curves) {
-    const named = (key, name, colour, isPoints = false) => curves[key] ? [{name, colour, isPoints, ...curves[key]}] : [];
-    const both = (key) => [
-      ...named(`training/${key}`, "training", 1), ...named(`evaluation/${key}`, "evaluation", 3, true),
-      ...named(`evaluation_stochastic/${key}`, "evaluation, stochastic", 2, true)];
-    this.success.show(both("success_rate"));
-    this.reward.show(both("mean_reward"));
-    this.noCurves.hidden = Object.keys(curves).length > 0;
-    this.figures.spark("success", curves["training/success_rate"]?.values ?? []);
-    this.figures.spark("reward", curves["training/mean_reward"]?.values ?? []);
-    this.figures.spark("speed", curves["training/timesteps_per_s"]?.values ?? []);
-    const grouped = new Map();
-    for (const [name, curve] of Object.entries(curves)) {
-      const group = Object.keys(GROUPS).find((each) => name.startsWith(`${each}/`));
-      if (group) grouped.set(group, [...(grouped.get(group) ?? []), [name.slice(group.length + 1), curve]]);
-    }
-    for (const [group, found] of grouped) this.showGroup(group, found);
-  }
-
-  showGroup(group, found) {
-    let {box, body, charts} = this.smalls.get(group) ?? {};
-    if (!box) {
-      body = make("div", {class: "small-charts"});
-      box = make("details", {}, make("summary", {text: `${GROUPS[group]} (${found.length})`}), body);
-      charts = new Map();
-      this.smalls.set(group, {box, body, charts});
-      this.groups.append(box);
-    }
-    for (const [name, curve] of found) {
-      if (!charts.has(name)) {
-        const chart = new Chart({title: name.replaceAll("_", " "), height: 120, isSmall: true});
-        charts.set(name, chart);
-        body.append(chart.element);
-      }
-      charts.get(name).show([{name: "", colour: 1, ...curve}]);
+  // Of agents that play no more, the clip is all that there is to see.
+  arrange(isClipFirst) {
+    this.agents.hidden = isClipFirst;
+    this.ended.hidden = !isClipFirst;
+    if (isClipFirst === (this.clip.parentElement !== this.narrow)) return;
+    const [left, right] = this.ended.children;
+    if (isClipFirst) {
+      left.append(this.clip);
+      right.append(this.states, this.milestones);
+    } else {
+      this.happenings.element.before(this.states);
+      this.happenings.element.after(this.milestones, this.clip);
     }
   }
 
   // -- what stands beside
+
+  showSparks(curves) {
+    this.figures.spark("success", curves["training/success_rate"]?.values ?? []);
+    this.figures.spark("reward", curves["training/mean_reward"]?.values ?? []);
+    this.figures.spark("speed", curves["training/timesteps_per_s"]?.values ?? []);
+  }
 
   showHints(hints) {
     this.hints.hidden = !hints.length;
@@ -252,21 +205,27 @@ export class RunPage {
     this.milestones.hidden = !milestones.length;
     const newest = milestones.slice(-MOST_MILESTONES).reverse();
     const items = newest.map(({text, timesteps, hours}) => make("li", {}, make("p", {text}),
-      make("p", {class: "note", text: `timestep ${short(timesteps)}${hours == null ? "" : `, after ${number(hours)} h`}`})));
+      make("p", {class: "note", text: `timestep ${short(timesteps)}${hours == null ? "" : `, after ${duration(3600 * hours)}`}`})));
     const others = milestones.length - newest.length;
     if (others) items.push(make("li", {class: "note", text: `and ${whole(others)} before`}));
     this.milestones.fill(items, "ol");
   }
 
-  showStates(states) {
-    const found = Object.entries(states ?? {});
+  showStates({final_evaluation: final, evaluation}) {
+    const found = Object.entries((final ?? evaluation)?.by_start_state ?? {});
     this.states.hidden = !found.length;
-    this.states.fill(found.map(([name, {episodes, successes, mean_reward: reward}]) => make("li", {},
-      make("p", {}, make("b", {text: name}), ` ${successes == null ? "" : `${percent(successes / episodes)} of ${plural(episodes, "episode")}, `}reward ${number(reward)}`))), "ul");
+    setText(this.states.querySelector("h2"), `${final ? "Final" : "Newest"} evaluation by start state`);
+    this.states.fill(found.map(([name, {episodes, successes, mean_reward: reward}]) => {
+      const result = successes == null ? `reward ${number(reward)}` : `${whole(successes)} of ${whole(episodes)}`;
+      const note = successes == null ? `${whole(episodes)} episodes` : `successful; reward ${number(reward)}`;
+      return make("li", {}, make("p", {class: "both"}, make("span", {text: name.replaceAll("_", " ")}), make("b", {text: result})),
+        successes == null ? null : bar(successes / episodes), make("p", {class: "note", text: note}));
+    }), "ul");
   }
 
   showClip(name) {
     this.clip.hidden = !name;
+    this.showLiveNote();
     if (!name || name === this.clipName) return;
     this.clipName = name;
     const address = `/api/clip?run=${encodeURIComponent(this.run)}&name=${encodeURIComponent(name)}`;

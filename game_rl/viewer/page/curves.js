@@ -1,0 +1,156 @@
+// How the agents learn: success and reward, then all other curves by group.
+
+import {Chart} from "./chart.js";
+import {make} from "./elements.js";
+import {number, percent, whole} from "./words.js";
+
+const EVERY_MS = 5000;
+const MOST_TOGETHER = 8;
+
+// A curve belongs to the first group whose prefix it has; those of one chart have the same unit.
+const GROUPS = [
+  {prefix: "game/reward/", title: "Reward terms", note: "Sum over an episode", isTogether: true},
+  {prefix: "game/ending/", title: "How episodes end", note: "Share of the episodes", isTogether: true, format: percent},
+  {prefix: "game/stuck/", title: "Going in circles", name: (name) => (name === "episodes" ? "share of episodes that are stuck" : `${name} in which an episode is stuck`)},
+  {prefix: "game/looped/", title: "Going in circles", name: (name) => `${name}: share that is earned in a loop`},
+  {prefix: "eval/success_rate/", title: "Evaluation by start state", note: "Success", isTogether: true, format: percent},
+  {prefix: "eval/mean_reward/", title: "Evaluation by start state", note: "Mean reward", isTogether: true},
+  {prefix: "rollout/", title: "Episodes", name: (name) => EPISODES[name]},
+  {prefix: "eval/", title: "Evaluation"},
+  {prefix: "train/", title: "Learning"},
+  {prefix: "game/", title: "Variables at the end of an episode"},
+  {prefix: "learn_from/", title: "Learning from Lakes"},
+  {prefix: "offline/", title: "Before the first timestep"},
+  {prefix: "replay/", title: "Lake"},
+  {prefix: "upload/", title: "Upload"},
+  {prefix: "milestones/", title: "Milestones"},
+  {prefix: "time/", title: "Speed", name: (name) => (name === "fps" ? "timesteps per second" : null)},
+  {prefix: "resources/", title: "Machine", name: (name) => MACHINE[name]},
+  {prefix: "", title: "Others"},
+];
+const EPISODES = {ep_rew_mean: "reward", ep_len_mean: "length in timesteps", truncated: "share that a limit ends"};
+const MACHINE = {
+  ram_gib: "memory in GiB", vram_gib: "GPU memory in GiB", ram_free_gib: "free memory in GiB",
+  disk_free_gib: "free disk in GiB", cpu_percent: "processor in %",
+};
+const SHOWN_FIRST = ["training/", "evaluation/", "evaluation_stochastic/"];
+
+export class Curves {
+  constructor(run, {onCurves}) {
+    Object.assign(this, {run, onCurves, curves: {}, groups: new Map()});
+    this.success = new Chart({title: "Success", format: (value) => percent(value), range: [0, 1]});
+    this.reward = new Chart({title: "Mean reward of an episode"});
+    this.none = make("p", {class: "note", text: "The first curves come with the first update."});
+    this.box = make("div", {class: "groups"});
+    this.filter = make("input", {type: "search", placeholder: "Find a curve", "aria-label": "Find a curve", oninput: () => this.find()});
+    this.element = make("section", {class: "card", "aria-labelledby": "learning-title"},
+      make("div", {class: "card-head"}, make("h2", {id: "learning-title", text: "How they learn"}), this.filter), this.none,
+      make("div", {class: "charts"}, this.success.element, this.reward.element), this.box);
+    this.filter.hidden = true;
+  }
+
+  // Asks for the curves if there are more points than at the last time.
+  async refresh(points) {
+    const now = performance.now();
+    if (points === this.points || this.isAsking || now - (this.askedAt ?? -EVERY_MS) < EVERY_MS) return;
+    [this.isAsking, this.askedAt] = [true, now];
+    try {
+      const answer = await fetch(`/api/curves?run=${encodeURIComponent(this.run)}`);
+      if (answer.ok) {
+        this.show(await answer.json());
+        this.points = points;
+      }
+    } catch {
+      // the next state asks again
+    } finally {
+      this.isAsking = false;
+    }
+  }
+
+  show(curves) {
+    this.curves = curves;
+    const named = (key, name, colour, isPoints = false) => curves[key] ? [{name, colour, isPoints, ...curves[key]}] : [];
+    const both = (key) => [
+      ...named(`training/${key}`, "training", 1), ...named(`evaluation/${key}`, "evaluation", 3, true),
+      ...named(`evaluation_stochastic/${key}`, "evaluation, stochastic", 2, true)];
+    this.success.show(both("success_rate"));
+    this.reward.show(both("mean_reward"));
+    this.none.hidden = Object.keys(curves).length > 0;
+    const grouped = new Map(GROUPS.map(({title}) => [title, new Map()]));
+    for (const [key, curve] of Object.entries(curves)) {
+      if (SHOWN_FIRST.some((prefix) => key.startsWith(prefix))) continue;
+      const group = GROUPS.find(({prefix}) => key.startsWith(prefix));
+      const found = grouped.get(group.title);
+      found.set(group, [...(found.get(group) ?? []), [key.slice(group.prefix.length), curve]]);
+    }
+    for (const [title, found] of grouped) if (found.size) this.showGroup(title, found);
+    this.filter.hidden = !this.groups.size;
+    this.onCurves(curves);
+  }
+
+  showGroup(title, found) {
+    let group = this.groups.get(title);
+    if (!group) {
+      group = {charts: new Map(), body: make("div", {class: "small-charts"}), note: make("p", {class: "note"}), summary: make("summary")};
+      group.box = make("details", {}, group.summary, group.body, group.note);
+      this.groups.set(title, group);
+      const later = GROUPS.slice(GROUPS.findLastIndex((each) => each.title === title) + 1).map((each) => this.groups.get(each.title));
+      this.box.insertBefore(group.box, later.find(Boolean)?.box ?? null);
+    }
+    const [constant, count] = [[], [...found.values()].reduce((sum, curves) => sum + curves.length, 0)];
+    for (const [{prefix, note, isTogether, format, name}, curves] of found) {
+      if (isTogether && curves.length <= MOST_TOGETHER) {
+        const series = curves.map(([key, curve], i) => ({name: words(key), colour: i + 1, ...curve}));
+        this.chart(group, prefix, {title: note, format}).show(series);
+        continue;
+      }
+      for (const [key, curve] of curves) {
+        const shown = name?.(key) ?? words(key);
+        if (curve.values.length > 2 && curve.values.every((value) => value === curve.values[0])) {
+          constant.push(`${shown} ${number(curve.values[0])}`);
+          group.charts.get(prefix + key)?.element.remove();
+          group.charts.delete(prefix + key);
+        } else {
+          this.chart(group, prefix + key, {title: shown, height: 120, isSmall: true, format}).show([{name: "", colour: 1, ...curve}]);
+        }
+      }
+    }
+    group.summary.textContent = `${title} (${whole(count)})`;
+    group.note.textContent = constant.length ? `Without a change so far: ${constant.join("; ")}.` : "";
+    this.find();
+  }
+
+  chart({charts, body}, key, options) {
+    let chart = charts.get(key);
+    if (!chart) {
+      chart = new Chart({format: number, ...Object.fromEntries(Object.entries(options).filter(([, value]) => value != null))});
+      if (!options.isSmall) chart.element.classList.add("together");
+      charts.set(key, chart);
+      body.append(chart.element);
+    }
+    return chart;
+  }
+
+  // Leaves the charts whose title, group or TensorBoard name holds the text, and opens their groups.
+  find() {
+    const wanted = this.filter.value.trim().toLowerCase();
+    for (const [title, {box, charts, note}] of this.groups) {
+      const isGroup = title.toLowerCase().includes(wanted);
+      let some = isGroup;
+      for (const [key, {element, title: name, series}] of charts) {
+        const names = [key, name, ...series.map((one) => one.name)];
+        const isFound = isGroup || names.some((each) => each.toLowerCase().includes(wanted));
+        element.classList.toggle("filtered", !isFound);
+        some ||= isFound;
+      }
+      some ||= note.textContent.toLowerCase().includes(wanted);
+      box.hidden = !some;
+      if (wanted && !this.wasFinding) box.wasOpen = box.open;
+      if (wanted) box.open = some;
+      else if (this.wasFinding) box.open = box.wasOpen;
+    }
+    this.wasFinding = Boolean(wanted);
+  }
+}
+
+const words = (name) => name.replaceAll("_", " ");
