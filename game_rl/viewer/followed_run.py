@@ -158,7 +158,9 @@ def newest_values(events: Sequence[Event]) -> dict[str, float]:
 
 def going_in_circles(newest: Mapping[str, float]) -> dict[str, Any]:
     """Return the share of the last episodes that are stuck, and what is earned in loops."""
-    looped = {name.removeprefix(_LOOPED): v for name, v in newest.items() if name.startswith(_LOOPED)}
+    looped = {
+        name.removeprefix(_LOOPED): v for name, v in newest.items() if name.startswith(_LOOPED)
+    }
     term = max(looped, key=lambda name: looped[name], default=None)
     return {
         "stuck": newest.get("game/stuck/episodes"),

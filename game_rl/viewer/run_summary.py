@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from game_rl.events import (
@@ -81,7 +82,7 @@ def _trained_s(events: Sequence[Event]) -> float:
 
     The gap before a start is left out, with what was lost when a session was killed.
     """
-    pairs = zip(events, events[1:], strict=False)
+    pairs = pairwise(events)
     stretches = (_between(a.time, b.time) for a, b in pairs if not isinstance(b, _STARTS))
     return sum(max(0.0, seconds) for seconds in stretches)
 

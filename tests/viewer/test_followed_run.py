@@ -28,7 +28,13 @@ from game_rl.games.place_tally import Visits
 from game_rl.run_dir import RunDir, locked
 from game_rl.statistics import wilson_interval
 from game_rl.viewer.event_words import happening
-from game_rl.viewer.followed_run import MOST_EVENTS, MOST_POINTS, FollowedRun, newest_values
+from game_rl.viewer.followed_run import (
+    MOST_EVENTS,
+    MOST_POINTS,
+    FollowedRun,
+    going_in_circles,
+    newest_values,
+)
 from game_rl.viewer.run_summary import run_summary, seconds_left
 from tests.viewer.live_run import RUN_ID, first_events, make_run
 
@@ -287,3 +293,44 @@ def test_the_map_of_places_has_what_was_counted(tmp_path: Path) -> None:
     assert shown.max() == 255
     run_dir.places.write_bytes(b"damaged")
     assert run.places() == {}
+
+
+def test_time_between_sessions_is_no_training() -> None:
+    events: list[Event] = [begun(), rollout(1_000, minutes=5), rollout(2_000, minutes=9)]
+    assert run_summary(events, is_training=False)["trained_s"] == 9 * 60
+    later = [resumed(2_000, 10**6, minutes=500), rollout(3_000, minutes=503)]
+    assert run_summary([*events, *later], is_training=False)["trained_s"] == (9 + 3) * 60
+    assert run_summary([], is_training=False)["trained_s"] == 0
+
+
+def test_the_term_that_is_most_earned_in_loops_is_named() -> None:
+    found = going_in_circles(
+        {"game/stuck/episodes": 0.3, "game/looped/apple": 0.1, "game/looped/flag": 0.7}
+    )
+    assert found == {"stuck": 0.3, "term": "flag", "looped": 0.7}
+    assert going_in_circles({"train/loss": 1.0}) == {"stuck": None, "term": None, "looped": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [
+        (
+            "game: duel\nenv: {n_envs: 2, start_states: [level_1, level_2]}\n",
+            ["level_1", "level_2"],
+        ),
+        ("game: duel\nenv: {n_envs: 2, start_states: null}\n", []),
+        ("game: duel\nenv: {n_envs: 2}\n", []),
+        ("[]\n", []),
+    ],
+)
+def test_start_states_and_settings_are_those_of_the_config(
+    tmp_path: Path, text: str, states: list[str]
+) -> None:
+    run = make_run(tmp_path / "run")
+    run.config.write_text(text, encoding="utf-8")
+    followed = FollowedRun(run, "run")
+    followed.refresh()
+    assert followed.state["start_states"] == states
+    assert followed.settings() == {"text": text}
+    run.config.unlink()
+    assert followed.settings() == {"text": ""}

@@ -15,8 +15,22 @@ import numpy as np
 import pytest
 
 from game_rl.envs.live_file import LiveReader
+from game_rl.events import (
+    CurvesRecorded,
+    Evaluated,
+    HintGiven,
+    MilestoneReached,
+    StartStateResult,
+)
 from game_rl.run_dir import RunDir, locked
-from tests.viewer.live_run import TOKEN, LiveGame, Watching, make_run, watching
+from tests.viewer.live_run import (
+    TOKEN,
+    LiveGame,
+    Watching,
+    first_events,
+    make_run,
+    watching,
+)
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _PROGRAM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -254,6 +268,67 @@ def test_a_finished_run_says_that_nothing_is_live(chromium: Any, tmp_path: Path)
             page = found.open()
             page.wait_for_selector(".live-note")
             assert "not training" in page.inner_text(".live-note")
+            assert found.complaints == []
+        finally:
+            found.close()
+
+
+def learned_events() -> list[Any]:
+    """Events of a run whose curves are known, with a hint, a milestone and two start states."""
+    values = {"game/reward/hit": 1.0, "game/reward/fall": -0.5, "train/loss": 0.25, "game/lives": 3}
+    stuck = {"game/stuck/episodes": 0.4, "game/looped/hit": 0.0, "own/thing": 7.0}
+    by_state = {
+        "level_1": StartStateResult(episodes=10, successes=9, mean_reward=2.0),
+        "level_2": StartStateResult(episodes=10, successes=1, mean_reward=-2.0),
+    }
+    return [
+        *first_events(),
+        *(
+            CurvesRecorded(timesteps=n, values=values | stuck | {"train/loss": 1.0 / n})
+            for n in (1_024, 2_048, 4_096)
+        ),
+        MilestoneReached(timesteps=90, kind="reward_term", name="hit", text="hit", hours=0.5),
+        HintGiven(timesteps=4_096, name="episodes_stuck", text="They go round", key="truncation"),
+        Evaluated(timesteps=4_096, policy_timesteps=4_096, episodes=20, mean_reward=0.0,
+                  std_reward=2.0, success_rate=0.5, mean_length=60, seconds=2, is_best=True,
+                  by_start_state=by_state),
+    ]  # fmt: skip
+
+
+def test_hints_milestones_start_states_and_curves_are_shown(chromium: Any, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", learned_events())
+    with watching(run.root) as server:
+        found = Opened(chromium, server)
+        try:
+            page = found.open()
+            page.wait_for_selector(".groups summary")
+            assert "They go round" in page.inner_text(".hints")
+            assert "after 30 min" in page.inner_text(".milestones")
+            lines = [line for line in page.inner_text(".states").split("\n") if line]
+            assert lines[1:4] == [
+                "level 1",
+                "9 of 10",
+                "successful; reward 2",
+            ]
+            assert "40\u00a0%" in page.inner_text(".figures")
+            groups = page.locator(".groups summary").all_inner_texts()
+            assert groups == [
+                "Reward terms (2)",
+                "Going in circles (2)",
+                "Learning (1)",
+                "Variables at the end of an episode (1)",
+                "Others (1)",
+            ]
+            page.get_by_text("Reward terms").click()
+            legend = page.locator(".groups details[open] .legend").all_inner_texts()
+            assert [line.split() for line in legend] == [["fall", "-0.5", "hit", "1"]]
+            page.get_by_label("Find a curve").fill("LOSS")
+            assert page.locator(".groups figure:visible").count() == 1
+            assert page.locator(".groups details:visible").count() == 1
+            page.get_by_label("Find a curve").fill("")
+            assert page.locator(".groups details:visible").count() == len(groups)
+            page.locator("summary", has_text="Settings").click()
+            wait_until(page, "document.querySelector('.settings').textContent.includes('duel')")
             assert found.complaints == []
         finally:
             found.close()

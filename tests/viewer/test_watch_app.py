@@ -53,6 +53,12 @@ def test_curves_are_those_of_the_events(run: RunDir, server: Watching) -> None:
     assert curves["evaluation/mean_reward"] == {"timesteps": [1_024], "values": [1.5]}
 
 
+def test_settings_are_the_text_of_the_config(run: RunDir, server: Watching) -> None:
+    status, _, body = server.get("/api/settings?run=")
+    assert (status, json.loads(body)) == (200, {"text": run.config.read_text(encoding="utf-8")})
+    assert server.get("/api/settings?run=none")[0] == 404
+
+
 def test_events_come_as_they_are_written_and_once(run: RunDir, server: Watching) -> None:
     with server.stream("/api/state?run=") as stream:
         stream.event()

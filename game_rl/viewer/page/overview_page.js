@@ -7,6 +7,7 @@ import {Happenings} from "./happenings.js";
 import {Heading} from "./heading.js";
 import {clock, duration, number, percent, plural, short, whole} from "./words.js";
 
+const MOST_LARGE = 3; // members whose screens are shown at twice their size
 const CELL = {width: 46, height: 34};
 
 export class OverviewPage {
@@ -72,7 +73,7 @@ export class OverviewPage {
     const results = best ? ` The fittest of ${stage} ${best.generation} has a fitness of ${this.value(best.best)}.` : "";
     this.heading.show({
       title: state.name, state: state.state, share: isTraining || state.state === "complete" ? (state.state === "complete" ? 1 : share) : share,
-      sentence: `${plural(state.members.length, "member")} of a ${state.kind}, each with ${plural(state.n_envs, "agent")}, ${isTraining ? "learn" : "learned"} to play ${state.game} by ${state.algorithm.toUpperCase()}, ${state.is_live ? "all at once" : `${isTraining ? `now in ${stage} ${generation} of` : "in"} ${plural(generations, stage)}`}.${results}${state.text ? ` ${state.text}.` : ""}`,
+      sentence: `${plural(state.members.length, "member")} of a ${state.kind}, each with ${plural(state.n_envs, "agent")}, ${isTraining ? "learn" : "learned"} to play ${state.game} by ${state.algorithm.toUpperCase()}, ${state.is_live ? "all at once" : `${isTraining ? `now in ${stage} ${whole(generation)} of ${whole(generations)}` : `in ${plural(generations, stage)}`}`}.${results}${state.text ? ` ${state.text}.` : ""}`,
       played: state.timesteps_of_all == null ? "" : `${whole(state.timesteps_of_all)} timesteps of all${state.frames_of_all == null ? "" : ` (${short(state.frames_of_all)} frames)`}`,
       left: this.forecast(state),
     });
@@ -115,6 +116,7 @@ export class OverviewPage {
 
   showMembers({members, state}, isFolder) {
     const names = members.map(({folder}) => folder);
+    this.members.classList.toggle("few", members.length <= MOST_LARGE);
     for (const [folder, tile] of this.tiles) {
       if (!names.includes(folder)) { tile.item.remove(); this.tiles.delete(folder); }
     }
