@@ -66,6 +66,7 @@ export class Figures {
     this.set("played", "Played", {
       value: state.played_s == null ? "–" : duration(state.played_s),
       note: state.frames == null ? "" : `on a Game Boy, in ${duration(state.trained_s)} here; ${short(state.frames)} frames`,
+      isShown: state.frames !== 0,
     });
     this.showMachine(machine);
   }

@@ -68,6 +68,7 @@ export function runProgress(state) {
   const atMost = state.stop_when.length > 0;
   const share = total ? timesteps / total : null;
   const played = total ? `${whole(timesteps)} of ${atMost ? "at most " : ""}${whole(total)} timesteps` : `${whole(timesteps)} timesteps`;
+  const early = atMost && state.state === "training" ? `; it ends early with ${state.stop_when.join(" or ")}` : "";
   let when = "";
   if (left != null) {
     const end = clock(new Date(Date.now() + 1000 * left));
@@ -77,5 +78,5 @@ export function runProgress(state) {
   } else if (state.state === "training" && timesteps >= (total ?? Infinity)) {
     when = "playing its last evaluation";
   }
-  return {share, played, left: when};
+  return {share, played: played + early, left: when};
 }

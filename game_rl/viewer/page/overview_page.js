@@ -35,7 +35,7 @@ export class OverviewPage {
       make("h2", {id: "descent-title", text: "Who descends from whom"}),
       make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Lineage"}, this.lineage),
       make("p", {class: "note", text: "A column for each generation, a row for each member; a line comes from the member that was copied. The fuller its colour, the fitter it was."}));
-    this.champion = make("p", {class: "champion"});
+    this.champion = make("p", {class: "champion", hidden: true});
     this.mixing = make("p", {class: "note"});
     this.body = make("div", {class: "columns"}, make("div", {class: "wide"}, this.generations, this.descent),
       make("div", {class: "narrow"}, this.happenings.element));
@@ -77,7 +77,9 @@ export class OverviewPage {
       played: state.timesteps_of_all == null ? "" : `${whole(state.timesteps_of_all)} timesteps of all${state.frames_of_all == null ? "" : ` (${short(state.frames_of_all)} frames)`}`,
       left: this.forecast(state),
     });
-    setText(this.champion, champion ? `Champion: ${champion.folder}, ${fitness(champion.final)} in ${champion.final.episodes} episodes that were held out.` : "");
+    if (champion && this.champion.hidden) {
+      this.champion.replaceChildren("Champion: ", make("a", {href: "#run=champion", text: champion.folder}), `, ${fitness(champion.final)} in ${plural(champion.final.episodes, "episode")} that were held out.`);
+    }
     this.champion.hidden = !champion;
     setText(this.mixing, state.mixing.map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`).join(" "));
     this.mixing.hidden = !state.mixing.length;
@@ -98,8 +100,8 @@ export class OverviewPage {
     return table.length >= generation ? 1 : shares.reduce((sum, each) => sum + each, 0) / shares.length;
   }
 
-  forecast({state, seconds_left: left, stage, table, generation, generations, is_live: isLive}) {
-    if (state !== "training") return "";
+  forecast({state, seconds_left: left, stage, table, generation, generations, is_live: isLive, happenings}) {
+    if (state !== "training") return happenings.length ? `ended ${clock(new Date(happenings.at(-1).time))}` : "";
     if (left != null) {
       const end = `about ${clock(new Date(Date.now() + 1000 * left))}, in ${duration(left)}`;
       return isLive || generations === 1 ? `the training ends ${end}` : `the last ${stage} ends ${end}`;
