@@ -170,6 +170,7 @@ def going_in_circles(newest: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _points(events: Sequence[Event]) -> Iterator[tuple[str, int, float]]:
+    is_any_deterministic = any(e.deterministic for e in events if isinstance(e, Evaluated))
     for event in events:
         if isinstance(event, RolloutEnded):
             yield from _shown(event, "training", event.timesteps)
@@ -178,6 +179,8 @@ def _points(events: Sequence[Event]) -> Iterator[tuple[str, int, float]]:
             if not event.is_final and event.offline_gradient_steps is None:
                 way = "" if event.deterministic else "_stochastic"
                 yield from _shown(event, f"evaluation{way}", event.policy_timesteps)
+                if event.deterministic or not is_any_deterministic:
+                    yield from _by_start_state(event)
         elif str(event.event) == "curves_recorded":
             for name, value in getattr(event, "values", {}).items():
                 yield name, event.timesteps, value
@@ -190,6 +193,15 @@ def _shown(
         yield f"{group}/success_rate", timesteps, event.success_rate
     if event.mean_reward is not None:
         yield f"{group}/mean_reward", timesteps, event.mean_reward
+
+
+def _by_start_state(event: Evaluated) -> Iterator[tuple[str, int, float]]:
+    """Return the results by start state under their names in TensorBoard."""
+    for state, result in (event.by_start_state or {}).items():
+        if result.success_rate is None:
+            yield f"eval/mean_reward/{state}", event.policy_timesteps, result.mean_reward
+        else:
+            yield f"eval/success_rate/{state}", event.policy_timesteps, result.success_rate
 
 
 def _thinned(events: list[tuple[int, Event]]) -> list[tuple[int, Event]]:

@@ -18,10 +18,12 @@ from game_rl.events import (
     Begun,
     CheckpointSaved,
     Ended,
+    Evaluated,
     Event,
     LakesFollowed,
     Resumed,
     RolloutEnded,
+    StartStateResult,
     StopConditionMet,
 )
 from game_rl.games.place_tally import Visits
@@ -334,3 +336,31 @@ def test_start_states_and_settings_are_those_of_the_config(
     assert followed.settings() == {"text": text}
     run.config.unlink()
     assert followed.settings() == {"text": ""}
+
+
+@pytest.mark.parametrize("ways", [(True,), (False,), (True, False)])
+def test_curves_by_start_state_are_those_of_one_way_to_act(
+    tmp_path: Path, ways: tuple[bool, ...]
+) -> None:
+    events: list[Event] = [begun()]
+    for timesteps in (1_000, 2_000):
+        for way in ways:
+            wins = {"level_1": timesteps // 1_000 + (4 if way else 0), "level_2": 0}
+            by_state = {
+                name: StartStateResult(episodes=10, successes=won, mean_reward=1.0)
+                for name, won in wins.items()
+            }
+            events.append(
+                Evaluated(timesteps=timesteps, policy_timesteps=timesteps, episodes=20,
+                          deterministic=way, mean_reward=0.0, std_reward=1.0, mean_length=9,
+                          seconds=1, success_rate=0.1, by_start_state=by_state)
+            )  # fmt: skip
+    followed = FollowedRun(make_run(tmp_path / "run", events), "run")
+    followed.refresh()
+    curves = followed.curves()
+    added = 0.4 if ways[0] else 0.0
+    assert curves["eval/success_rate/level_1"] == {
+        "timesteps": [1_000, 2_000],
+        "values": [pytest.approx(0.1 + added), pytest.approx(0.2 + added)],
+    }
+    assert curves["eval/success_rate/level_2"]["values"] == [0.0, 0.0]

@@ -315,6 +315,7 @@ def test_hints_milestones_start_states_and_curves_are_shown(chromium: Any, tmp_p
             assert groups == [
                 "Reward terms (2)",
                 "Going in circles (2)",
+                "Evaluation by start state (2)",
                 "Learning (1)",
                 "Variables at the end of an episode (1)",
                 "Others (1)",
