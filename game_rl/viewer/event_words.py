@@ -161,7 +161,7 @@ def _of_experiment(event: TimedEvent) -> Happening | None:
 
 def _ended(reason: str, text: str) -> Happening:
     tones: dict[str, Tone] = {"completed": "good", "failed": "bad"}
-    title = "ended" if text.startswith(reason) else reason
+    title = "ended" if text.startswith(reason) else "paused" if reason == "until" else reason
     return Happening(title, text, tones.get(reason, "plain"))
 
 

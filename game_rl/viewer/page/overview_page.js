@@ -248,5 +248,5 @@ function fitness(found) {
 }
 
 function runResult({success_rate: rate, mean_reward: reward}) {
-  return rate == null ? `reward ${number(reward)}` : percent(rate);
+  return rate == null ? `reward ${number(reward)}` : `success ${percent(rate)}`;
 }
