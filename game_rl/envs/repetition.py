@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import Any
 from zlib import crc32
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -182,4 +183,4 @@ def _picture(observation: Observation) -> object:
 
 
 def _sum_of(array: NDArray[Any]) -> int:
-    return crc32(array.data)
+    return crc32(np.ascontiguousarray(array).data)

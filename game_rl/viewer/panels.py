@@ -79,6 +79,6 @@ def thinned(curve: SeedCurve) -> SeedCurve:
     n = len(curve.x)
     if n <= _MOST_POINTS:
         return curve
-    starts = np.linspace(0, n, _MOST_POINTS, endpoint=False).astype(np.int64)
+    starts = n * np.arange(_MOST_POINTS) // _MOST_POINTS
     counts = np.diff(np.append(starts, n))
     return SeedCurve(*(np.add.reduceat(each, starts) / counts for each in (curve.x, curve.y)))

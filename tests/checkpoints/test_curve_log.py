@@ -90,7 +90,7 @@ def test_a_resumed_log_records_what_an_unbroken_one_records(
     before = Logger(None, [CurveLog(events, total_timesteps=total)])
     recorded(before.output_formats[0], series[:cut])  # type: ignore[arg-type]
     after = Logger(None, [CurveLog(events, total_timesteps=total)])
-    restore_log(after, save_log(before, Path("/nonexistent")))
+    restore_log(after, save_log(before, RunDir(Path("/nonexistent"))))
     recorded(after.output_formats[0], series[cut:])  # type: ignore[arg-type]
     assert [(e.timesteps, e.values) for e in broken] == [(e.timesteps, e.values) for e in unbroken]
 

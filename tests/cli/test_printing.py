@@ -24,6 +24,7 @@ from tests.tiny_run import TINY, train_once
 Output = pytest.CaptureFixture[str]
 DQN = "{name: dqn, learning_starts: 32, batch_size: 16, replay: {capacity: 500}}"
 WITHOUT_JSON = {
+    "watch",
     "train",
     "demo",
     "schema",

@@ -174,7 +174,7 @@ WRONG_FILES = (
            "names.yaml", "maps.pallet: is not a whole number", "`12: ...`"),
     _added("classes without names",
            "parts: {a: {tiles: {area: {width: 3, height: 3}, classes: [1, 2]}}}",
-           "parts.a.tiles.classes", "a section of at least 1 `name: value` line"),
+           "parts.a.tiles.classes", "a section of `name: value` lines"),
     _added("place with a variable twice", "place: [seed, lives, lives]", "place.2",
            "lives is named twice; remove one"),
     _variable("colon without a space", "a: {address:0xC010}", "a space is missing after the `:`",

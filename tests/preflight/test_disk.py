@@ -164,6 +164,7 @@ def earliest_full_disk(config: RunConfig, disk: DiskFootprint, free: int) -> int
     kept, end = config.checkpoints, 8 * 2048
     evaluated = sorted({*range(e := config.evaluation.every_timesteps, end + 1, e), end})
     due = {*range(kept.every_timesteps, end + 1, kept.every_timesteps), end}
+    live = sum(part.bytes for part in disk.parts if part.name == "screens for whoever watches")
     earliest = math.inf
     for is_best in itertools.product((False, True), repeat=len(evaluated) - 1):
         bests = {evaluated[0], *itertools.compress(evaluated[1:], is_best)}
@@ -172,7 +173,7 @@ def earliest_full_disk(config: RunConfig, disk: DiskFootprint, free: int) -> int
         for timesteps in range(2048, end + 1, 2048):
             files = calibration.RUN_FILES_BYTES + timesteps // 2048 * disk.log_bytes_per_update
             one = disk.checkpoint_bytes + 9 * 4096  # each file takes whole blocks
-            used = len(folder) * one + files + 20 * 4096
+            used = len(folder) * one + files + live + 20 * 4096
             needed = one + checkpoint_files.STOP_MARGIN_BYTES
             if timesteps == end:  # it saves without a look at the disk
                 needed = one
