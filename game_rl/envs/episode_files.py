@@ -259,9 +259,7 @@ class EpisodeWriter:
         """Begin the first segment of the session."""
         self._guarded(lambda: self._begin_segment(0))
 
-    def add(
-        self, episode: EndedEpisode, *, timesteps: int, kind: Kind, deterministic: bool
-    ) -> int:
+    def add(self, episode: EndedEpisode, *, timesteps: int, kind: Kind, deterministic: bool) -> int:
         """Add an episode, and return its number; the next `write` or `sync` writes it.
 
         Args:

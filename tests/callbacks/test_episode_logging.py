@@ -151,7 +151,7 @@ def test_a_failing_disk_leaves_no_episode_that_could_show_it(
     logger.close()
 
 
-def test_nothing_shows_it_without_a_writer(tmp_path: Path) -> None:
+def test_nothing_shows_it_without_a_writer() -> None:
     def open_writer() -> EpisodeWriter:
         raise OSError(errno.ENOSPC, "No space left on device")
 
