@@ -361,7 +361,7 @@ def episodes_stuck(training: Training) -> Hint | None:
     )
 
 
-# No term of duel_pqn or seasons_ppo is above 0.0. A term that pays for jumping has 0.1
+# The terms of duel_pqn and seasons_ppo stay below 0.03. A term that pays for jumping has 0.1
 # to 0.2 in duel, because the fight changes other variables meanwhile.
 _LOOPED = 0.15
 
