@@ -37,8 +37,9 @@ class HintGiven(RunEvent):
     text: str
     key: str
     """Key of the config or of game.yaml to change."""
-    episode: str | None = None
-    """Name of a recorded episode that shows it; None if none is known."""
+    episode: Annotated[int, Field(ge=1)] | None = None
+    """Number of a logged training episode that shows it, for `game-rl record RUN --logged`; None if
+    none does."""
 
 
 class PlanPassed(RunEvent):

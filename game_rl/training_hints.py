@@ -30,11 +30,14 @@ class Hint:
         name: its name in docs/how-to/hints.md.
         text: what the curves say, and what to change.
         key: the key of the config or of game.yaml to change.
+        shown_by: a curve that has a value of each episode; one with a high value shows it. None if
+            no single episode can.
     """
 
     name: str
     text: str
     key: str
+    shown_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,10 +357,11 @@ def episodes_stuck(training: Training) -> Hint | None:
         f"{share:.0%} of the episodes are stuck: the same states repeat for {wasted:,.0f} "
         f"timesteps of an episode; game.yaml can truncate them with {training.settings.truncation}",
         "endings",
+        shown_by="game/stuck/timesteps",
     )
 
 
-# No term of duel_pqn or seasons_ppo is above 0.0. A term that pays for jumping has 0.1
+# The terms of duel_pqn and seasons_ppo stay below 0.03. A term that pays for jumping has 0.1
 # to 0.2 in duel, because the fight changes other variables meanwhile.
 _LOOPED = 0.15
 
@@ -379,6 +383,7 @@ def reward_in_a_loop(training: Training) -> Hint | None:
             f"state in which the episode has earned it before, {own:.2f} an episode; let it earn "
             "less often (`once`, `new_maximum`, `cap`), or let its way back cost as much",
             f"rewards.{term}",
+            shown_by=name,
         )
     return None
 

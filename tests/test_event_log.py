@@ -20,6 +20,7 @@ from game_rl.events import (
     Evaluated,
     Event,
     ExperimentEvent,
+    LakesFollowed,
     Progress,
     Resumed,
     RolloutEnded,
@@ -236,3 +237,11 @@ def test_a_line_that_the_disk_did_not_take_whole_spoils_no_other(tmp_path: Path)
 
 def test_no_file_has_no_lines(tmp_path: Path) -> None:
     assert not list(located_lines(tmp_path / "x.jsonl"))
+
+
+@pytest.mark.parametrize("age_s", [None, 1.5])
+def test_a_run_that_has_not_drawn_yet_follows_lakes(tmp_path: Path, age_s: float | None) -> None:
+    event = LakesFollowed(timesteps=8, rows=3, newest_age_s=age_s, own_drawn=0, drawn=0)
+    (found,) = read_events(written(tmp_path, event))
+    assert isinstance(found, LakesFollowed)
+    assert (found.newest_age_s, found.rows) == (age_s, 3)

@@ -53,11 +53,16 @@ class GameMetricsCallback(BaseCallback):
             record(f"game/ending/{name}", float(info.get("ending") == name))
         for name, value in info.get("game", {}).items():
             record(f"game/{name}", value)
-        if (stuck := info.get("stuck_timesteps")) is not None:
-            record("game/stuck/episodes", float(stuck > 0))
-            record("game/stuck/timesteps", stuck)
-        for term, share in info.get("looped_terms", {}).items():
-            record(f"game/looped/{term}", share)
+        for name, value in repetition_curves(info).items():
+            record(name, value)
+
+
+def repetition_curves(info: Mapping[str, Any]) -> dict[str, float]:
+    """Return what the `info` of an episode's end says of states that repeated, by curve."""
+    found = {f"game/looped/{term}": share for term, share in info.get("looped_terms", {}).items()}
+    if (stuck := info.get("stuck_timesteps")) is not None:
+        found |= {"game/stuck/episodes": float(stuck > 0), "game/stuck/timesteps": stuck}
+    return found
 
 
 _PROGRESS_EVERY_S = 0.2

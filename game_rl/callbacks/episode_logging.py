@@ -5,12 +5,14 @@ left out, with a warning, until a checkpoint finds the disk well again.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
+from game_rl.callbacks.curves import repetition_curves
 from game_rl.envs.button_log import EPISODE_LOG, EpisodeLog
 from game_rl.envs.episode_files import (
     BY_WRAPPER,
@@ -25,6 +27,7 @@ from game_rl.errors import system_fault
 
 _WRITE_EVERY_S = 10.0  # so that the newest episodes can be looked at while the run trains
 _LOST = "its worker process died, and the actions with it"
+_NEWEST_EPISODES = 100  # among which one is looked for that shows what a curve says
 
 
 def is_logged(info: dict[str, Any]) -> bool:
@@ -73,18 +76,34 @@ class EpisodeLogger:
         self._writer: EpisodeWriter | None = None
         self._is_failing, self._unopened = False, 0
         self._written_s = time.monotonic()
+        # numbers and values of the newest episodes that can be played again
+        self._newest: deque[tuple[int, Mapping[str, float]]] = deque(maxlen=_NEWEST_EPISODES)
 
     def begin(self) -> None:
         self._guarded(self._begin)
 
     def add(
-        self, episode: EndedEpisode, *, timesteps: int, kind: Kind, deterministic: bool
+        self,
+        episode: EndedEpisode,
+        *,
+        timesteps: int,
+        kind: Kind,
+        deterministic: bool,
+        values: Mapping[str, float] | None = None,
     ) -> None:
-        """Add an episode; see `EpisodeWriter.add`."""
+        """Add an episode; see `EpisodeWriter.add`.
+
+        Args:
+            values: what it adds to curves, by their names, for `showing`.
+        """
         if self._writer is None:
             self._unopened += 1
             return
-        self._writer.add(episode, timesteps=timesteps, kind=kind, deterministic=deterministic)
+        number = self._writer.add(
+            episode, timesteps=timesteps, kind=kind, deterministic=deterministic
+        )
+        if values and not (episode.log.fault or self._writer.is_failing):
+            self._newest.append((number, values))
         if self._writer.is_full:
             self._guarded(self._writer.write)
 
@@ -93,6 +112,18 @@ class EpisodeLogger:
     ) -> None:
         for episode in ended:
             self.add(episode, timesteps=timesteps, kind=kind, deterministic=deterministic)
+
+    def showing(self, curve: str) -> int | None:
+        """Return the number of a recent episode that shows what a curve says, or None.
+
+        It is the one with the highest value above 0, of equals the newest. It is written, so it can
+        be played again from now on.
+        """
+        if self._writer is not None:
+            self._guarded(self._writer.write)  # forgets the newest ones if the disk fails
+        found = [(values.get(curve, 0.0), number) for number, values in self._newest]
+        value, number = max(found, default=(0.0, 0))
+        return number if value > 0 else None
 
     def write_if_due(self) -> None:
         """Write, if the last time is long ago."""
@@ -116,6 +147,7 @@ class EpisodeLogger:
         try:
             act()
         except OSError as error:
+            self._newest.clear()  # some of them are lost
             if not self._is_failing:
                 self._is_failing = True
                 self._warn(
@@ -150,6 +182,7 @@ class EpisodeLogCallback(BaseCallback):
                         timesteps=self.num_timesteps,
                         kind="training",
                         deterministic=False,
+                        values=repetition_curves(infos[env]),
                     )
         return True
 

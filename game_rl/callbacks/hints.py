@@ -2,10 +2,12 @@
 
 from array import array
 from collections.abc import Sequence
+from shlex import quote
 
 import numpy as np
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
+from game_rl.callbacks.episode_logging import EpisodeLogger
 from game_rl.config.schema import RunConfig
 from game_rl.curve_points import Curve
 from game_rl.envs.repetition import STUCK_AFTER_TIMESTEPS
@@ -13,7 +15,7 @@ from game_rl.event_log import EventLog, read_events
 from game_rl.events import CurvesRecorded, Evaluated, Event, HintGiven
 from game_rl.games.definition import Game, GameDefinition
 from game_rl.run_dir import RunDir
-from game_rl.training_hints import HintSettings, Training, hints_for
+from game_rl.training_hints import Hint, HintSettings, Training, hints_for
 
 _LOOKS = 100  # at the curves, over a run
 _AGAIN_AFTER = 0.5  # of the run; a hint that still holds then is given once more
@@ -24,6 +26,9 @@ class HintsCallback(BoundaryCallback):
 
     It hears of curves and evaluations as the run's events, and reads those of earlier sessions from
     the log. Each hint is given once, and once more if it still holds half a run later.
+
+    Args:
+        episodes: the log of the run's episodes, of which a hint names one that shows it.
     """
 
     def __init__(
@@ -32,9 +37,11 @@ class HintsCallback(BoundaryCallback):
         run_dir: RunDir,
         settings: HintSettings,
         *,
+        episodes: EpisodeLogger | None = None,
         every_timesteps: Sequence[int] = (),
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
+        self._episodes = episodes
         self._events, self._run_dir, self._settings = events, run_dir, settings
         self._looks = Interval(max(1, settings.total_timesteps // _LOOKS))
         self._forget()
@@ -87,14 +94,22 @@ class HintsCallback(BoundaryCallback):
         )
         for hint in hints_for(training):
             if self._is_news(hint.name):
-                self._events.emit(
-                    HintGiven(
-                        timesteps=self.boundary_timesteps,
-                        name=hint.name,
-                        text=hint.text,
-                        key=hint.key,
-                    )
-                )
+                self._events.emit(self._given_hint(hint))
+
+    def _given_hint(self, hint: Hint) -> HintGiven:
+        text, episode = hint.text, None
+        if hint.shown_by is not None and self._episodes is not None:
+            episode = self._episodes.showing(hint.shown_by)
+        if episode is not None:
+            run = quote(str(self._run_dir.root))
+            text += f"; to see one of these episodes: game-rl record {run} --logged {episode}"
+        return HintGiven(
+            timesteps=self.boundary_timesteps,
+            name=hint.name,
+            text=text,
+            key=hint.key,
+            episode=episode,
+        )
 
     def _is_news(self, name: str) -> bool:
         given = self._given.get(name)

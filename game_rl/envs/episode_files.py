@@ -259,10 +259,8 @@ class EpisodeWriter:
         """Begin the first segment of the session."""
         self._guarded(lambda: self._begin_segment(0))
 
-    def add(
-        self, episode: EndedEpisode, *, timesteps: int, kind: Kind, deterministic: bool
-    ) -> None:
-        """Add an episode; it is written by the next `write` or `sync`.
+    def add(self, episode: EndedEpisode, *, timesteps: int, kind: Kind, deterministic: bool) -> int:
+        """Add an episode, and return its number; the next `write` or `sync` writes it.
 
         Args:
             timesteps: of the run, when the episode has ended or its evaluation is due.
@@ -294,6 +292,7 @@ class EpisodeWriter:
         self._next += 1
         self._actions += log.played
         self._actions += log.chosen
+        return self._next - 1
 
     @property
     def is_full(self) -> bool:

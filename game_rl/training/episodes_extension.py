@@ -30,10 +30,10 @@ _MB = 10**6
 
 
 class EpisodesExtension(Extension):
-    """Logs the episodes of the training and of the evaluations during it."""
+    """Logs the episodes of the training and of the evaluations during it, with its `logger`."""
 
     def __init__(self, parts: RunParts, logger: EpisodeLogger) -> None:
-        self._parts, self._logger = parts, logger
+        self._parts, self.logger = parts, logger
 
     @classmethod
     def of(cls, parts: RunParts) -> Self | None:
@@ -51,7 +51,7 @@ class EpisodesExtension(Extension):
         return cls(parts, logger)
 
     def callbacks(self, parts: RunParts, checkpoints: CheckpointCallback) -> Sequence[BaseCallback]:  # noqa: ARG002
-        return [EpisodeLogCallback(self._logger)]
+        return [EpisodeLogCallback(self.logger)]
 
     def restored(self, *, plays_on: bool) -> None:
         checkpoint, model = self._parts.checkpoint, self._parts.model
@@ -60,11 +60,11 @@ class EpisodesExtension(Extension):
             model.env.env_method("spoil_log", _CHANGED)
 
     def begin(self) -> None:
-        self._logger.begin()
+        self.logger.begin()
 
     def on_played(self, played: Sequence[Evaluation], timesteps: int) -> None:
         for each in played:
-            self._logger.add_evaluation(
+            self.logger.add_evaluation(
                 each.ended,
                 timesteps=timesteps,
                 kind="evaluation",
@@ -72,11 +72,11 @@ class EpisodesExtension(Extension):
             )
 
     def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
-        self._logger.sync()
+        self.logger.sync()
         return {}
 
     def close(self) -> None:
-        self._logger.close()
+        self.logger.close()
 
     def _is_changed(self, checkpoint: Checkpoint) -> bool:
         """Whether what the envs play by is another than when the checkpoint was saved."""

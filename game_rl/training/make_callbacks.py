@@ -95,7 +95,7 @@ def make_callbacks(
         _resource_monitor(parts, checkpoints),  # before the checkpoint, which it may request
         WorkerRestartsCallback(parts.events),
         evaluation,  # before the checkpoint, which records the best
-        _hints(parts),  # before the checkpoint, so that a resume gives no hint twice
+        _hints(parts, extensions),  # before the checkpoint, so that a resume gives no hint twice
         checkpoints,
         ProgressCallback(parts.events, every_timesteps=parts.rhythm),
         stop,  # last of ours: they must have acted at the boundary at which it stops
@@ -170,9 +170,15 @@ def _exploration_restarts(parts: RunParts) -> list[ExplorationRestartsCallback]:
     return [ExplorationRestartsCallback(epsilon, parts.events, parts.run_dir)]
 
 
-def _hints(parts: RunParts) -> HintsCallback:
-    settings = hint_settings(parts.config, parts.game)
-    return HintsCallback(parts.events, parts.run_dir, settings, every_timesteps=parts.rhythm)
+def _hints(parts: RunParts, extensions: Sequence[Extension]) -> HintsCallback:
+    logs = (found.logger for found in extensions if isinstance(found, EpisodesExtension))
+    return HintsCallback(
+        parts.events,
+        parts.run_dir,
+        hint_settings(parts.config, parts.game),
+        episodes=next(logs, None),
+        every_timesteps=parts.rhythm,
+    )
 
 
 def _resource_monitor(parts: RunParts, checkpoints: CheckpointCallback) -> ResourceMonitorCallback:

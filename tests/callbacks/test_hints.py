@@ -1,16 +1,19 @@
 """Hints while a run trains: when they come, and how often."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from game_rl.callbacks.episode_logging import EpisodeLogger
 from game_rl.callbacks.hints import HintsCallback, hint_settings, truncating_condition
 from game_rl.config.loader import load_config
 from game_rl.event_log import EventFile, EventLog, read_events
 from game_rl.events import CurvesRecorded, Event, HintGiven
 from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
+from tests.callbacks.test_episode_logging import add, make_logger
 from tests.callbacks.test_milestones import play, resumed
 from tests.envs.example import fake_game
 from tests.test_training_hints import SETTINGS as LONG
@@ -20,9 +23,16 @@ SETTINGS = replace(LONG, total_timesteps=1_000)
 STUCK = {"game/stuck/episodes": 0.5, "game/stuck/timesteps": 300.0}
 
 
-def train(log: EventLog, run_dir: RunDir, values: dict[str, float], *, since: int = 0) -> Any:
+def train(
+    log: EventLog,
+    run_dir: RunDir,
+    values: dict[str, float],
+    *,
+    since: int = 0,
+    episodes: EpisodeLogger | None = None,
+) -> Any:
     """Train from a timestep to 1,000, with a curve point after each 20 timesteps."""
-    callback = HintsCallback(log, run_dir, SETTINGS)
+    callback = HintsCallback(log, run_dir, SETTINGS, episodes=episodes)
     model = play(callback, [], first_timesteps=since)
     for timesteps in range(since + 20, 1_001, 20):
         model.num_timesteps = callback.num_timesteps = timesteps
@@ -47,6 +57,39 @@ def test_a_run_without_anything_to_say_is_silent(run_dir: RunDir) -> None:
     heard: list[Event] = []
     train(EventLog(listeners=[heard.append]), run_dir, {"game/stuck/episodes": 0.0})
     assert not hints(heard)
+
+
+@pytest.mark.parametrize(
+    ("values", "curve"),
+    [
+        (STUCK, "game/stuck/timesteps"),
+        ({"game/looped/heal": 0.9, "game/reward/heal": 1.0}, "game/looped/heal"),
+    ],
+)
+def test_a_hint_of_single_episodes_names_one(
+    tmp_path: Path, values: dict[str, float], curve: str
+) -> None:
+    heard: list[Event] = []
+    run_dir, logger = RunDir(tmp_path / "my run"), make_logger(tmp_path / "episodes")
+    for value in (0.0, 3.0, 1.0):
+        add(logger, {curve: value})
+    train(EventLog(listeners=[heard.append]), run_dir, values, episodes=logger)
+    given = [event for event in heard if isinstance(event, HintGiven)]
+    assert [event.episode for event in given] == [2, 2]
+    command = f"game-rl record '{run_dir.root}' --logged 2"
+    assert given[0].text.endswith(f"; to see one of these episodes: {command}")
+    logger.close()
+
+
+def test_a_hint_of_the_whole_run_names_no_episode(tmp_path: Path, run_dir: RunDir) -> None:
+    heard: list[Event] = []
+    logger = make_logger(tmp_path / "episodes")
+    add(logger, {"game/stuck/timesteps": 300.0, "train/approx_kl": 99.0})
+    train(EventLog(listeners=[heard.append]), run_dir, {"train/approx_kl": 99.0}, episodes=logger)
+    given = [event for event in heard if isinstance(event, HintGiven)]
+    assert [(event.name, event.episode) for event in given] == [("updates_too_large", None)] * 2
+    assert "--logged" not in given[0].text
+    logger.close()
 
 
 @pytest.mark.parametrize("resumed_at", [80, 300, 700])

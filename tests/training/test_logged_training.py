@@ -2,27 +2,34 @@
 
 import errno
 import json
+import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from stable_baselines3.common.callbacks import BaseCallback
 
+from game_rl.callbacks import hints
 from game_rl.callbacks.episode_logging import EpisodeLogger
 from game_rl.checkpoints.named import open_run
 from game_rl.cli.main import main
+from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.durable_files import folder_bytes
 from game_rl.envs.episode_files import EpisodeWriter, segments_in
 from game_rl.envs.logged_episodes import LoggedEpisodes, read_logged_episodes
 from game_rl.errors import ReplayError
-from game_rl.event_log import EventFile, read_events
-from game_rl.events import Evaluated, Warned
+from game_rl.event_log import EventFile, EventLog, read_events
+from game_rl.events import Evaluated, HintGiven, Warned
 from game_rl.games.definition import load_game
 from game_rl.playback.episode_replay import replayed
 from game_rl.run_dir import RunDir
+from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
+from game_rl.training_hints import Hint, Training
 from tests.tiny_run import TINY_GAME, MakeConfig, command, train_once
 from tests.training.forks import fork_of, quiet
 
@@ -307,3 +314,64 @@ def test_a_log_that_cannot_be_opened_is_opened_at_the_next_checkpoint() -> None:
     logger.write_if_due()
     logger.close()
     assert len(told) == 1
+
+
+class _Looped(BaseCallback):
+    """Keeps the share of each training episode's hops that came in a loop, and its reward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ends: list[tuple[float, float]] = []
+
+    def _on_step(self) -> bool:
+        for env in np.flatnonzero(self.locals["dones"]).tolist():
+            info = self.locals["infos"][env]
+            self.ends.append((info["looped_terms"].get("hop", 0.0), float(info["episode"]["r"])))
+        return True
+
+
+def test_the_command_in_a_hint_shows_an_episode_that_it_is_about(
+    make_config: MakeConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def about_hops(training: Training) -> Iterator[Hint]:
+        if training.share_done > 0.6:
+            yield Hint("a_name", "too many hops", "rewards.hop", shown_by="game/looped/hop")
+
+    monkeypatch.setattr(hints, "hints_for", about_hops)
+    game = tmp_path / "hops" / "game.yaml"
+    game.parent.mkdir()
+    bundled = (TINY_GAME.parent / "../../game_rl/games/duel").resolve()
+    text = TINY_GAME.read_text(encoding="utf-8").replace("../../game_rl/games/duel", str(bundled))
+    pays = "rewards:\n  hop: {variable: player_height, on: increase, weight: 0.25}\n"
+    game.write_text(text.replace("rewards:\n", pays), encoding="utf-8")
+    config = make_config(
+        "run", f"game={game}", "total_timesteps=640", "env.max_episode_timesteps=60"
+    )
+    run_dir, watched = RunDir(config.run_dir), _Looped()
+    run_dir.root.mkdir()
+    (run_dir.config).write_text(dump_config(config), encoding="utf-8")
+    with (
+        EventFile(run_dir.events) as file,
+        training_process(),
+        TrainingSession(
+            config, load_game(config.game), run_dir, events=EventLog(file), more=[watched]
+        ) as session,
+    ):
+        session.learn_until(config.total_timesteps)
+    (hint,) = (event for event in read_events(run_dir) if isinstance(event, HintGiven))
+    n_before = sum(
+        e.timesteps <= hint.timesteps and e.kind == "training"
+        for e in read_logged_episodes(run_dir)
+    )
+    share, reward = max(reversed(watched.ends[:n_before]), key=lambda end: end[0])
+    assert share > 0
+    assert hint.episode is not None
+    (named,) = read_logged_episodes(run_dir).numbered([hint.episode])
+    assert named.reward == pytest.approx(reward)
+    program, *arguments = shlex.split(hint.text.partition(": ")[2])
+    assert program == "game-rl"
+    assert main([*arguments, "--output", str(tmp_path / "x.gif")]) == 0, capsys.readouterr().err
+    assert (tmp_path / "x.gif").exists()
