@@ -143,7 +143,8 @@ def test_the_command_says_why_it_ended_and_what_to_look_at_next(
 
 def test_status_says_what_ended_it(won: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", str(won.root)]) == 0
-    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    words = (line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    lines = dict(pair for pair in words if len(pair) == 2)
     assert lines["state"] == "completed"
     assert lines["ended"].startswith("early  stop_when.mean_reward: ")
     assert lines["timesteps"].startswith("128 of 192")

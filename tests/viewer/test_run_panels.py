@@ -38,7 +38,7 @@ Z95 = 1.959964
 
 @pytest.fixture
 def tiny(make_config: MakeConfig) -> ShownRun:
-    return read_run(train_once(make_config("run", live={"fps": 0})).root)
+    return read_run(train_once(make_config("run", "live.fps=0")).root)
 
 
 def panels_by_name(*runs: ShownRun, axis: Any = "timesteps") -> dict[str, Panel]:
