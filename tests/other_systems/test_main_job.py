@@ -128,7 +128,8 @@ def test_a_run_that_was_killed_ends_like_one_that_was_not_and_can_be_used(tmp_pa
 
 _IMPORT_ALL = """\
 import importlib, os, pkgutil, signal
-import stable_baselines3, torch, pyboy, rich, obstore, wandb, uvicorn  # and what they need of this system
+import stable_baselines3, torch, pyboy, rich, obstore  # and what they need of this system
+import wandb, uvicorn
 import torch.utils.tensorboard, matplotlib.pyplot, asyncio, multiprocessing.forkserver, tempfile
 import xml.etree.ElementTree, http.server, concurrent.futures
 for module, names in {
