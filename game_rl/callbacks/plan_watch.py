@@ -73,7 +73,7 @@ class PlanWatch:
         self._passed[resource] = passed
         part, most = self._largest(resource)
         text = (
-            f"{_NAMES[resource]}: {format_bytes(used)}, {used / planned:.0%} of the forecast of "
+            f"{_NAMES[resource]}: {format_bytes(used)}, {used / planned:.1%} of the forecast of "
             f"{format_bytes(planned)}{most}"
         )
         self._events.emit(
