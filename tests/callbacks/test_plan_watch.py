@@ -41,7 +41,7 @@ def test_each_share_of_the_memory_is_told_once(tmp_path: Path) -> None:
     last = heard[-1]
     assert isinstance(last, PlanPassed)
     assert last.part == "rollout buffer"
-    assert "100.0% of the forecast" in last.text
+    assert "100.1% of the forecast" in last.text
     assert last.text.endswith("; in the plan, 'rollout buffer' grows most, up to 300 B")
 
 
