@@ -13,6 +13,7 @@ from game_rl.envs.places_picture import places_picture
 from game_rl.run_dir import RunDir
 
 _PICTURE = "game/places"
+_SIDE = 480  # pixels: TensorBoard makes float arrays of the picture, which stay in the heap
 _WRITE_EVERY_S = 10.0
 _MOST_WRITING = 0.005  # of the time; the largest map takes a second
 
@@ -83,6 +84,6 @@ class PlacesCallback(BoundaryCallback):
         if not writers:
             return
         title = f"{self._title} at timestep {self.boundary_timesteps:,}"
-        drawn = Image(np.asarray(places_picture(self.counts, title=title)), "HWC")
+        drawn = Image(np.asarray(places_picture(self.counts, title=title, side=_SIDE)), "HWC")
         for writer in writers:
             writer.write({_PICTURE: drawn}, {_PICTURE: ()}, self.boundary_timesteps)

@@ -14,7 +14,7 @@ from game_rl.envs.contact_sheet import BACKGROUND, INK, save_sheet
 from game_rl.envs.place_counts import PlaceCounts
 from game_rl.envs.place_layers import PlaceLayer, layers, readable
 
-_WIDTH, _HEIGHT = 1_000, 1_000  # of all maps
+_SIDE = 1_000  # of all maps together, in pixels
 _MOST_LAYERS = 64
 _GAP, _MARGIN, _TEXT_HEIGHT = 12, 16, 14
 _ZOOMS = (12, 10, 8, 6, 5, 4, 3, 2, 1)
@@ -44,11 +44,11 @@ def write_places_picture(counts: PlaceCounts, path: Path, *, title: str) -> None
     save_sheet(places_picture(counts, title=title), path, "map of visited places")
 
 
-def places_picture(counts: PlaceCounts, *, title: str) -> Image.Image:
-    """Return all maps below a title, at most about 1,000 pixels on a side, and the scale."""
+def places_picture(counts: PlaceCounts, *, title: str, side: int = _SIDE) -> Image.Image:
+    """Return all maps below a title, at most about `side` pixels on a side, and the scale."""
     found = readable(layers(counts))
     shown = _most_visited(found)
-    panels, zoom = _arranged(shown)
+    panels, zoom = _arranged(shown, side)
     most = max((int(panel.layer.counts.max()) for panel in panels), default=1)
     width = max(_text_width(title), _SCALE_WIDTH, *(_right(p, zoom) for p in panels), 0)
     height = max((_bottom(panel, zoom) for panel in panels), default=0)
@@ -88,26 +88,26 @@ def _facts(counts: PlaceCounts, *, n_hidden: int) -> Iterator[str]:
         yield f"{counts.elsewhere:,} timesteps at further places, for which there is no room"
 
 
-def _arranged(shown: Sequence[PlaceLayer]) -> tuple[list[_Panel], int]:
+def _arranged(shown: Sequence[PlaceLayer], side: int) -> tuple[list[_Panel], int]:
     """Return the layers in rows, as large as fits, and the pixels on each side of a cell."""
     for zoom in _ZOOMS:
-        panels = _in_rows(shown, zoom)
-        if _fits(panels, zoom):
+        panels = _in_rows(shown, zoom, side)
+        if _fits(panels, zoom, side):
             return panels, zoom
     for factor in _SHRINKS:
-        panels = _in_rows([layer.coarser(factor) for layer in shown], 1)
-        if _fits(panels, 1):
+        panels = _in_rows([layer.coarser(factor) for layer in shown], 1, side)
+        if _fits(panels, 1, side):
             break
     return panels, 1
 
 
-def _in_rows(shown: Sequence[PlaceLayer], zoom: int) -> list[_Panel]:
+def _in_rows(shown: Sequence[PlaceLayer], zoom: int, side: int) -> list[_Panel]:
     panels: list[_Panel] = []
     left = top = row_height = 0
     for layer in shown:
         height, width = layer.counts.shape
         width = max(zoom * width, _text_width(_label(layer)))
-        if left and left + width > _WIDTH:
+        if left and left + width > side:
             left, top, row_height = 0, top + row_height + _GAP, 0
         panels.append(_Panel(layer, left, top))
         left += width + _GAP
@@ -115,9 +115,9 @@ def _in_rows(shown: Sequence[PlaceLayer], zoom: int) -> list[_Panel]:
     return panels
 
 
-def _fits(panels: Sequence[_Panel], zoom: int) -> bool:
+def _fits(panels: Sequence[_Panel], zoom: int, side: int) -> bool:
     sides = ((_right(panel, zoom), _bottom(panel, zoom)) for panel in panels)
-    return all(right <= _WIDTH and bottom <= _HEIGHT for right, bottom in sides)
+    return all(right <= side and bottom <= side for right, bottom in sides)
 
 
 def _right(panel: _Panel, zoom: int) -> int:
