@@ -9,7 +9,7 @@ from game_rl.checkpoints.checkpoint_state import CurveSums
 from game_rl.event_log import EventLog
 from game_rl.events import CURVE_POINTS, CurvesRecorded
 
-_OTHER_STEPS = ("eval/", "offline/")  # their events tell them, at steps of their own
+_OTHER_STEPS = ("eval/", "offline/")  # events of their own have them
 
 
 class CurveLog(KVWriter):

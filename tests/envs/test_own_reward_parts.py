@@ -137,7 +137,8 @@ def test_without_a_part_of_its_own_the_method_is_not_called(tmp_path: Path) -> N
     code = CLASS.replace("x = memory[0xC003]", "raise RuntimeError('must not run')")
     with closing(fake_env(own_game(tmp_path, code))) as env:
         env.reset(seed=0)
-        env.step(0)
+        observation, *_ = env.step(0)
+        assert not isinstance(observation, dict)
 
 
 def test_the_screen_is_drawn_for_parts_that_take_it(tmp_path: Path) -> None:

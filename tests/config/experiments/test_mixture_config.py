@@ -151,7 +151,9 @@ def test_in_live_a_file_may_say_how_often_to_seal_and_to_look(file: Path) -> Non
 
 
 def test_in_live_rewards_may_differ_as_the_lake_has_those_of_the_game(file: Path) -> None:
-    load_experiment(file, [*LIVE, "learner.algorithm.reward.scale=0.1"])
+    mixture = load_experiment(file, (*LIVE, "learner.algorithm.reward.scale=0.1"))
+    assert mixture.learner.algorithm.reward.scale == 0.1
+    assert mixture.run.algorithm.reward.scale == 1.0
 
 
 def test_in_live_members_may_be_ppo_as_nobody_becomes_a_clone(file: Path) -> None:
