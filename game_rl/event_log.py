@@ -68,6 +68,11 @@ class _Log(ABC, Generic[_AnyEvent]):
         with self._lock:
             self._listeners.append(listener)
 
+    def remove_listener(self, listener: Callable[[_AnyEvent], None]) -> None:
+        """Call a listener no more; nothing holds what it belongs to in memory any longer."""
+        with self._lock:
+            self._listeners.remove(listener)
+
     def emit(self, event: _AnyEvent) -> None:
         """Pass an event to the listeners, then write it; raise OSError if the write fails."""
         with self._lock:

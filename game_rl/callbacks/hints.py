@@ -45,7 +45,6 @@ class HintsCallback(BoundaryCallback):
         self._events, self._run_dir, self._settings = events, run_dir, settings
         self._looks = Interval(max(1, settings.total_timesteps // _LOOKS))
         self._forget()
-        events.add_listener(self._hear)
 
     def _forget(self) -> None:
         self._curves: dict[str, tuple[array[int], array[float]]] = {}
@@ -59,7 +58,12 @@ class HintsCallback(BoundaryCallback):
             self._forget()
         for event in earlier:
             self._hear(event)
+        self._events.add_listener(self._hear)
         self._looks.last_timesteps = self.num_timesteps
+
+    def _on_training_end(self) -> None:
+        super()._on_training_end()
+        self._events.remove_listener(self._hear)  # through which the log would keep the algorithm
 
     def _hear(self, event: Event) -> None:
         match event:

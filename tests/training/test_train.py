@@ -1,11 +1,13 @@
 import csv
 import dataclasses
+import gc
 import json
 import shutil
 import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import torch
 from PIL import Image
 from rich.console import Console
 
+from game_rl.algorithms.ppo import LeanPPO
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.config.schema import RunConfig
@@ -21,7 +24,7 @@ from game_rl.events import Event, Warned
 from game_rl.games.definition import load_game
 from game_rl.playback.trained_run import open_trained_run
 from game_rl.run_dir import RunDir
-from game_rl.training.train import TrainingResult, train
+from game_rl.training.train import FinalEvaluation, TrainingResult, evaluate_best, train
 from tests.tiny_run import TINY, MakeConfig, command
 
 HANG_GUARD_S = 120
@@ -168,6 +171,26 @@ def test_another_seed_gives_other_weights(trained: Path, make_config: MakeConfig
     start(other)
     expected, found = final_weights(trained), final_weights(other.run_dir)
     assert any(not torch.equal(expected[name], found[name]) for name in expected)
+
+
+def algorithms() -> list[LeanPPO]:
+    return [found for found in gc.get_objects() if type(found) is LeanPPO]
+
+
+def test_the_algorithm_is_gone_before_the_best_policy_takes_its_memory(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gc.collect()
+    of_other_tests, left = algorithms(), []
+
+    def evaluate(*words: Any) -> FinalEvaluation:
+        left.extend([found for found in algorithms() if found not in of_other_tests])
+        return evaluate_best(*words)
+
+    monkeypatch.setattr("game_rl.training.train.evaluate_best", evaluate)
+    result = start(make_config("run"))
+    assert result.evaluation is not None
+    assert not left
 
 
 def test_what_does_not_fit_is_refused_and_leaves_no_directory(make_config: MakeConfig) -> None:
