@@ -19,7 +19,7 @@ from game_rl.preflight.episode_log_size import logged_episode_bytes
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints, offline_checkpoints_at_once
-from game_rl.preflight.log_forecast import predicted_log_bytes
+from game_rl.preflight.log_forecast import boundaries_of, predicted_log_bytes
 from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
 from game_rl.preflight.places_forecast import places_in_checkpoint_bytes, places_log_bytes
 from game_rl.preflight.workload import TrainingArithmetic
@@ -43,7 +43,7 @@ def disk_footprint(
         parts=course.parts,
         checkpoint_bytes=checkpoint,
         momentary_bytes=max(
-            (at_once - kept) * checkpoint + course.held_bytes(course.last) + course.table_bytes,
+            (at_once - kept) * checkpoint + course.held_bytes(course.last) + course.removed_bytes,
             course.offline_bytes - sum(part.bytes for part in course.parts),
         ),
         log_bytes_per_update=(course.log_bytes + course.episode_bytes) / course.last,
@@ -80,7 +80,7 @@ class _Course:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """What the run directory holds at the end, just before it closes, without a Lake."""
+        """What the run directory holds at the end, without a Lake."""
         config, facts, kept = self.config, self.facts, self.retention.after(self.last)
         longest = config.env.most_episode_timesteps or facts.episode_timesteps
         clip = n_pictures(config, longest) * calibration.PICTURE_BYTES[config.recording.format]
@@ -93,7 +93,6 @@ class _Course:
             *((Part(_EPISODES, self.episode_bytes),) if self.episode_bytes else ()),
             *_teacher(config, facts),
             Part("clip", clip),
-            *_live(config, facts),
             *_parent_parts(facts),
             *_offline_checkpoints(config, facts, self.training),
         )
@@ -109,15 +108,17 @@ class _Course:
     def log_bytes(self) -> int:
         config, facts, training = self.config, self.facts, self.training
         logs = predicted_log_bytes(config, facts, training, copies=self.retention.after(self.last))
-        return logs + places_log_bytes(facts, training.final_timesteps)
+        pictures = boundaries_of(config, training) if config.logging.tensorboard else 0
+        return logs + places_log_bytes(facts, training.final_timesteps, at_most=pictures)
 
     @cached_property
     def episode_bytes(self) -> int:
         return logged_episode_bytes(self.config, self.facts, self.training)
 
     @cached_property
-    def table_bytes(self) -> int:
-        return _lake_tables(self.facts)
+    def removed_bytes(self) -> int:
+        """Bytes of files that are there while it trains: tables of Lakes, the live file."""
+        return _lake_tables(self.facts) + _live_bytes(self.config, self.facts)
 
     def checkpoint_bytes(self, update: int) -> int:
         """Bytes of the checkpoints that are kept after an update."""
@@ -147,7 +148,7 @@ class _Course:
         standing = (part for part in self.parts[2:] if part.name not in ("clip", _EPISODES))
         files = calibration.RUN_FILES_BYTES + sum(part.bytes for part in standing)
         logs = round((self.log_bytes + self.episode_bytes) * update / self.last)
-        return logs + files + self.table_bytes + self.held_bytes(update)
+        return logs + files + self.removed_bytes + self.held_bytes(update)
 
     def needed_bytes(self, update: int) -> int:
         """Free space, before the run, without which it does not get beyond an update.
@@ -204,7 +205,8 @@ class _Course:
         there = sum(part.bytes for part in others)
         each = _offline_checkpoint_bytes(self.config, self.facts)
         slack = at_once * checkpoint_files.CHECKPOINT_SLACK_BYTES + _SLACK_BYTES
-        return at_once * each + there + calibration.RUN_FILES_BYTES + self.table_bytes + slack
+        there += calibration.RUN_FILES_BYTES + _lake_tables(self.facts)
+        return at_once * each + there + slack
 
     @property
     def reserve_bytes(self) -> int:
@@ -254,17 +256,16 @@ class _Course:
         return self.last if self.needed_bytes(self.last) > free_bytes else None
 
 
-def _live(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
-    """The file for whoever watches, which the run removes when it closes."""
+def _live_bytes(config: RunConfig, facts: RunFacts) -> int:
+    """Bytes of the file for whoever watches, which the run removes when it closes."""
     if not config.live.fps:
-        return ()
-    size = most_live_bytes(
+        return 0
+    return most_live_bytes(
         facts.observation_format(config),
         n_envs=config.env.n_envs,
         n_actions=facts.n_actions,
         four_shades=facts.four_shades,
     )
-    return (Part("screens for whoever watches", size),)
 
 
 def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:

@@ -24,6 +24,13 @@ def predicted_log_bytes(
     )
 
 
+def boundaries_of(config: RunConfig, training: TrainingArithmetic) -> int:
+    """Return how often callbacks act between two updates, where rollouts end for the log."""
+    if config.algorithm.replay is None:
+        return training.updates
+    return min(training.updates, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
+
+
 def _curve_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
     """Bytes of the logs that section `logging` turns on."""
     logging = config.logging
@@ -66,9 +73,7 @@ def _evaluation_bytes(config: RunConfig, training: TrainingArithmetic, *, copies
 
 def _event_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
     """Bytes of events.jsonl, where every evaluation counts as the best so far and is saved."""
-    rollouts = training.updates
-    if config.algorithm.replay is not None:
-        rollouts = min(rollouts, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
+    rollouts = boundaries_of(config, training)
     saved = training.checkpoints + training.evaluations
     of_curves = calibration.EVENT_CURVES_BYTES + calibration.EVENT_CURVES_NUMBER_BYTES * (
         calibration.TENSORBOARD_UPDATE_NUMBERS + facts.n_game_curves

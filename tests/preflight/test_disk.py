@@ -19,6 +19,7 @@ from game_rl.buffers.layout import pond_layout, total_bytes
 from game_rl.checkpoints import checkpoint_files
 from game_rl.checkpoints.checkpoint_store import kept_checkpoints
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
+from game_rl.config.live_config import LiveConfig
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
@@ -71,7 +72,7 @@ def test_a_checkpoint_has_the_size_of_what_torch_writes(tmp_path: Path) -> None:
 
 def test_the_worked_example_keeps_four_checkpoints_of_90_megabytes() -> None:
     """Three and the best."""
-    disk = estimate(FIGHTER, FACTS).disk
+    disk = estimate(FIGHTER.model_copy(update={"live": LiveConfig(fps=0)}), FACTS).disk
     assert disk.checkpoint_bytes == pytest.approx(89.9e6, rel=0.005)
     sizes = {part.name: part.bytes for part in disk.parts}
     assert sizes["4 checkpoints"] == 4 * disk.checkpoint_bytes
@@ -125,6 +126,15 @@ def test_without_a_clip_there_is_no_clip() -> None:
     assert {part.name: part.bytes for part in disk.parts}["clip"] == 0
 
 
+def test_the_live_file_takes_room_while_it_trains_but_not_at_the_end() -> None:
+    unwatched = make_config(live={"fps": 0})
+    without, disk = (estimate(each, FACTS).disk for each in (unwatched, make_config()))
+    assert disk.bytes == without.bytes
+    size = disk.minimum_bytes - without.minimum_bytes
+    assert size == disk.momentary_bytes - without.momentary_bytes
+    assert size >= make_config().env.n_envs * 160 * 144 // 4  # a screen of four shades for each env
+
+
 @settings(max_examples=examples(100))
 @given(
     every=st.integers(1, 4),
@@ -145,6 +155,7 @@ def test_the_disk_is_full_when_a_dumb_replay_of_the_writes_says_so(
         },
         evaluation={"every_timesteps": evaluate_every * 2048},
         recording={"episodes": 0},
+        live={"fps": 0},
     )
     footprint = estimate(config, FACTS)
     one = footprint.disk.checkpoint_bytes
@@ -154,7 +165,7 @@ def test_the_disk_is_full_when_a_dumb_replay_of_the_writes_says_so(
     if keep_every is None:
         assert forecast == full_at
     else:  # it may count one checkpoint too many
-        earlier = earliest_full_disk(config, footprint.disk, free - one - 9 * 4096)
+        earlier = earliest_full_disk(config, footprint.disk, free - one - 10 * 4096)
         assert (earlier or math.inf) <= (forecast or math.inf) <= (full_at or math.inf)
     assert (forecast is None) == (footprint.disk.minimum_bytes <= free)
 
@@ -164,7 +175,6 @@ def earliest_full_disk(config: RunConfig, disk: DiskFootprint, free: int) -> int
     kept, end = config.checkpoints, 8 * 2048
     evaluated = sorted({*range(e := config.evaluation.every_timesteps, end + 1, e), end})
     due = {*range(kept.every_timesteps, end + 1, kept.every_timesteps), end}
-    live = sum(part.bytes for part in disk.parts if part.name == "screens for whoever watches")
     earliest = math.inf
     for is_best in itertools.product((False, True), repeat=len(evaluated) - 1):
         bests = {evaluated[0], *itertools.compress(evaluated[1:], is_best)}
@@ -172,8 +182,8 @@ def earliest_full_disk(config: RunConfig, disk: DiskFootprint, free: int) -> int
         best = None
         for timesteps in range(2048, end + 1, 2048):
             files = calibration.RUN_FILES_BYTES + timesteps // 2048 * disk.log_bytes_per_update
-            one = disk.checkpoint_bytes + 9 * 4096  # each file takes whole blocks
-            used = len(folder) * one + files + live + 20 * 4096
+            one = disk.checkpoint_bytes + 10 * 4096  # each file takes whole blocks
+            used = len(folder) * one + files + 20 * 4096
             needed = one + checkpoint_files.STOP_MARGIN_BYTES
             if timesteps == end:  # it saves without a look at the disk
                 needed = one
