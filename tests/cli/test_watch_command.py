@@ -13,13 +13,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
 from game_rl.cli.main import main
+from game_rl.config.experiments.experiment import dump_experiment
+from tests.envs.test_place_counts import counted
+from tests.experiments.conftest import MakePopulation, make_population
+from tests.experiments.plans.test_population_plan import carry_out
 from tests.viewer.live_run import LiveGame, Watching, make_run
 
+__all__ = ["make_population"]  # a fixture
+
 MOST_BYTES = 60 * 10**6
+MOST_RESIDENT_BYTES = 75 * 10**6  # with the libraries' pages that other processes share
 
 
 @contextmanager
@@ -72,6 +80,39 @@ def test_it_serves_in_a_small_process_until_it_is_interrupted(tmp_path: Path) ->
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
     game.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere it stays in the command's process")
+def test_a_map_of_places_takes_little_more(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    rng = np.random.default_rng(0)
+    steps = rng.integers(-1, 2, (24, 4_000, 2)).cumsum(axis=1)  # a walk in each of 24 maps
+    places = [(room, int(x), int(y)) for room in range(24) for x, y in steps[room]]
+    run.places.write_bytes(counted(places, ("room", "x", "y")).to_bytes())
+    with watch(run.root, "-q") as (process, printed, port):
+        server = Watching(port, f"game_rl_watch_%d={token_of(printed)}")
+        with server.stream("/api/state?run=") as state:
+            state.event()
+            assert len(server.json("/api/places?run=")["layers"]) == 24
+            assert_small(process.pid)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere it stays in the command's process")
+def test_an_experiment_takes_little_more(make_population: MakePopulation) -> None:
+    population = make_population("population")
+    folder = carry_out(population)
+    folder.config.write_text(dump_experiment(population), encoding="utf-8")
+    with watch(folder.root, "-q") as (process, printed, port):
+        server = Watching(port, f"game_rl_watch_%d={token_of(printed)}")
+        with server.stream("/api/state?run=") as state:
+            assert state.event()[2]["generation"] == 5
+            assert_small(process.pid)
+
+
+def assert_small(pid: int) -> None:
+    found = psutil.Process(pid).memory_full_info()
+    assert found.rss <= MOST_RESIDENT_BYTES
+    assert found.uss <= MOST_BYTES
 
 
 def test_each_start_has_a_token_of_its_own(tmp_path: Path) -> None:
