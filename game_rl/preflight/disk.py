@@ -75,6 +75,10 @@ class _Course:
         return self.training.began_at + update * self.training.timesteps_per_update
 
     @cached_property
+    def _sizes(self) -> "_CheckpointSizes":
+        return _CheckpointSizes(self.config, self.facts)
+
+    @cached_property
     def retention(self) -> KeptCheckpoints:
         return _retention(self.config, self.training)
 
@@ -123,7 +127,7 @@ class _Course:
     def checkpoint_bytes(self, update: int) -> int:
         """Bytes of the checkpoints that are kept after an update."""
         kept = self.retention.after(update) if update else 0
-        return _newest_bytes(self.config, self.facts, self.training, kept, at=update)
+        return _newest_bytes(self._sizes, self.training, kept, at=update)
 
     def held_bytes(self, update: int) -> int:
         """Bytes of checkpoints that would be deleted but for an upload that still reads them.
@@ -133,13 +137,18 @@ class _Course:
         if self.config.upload is None:
             return 0
         pruned = self.retention.saved(update) - self.retention.after(update)
-        each = predicted_checkpoint_bytes(self.config, self.facts, self.timesteps(update))
+        each = self._sizes.at(self.timesteps(update))
         return min(max(0, min(2, pruned)) * each, round(self.config.upload.backlog_gb * _GB))
+
+    @cached_property
+    def _has_lake(self) -> bool:
+        """Whether the run has a Lake, on the disk of its run directory."""
+        lake = self.config.lake
+        return lake is not None and _is_on_disk_of(self.config.run_dir, lake.path)
 
     def lake_bytes(self, update: int) -> int | None:
         """Size of the Lake on this disk; 0 without one, None if it was not measured."""
-        lake = self.config.lake
-        if lake is None or not _is_on_disk_of(self.config.run_dir, lake.path):
+        if not self._has_lake:
             return 0
         return lake_bytes(self.config, self.facts, update * self.training.timesteps_per_update)
 
@@ -162,10 +171,10 @@ class _Course:
         slack = at_once * checkpoint_files.CHECKPOINT_SLACK_BYTES + _SLACK_BYTES
         size = self.other_bytes(update) + self._counted_lake_bytes(update) + slack
         if update < self.last:
-            due = predicted_checkpoint_bytes(self.config, self.facts, self.timesteps(update))
+            due = self._sizes.at(self.timesteps(update))
             while_playing = size + self.checkpoint_bytes(update - 1) + due + self.reserve_bytes
             return max(self.offline_bytes, while_playing)
-        saved = _newest_bytes(self.config, self.facts, self.training, at_once, at=update)
+        saved = _newest_bytes(self._sizes, self.training, at_once, at=update)
         at_end = sum(part.bytes for part in self.parts) + self.held_bytes(update)
         ending = max(size + saved, at_end + self._counted_lake_bytes(update) + slack)
         return max(self.offline_bytes, ending)
@@ -240,7 +249,7 @@ class _Course:
     def pruned_bytes(self) -> int:
         """Bytes of the checkpoints that are pruned and the timesteps that are evicted."""
         saved, at = self.retention.saved(self.last), self.last
-        all_saved = _newest_bytes(self.config, self.facts, self.training, saved, at=at)
+        all_saved = _newest_bytes(self._sizes, self.training, saved, at=at)
         each, lake = self.facts.lake_bytes_per_timestep or 0, self.lake_bytes(at)
         evicted = each * self.training.played_timesteps - lake if lake else 0
         return all_saved - self.checkpoint_bytes(at) + round(max(0, evicted))
@@ -314,37 +323,52 @@ def predicted_checkpoint_bytes(
         timesteps: when the checkpoint is written; None: at the end of the run. A later one is never
             smaller.
     """
-    network, algorithm = network_of(config, facts), config.algorithm
-    has_learned = config.learns
-    if isinstance(algorithm, DQNConfig) and config.offline is None and timesteps is not None:
-        has_learned = has_learned and timesteps > algorithm.learning_starts
-    counted = config.total_timesteps if timesteps is None else timesteps
-    places = places_in_checkpoint_bytes(facts, counted)
-    return places + checkpoint_files.checkpoint_bytes(
-        policy_weights=network.policy_parameters,
-        optimized_weights=network.parameters if has_learned else 0,
-        n_envs=config.env.n_envs,
-        observation_bytes=facts.observation_format(config).nbytes,
-        replay_bytes=saved_replay_bytes(config, facts, timesteps),
-    )
+    return _CheckpointSizes(config, facts).at(timesteps)
+
+
+@dataclass(frozen=True)
+class _CheckpointSizes:
+    """Sizes of a run's checkpoints; see `predicted_checkpoint_bytes`."""
+
+    config: RunConfig
+    facts: RunFacts
+
+    @cached_property
+    def _weights(self) -> tuple[int, int]:
+        """Numbers in the policy and in the network that is trained."""
+        network = network_of(self.config, self.facts)
+        return network.policy_parameters, network.parameters
+
+    @cached_property
+    def _observation_bytes(self) -> int:
+        return self.facts.observation_format(self.config).nbytes
+
+    def at(self, timesteps: int | None) -> int:
+        config, algorithm, has_learned = self.config, self.config.algorithm, self.config.learns
+        if isinstance(algorithm, DQNConfig) and config.offline is None and timesteps is not None:
+            has_learned = has_learned and timesteps > algorithm.learning_starts
+        counted = config.total_timesteps if timesteps is None else timesteps
+        policy_weights, trained_weights = self._weights
+        return places_in_checkpoint_bytes(self.facts, counted) + checkpoint_files.checkpoint_bytes(
+            policy_weights=policy_weights,
+            optimized_weights=trained_weights if has_learned else 0,
+            n_envs=config.env.n_envs,
+            observation_bytes=self._observation_bytes,
+            replay_bytes=saved_replay_bytes(config, self.facts, timesteps),
+        )
 
 
 def _newest_bytes(
-    config: RunConfig, facts: RunFacts, training: TrainingArithmetic, count: int, *, at: int
+    sizes: _CheckpointSizes, training: TrainingArithmetic, count: int, *, at: int
 ) -> int:
     """Bytes of the newest `count` checkpoints that may exist after `at` updates.
 
     Checkpoints never shrink, so any `count` that are kept take no more. The sizes of the newest
     `_COUNTED_CHECKPOINTS` are computed, and older ones count as large as the oldest of those.
     """
-    saves = _retention(config, training).newest(at, min(count, _COUNTED_CHECKPOINTS))
-    sizes = [
-        predicted_checkpoint_bytes(
-            config, facts, training.began_at + n * training.timesteps_per_update
-        )
-        for n in saves
-    ]
-    return sum(sizes) + (count - len(sizes)) * (sizes[-1] if sizes else 0)
+    saves = _retention(sizes.config, training).newest(at, min(count, _COUNTED_CHECKPOINTS))
+    found = [sizes.at(training.began_at + n * training.timesteps_per_update) for n in saves]
+    return sum(found) + (count - len(found)) * (found[-1] if found else 0)
 
 
 def _teacher(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
@@ -528,7 +552,9 @@ def _row(
         raw=kept * schema.raw_bytes,
         packed=kept * (schema.packing.nbytes + _SCALARS_BYTES),
         on_disk=on_disk,
-        checkpoints=_newest_bytes(config, facts, training, n_checkpoints, at=updates),
+        checkpoints=_newest_bytes(
+            _CheckpointSizes(config, facts), training, n_checkpoints, at=updates
+        ),
     )
 
 
