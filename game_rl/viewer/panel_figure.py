@@ -30,7 +30,8 @@ _STYLES: dict[LineStyle, dict[str, Any]] = {
     "main": {"linewidth": 2.0},
     "seed": {"linewidth": 0.9, "alpha": 0.45},
     "second": {"linewidth": 1.4, "linestyle": (0, (1, 1.1))},
-    "forecast": {"linewidth": 1.4, "linestyle": (0, (5, 3))},
+    # the plan has a few rows, and what is written comes in steps: a row holds for all before it
+    "forecast": {"linewidth": 1.4, "linestyle": (0, (5, 3)), "drawstyle": "steps-pre"},
     "dots": {"marker": "o", "markersize": 4, "linestyle": "none", "alpha": 0.6},
     "final": {"linewidth": 1.4, "marker": "D", "markersize": 5, "linestyle": "none"},
 }
