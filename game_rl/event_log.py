@@ -68,10 +68,15 @@ class _Log(ABC, Generic[_AnyEvent]):
         with self._lock:
             self._listeners.append(listener)
 
-    def remove_listener(self, listener: Callable[[_AnyEvent], None]) -> None:
-        """Call a listener no more; nothing holds what it belongs to in memory any longer."""
-        with self._lock:
-            self._listeners.remove(listener)
+    @contextmanager
+    def heard_by(self, listener: Callable[[_AnyEvent], None]) -> Iterator[None]:
+        """Call a listener inside the block; after it, the log holds nothing of it in memory."""
+        self.add_listener(listener)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.remove(listener)
 
     def emit(self, event: _AnyEvent) -> None:
         """Pass an event to the listeners, then write it; raise OSError if the write fails."""

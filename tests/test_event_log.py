@@ -4,6 +4,7 @@ import json
 import resource
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
@@ -62,6 +63,19 @@ def written(folder: Path, *events: Event) -> RunDir:
         for event in events:
             file.add(event)
     return RunDir(folder)
+
+
+def test_a_listener_of_a_block_hears_nothing_after_it() -> None:
+    always: list[Event] = []
+    inside: list[Event] = []
+    log = EventLog(listeners=[always.append])
+    events = [Warned(timesteps=0, text=text) for text in ("before", "inside", "after")]
+    log.emit(events[0])
+    with suppress(ZeroDivisionError), log.heard_by(inside.append):
+        log.emit(events[1])
+        raise ZeroDivisionError
+    log.emit(events[2])
+    assert (always, inside) == (events, events[1:2])
 
 
 def test_what_was_written_is_read_in_order(tmp_path: Path) -> None:

@@ -24,8 +24,9 @@ _AGAIN_AFTER = 0.5  # of the run; a hint that still holds then is given once mor
 class HintsCallback(BoundaryCallback):
     """Emits `HintGiven` when the curves say something that a person should know.
 
-    It hears of curves and evaluations as the run's events, and reads those of earlier sessions from
-    the log. Each hint is given once, and once more if it still holds half a run later.
+    It learns of curves and evaluations by `hear`, which has to listen to the run's events, and
+    reads those of earlier sessions from the log. Each hint is given once, and once more if it still
+    holds half a run later.
 
     Args:
         episodes: the log of the run's episodes, of which a hint names one that shows it.
@@ -57,15 +58,11 @@ class HintsCallback(BoundaryCallback):
         if earlier:  # it has all that was heard in this session, and what a resume has undone
             self._forget()
         for event in earlier:
-            self._hear(event)
-        self._events.add_listener(self._hear)
+            self.hear(event)
         self._looks.last_timesteps = self.num_timesteps
 
-    def _on_training_end(self) -> None:
-        super()._on_training_end()
-        self._events.remove_listener(self._hear)  # through which the log would keep the algorithm
-
-    def _hear(self, event: Event) -> None:
+    def hear(self, event: Event) -> None:
+        """Take in an event of the run."""
         match event:
             case CurvesRecorded():
                 for name, value in event.values.items():

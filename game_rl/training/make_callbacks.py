@@ -65,6 +65,7 @@ class Callbacks:
     checkpoints: CheckpointCallback
     cores: CoresCallback
     evaluation: EvaluationCallback
+    hints: HintsCallback
     stop: StopCallback
 
 
@@ -80,6 +81,7 @@ def make_callbacks(
     checkpoints = _checkpoints(parts, extensions, waited)
     cores = CoresCallback(effective_cpus(), trials_s=parts.cores_trials_s)
     evaluation = _evaluation(parts, extensions, checkpoints)
+    hints = _hints(parts, extensions)
     stop = StopCallback(parts.stop, parts.events, has_won=checkpoints.has_won)
     in_order: list[BaseCallback] = [
         *([] if waited is None else [waited]),
@@ -95,14 +97,14 @@ def make_callbacks(
         _resource_monitor(parts, checkpoints),  # before the checkpoint, which it may request
         WorkerRestartsCallback(parts.events),
         evaluation,  # before the checkpoint, which records the best
-        _hints(parts, extensions),  # before the checkpoint, so that a resume gives no hint twice
+        hints,  # before the checkpoint, so that a resume gives no hint twice
         checkpoints,
         ProgressCallback(parts.events, every_timesteps=parts.rhythm),
         stop,  # last of ours: they must have acted at the boundary at which it stops
         # after it: what begins a rollout for them is not in a checkpoint, and a resume repeats it
         *(each for found in extensions for each in found.last_callbacks(checkpoints)),
     ]
-    return Callbacks(CallbackList(in_order), checkpoints, cores, evaluation, stop)
+    return Callbacks(CallbackList(in_order), checkpoints, cores, evaluation, hints, stop)
 
 
 def _waited_frames(parts: RunParts) -> WaitedFramesCallback | None:

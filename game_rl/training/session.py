@@ -98,6 +98,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             for extension in self._extensions:
                 stack.enter_context(closing(extension))
             self._callbacks = make_callbacks(parts, self._extensions, self._more)
+            stack.enter_context(self._events.heard_by(self._callbacks.hints.hear))
             phases = (extension.phase(parts, self._extensions) for extension in self._extensions)
             self._phase = next(filter(None, phases), None)
             self._callbacks.all.init_callback(self.model)

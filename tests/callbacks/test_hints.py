@@ -33,13 +33,14 @@ def train(
 ) -> Any:
     """Train from a timestep to 1,000, with a curve point after each 20 timesteps."""
     callback = HintsCallback(log, run_dir, SETTINGS, episodes=episodes)
-    model = play(callback, [], first_timesteps=since)
-    for timesteps in range(since + 20, 1_001, 20):
-        model.num_timesteps = callback.num_timesteps = timesteps
-        callback.on_rollout_end()
-        log.emit(CurvesRecorded(timesteps=timesteps, values=values))
-        callback.on_rollout_start()
-    callback.on_training_end()
+    with log.heard_by(callback.hear):
+        model = play(callback, [], first_timesteps=since)
+        for timesteps in range(since + 20, 1_001, 20):
+            model.num_timesteps = callback.num_timesteps = timesteps
+            callback.on_rollout_end()
+            log.emit(CurvesRecorded(timesteps=timesteps, values=values))
+            callback.on_rollout_start()
+        callback.on_training_end()
     return callback
 
 
@@ -100,6 +101,7 @@ def test_a_resumed_run_gets_the_hints_of_one_without_a_break(
     with EventFile(run_dir.events) as file:
         log = EventLog(file)
         callback = HintsCallback(log, run_dir, SETTINGS)
+        log.add_listener(callback.hear)
         model = play(callback, [])
         for timesteps in range(20, resumed_at + 1, 20):
             model.num_timesteps = callback.num_timesteps = timesteps

@@ -177,8 +177,9 @@ def algorithms() -> list[LeanPPO]:
     return [found for found in gc.get_objects() if type(found) is LeanPPO]
 
 
+@pytest.mark.parametrize("ended_early", [False, True])
 def test_the_algorithm_is_gone_before_the_best_policy_takes_its_memory(
-    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, ended_early: bool
 ) -> None:
     gc.collect()
     of_other_tests, left = algorithms(), []
@@ -188,8 +189,11 @@ def test_the_algorithm_is_gone_before_the_best_policy_takes_its_memory(
         return evaluate_best(*words)
 
     monkeypatch.setattr("game_rl.training.train.evaluate_best", evaluate)
-    result = start(make_config("run"))
+    condition = "{mean_reward: -100, evaluations: 1, confirm_episodes: 2}"
+    words = [f"stop_when={condition}"] if ended_early else []
+    result = start(make_config("run", *words))
     assert result.evaluation is not None
+    assert bool(result.ended_by) == ended_early
     assert not left
 
 
