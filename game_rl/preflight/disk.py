@@ -46,6 +46,7 @@ def disk_footprint(
             (at_once - kept) * checkpoint + course.held_bytes(course.last) + course.removed_bytes,
             course.offline_bytes - sum(part.bytes for part in course.parts),
         ),
+        live_bytes=_live_bytes(config, facts),
         log_bytes_per_update=(course.log_bytes + course.episode_bytes) / course.last,
         lake_bytes=course.lake_bytes(course.last),
         lake_needed_bytes=course.lake_needed_bytes,

@@ -60,10 +60,12 @@ class DiskFootprint:
     """Size of the run directory.
 
     Attributes:
-        parts: what the directory holds at the end of the run, just before it closes.
+        parts: what the directory holds at the end of the run.
         checkpoint_bytes: size of the run's last checkpoint.
         momentary_bytes: bytes in addition to `parts` while files exist that are deleted soon: a
-            checkpoint that a new one replaces or that is being uploaded, and tables of Lakes.
+            checkpoint that a new one replaces or that is being uploaded, tables of Lakes and the
+            file for whoever watches.
+        live_bytes: size of the latter.
         log_bytes_per_update: bytes that curves, events and tables grow by in an update.
         lake_bytes: size of the run's Lake at the end if it is on the same disk; 0 without one, None
             if the game's compression was not measured.
@@ -75,6 +77,7 @@ class DiskFootprint:
     parts: tuple[Part, ...]
     checkpoint_bytes: int
     momentary_bytes: int
+    live_bytes: int
     log_bytes_per_update: float
     lake_bytes: int | None
     lake_needed_bytes: int

@@ -212,6 +212,7 @@ class ExperimentDisk:
             of_learner = disk.bytes + disk.momentary_bytes
         training_on = row.checkpoints - self._kept(generation) * self._each_bytes
         of_all = before * self._each_bytes + of_members + training_on
+        of_all += self.slots * self._disk.live_bytes
         with_learner = of_all + of_learner
         if self.config.rule == "live":
             of_all = with_learner

@@ -71,7 +71,17 @@ def simulated_full_at(disk: ExperimentDisk, keep: KeepGenerationsConfig, free: i
 
 @pytest.fixture
 def population_disk(make_population: MakePopulation) -> ExperimentDisk:
-    return forecast(make_population()).disk
+    return forecast(make_population("x", "member.live={fps: 0}")).disk
+
+
+def test_each_member_that_trains_has_a_file_for_whoever_watches(
+    make_population: MakePopulation, population_disk: ExperimentDisk
+) -> None:
+    disk = forecast(make_population("y")).disk
+    live = disk.member.footprint.disk.live_bytes
+    assert live > 0
+    assert disk.minimum_bytes == population_disk.minimum_bytes + disk.slots * live
+    assert disk.rows[-1].total == population_disk.rows[-1].total
 
 
 @settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
