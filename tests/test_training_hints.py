@@ -12,7 +12,7 @@ from game_rl.events import Evaluated
 from game_rl.training_hints import RULES, Hint, HintSettings, Training, hints_for
 from tests.recorded_curves.record import Recording, recorded, recorded_names
 
-GOOD = ("duel_ppo", "duel_pqn", "seasons_ppo")
+GOOD = ("duel_ppo", "duel_pqn", "seasons_ppo", "seasons_ppo_short")
 BAD = {
     "learning_rate_09": {"updates_too_large", "entropy_collapsed"},
     "collapsed_entropy": {"updates_too_large", "entropy_collapsed"},
