@@ -6,13 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import yaml
 
 from game_rl.event_log import EventFollower
-from game_rl.events import Evaluated, Event, RolloutEnded
+from game_rl.events import (
+    CurvesRecorded,
+    Evaluated,
+    Event,
+    HintGiven,
+    MilestoneReached,
+    RolloutEnded,
+)
 from game_rl.run_dir import RunDir
 from game_rl.viewer.event_words import happening
 from game_rl.viewer.machine_use import machine_use
@@ -30,6 +37,7 @@ _MOST_OF_A_KIND = 2_000
 _LOOPED = "game/looped/"
 
 _Points = list[tuple[int, float]]
+_Kind = TypeVar("_Kind")
 _CLIPS = (".gif", ".mp4")
 
 
@@ -110,11 +118,13 @@ class FollowedRun:
             **run_summary(events, is_training=is_training),
             "machine": self._machine,
             "circles": self._circles,
-            "milestones": [_named(event) for event in _of(events, "milestone_reached")],
+            "milestones": [
+                event.model_dump(mode="json") for event in _of(events, MilestoneReached)
+            ],
             "hints": _standing_hints(events),
             "clips": [clip.name for clip in self.clips()],
             "n_curve_points": sum(1 for e in events if isinstance(e, RolloutEnded | Evaluated))
-            + len(_of(events, "curves_recorded")),
+            + len(_of(events, CurvesRecorded)),
         }
 
     def clips(self) -> list[Path]:
@@ -151,7 +161,7 @@ class FollowedRun:
 def newest_values(events: Sequence[Event]) -> dict[str, float]:
     """Return the newest value of each training curve."""
     newest: dict[str, float] = {}
-    for event in _of(events, "curves_recorded"):
+    for event in _of(events, CurvesRecorded):
         newest |= event.values
     return newest
 
@@ -181,8 +191,8 @@ def _points(events: Sequence[Event]) -> Iterator[tuple[str, int, float]]:
                 yield from _shown(event, f"evaluation{way}", event.policy_timesteps)
                 if event.deterministic or not is_any_deterministic:
                     yield from _by_start_state(event)
-        elif str(event.event) == "curves_recorded":
-            for name, value in getattr(event, "values", {}).items():
+        elif isinstance(event, CurvesRecorded):
+            for name, value in event.values.items():
                 yield name, event.timesteps, value
 
 
@@ -231,18 +241,14 @@ def _rounded(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def _of(events: Sequence[Event], kind: str) -> list[Any]:
-    return [event for event in events if str(event.event) == kind]
-
-
-def _named(event: Any) -> dict[str, Any]:  # noqa: ANN401 - a MilestoneReached or HintGiven
-    return event.model_dump(mode="json")  # type: ignore[no-any-return]
+def _of(events: Sequence[Event], kind: type[_Kind]) -> list[_Kind]:
+    return [event for event in events if isinstance(event, kind)]
 
 
 def _standing_hints(events: Sequence[Event]) -> list[dict[str, Any]]:
     """Return the newest hint of each name."""
-    newest = {event.name: event for event in _of(events, "hint_given")}
-    return [_named(event) for event in newest.values()]
+    newest = {event.name: event for event in _of(events, HintGiven)}
+    return [event.model_dump(mode="json") for event in newest.values()]
 
 
 def _read_config(path: Path) -> dict[str, Any]:

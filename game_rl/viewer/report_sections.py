@@ -126,25 +126,16 @@ def _without_empty(
 def start_states_section(run: ShownRun) -> list[Html]:
     """Return the results of the newest evaluation apart by start state, if there are several."""
     events = [*run.better_evaluations, *([] if run.final is None else [run.final])]
-    found = [(event, event.model_dump().get("by_start_state")) for event in events]
-    newest = next(((event, results) for event, results in reversed(found) if results), None)
-    if newest is None:
+    event = next((event for event in reversed(events) if event.by_start_state), None)
+    if event is None or event.by_start_state is None:
         return []
-    event, results = newest
     rows = []
-    for name, result in results.items():
-        episodes, successes = result["episodes"], result["successes"]
-        is_known = successes is not None and episodes
-        ends = wilson_interval(successes, episodes) if is_known else None
-        rows.append(
-            (
-                name,
-                percent(successes / episodes) if is_known else "",
-                "" if ends is None else percent_interval(ends),
-                f"{result['mean_reward']:.2f}",
-                f"{episodes}",
-            )
-        )
+    for name, result in event.by_start_state.items():
+        share, interval = "", ""
+        if result.successes is not None and result.episodes:
+            share = percent(result.successes / result.episodes)
+            interval = percent_interval(wilson_interval(result.successes, result.episodes))
+        rows.append((name, share, interval, f"{result.mean_reward:.2f}", f"{result.episodes}"))
     which = "the final evaluation" if event.is_final else f"timestep {event.timesteps:,}"
     head = ("start state", "success", "95 %", "mean reward", "episodes")
     about = element("p", f"Of {which}.", class_="muted")
@@ -155,8 +146,9 @@ def start_states_section(run: ShownRun) -> list[Html]:
 def milestones_section(run: ShownRun) -> list[Html]:
     """Return what was reached for the first time, and when, if the run records it."""
     rows = [
-        (facts["text"], f"{facts['timesteps']:,}", format_duration(facts["hours"] * 3600))
-        for facts in run.facts_of("milestone_reached")
+        (event.text, f"{event.timesteps:,}", format_duration(event.hours * 3600))
+        for event in run.events
+        if isinstance(event, MilestoneReached)
     ]
     if not rows:
         return []
@@ -167,8 +159,9 @@ def milestones_section(run: ShownRun) -> list[Html]:
 def hints_section(run: ShownRun) -> list[Html]:
     """Return the hints that the training gave, if it gave any."""
     rows = [
-        (f"{facts['timesteps']:,}", facts["text"], element("code", facts["key"]))
-        for facts in run.facts_of("hint_given")
+        (f"{event.timesteps:,}", event.text, element("code", event.key))
+        for event in run.events
+        if isinstance(event, HintGiven)
     ]
     if not rows:
         return []

@@ -138,7 +138,7 @@ def _evaluations(events: Sequence[Event]) -> Json:
 def _evaluation(event: Evaluated | None) -> Json | None:
     if event is None:
         return None
-    rate, states = event.success_rate, getattr(event, "by_start_state", None)
+    rate, states = event.success_rate, event.by_start_state or {}
     interval = None
     if rate is not None:
         interval = wilson_interval(round(rate * event.episodes), event.episodes)
@@ -151,15 +151,7 @@ def _evaluation(event: Evaluated | None) -> Json | None:
         "success_rate": rate,
         "success_interval": interval,
         "mean_length": event.mean_length,
-        "by_start_state": None if not states else {k: _state(v) for k, v in states.items()},
-    }
-
-
-def _state(result: Any) -> Json:  # noqa: ANN401 - a StartStateResult
-    return {
-        "episodes": result.episodes,
-        "successes": result.successes,
-        "mean_reward": result.mean_reward,
+        "by_start_state": {k: v.model_dump() for k, v in states.items()} or None,
     }
 
 

@@ -102,10 +102,6 @@ class ShownRun:
             return None if found is None else found[1]
         return None
 
-    def facts_of(self, name: str) -> list[dict[str, Any]]:
-        """Return the fields of all events of this name, in their order."""
-        return [event.model_dump() for event in self.events if str(event.event) == name]
-
     @property
     def is_training(self) -> bool:
         """Whether a process on this machine trains it now."""

@@ -10,17 +10,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import Field
 
 from game_rl.envs.place_counts import PlaceCounts
 from game_rl.event_log import EventFile, EventFollower, parse_event
 from game_rl.events import (
     Begun,
     CheckpointSaved,
+    CurvesRecorded,
     Ended,
     Evaluated,
     Event,
+    HintGiven,
     LakesFollowed,
+    MilestoneReached,
     Resumed,
     RolloutEnded,
     StartStateResult,
@@ -252,24 +254,23 @@ def test_frequent_events_are_not_listed_and_unknown_kinds_have_a_line() -> None:
 
 
 def test_curves_milestones_and_hints_are_shown(tmp_path: Path) -> None:
-    class Later(RolloutEnded):
-        event: str = ""  # type: ignore[assignment]
-        timesteps_per_s: float = 0.0
-        name: str = ""
-        text: str = ""
-        values: dict[str, float] = Field(default_factory=dict)
+    def curves(timesteps: int, **values: float) -> CurvesRecorded:
+        return CurvesRecorded(timesteps=timesteps, values=values)
 
-    def curves(timesteps: int, **values: float) -> Later:
-        return Later(event="curves_recorded", timesteps=timesteps, values=values)
+    def hint(timesteps: int, text: str) -> HintGiven:
+        return HintGiven(timesteps=timesteps, name="stuck", text=text, key="gamma")
 
+    key = MilestoneReached(
+        timesteps=5, kind="variable", name="key", text="the first key", hours=0.1
+    )
     run = FollowedRun(make_run(tmp_path / "run", [begun()]), "run")
     run.refresh()
     later = [
         curves(10, a=1.0),
         curves(20, a=2.0, b=3.0),
-        Later(event="milestone_reached", timesteps=5, name="key", text="the first key"),
-        Later(event="hint_given", timesteps=10, name="stuck", text="it is stuck"),
-        Later(event="hint_given", timesteps=20, name="stuck", text="it is still stuck"),
+        key,
+        hint(10, "it is stuck"),
+        hint(20, "it is still stuck"),
     ]
     run._follower.events += [(10**6 + n, event) for n, event in enumerate(later)]
     assert newest_values(run.events) == {"a": 2.0, "b": 3.0}

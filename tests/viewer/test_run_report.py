@@ -5,12 +5,11 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
 from game_rl.event_log import EventFile
-from game_rl.events import Evaluated, TimedEvent, Warned
+from game_rl.events import HintGiven, MilestoneReached, StartStateResult, Warned
 from game_rl.run_dir import RunDir
 from game_rl.viewer import clip_card
 from game_rl.viewer.run_report import run_report, state_of
@@ -126,34 +125,23 @@ def test_the_newest_clip_is_shown_if_there_is_none_of_the_best(tmp_path: Path) -
     assert [link for link in found.links if link.startswith("data:video/mp4")]
 
 
-class _Milestone(TimedEvent):
-    event: Literal["milestone_reached"] = "milestone_reached"
-    timesteps: int = 4_321
-    waited_frames: int | None = None
-    text: str = "fight_won was earned"
-    hours: float = 0.5
-
-
-class _Hint(TimedEvent):
-    event: Literal["hint_given"] = "hint_given"
-    timesteps: int = 5_432
-    waited_frames: int | None = None
-    text: str = "the entropy collapsed"
-    key: str = "algorithm.ent_coef"
-
-
 def test_milestones_and_hints_have_their_tables(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run", seed=0, final=0.9).root)
     without = read_page(run_report(run)).text
     assert "Milestones" not in without
-    more = (*run.events, _Milestone(), _Hint())
-    text = read_page(run_report(replace(run, events=more))).text  # type: ignore[arg-type]
+    milestone = MilestoneReached(
+        timesteps=4_321,
+        kind="reward_term",
+        name="fight_won",
+        text="fight_won was earned",
+        hours=0.5,
+    )
+    hint = HintGiven(
+        timesteps=5_432, name="collapsed", text="the entropy collapsed", key="algorithm.ent_coef"
+    )
+    text = read_page(run_report(replace(run, events=(*run.events, milestone, hint)))).text
     for part in ("fight_won was earned4,32130 min", "5,432the entropy collapsedalgorithm.ent_coef"):
         assert part in text
-
-
-class _EvaluatedApart(Evaluated):
-    by_start_state: dict[str, dict[str, int | float]]
 
 
 def test_start_states_have_their_shares_with_intervals(tmp_path: Path) -> None:
@@ -161,12 +149,10 @@ def test_start_states_have_their_shares_with_intervals(tmp_path: Path) -> None:
     assert "By start state" not in read_page(run_report(run)).text
     assert run.final is not None
     states = {
-        "level_1": {"episodes": 20, "successes": 18, "mean_reward": 1.25},
-        "level_2": {"episodes": 100, "successes": 90, "mean_reward": -2.5},
+        "level_1": StartStateResult(episodes=20, successes=18, mean_reward=1.25),
+        "level_2": StartStateResult(episodes=100, successes=90, mean_reward=-2.5),
     }
-    apart = _EvaluatedApart(
-        **run.final.model_dump(exclude={"by_start_state"}), by_start_state=states
-    )
+    apart = run.final.model_copy(update={"by_start_state": states})
     text = read_page(run_report(replace(run, events=(*run.events, apart)))).text
     # the intervals are in tables of textbooks
     assert "level_190 %70–971.2520level_290 %83–94-2.50100" in text
