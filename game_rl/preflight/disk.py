@@ -114,7 +114,7 @@ class _Course:
         config, facts, training = self.config, self.facts, self.training
         logs = predicted_log_bytes(config, facts, training, copies=self.retention.after(self.last))
         pictures = boundaries_of(config, training) if config.logging.tensorboard else 0
-        return logs + places_log_bytes(facts, training.final_timesteps, at_most=pictures)
+        return logs + places_log_bytes(facts, training.final_timesteps, most_pictures=pictures)
 
     @cached_property
     def episode_bytes(self) -> int:

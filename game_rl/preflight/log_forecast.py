@@ -25,7 +25,7 @@ def predicted_log_bytes(
 
 
 def boundaries_of(config: RunConfig, training: TrainingArithmetic) -> int:
-    """Return how often callbacks act between two updates, where rollouts end for the log."""
+    """Return the number of boundaries of the run, at which its callbacks act."""
     if config.algorithm.replay is None:
         return training.updates
     return min(training.updates, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)

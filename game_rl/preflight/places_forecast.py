@@ -37,13 +37,13 @@ def places_in_checkpoint_bytes(facts: RunFacts, timesteps: int) -> int:
     return round(places_file_bytes(facts, timesteps) * calibration.BASE64_FACTOR)
 
 
-def places_log_bytes(facts: RunFacts, timesteps: int, *, at_most: int) -> int:
+def places_log_bytes(facts: RunFacts, timesteps: int, *, most_pictures: int) -> int:
     """Return the size of `places.npz` at the run's end, and of the pictures in TensorBoard.
 
     Args:
-        at_most: number of boundaries of the run, at each of which one picture is drawn at most.
+        most_pictures: one for each boundary of the run; 0 without TensorBoard.
     """
     if not facts.has_places:
         return 0
-    pictures = min(PICTURES_OF_A_RUN, at_most) * calibration.PLACES_PICTURE_BYTES
+    pictures = min(PICTURES_OF_A_RUN, most_pictures) * calibration.PLACES_PICTURE_BYTES
     return places_file_bytes(facts, timesteps) + pictures

@@ -19,7 +19,6 @@ from game_rl.buffers.layout import pond_layout, total_bytes
 from game_rl.checkpoints import checkpoint_files
 from game_rl.checkpoints.checkpoint_store import kept_checkpoints
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
-from game_rl.config.live_config import LiveConfig
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
@@ -72,11 +71,11 @@ def test_a_checkpoint_has_the_size_of_what_torch_writes(tmp_path: Path) -> None:
 
 def test_the_worked_example_keeps_four_checkpoints_of_90_megabytes() -> None:
     """Three and the best."""
-    disk = estimate(FIGHTER.model_copy(update={"live": LiveConfig(fps=0)}), FACTS).disk
+    disk = estimate(FIGHTER, FACTS).disk
     assert disk.checkpoint_bytes == pytest.approx(89.9e6, rel=0.005)
     sizes = {part.name: part.bytes for part in disk.parts}
     assert sizes["4 checkpoints"] == 4 * disk.checkpoint_bytes
-    assert disk.momentary_bytes == disk.checkpoint_bytes
+    assert disk.momentary_bytes == disk.checkpoint_bytes + disk.live_bytes
     assert disk.bytes == sum(sizes.values())
 
 
@@ -155,7 +154,6 @@ def test_the_disk_is_full_when_a_dumb_replay_of_the_writes_says_so(
         },
         evaluation={"every_timesteps": evaluate_every * 2048},
         recording={"episodes": 0},
-        live={"fps": 0},
     )
     footprint = estimate(config, FACTS)
     one = footprint.disk.checkpoint_bytes
@@ -183,7 +181,7 @@ def earliest_full_disk(config: RunConfig, disk: DiskFootprint, free: int) -> int
         for timesteps in range(2048, end + 1, 2048):
             files = calibration.RUN_FILES_BYTES + timesteps // 2048 * disk.log_bytes_per_update
             one = disk.checkpoint_bytes + 10 * 4096  # each file takes whole blocks
-            used = len(folder) * one + files + 20 * 4096
+            used = len(folder) * one + files + disk.live_bytes + 20 * 4096
             needed = one + checkpoint_files.STOP_MARGIN_BYTES
             if timesteps == end:  # it saves without a look at the disk
                 needed = one
