@@ -7,9 +7,8 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from game_rl.cli.run_console import RunConsole
 from game_rl.config import loader
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.schema import RunConfig
-from game_rl.envs.bundled_env import make_bundled_env
+from game_rl.envs.bundled_env import StackedEnv, make_bundled_env
 from game_rl.envs.make_env import make_observation_format
 from game_rl.envs.observation import Observation
 from game_rl.errors import GameRLError, NoLakeError
@@ -153,17 +152,26 @@ def _command(
         )
 
 
-def make_env(config: RunConfig) -> gymnasium.Env[Any, Any]:
+def make_env(config: RunConfig, *, info: Literal["variables"] | None = None) -> StackedEnv:
     """Return one Gymnasium env of a run's game.
 
     Observations are uint8 [frame_stack * C, H, W], as the run's agent sees them, or a dict of
-    arrays if it sees parts.
+    arrays if it sees parts. `action_names` has the name of each action, and `read_variables()`
+    returns the present value of each variable of the game.
+
+    Args:
+        info: "variables" puts `{"variables": {name: value, ...}}` into every `info` of reset and
+            step.
     """
-    return make_bundled_env(game=config.game, config=config.env)
+    return make_bundled_env(game=config.game, config=config.env, info=info)
 
 
 def make_vec_env(
-    config: RunConfig, *, n_envs: int | None = None, seed: int | None = None
+    config: RunConfig,
+    *,
+    n_envs: int | None = None,
+    seed: int | None = None,
+    info: Literal["variables"] | None = None,
 ) -> VecEnv:
     """Return a vec env of Stable-Baselines3 with worker processes, of a run's game.
 
@@ -173,12 +181,14 @@ def make_vec_env(
     Args:
         n_envs: None: as many as in the config.
         seed: seed of the first env; None: the config's.
+        info: as in `make_env`, for the infos of each step.
     """
     return vec_envs.make_vec_env(
         config.env,
         load_game(config.game),
         n_envs=config.env.n_envs if n_envs is None else n_envs,
         seed=config.seed if seed is None else seed,
+        tells_variables=info is not None,
     )
 
 

@@ -73,9 +73,10 @@ def test_the_forecast_is_that_of_the_preflight() -> None:
 
 def test_an_env_and_a_vec_env_show_the_same(make_config: MakeConfig) -> None:
     config = make_config()
-    env = game_rl.make_env(config)
-    vec_env = game_rl.make_vec_env(config, n_envs=2, seed=5)
+    env = game_rl.make_env(config, info="variables")
+    vec_env = game_rl.make_vec_env(config, n_envs=2, seed=5, info="variables")
     try:
+        assert env.action_names == load_game(config.game).action_names
         assert isinstance(env, gymnasium.Env)
         assert isinstance(vec_env, VecEnv)
         assert vec_env.num_envs == 2
@@ -84,8 +85,9 @@ def test_an_env_and_a_vec_env_show_the_same(make_config: MakeConfig) -> None:
         many = vec_env.reset()
         assert isinstance(many, np.ndarray)
         np.testing.assert_array_equal(one, many[0])
-        one, reward, *_ = env.step(1)
-        many, rewards, _, _ = vec_env.step(np.array([1, 0]))
+        one, reward, *_, info = env.step(1)
+        many, rewards, _, infos = vec_env.step(np.array([1, 0]))
+        assert info["variables"] == infos[0]["variables"] == env.read_variables()
         assert isinstance(many, np.ndarray)
         np.testing.assert_array_equal(one, many[0])
         assert reward == rewards[0]

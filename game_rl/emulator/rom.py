@@ -238,7 +238,8 @@ def _check_size(path: Path, data: bytes) -> None:
     if len(data) > declared:
         raise RomError(
             f"{path} is too long: it has {len(data):,} bytes, its header says {declared:,}; "
-            "cut the rest off or use a clean dump"
+            "use a clean dump, cut the rest off, or, if it is a game that you have built, let "
+            "`rgbfix -v -p 0xFF` pad it and correct its header"
         )
 
 

@@ -15,10 +15,11 @@ from pydantic import ValidationError
 
 from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import Key, with_changed
-from game_rl.envs.make_env import make_env, make_observation_format
+from game_rl.envs.make_env import innermost, make_env, make_observation_format
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import UsageError
 from game_rl.games.definition import load_game
+from game_rl.games.variables import Value
 
 _DEFAULTS = EnvConfig()
 
@@ -30,7 +31,8 @@ def make_bundled_env(
     frame_skip: int | None = None,
     frame_stack: int | None = None,
     render_mode: Literal["rgb_array"] = "rgb_array",
-) -> gymnasium.Env[Any, Any]:
+    info: Literal["variables"] | None = None,
+) -> "StackedEnv":
     """Make the env for `gymnasium.make("game_rl/NAME-v0", frame_skip=8, frame_stack=2)`.
 
     Observations are uint8 [frame_stack * C, H, W], oldest frame first; before the first frame of an
@@ -41,20 +43,42 @@ def make_bundled_env(
         config: all settings of an env; n_envs, n_workers and worker_timeout_s have no effect.
         frame_skip: frames per timestep; None: the config's.
         frame_stack: number of frames in an observation; None: the config's.
+        info: "variables" puts the value of each variable of the game into every `info`.
 
     Raises:
         UsageError: a value is not possible.
     """
     if render_mode != "rgb_array":
         raise UsageError(f"render_mode {render_mode} does not exist; use rgb_array")
+    if info not in (None, "variables"):
+        raise UsageError(f'info {info!r} does not exist; use "variables", or leave it out')
     config = _with_frames(config, {"frame_skip": frame_skip, "frame_stack": frame_stack})
     loaded = load_game(game)
     observation_format = make_observation_format(config, loaded)
     env = make_env(config, loaded, draws=True)
+    if info is not None:
+        innermost(env).tell_variables()
     if observation_format.is_dict:
-        return StackedParts(env, observation_format)
+        return StackedEnv(StackedParts(env, observation_format))
     stacked = FrameStackObservation(env, observation_format.stack, padding_type="zero")
-    return ReshapeObservation(stacked, observation_format.shape)
+    return StackedEnv(ReshapeObservation(stacked, observation_format.shape))
+
+
+class StackedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """A game with what a script asks of it at hand, outside of the wrappers that stack frames.
+
+    In other wrappers around it, as those of `gymnasium.make`, Gymnasium's `get_wrapper_attr` finds
+    them: `env.get_wrapper_attr("action_names")`.
+    """
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """The name of each action, in the order of the action space."""
+        return innermost(self).action_names
+
+    def read_variables(self) -> dict[str, Value]:
+        """Return the present value of each variable of the game, by its name."""
+        return innermost(self).read_variables()
 
 
 class StackedParts(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -1,5 +1,6 @@
 """Where an episode begins, with a cache of start states; whether what should vary it does so."""
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -16,6 +17,8 @@ from game_rl.games.variables import Variable
 ChosenStarts = Sequence[str] | Mapping[str, float]
 """Names of start states, or the names with the weights by which they are drawn."""
 
+_OPTIONS = ("start_state", "idle_frames", "game_seed")  # of a reset
+_MOST_IDLE_FRAMES = 100_000  # as in the config: half an hour of the game
 _MOST_BEGINNINGS = 16  # if half of them lock up, 65,535 of 65,536 episodes still begin
 
 
@@ -79,12 +82,18 @@ class EpisodeStarts:
 
         `options` may fix "start_state", "idle_frames" and "game_seed". All numbers are drawn
         regardless, so an option does not change later episodes.
+
+        Raises:
+            UsageError: an option is unknown, or cannot have its value.
         """
         drawn = self._drawn(random)
         idle_frames = int(random.integers(self.max_idle_frames + 1))
         game_seed = int(random.integers(2**32))
-        idle_frames = int(options.get("idle_frames", idle_frames))
-        game_seed = int(options.get("game_seed", game_seed))
+        for option in options:
+            if option not in _OPTIONS:
+                raise UsageError(unknown_name(str(option), "option", _OPTIONS, of="reset"))
+        idle_frames = _whole(options, "idle_frames", idle_frames, most=_MOST_IDLE_FRAMES)
+        game_seed = _whole(options, "game_seed", game_seed, most=2**32 - 1)
         name = str(options.get("start_state", self.names[drawn]))
         if name not in self._known:
             raise UsageError(unknown_name(name, "start state", self._known, of=self._title))
@@ -127,6 +136,20 @@ class EpisodeStarts:
                         f"does not keep {value:,}, it is {found:,} at once; choose a variable that "
                         "the game keeps in RAM"
                     )
+
+
+def _whole(options: Mapping[str, Any], name: str, default: int, *, most: int) -> int:
+    """Return an option of a reset that is a whole number from 0 to `most`."""
+    found = options.get(name, default)
+    try:
+        value = operator.index(found)
+    except TypeError:
+        value = -1
+    if not 0 <= value <= most:
+        raise UsageError(
+            f"option {name} of reset is {found!r}; give a whole number from 0 to {most:,}"
+        )
+    return value
 
 
 def chosen_start_states(chosen: ChosenStarts | None, game: Game) -> tuple[str, ...]:

@@ -37,6 +37,13 @@ from game_rl.saved import Blob, Saved
 OWN_ENDINGS = "own_endings"
 """Key of an episode's `info`: the names of the endings of the game's own reward class."""
 
+OVER_AT_START = "over_at_start"
+"""Key of an episode's last `info`, there only if an ending or success held before the first action:
+the name of that ending, or "success". Such an episode says nothing about who played it."""
+
+VARIABLES = "variables"
+"""Key of every `info` of an env that tells them: the value of each variable, by its name."""
+
 _TRIED_TIMESTEPS = 8
 
 
@@ -75,6 +82,8 @@ class EnvState(Saved):
     """State of each of the person's own wrappers, the innermost first."""
     notes: Annotated[NotesState | None, Field(exclude_if=lambda notes: notes is None)] = None
     """What was noted of the running episode; None if the env notes nothing."""
+    over_at_start: Annotated[str, Field(exclude_if=lambda name: not name)] = ""
+    """What held before the first action; see `OVER_AT_START`."""
 
     def with_spoiled_notes(self, fault: str) -> "EnvState":
         """Return the state with the reason why the running episode cannot be played again."""
@@ -96,7 +105,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     "looped_terms" (see RepetitionGuard) and, unless a limit was reached, "ending" (the name of the
     ending that held); "own_endings" has the names of those of the game's own reward class. When
     the game locks up the CPU, the episode is truncated without success, and `info` has "lock_up".
-    An env that logs has "episode_log", an `EpisodeLog`, as well.
+    If an ending or success held before the first action, it has "over_at_start".
+    An env that logs has "episode_log", an `EpisodeLog`, as well; one that tells variables has
+    "variables" in each `info`.
 
     The env owns the emulator, and `close` closes it. The same seed and actions give the same
     episodes.
@@ -115,6 +126,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     _draws_next = False
     _tally: PlaceTally | None = None
     _notes: EpisodeNotes | None = None
+    _tells_variables = False
+    _over_at_start = ""
 
     def __init__(
         self,
@@ -158,6 +171,11 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}
 
     @property
+    def action_names(self) -> tuple[str, ...]:
+        """The name of each action, in the order of the action space."""
+        return self._game.action_names
+
+    @property
     def packing(self) -> ObservationFormat:
         """Format of the observations, in which they are stored."""
         return self._observer.format
@@ -177,6 +195,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
         Raises:
             LockUpError: the game locked up at every attempt.
+            UsageError: an option is unknown, or cannot have its value.
         """
         super().reset(seed=seed)
         self._starts.draws = self.draws
@@ -194,7 +213,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._observer.reset(values)
         self._milestones.reset(values)
         self._repetition.reset()
-        return self._observer.observe(), {"start_state": self._start_state}
+        self._over_at_start = self._conditions.held_at_start(values)
+        info = {"start_state": self._start_state} | self._told_variables()
+        return self._observer.observe(), info
 
     def step(self, action: SupportsInt) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         if not self._running:
@@ -229,6 +250,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             info["ending"] = ending
         if reached := self._milestones.step(values, gained):
             info[MILESTONES] = reached
+        if self._tells_variables:
+            info |= self._told_variables()
         return observation, reward, terminated, truncated, info
 
     def _cut_short(
@@ -241,7 +264,15 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         if self._notes is not None:
             self._notes.add(self._player.played, action)
             info[EPISODE_LOG] = self.episode_log()
+        info |= self._told_variables()
         return self._observer.observe(), 0.0, False, True, info
+
+    def tell_variables(self) -> None:
+        """Put the value of each variable into every `info` from now on, as "variables"."""
+        self._tells_variables = True
+
+    def _told_variables(self) -> dict[str, Any]:
+        return {VARIABLES: self.read_variables()} if self._tells_variables else {}
 
     def _waited(self) -> dict[str, Any]:
         waited = self._player.waited_frames
@@ -296,6 +327,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             repetition=self._repetition.save_state(),
             last_action=self._player.last,
             notes=None if self._notes is None else self._notes.save_state(),
+            over_at_start=self._over_at_start,
         )
 
     def load_state(self, state: EnvState) -> None:
@@ -319,6 +351,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._observer.load_state(state.parts, values)
         self._milestones.load_state(state.milestones, values)
         self._repetition.load_state(state.repetition)
+        self._over_at_start = state.over_at_start
 
     def start_warnings(self, names: Sequence[str] | None = None) -> list[str]:
         """Return what does not vary episodes though it is said to; the next call must be `reset`.
@@ -393,7 +426,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         """Return the `info` of an episode that ends now."""
         values = self.read_variables()
         is_success = self._conditions.is_success(values)
-        known = {} if is_success is None else {"is_success": is_success}
+        known: dict[str, Any] = {} if is_success is None else {"is_success": is_success}
+        if self._over_at_start:
+            known[OVER_AT_START] = self._over_at_start
         logged = {} if self._notes is None else {EPISODE_LOG: self.episode_log()}
         ended = {
             "reward_terms": self.reward_terms,

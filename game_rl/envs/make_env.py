@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
+
+import gymnasium
 
 from game_rl.config.custom_part import PartError
 from game_rl.config.schema import EnvConfig, ObservationConfig
@@ -64,11 +67,31 @@ def make_env(
 
 
 def env_maker(
-    config: EnvConfig, game: Game, *, counts_places: bool = False, logs: bool = False
+    config: EnvConfig,
+    game: Game,
+    *,
+    counts_places: bool = False,
+    logs: bool = False,
+    tells_variables: bool = False,
 ) -> Callable[[], GameEnv]:
     """Return a function that makes the env in another process, whatever its current folder."""
     make = functools.partial(make_env, config, game, counts_places=counts_places, logs=logs)
-    return make if not config.wrappers else functools.partial(make, folder=Path.cwd())
+    if config.wrappers:
+        make = functools.partial(make, folder=Path.cwd())
+    return functools.partial(_telling, make) if tells_variables else make
+
+
+def _telling(make: Callable[[], GameEnv]) -> GameEnv:
+    env = make()
+    innermost(env).tell_variables()
+    return env
+
+
+def innermost(env: gymnasium.Env[Any, Any]) -> GameBoyEnv:
+    """Return the game's own env in any number of wrappers."""
+    found = env.unwrapped
+    assert isinstance(found, GameBoyEnv)
+    return found
 
 
 def wrapper_problems(config: EnvConfig, game: Game) -> Iterator[Problem]:

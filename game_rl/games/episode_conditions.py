@@ -111,6 +111,16 @@ class EpisodeConditions:
     def reset(self, values: Values) -> None:
         self._state_of(values)
 
+    def held_at_start(self, values: Values) -> str:
+        """Return the name of the ending that holds before the first action, or "success", or "".
+
+        Args:
+            values: all variables of the game at the beginning.
+        """
+        held = (name for name, ending, _ in self._endings if ending.holds(values))
+        won = self._success is not None and self._success.holds(values)
+        return next(held, "success" if won else "")
+
     def step(self, values: Values, reward: float) -> EndedBy:
         """Return what ends the episode after a timestep; what terminates it comes first."""
         if self._has_memory:

@@ -22,7 +22,13 @@ from game_rl.vec_env.workers import evaluation_workers, training_workers
 
 
 def make_vec_env(
-    config: EnvConfig, game: Game, *, n_envs: int, seed: int, logs: bool = False
+    config: EnvConfig,
+    game: Game,
+    *,
+    n_envs: int,
+    seed: int,
+    logs: bool = False,
+    tells_variables: bool = False,
 ) -> VecEnv:
     """Return a vec env with worker processes and episode returns in its infos.
 
@@ -31,9 +37,17 @@ def make_vec_env(
 
     Args:
         logs: whether the info of an episode's end has its `EpisodeLog`.
+        tells_variables: whether every info has the value of each variable, as "variables".
     """
     n_workers = evaluation_workers(config.n_workers, n_envs=n_envs, cpus=effective_cpus())
-    part = _part(config, game, n_envs=n_envs, n_workers=n_workers, logs=logs)
+    part = _part(
+        config,
+        game,
+        n_envs=n_envs,
+        n_workers=n_workers,
+        logs=logs,
+        tells_variables=tells_variables,
+    )
     return _monitored(part, seed)
 
 
@@ -90,10 +104,14 @@ def _part(
     packs: bool = False,
     counts_places: bool = False,
     logs: bool = False,
+    tells_variables: bool = False,
 ) -> SharedMemoryVecEnv:
     observation_format = make_observation_format(config, game)
+    make = env_maker(
+        config, game, counts_places=counts_places, logs=logs, tells_variables=tells_variables
+    )
     return SharedMemoryVecEnv(
-        [env_maker(config, game, counts_places=counts_places, logs=logs)] * n_envs,
+        [make] * n_envs,
         frame_stack=frame_stack_of(observation_format),
         packing=observation_format if packs else None,
         n_workers=n_workers,

@@ -136,7 +136,7 @@ BAD_ROMS = (
     _file("odd length", make_rom()[:-1], "is truncated: it has 32,767 bytes"),
     _file("whole banks missing", make_rom(n_banks=4, rom_size=3), "its header says 262,144"),
     _file("too long", make_rom() + bytes(16_384), "is too long: it has 49,152 bytes"),
-    _file("three banks", make_rom(n_banks=3, rom_size=0), "is too long"),
+    _file("three banks", make_rom(n_banks=3, rom_size=0), "let `rgbfix -v -p 0xFF` pad it"),
     _file("bad header checksum", _with_byte(0x14D, 0x55), "bad header checksum: 0x14D holds 0x55"),
     _file("changed title", _with_byte(0x134, 0x41), "bad header checksum"),
     _file("all zeros", bytes(32_768), "bad header checksum"),

@@ -251,6 +251,76 @@ def test_an_unknown_start_state_is_refused_with_a_guess(env: GameBoyEnv) -> None
         fake_env(start_states=[])
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"start_sate": "level_1"}, "reset has no option start_sate; did you mean start_state?"),
+        ({"idle": 3}, "reset has no option idle; did you mean idle_frames?"),
+        ({"idle_frames": -3}, "option idle_frames of reset is -3; give a whole number from 0 to"),
+        ({"idle_frames": 10**9}, "is 1000000000; give a whole number from 0 to 100,000"),
+        ({"idle_frames": 2.5}, "is 2.5; give a whole number"),
+        ({"idle_frames": "3"}, "is '3'; give a whole number"),
+        ({"game_seed": 2**32}, "option game_seed of reset is 4294967296; give a whole number"),
+    ],
+)
+def test_an_option_of_reset_that_is_unknown_or_impossible_is_refused(
+    env: GameBoyEnv, options: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        env.reset(seed=0, options=options)
+    assert told in str(caught.value)
+
+
+def test_numbers_of_numpy_are_options_of_reset(env: GameBoyEnv) -> None:
+    env.reset(seed=0, options={"start_state": "level_1", "idle_frames": np.int64(3)})
+    assert env.read_variables()["frames"] == 13
+
+
+def test_variables_are_in_every_info_on_request_and_never_otherwise() -> None:
+    with closing(fake_env(max_episode_timesteps=3)) as env:
+        env.tell_variables()
+        infos = [env.reset(seed=0)[1]]
+        expected = [env.read_variables()]
+        for action in (RIGHT, HURT, LEFT):
+            infos.append(env.step(action)[4])
+            expected.append(env.read_variables())
+    assert [info["variables"] for info in infos] == expected
+    assert infos[0].keys() == {"start_state", "variables"}
+
+
+def test_the_names_of_actions_are_on_the_env(env: GameBoyEnv) -> None:
+    assert env.action_names == ("idle", "left", "right", "hurt")
+
+
+OVER = {"over": {"variable": "result", "in": [1, 2]}, "begun": {"variable": "x", "at_least": 80}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "held"),
+    [
+        ({"endings": OVER}, "begun"),
+        ({"success": {"variable": "health", "at_least": 1}}, "success"),
+        ({"success": {"variable": "x", "at_least": 81}}, None),
+        ({"endings": {"still": {"variable": "x", "equals": 80, "for": 2}}}, None),
+        ({}, None),
+    ],
+)
+def test_an_episode_that_is_over_or_won_before_the_first_action_is_marked(
+    changes: dict[str, Any], held: str | None
+) -> None:
+    with closing(fake_env(fake_game(**changes), max_episode_timesteps=3)) as env:
+        for _ in range(2):
+            env.reset(seed=0)
+            *_, terminated, truncated, info = env.step(RIGHT)
+            if not (terminated or truncated):
+                state = EnvState.model_validate_json(env.save_state().model_dump_json())
+                env.reset(seed=1, options={"start_state": "level_2"})
+                env.load_state(state)
+                while not (terminated or truncated):
+                    *_, terminated, truncated, info = env.step(RIGHT)
+            assert info.get("over_at_start") == held
+
+
 def test_a_game_that_never_ends_needs_a_time_limit() -> None:
     with pytest.raises(UsageError, match="never end"):
         fake_env(fake_game(endings={}), max_episode_timesteps=None)

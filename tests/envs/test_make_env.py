@@ -58,6 +58,15 @@ def test_gymnasium_make_takes_a_config() -> None:
         assert env.observation_space.shape == (3, 144, 160)
 
 
+def test_gymnasium_make_takes_what_infos_have_and_offers_the_names_of_actions(duel: Game) -> None:
+    with closing(gymnasium.make("game_rl/duel-v0", info="variables")) as env:
+        assert env.get_wrapper_attr("action_names") == duel.action_names
+        told = env.reset(seed=0)[1]["variables"]
+        assert told == env.get_wrapper_attr("read_variables")()
+    with pytest.raises(UsageError, match="info 'all' does not exist"):
+        gymnasium.make("game_rl/duel-v0", info="all")
+
+
 def test_gymnasium_make_stacks_the_frames_of_the_env_that_a_run_builds(duel: Game) -> None:
     made = gymnasium.make("game_rl/duel-v0", frame_skip=8, frame_stack=3)
     with closing(made), closing(make_env(EnvConfig(frame_skip=8), duel)) as plain:
