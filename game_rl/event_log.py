@@ -8,7 +8,6 @@ A crash or a full disk tears at most the last line. The torn line stays in the f
 one begins on a line of its own. Readers skip lines that are unfinished or that they do not know.
 """
 
-import json
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -18,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter
 
 from game_rl.errors import GameRLError, Interrupted
 from game_rl.events import (
@@ -37,6 +36,7 @@ from game_rl.events import (
     WentBack,
 )
 from game_rl.run_dir import RunDir
+from game_rl.saved import parse_json
 from game_rl.slow_work import telling_if_slow
 
 _ANY_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
@@ -312,8 +312,8 @@ def located_lines(path: Path, *, start: int = 0) -> Iterator[tuple[int, bytes]]:
 def parsed(kind: TypeAdapter[_Kind], line: bytes | str) -> _Kind | None:
     """Parse a line; None if it is torn or was written by another version."""
     try:
-        return kind.validate_python(json.loads(line))
-    except (ValidationError, ValueError):
+        return kind.validate_python(parse_json(line))
+    except ValueError:  # pydantic's error is one
         return None
 
 

@@ -242,8 +242,8 @@ class RunDir:
             yield
 
     @property
-    def is_locked(self) -> bool:
-        """Whether a process writes to the run."""
+    def is_locked(self) -> bool | None:
+        """Whether a process writes to the run; None if this user cannot find out."""
         return is_locked(self.root / "lock")
 
     def remove_leftovers(self) -> None:
@@ -327,17 +327,34 @@ def locked(file: Path, *, busy: str) -> Iterator[None]:
         raise UsageError(busy) from None
 
 
-def is_locked(file: Path) -> bool:
-    """Whether a process holds the lock, on this machine or, in a shared folder, on another."""
-    if not file.exists():
-        return False
+def is_locked(file: Path) -> bool | None:
+    """Whether a process holds the lock, on this machine or, in a shared folder, on another.
+
+    None if this user cannot find out, because the file cannot be read.
+    """
     try:
+        if not file.exists():
+            return False
         with FileLock(file, timeout=0):
             return False
     except Timeout:
         return True
-    except OSError:  # a folder that this user may only read
-        return False
+    except OSError:  # a file that this user may at most read
+        return _is_share_refused(file)
+
+
+def _is_share_refused(file: Path) -> bool | None:
+    """Do the same as `is_locked` without the right to write: the writer's lock allows no share."""
+    if fcntl is None:
+        return None
+    try:
+        with FileIO(file, "r") as shared:
+            fcntl.flock(shared, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False
 
 
 _SLOTS = 64

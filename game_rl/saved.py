@@ -5,8 +5,9 @@ import binascii
 import hashlib
 import json
 import zlib
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
@@ -89,6 +90,39 @@ def read_saved(
     return parse_saved(kind, content, path, error=error, fault=fault, way_out=way_out)
 
 
+def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - JSON
+    """Parse JSON that another version, or anybody, may have written.
+
+    Raises:
+        ValueError: it is no JSON, or it is nested too deeply, or a number in it is not finite or
+            takes more than 64 bits.
+    """
+    try:
+        return json.loads(
+            text, parse_int=_bounded, parse_float=_finite, parse_constant=_no_constant
+        )
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _bounded(digits: str) -> int:
+    number = int(digits)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError("a number takes more than 64 bits")
+    return number
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError(f"{digits} is too large")
+    return number
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no finite number")
+
+
 def file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -103,7 +137,7 @@ def document_kind(text: str) -> str | None:
     """Return the kind that the document names, without checking it; None if it names none."""
     try:
         values = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     kind = values.get("kind") if isinstance(values, dict) else None
     return kind if isinstance(kind, str) else None
@@ -118,7 +152,7 @@ def from_document(text: str, kind: str, *, source: object) -> dict[str, Any]:
     try:
         values = json.loads(text)
         found = values.pop("kind"), values.pop("crc32")
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise LakeError(f"{source}: not a {kind} ({error})") from None
     if found[0] != kind:
         raise LakeError(f"{source} is a {found[0]}, but this version of game_rl reads a {kind}")

@@ -1,11 +1,20 @@
 """What all events have in common, and all events of a run."""
 
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from game_rl.saved import Natural
+
+
+def _checked(time: datetime) -> datetime:
+    if not 1970 <= time.year < 9999:
+        raise ValueError("a year that no clock of a computer shows")
+    return time
+
+
+_Time = Annotated[AwareDatetime, AfterValidator(_checked)]
 
 
 def _now() -> datetime:
@@ -20,7 +29,7 @@ class TimedEvent(BaseModel):
     is_kept: ClassVar[bool] = True
     """Whether the event is written to the file; the others only reach the listeners."""
 
-    time: datetime = Field(default_factory=_now)
+    time: _Time = Field(default_factory=_now)
     """Time of the event, in UTC."""
 
 

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter
 
-from game_rl.event_log import EventFile, EventLog, JsonLines, located_lines, parsed, read_events
+from game_rl.event_log import (
+    EventFile,
+    EventLog,
+    JsonLines,
+    located_lines,
+    parsed,
+    read_events,
+    read_experiment_events,
+)
 from game_rl.events import (
     Begun,
     CheckpointSaved,
@@ -27,6 +35,7 @@ from game_rl.events import (
     RolloutEnded,
     Warned,
 )
+from game_rl.experiments.experiment_status import read_tail
 from game_rl.run_dir import RunDir
 
 
@@ -180,6 +189,40 @@ def test_events_of_a_newer_version_are_left_out(tmp_path: Path) -> None:
         file.write(json.dumps(json.loads(rollout(10).model_dump_json()) | {"mood": "good"}) + "\n")
     written(tmp_path, rollout(20))
     assert [event.timesteps for event in read_events(run_dir)] == [0, 10, 20]
+
+
+ROLLOUT = '{"event": "rollout_ended", "timesteps_per_s": 1.0, "timesteps": 7'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 200_000,
+        '{"a":' * 200_000,
+        f'{ROLLOUT}, "time": "2026-01-01T00:00:00"}}',
+        f'{ROLLOUT}, "time": "9999-12-31T23:59:59+00:00"}}',
+        f'{ROLLOUT}, "time": "0001-01-01T00:00:00+00:00"}}',
+        f'{ROLLOUT}, "mean_reward": NaN}}',
+        f'{ROLLOUT}, "mean_reward": 1e999}}',
+        ROLLOUT.replace("7", "9" * 30) + "}",
+        ROLLOUT.replace("7", "9" * 5_000) + "}",
+        ROLLOUT.replace("7", "-7") + "}",
+        ROLLOUT.replace("7", "[7]") + "}",
+        '"text"',
+        "null",
+        "",
+        "\udcff\udcfe",
+    ],
+)
+def test_a_line_that_no_version_writes_is_left_out(line: str, tmp_path: Path) -> None:
+    run_dir = written(tmp_path, begun())
+    with run_dir.events.open("ab") as file:
+        file.write(line.encode(errors="surrogateescape") + b"\n")
+    written(tmp_path, rollout(20))
+    assert [event.timesteps for event in read_events(run_dir)] == [0, 20]
+    (tmp_path / "experiment").write_bytes(run_dir.events.read_bytes())
+    assert read_experiment_events(tmp_path / "experiment") == []
+    assert read_tail(run_dir.events).timesteps in (20, 7)
 
 
 def test_what_is_for_watchers_only_is_not_written(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A process that was given up as lost does not overwrite the work of its replacement."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -241,9 +242,25 @@ def test_a_member_whose_claim_is_taken_writes_no_further_checkpoint_and_no_resul
     assert not result.exists()
 
 
-def test_a_lock_that_this_user_cannot_open_is_not_held(tmp_path: Path) -> None:
+def test_nobody_knows_of_a_lock_that_this_user_cannot_open(tmp_path: Path) -> None:
     (tmp_path / "lock").mkdir()  # fails as a file of another user does, for root too
-    assert not RunDir(tmp_path).is_locked
+    assert RunDir(tmp_path).is_locked is None
+
+
+@pytest.mark.skipif(run_dir_module.fcntl is None, reason="needs flock")
+def test_who_may_only_read_a_lock_knows_whether_it_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = RunDir(tmp_path)
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "lock"))
+
+    with place.locked(), monkeypatch.context() as patch:
+        patch.setattr(run_dir_module, "FileLock", refused)
+        assert place.is_locked is True
+    monkeypatch.setattr(run_dir_module, "FileLock", refused)
+    assert place.is_locked is False
 
 
 _HOLDER = """\

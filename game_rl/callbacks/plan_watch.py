@@ -1,6 +1,5 @@
 """Says when a run has taken most of the memory or disk that its preflight forecasts, or all."""
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from game_rl.callbacks.resource_watch import Resource, largest_growing_part
 from game_rl.event_log import EventLog, read_events
 from game_rl.notices import PlanPassed
 from game_rl.run_dir import RunDir
+from game_rl.saved import parse_json
 from game_rl.system.units import format_bytes
 
 SHARES = (0.8, 1.0)
@@ -53,7 +53,7 @@ class PlanWatch:
         """Read the forecast, and which of its shares the log says were passed already."""
         self._planned = {}
         with suppress(OSError, ValueError, KeyError, TypeError):
-            plan = json.loads(self._run_dir.preflight.read_bytes())
+            plan = parse_json(self._run_dir.preflight.read_bytes())
             self._planned = {
                 "ram": int(plan["ram"][_PLANNED["ram"]]),
                 "disk": int(plan["disk"][_PLANNED["disk"]]),

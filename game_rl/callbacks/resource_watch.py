@@ -1,12 +1,12 @@
 """Warnings when little disk or RAM is left, each with the plan's line that grows most."""
 
-import json
 from contextlib import suppress
 from typing import Literal
 
 from game_rl.event_log import EventLog
 from game_rl.events import ResourceLow
 from game_rl.run_dir import RunDir
+from game_rl.saved import parse_json
 from game_rl.system.units import format_bytes
 
 Resource = Literal["disk", "ram"]
@@ -116,7 +116,7 @@ def largest_growing_part(run_dir: RunDir, resource: Resource) -> tuple[str, int]
     its packed frames. None if there is no readable plan.
     """
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        plan = json.loads(run_dir.preflight.read_bytes())
+        plan = parse_json(run_dir.preflight.read_bytes())
         parts = {part["name"]: int(part["bytes"]) for part in plan[resource]["parts"]}
         if resource == "disk" and plan["growth"]:
             last = plan["growth"][-1]

@@ -68,10 +68,9 @@ def _lines(status: "RunStatus") -> list[tuple[str, str]]:
     at_most = "at most " if status.stop_when and not status.ended_by else ""
     total = "" if status.total_timesteps is None else f" of {at_most}{status.total_timesteps:,}"
     speed = "" if status.timesteps_per_s is None else f", {status.timesteps_per_s:,.0f}/s"
-    ended = "not training now" if status.ended is None else status.ended
     lines = [
         ("run", status.run),
-        ("state", "training" if status.is_training else ended),
+        ("state", _state(status)),
         ("timesteps", f"{status.timesteps:,}{total}{speed}"),
         *([] if status.frames is None else [("frames", f"{status.frames:,}")]),
         ("checkpoint", _timesteps(status.last_checkpoint)),
@@ -95,6 +94,16 @@ def _lines(status: "RunStatus") -> list[tuple[str, str]]:
         lines.append(("stuck", _stuck_line(status.stuck_episodes)))
     lines += [("hint", text) for text in status.hints]
     return lines + ([] if status.uploads is None else _upload_lines(status.uploads))
+
+
+def _state(status: "RunStatus") -> str:
+    if status.is_training:
+        return "training"
+    if status.ended is not None:
+        return status.ended
+    if status.is_training is None:
+        return "unknown: this user may not read the file `lock` of the run"
+    return "not training now"
 
 
 def _stuck_line(share: float) -> str:

@@ -1,6 +1,5 @@
 """The status of an experiment, from its folder alone."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -17,6 +16,7 @@ from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, read_record
 from game_rl.lineage import read_lineage
 from game_rl.run_dir import RunDir
+from game_rl.saved import parse_json
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,10 @@ class DifferencesStatus:
     words: str
 
 
+State = Literal["training", "complete", "stopped", "failed", "not training", "unknown"]
+"""`unknown`: this user may not read whether a process is training it."""
+
+
 @dataclass(frozen=True)
 class ExperimentStatus:
     """The status of an experiment.
@@ -121,7 +125,7 @@ class ExperimentStatus:
 
     path: str
     kind: str
-    state: Literal["training", "complete", "stopped", "failed", "not training"]
+    state: State
     generation: int
     generations: int
     stretch_until: int
@@ -222,12 +226,11 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
     return tuple(found)
 
 
-def _how_it_is(
-    folder: ExperimentDir, *, is_complete: bool
-) -> tuple[Literal["training", "complete", "stopped", "failed", "not training"], str]:
+def _how_it_is(folder: ExperimentDir, *, is_complete: bool) -> tuple[State, str]:
     if is_complete:
         return "complete", ""
-    if folder.is_locked:
+    is_training = folder.is_locked
+    if is_training:
         return "training", ""
     ends = [
         e
@@ -236,6 +239,8 @@ def _how_it_is(
     ]
     if ends and isinstance(ends[-1], ExperimentEnded) and ends[-1].reason != "completed":
         return ends[-1].reason, ends[-1].text
+    if is_training is None:
+        return "unknown", f"this user may not read {folder.root / 'lock'}"
     return "not training", "its controller was killed" if ends else "it has not begun"
 
 
@@ -331,7 +336,7 @@ def read_tail(events: Path) -> RunTail:
     found = RunTail()
     for line in lines:
         try:
-            event = json.loads(line)
+            event = parse_json(line)
             found = RunTail(
                 timesteps=int(event.get("timesteps", found.timesteps)),
                 timesteps_per_s=event.get("timesteps_per_s", found.timesteps_per_s),

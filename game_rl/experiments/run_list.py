@@ -28,7 +28,8 @@ class ListedRun:
 
     Attributes:
         kind: name of the algorithm, or kind of the experiment.
-        state: `training`, how it has ended in a word, or `killed`.
+        state: `training`, how it has ended in a word, `killed`, or `unknown` if this user may not
+            read whether it trains.
         timesteps: that it has played; an experiment's are those of all its runs. None if unknown.
         total_timesteps: at which it ends; None for an experiment.
         success_rate: of its newest evaluation, or of the experiment's champion; None without one.
@@ -102,7 +103,7 @@ def _listed(root: Path) -> ListedRun:
 def _listed_run(root: Path) -> ListedRun:
     run_dir = RunDir(root)
     status, config = run_status(run_dir), load_config(run_dir.config, is_saved=True)
-    spare = () if status.is_training else tuple(_spare_of_run(run_dir))
+    spare = tuple(_spare_of_run(run_dir)) if status.is_training is False else ()
     evaluation = status.evaluation or {}
     success, reward = evaluation.get("success_rate"), evaluation.get("mean_reward")
     return ListedRun(
@@ -122,7 +123,7 @@ def _listed_run(root: Path) -> ListedRun:
 def _state(status: RunStatus) -> str:
     if status.is_training:
         return "training"
-    return status.ended or "killed"
+    return status.ended or ("unknown" if status.is_training is None else "killed")
 
 
 def _spare_of_run(run_dir: RunDir) -> Iterator[Path]:
@@ -150,7 +151,7 @@ def _listed_experiment(root: Path) -> ListedRun:
     folder = ExperimentDir(root)
     status = experiment_status(folder)
     champion = read_record(folder.champion_record, ChampionRecord)
-    can_go = status.state != "training" and folder.superseded.is_dir()
+    can_go = status.state not in ("training", "unknown") and folder.superseded.is_dir()
     spare = (folder.superseded,) if can_go else ()
     return ListedRun(
         root=root,

@@ -1,6 +1,5 @@
 """The preflight's result: JSON for programs, a table for people, forecast against measurement."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from game_rl.preflight.facts import MeasuredLake
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, GpuFootprint, MemoryFootprint, Part, Verdict
 from game_rl.preflight.workload import SpeedForecast, TrainingArithmetic
+from game_rl.saved import parse_json
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes, format_duration
 
@@ -120,7 +120,7 @@ def compare_footprint(
 def measured_ram_peak_bytes(footprint: Path) -> int:
     """Return the peak that a footprint.json has; 0 if there is no such file, or it is damaged."""
     try:
-        return int(json.loads(footprint.read_bytes())["ram_peak_bytes"]["measured"])
+        return int(parse_json(footprint.read_bytes())["ram_peak_bytes"]["measured"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return 0
 

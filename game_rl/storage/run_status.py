@@ -50,7 +50,8 @@ class RunStatus:
 
     Attributes:
         run: id of the run.
-        is_training: whether a process on this machine is training it.
+        is_training: whether a process on this machine is training it; None if that cannot be
+            told, because this user may not read the lock.
         timesteps: highest timestep of any event.
         frames: emulator frames of these timesteps; None if the log does not say `frame_skip`.
         last_checkpoint: timesteps of the newest checkpoint here, or None.
@@ -66,7 +67,7 @@ class RunStatus:
     """
 
     run: str
-    is_training: bool
+    is_training: bool | None
     timesteps: int
     frames: int | None
     total_timesteps: int | None

@@ -75,13 +75,16 @@ def _header(shown: ShownExperiment) -> list[Html]:
 
 
 def _state(shown: ShownExperiment) -> tuple[str, str]:
-    if shown.folder.is_locked:
+    is_training = shown.folder.is_locked
+    if is_training:
         return "training now", ""
     last = shown.events[-1] if shown.events else None
     if shown.champion is not None:
         return "complete", "good"
     if isinstance(last, ExperimentEnded):
         return ("failed", "bad") if last.reason == "failed" else ("stopped before its end", "")
+    if is_training is None:
+        return "state unknown: its lock cannot be read", ""
     return ("not begun", "") if last is None else ("broken off", "bad")
 
 

@@ -1,6 +1,5 @@
 """Memory and disk that a run uses, against what its preflight has predicted."""
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from game_rl.run_dir import RunDir
+from game_rl.saved import parse_json
 from game_rl.system.units import GIB
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ def machine_use(run_dir: RunDir, newest: Mapping[str, float]) -> Json:
 
 def _read(path: Path) -> Any:  # noqa: ANN401 - JSON
     try:
-        return json.loads(path.read_bytes())
+        return parse_json(path.read_bytes())
     except (OSError, ValueError):
         return None
 

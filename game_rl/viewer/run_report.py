@@ -78,6 +78,8 @@ def state_of(run: ShownRun) -> tuple[str, str]:
         return "training now", ""
     last = run.events[-1] if run.events else None
     if not isinstance(last, Ended):
+        if run.is_training is None:
+            return "state unknown: its lock cannot be read", ""
         return ("not begun", "") if last is None else ("broken off", "bad")
     if last.reason == "completed":
         return "complete", "good"

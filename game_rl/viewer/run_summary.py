@@ -28,12 +28,12 @@ _STARTS = Begun | Forked | Resumed
 Json = dict[str, Any]
 
 
-def run_summary(events: Sequence[Event], *, is_training: bool) -> Json:
+def run_summary(events: Sequence[Event], *, is_training: bool | None) -> Json:
     """Return what the events say about the run's progress and results.
 
     Args:
         events: those that are not superseded, in their order.
-        is_training: whether a process writes to the run.
+        is_training: whether a process writes to the run; None if that cannot be told.
     """
     starts = [event for event in events if isinstance(event, Begun | Resumed)]
     rollouts = [event for event in events if isinstance(event, RolloutEnded)]
@@ -45,7 +45,7 @@ def run_summary(events: Sequence[Event], *, is_training: bool) -> Json:
         "algorithm": next((e.algorithm for e in events if isinstance(e, Begun)), None),
         "device": None if start is None else start.device,
         "version": "" if start is None else start.version,
-        "state": "training" if is_training else ended["reason"] if ended else "not training",
+        "state": _state(ended, is_training=is_training),
         "ended": ended,
         "trained_s": _trained_s(events),
         "timesteps": timesteps,
@@ -61,6 +61,14 @@ def run_summary(events: Sequence[Event], *, is_training: bool) -> Json:
         **_evaluations(events),
         "checkpoint": _checkpoint(events),
     }
+
+
+def _state(ended: Json | None, *, is_training: bool | None) -> str:
+    if is_training:
+        return "training"
+    if ended is not None:
+        return str(ended["reason"])
+    return "unknown" if is_training is None else "not training"
 
 
 def _last(events: Sequence[Any]) -> Any:  # noqa: ANN401 - of the same class
@@ -114,7 +122,7 @@ def _between(start: datetime, end: datetime) -> float:
     return (end - start).total_seconds()
 
 
-def _ended(events: Sequence[Event], *, is_training: bool) -> Json | None:
+def _ended(events: Sequence[Event], *, is_training: bool | None) -> Json | None:
     last = _last(events)
     if is_training or not isinstance(last, Ended):
         return None

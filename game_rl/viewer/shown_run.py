@@ -1,6 +1,5 @@
 """A run as plots and reports show it: what its directory tells, read without torch."""
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from game_rl.errors import NoCheckpointError
 from game_rl.event_log import read_events
 from game_rl.events import Begun, Evaluated, Event, Forked, Resumed
 from game_rl.run_dir import RunDir
+from game_rl.saved import parse_json
 from game_rl.statistics import wilson_interval
 
 PlotAxis = Literal["timesteps", "frames", "hours"]
@@ -103,8 +103,8 @@ class ShownRun:
         return None
 
     @property
-    def is_training(self) -> bool:
-        """Whether a process on this machine trains it now."""
+    def is_training(self) -> bool | None:
+        """Whether a process on this machine trains it now; None if that cannot be told."""
         return self.run_dir.is_locked
 
     @property
@@ -188,7 +188,7 @@ def read_run(root: Path) -> ShownRun:
 def _json_file(path: Path) -> dict[str, Any]:
     """Return the object in a file; an empty one if it is missing or is none."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_bytes())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

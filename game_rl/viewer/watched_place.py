@@ -63,7 +63,7 @@ def _brief_now(name: str, run_dir: RunDir) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=2 * MOST_RUNS)
-def _brief(name: str, run_dir: RunDir, n_bytes: int, *, is_training: bool) -> dict[str, Any]:
+def _brief(name: str, run_dir: RunDir, n_bytes: int, *, is_training: bool | None) -> dict[str, Any]:
     """Return the numbers of a run of a folder, read again once its events have grown."""
     assert n_bytes >= 0
     summary = run_summary(read_events(run_dir), is_training=is_training)

@@ -9,10 +9,11 @@ from game_rl.checkpoints.evaluation_files import append_row
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
-from game_rl.event_log import EventFile, EventLog
+from game_rl.event_log import EventFile, EventLog, read_events
 from game_rl.events import Ended
 from game_rl.experiments.run_list import delete_spare, runs_below
 from game_rl.run_dir import RunDir
+from game_rl.viewer.run_summary import run_summary
 
 
 def make_run(
@@ -73,6 +74,14 @@ def test_a_run_s_line_says_how_it_is(tmp_path: Path) -> None:
     with run_dir.locked():
         (run,) = runs_below(tmp_path)
         assert (run.state, run.spare) == ("training", ())
+
+
+def test_a_run_whose_lock_this_user_cannot_read_is_not_called_killed(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200, best=200)
+    (run_dir.root / "lock").mkdir()  # fails as a file of another user does, for root too
+    (run,) = runs_below(tmp_path)
+    assert (run.state, run.spare) == ("unknown", ())
+    assert run_summary(read_events(run_dir), is_training=None)["state"] == "unknown"
 
 
 def test_a_size_counts_each_file_once(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ const STATES = {
   stopped: ["stopped", ""],
   failed: ["failed", "bad"],
   "not training": ["not training", ""],
+  unknown: ["state unknown", ""],
 };
 
 export class Heading {

@@ -251,6 +251,7 @@ function card(title, id) {
 
 function noPictures(state) {
   if (!state || state.state === "training") return "The pictures come with the next timesteps. A training that began with an older version of game_rl, or with live.fps: 0, shows none.";
+  if (state.state === "unknown") return "Nothing is live, and this user may not read whether the run is training.";
   const when = state.ended ? ` It ended ${clock(new Date(state.ended.time))}.` : "";
   return `Nothing is live, because this run is not training.${when}`;
 }
