@@ -100,8 +100,8 @@ class ExperimentDir:
         return RunDir(self.root).identity()
 
     @property
-    def is_locked(self) -> bool:
-        """Whether a process controls the experiment."""
+    def is_locked(self) -> bool | None:
+        """Whether a process controls the experiment; None if this user cannot find out."""
         return RunDir(self.root).is_locked
 
     def locked(self) -> AbstractContextManager[None]:
