@@ -16,7 +16,7 @@ DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-ci lint format docs rom lock clean
+.PHONY: help install demo test test-slow test-ci lint format docs reference rom lock clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 16
@@ -67,6 +67,9 @@ docs: $(DOCS_INSTALLED)  ## build the docs as a site in docs/_build; every warni
 $(DOCS_INSTALLED): $(INSTALLED) pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
+
+reference: $(INSTALLED)  ## write the generated parts of the docs' reference anew
+	$(BIN)/python docs/reference_text.py
 
 rom:  ## rebuild the bundled games from their source (needs sdcc)
 	@command -v sdcc >/dev/null || { echo "sdcc is missing; on Debian: apt install sdcc"; exit 1; }

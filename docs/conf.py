@@ -14,11 +14,11 @@ project = "game_rl"
 author = "the authors of game_rl"
 release = version = metadata.version("game_rl")
 
-extensions = ["myst_parser", "generated"]
+extensions = ["myst_parser", "repository_view"]
 exclude_patterns = ["_build"]
 nitpicky = True
 
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "html_image"]
 myst_heading_anchors = 4  # links such as page.md#a-heading work as on a code host
 
 smartquotes = False  # options such as --at keep their hyphens

@@ -26,7 +26,7 @@ def _anchors(page: Path) -> set[str]:
     text = _FENCE.sub("", page.read_text(encoding="utf-8"))
     titles = re.findall(r"^#+ +(.*)$", text, re.MULTILINE)
     slugs = (re.sub(r"[^\w\s-]", "", title.lower()).strip().replace(" ", "-") for title in titles)
-    return set(slugs) | set(re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE))
+    return set(slugs) | set(re.findall(r'<a id="([\w-]+)"></a>', text))
 
 
 def test_every_link_of_a_page_leads_to_a_file_and_a_heading() -> None:

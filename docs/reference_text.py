@@ -1,11 +1,22 @@
-"""Markdown of the reference, made from the code: config keys, commands, events, exit codes."""
+"""Writes the parts of the reference that the code decides: `make reference`.
+
+These are keys of configs, commands, events and exit codes. A page has them between two comments:
+
+    <!-- generated: run keys -->
+    <!-- end -->
+
+The option --check changes nothing; its exit code is 1 if a page is not current.
+"""
 
 import argparse
 import json
 import os
 import re
+import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 from unittest.mock import patch
 
@@ -39,10 +50,16 @@ def _escaped(text: str) -> str:
     return "".join(part if part.startswith("`") else _SPECIAL.sub(r"\\\1", part) for part in parts)
 
 
-def _entry(term: str, facts: str, text: str = "") -> str:
-    """Return an entry of a definition list."""
-    lines = [term, f": {facts}"]
-    return "\n".join([*lines, "", f"  {text}"] if text else lines) + "\n\n"
+def _entry(term: str, facts: str = "", text: str = "", *, anchor: str = "") -> str:
+    """Return an item of a list that a code host and Sphinx show alike."""
+    target = f'<a id="{anchor}"></a>' if anchor else ""
+    head = f"- {target}**`{term}`**" + (f": {facts}" if facts else "")
+    return f"{head}\\\n  {text}\n" if text else f"{head}\n"
+
+
+def _slug(title: str) -> str:
+    """Return the anchor that a code host and MyST give to a heading."""
+    return re.sub(r"[^\w\s-]", "", title.lower()).strip().replace(" ", "-")
 
 
 # --- keys of configs --------------------------------------------------------------------------
@@ -62,14 +79,13 @@ class _Section:
 
     @property
     def anchor(self) -> str:
-        return re.sub(r"\W+", "-", f"{self.key} {self.kind}").strip("-").lower()
+        return _slug(self.title)
 
 
 class _Keys:
     """All keys of one model, section by section."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
         self._root = MODELS[name].model_json_schema()
         self._definitions: JsonSchema = self._root.get("$defs", {})
         self._waiting: list[_Section] = []
@@ -79,7 +95,7 @@ class _Keys:
         blocks = ["## Keys of the file\n\n", *self._entries(_Section("", self._root))]
         while self._waiting:
             section = self._waiting.pop(0)
-            blocks.append(f"({self._name}-{section.anchor})=\n\n## {section.title}\n\n")
+            blocks.append(f"\n## {section.title}\n\n")
             if text := section.schema.get("description"):
                 blocks.append(_escaped(text) + "\n\n")
             nested, self._waiting = self._waiting, []
@@ -104,7 +120,10 @@ class _Keys:
         example = "".join(f"; for example `{_yaml(one)}`" for one in schema.get("examples", ())[:1])
         own = self._definitions.get(schema.get("$ref", "").rsplit("/", 1)[-1], {})
         text = schema.get("description") or own.get("description", "")
-        return _entry(f"`{key}`", facts + example, _escaped(text))
+        anchor = re.sub(r"[\W_]+", "-", f"{key} {section.kind.partition(': ')[2]}").strip("-")
+        has_heading = any(waiting.title == f"`{key}`" for waiting in self._waiting)
+        anchor = "" if has_heading else anchor.lower()
+        return _entry(key, facts + example, _escaped(text), anchor=anchor)
 
     def _is_plain_section(self, schema: JsonSchema) -> bool:
         """Return whether the default of a section is the defaults of its keys."""
@@ -158,7 +177,7 @@ class _Keys:
             own = _Section(f"{own.key}.N", schema, own.kind)  # an item of a list, by its number
         if own.anchor not in waiting and not is_known:
             self._waiting.append(own)
-        link = f"[{word}](#{self._name}-{own.anchor})"
+        link = f"[{word}](#{own.anchor})"
         return f"{link} `{constants[0]}`" if constants else link
 
 
@@ -210,7 +229,7 @@ def _yaml(value: object) -> str:
 def commands_text() -> str:
     _, parsers = make_parser(list(COMMANDS))
     blocks = []
-    with patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}):  # argparse reads them
+    with patch.dict(os.environ, {"COLUMNS": "9999", "NO_COLOR": "1"}):  # argparse reads them
         for title, group in GROUPS.items():
             blocks.append(f"## {title[0].upper()}{title[1:]}\n\n")
             for command in group:
@@ -219,18 +238,25 @@ def commands_text() -> str:
 
 
 def _command(parser: argparse.ArgumentParser) -> Iterator[str]:
-    anchor = parser.prog.replace(" ", "-")
-    usage = parser.format_usage().removeprefix("usage: ").rstrip()
-    yield f"({anchor})=\n\n### `{parser.prog}`\n\n{_escaped(parser.description or '')}\n\n"
+    words = parser.format_usage().removeprefix("usage: ").split()
+    usage = textwrap.fill(
+        " ".join(words),
+        100,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    yield f"### `{parser.prog}`\n\n{_escaped(parser.description or '')}\n\n"
     yield f"```text\n{usage}\n```\n\n"
     inner = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     for action in parser._actions:
         if action in inner or action.help == argparse.SUPPRESS or action.dest in _OF_EVERY_COMMAND:
             continue
         help_text = parser._get_formatter()._expand_help(action) if action.help else ""
-        yield _entry(f"`{_invocation(action)}`", _escaped(help_text) or "\\")
+        yield _entry(_invocation(action), _escaped(help_text))
     if example := (parser.epilog or "").partition("example:")[2].strip():
-        yield f"Example: `{example}`\n\n"
+        yield f"\nExample: `{example}`\n"
+    yield "\n"
     for commands in inner:
         for command in commands.choices.values():
             yield from _command(command)
@@ -279,7 +305,8 @@ def _event(model: type[events.TimedEvent]) -> Iterator[str]:
     shared = {"event", "time", "generation" if "generation" in model.model_fields else "timesteps"}
     for name, own in schema.get("properties", {}).items():
         if name not in shared:
-            yield _entry(f"`{name}`", _plain(own, schema), _escaped(own.get("description", "")))
+            yield _entry(name, _plain(own, schema), _escaped(own.get("description", "")))
+    yield "\n"
 
 
 def _plain(schema: JsonSchema, root: JsonSchema) -> str:
@@ -332,4 +359,37 @@ TEXTS: Mapping[str, Callable[[], str]] = {
     "exit codes": exit_codes_text,
     "key hints": key_hints_text,
 }
-"""The text for each argument of the directive `generated`."""
+"""The text for each name that a comment `generated` may have."""
+
+_PLACE = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+
+
+def current(page: str) -> str:
+    """Return a page with its generated parts as the code has them now."""
+    return _PLACE.sub(lambda place: f"{place[1]}\n{TEXTS[place[2]]().strip()}\n{place[3]}", page)
+
+
+def pages() -> list[Path]:
+    """Return the pages that have a generated part."""
+    found = sorted(Path(__file__).parent.rglob("*.md"))
+    return [page for page in found if _PLACE.search(page.read_text(encoding="utf-8"))]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="change nothing")
+    arguments = parser.parse_args()
+    stale = 0
+    for page in pages():
+        old = page.read_text(encoding="utf-8")
+        new = current(old)
+        if new != old:
+            stale += 1
+            print(f"{page.name}: {'not current' if arguments.check else 'written'}")
+            if not arguments.check:
+                page.write_text(new, encoding="utf-8")
+    return int(arguments.check and stale > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
