@@ -181,19 +181,6 @@ def named_policy(arguments: argparse.Namespace) -> tuple[Path, str]:
     return run_of(root), str(timesteps)
 
 
-def check_output(path: Path) -> None:
-    """Refuse a file of --output whose place is a folder, or in a file; its folder is made later.
-
-    Raises:
-        UsageError: nothing can be written there.
-    """
-    if path.is_dir():
-        raise UsageError(f"--output {path} is a folder; name a file in it")
-    above = next(folder for folder in path.absolute().parents if folder.exists())
-    if not above.is_dir():
-        raise UsageError(f"--output {path}: {above} is a file, not a folder; name another place")
-
-
 def positive(text: str) -> int:
     """Parse an integer of at least 1, as the type of an argument."""
     return _whole_number(text, least=1)

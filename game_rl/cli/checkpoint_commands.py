@@ -15,10 +15,10 @@ from game_rl.cli.arguments import (
     add_command,
     add_config_arguments,
     add_run_arguments,
-    check_output,
     named_checkpoint,
     named_policy,
 )
+from game_rl.cli.outputs import ZIP, add_output
 from game_rl.cli.printing import add_json, print_facts, print_result, working
 from game_rl.config.loader import load_config
 from game_rl.experiments.experiment_dir import run_of
@@ -60,9 +60,7 @@ def add_export(commands: "Commands", summary: str) -> None:
     )
     add_run_arguments(parser)
     parser.add_argument("--format", choices=["sb3"], default="sb3", help="format of the file")
-    parser.add_argument(
-        "--output", type=Path, metavar="FILE", required=True, help="zip file to write"
-    )
+    add_output(parser, "--output", ZIP, required=True, text="zip file to write")
     add_json(parser)
 
 
@@ -129,7 +127,6 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
 def _export(arguments: argparse.Namespace) -> int:
     root, checkpoint = named_policy(arguments)
     check_zip_to_write(arguments.output)
-    check_output(arguments.output)
     check_playable(root, checkpoint)
     exchangeable(open_run(root)[1])
     from game_rl.interchange.sb3_zip import export_policy

@@ -6,7 +6,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from game_rl.cli.arguments import add_command, add_group, check_output, not_negative
+from game_rl.cli.arguments import add_command, add_group, not_negative
+from game_rl.cli.outputs import add_output
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.experiments.study_config import load_study
@@ -50,11 +51,11 @@ def add_compare(commands: "Commands", summary: str) -> None:
         help="x axis of the curves, counted over a run and everything that it comes from "
         "(default: timesteps)",
     )
-    parser.add_argument(
+    add_output(
+        parser,
         "--output",
-        type=Path,
         metavar="FOLDER",
-        help="folder for report.md, report.json and report.png (default: none; for a study, its "
+        text="folder for report.md, report.json and report.png (default: none; for a study, its "
         "results folder)",
     )
     add_json(parser)
@@ -111,8 +112,6 @@ def _add_rule(options: argparse._ArgumentGroup) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    if arguments.output is not None:
-        check_output(arguments.output / "report.md")
     arguments.runs = [path if path.is_dir() else find_config(path) for path in arguments.runs]
     files = [path for path in arguments.runs if path.is_file()]
     if not files:

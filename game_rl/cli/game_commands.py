@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from game_rl.cli.arguments import add_command, not_negative, positive
+from game_rl.cli.outputs import PNG, TRACE, add_output
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.loader import game_path
 from game_rl.envs.game_file_check import GameFileCheck, check_game_file
@@ -66,25 +67,25 @@ def add_check_game(commands: "Commands", summary: str) -> None:
 
 
 def _add_written_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add_output(
+        parser,
         "--sheet",
-        type=Path,
-        metavar="FILE",
-        help="PNG for screens of the start states and of play (default: contact_sheet.png in the "
+        PNG,
+        text="PNG for screens of the start states and of play (default: contact_sheet.png in the "
         "folder of game.yaml, or in the current one for a bundled game)",
     )
-    parser.add_argument(
+    add_output(
+        parser,
         "--parts-sheet",
-        type=Path,
-        metavar="FILE",
-        help="PNG for the parts that the agent can see beside the screen, at some moments of play, "
+        PNG,
+        text="PNG for the parts that the agent can see beside the screen, at some moments of play, "
         "if game.yaml defines any (default: parts.png beside the contact sheet)",
     )
-    parser.add_argument(
+    add_output(
+        parser,
         "--trace",
-        type=Path,
-        metavar="FILE",
-        help="CSV for variables, parts, rewards and conditions at each timestep of the recorded "
+        TRACE,
+        text="CSV for variables, parts, rewards and conditions at each timestep of the recorded "
         "episode, or of the random ones if there is none",
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from game_rl.cli.outputs import check_outputs
 from game_rl.cli.parser import COMMANDS, make_parser
 from game_rl.errors import GameRLError, UsageError
 from game_rl.system.output import exit_code_of, write_every_character
@@ -52,6 +53,7 @@ def _run(words: Sequence[str]) -> int:
     from game_rl.cli.printing import PROGRESS
 
     PROGRESS.quiet = arguments.quiet
+    check_outputs(arguments)
     command: Callable[[argparse.Namespace], int] = arguments.command
     return command(arguments)
 

@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from game_rl.cli.arguments import add_command, check_output
+from game_rl.cli.arguments import add_command
+from game_rl.cli.outputs import HTM, HTML, PNG, SVG, add_output
 from game_rl.cli.printing import add_json, print_result
 from game_rl.durable_files import write_atomic
-from game_rl.errors import UsageError
 from game_rl.system.extras import check_extra
 from game_rl.viewer.plotted_runs import plotted_panels
 
@@ -34,9 +34,7 @@ def add_plot(commands: "Commands", summary: str) -> None:
         "experiment stands for its members",
     )
     _add_axis(parser)
-    parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help="file to write, .png or .svg"
-    )
+    add_output(parser, "--output", PNG, SVG, required=True, text="file to write, .png or .svg")
     add_json(parser)
 
 
@@ -52,9 +50,7 @@ def add_report(commands: "Commands", summary: str) -> None:
         "run", type=Path, metavar="RUN", help="run directory, or the directory of an experiment"
     )
     _add_axis(parser)
-    parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help="file to write, .html"
-    )
+    add_output(parser, "--output", HTML, HTM, required=True, text="file to write, .html")
     add_json(parser)
 
 
@@ -65,12 +61,11 @@ def _add_axis(parser: argparse.ArgumentParser) -> None:
 
 def _plot(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
-    _check_output(output, ".png", ".svg")
     check_extra("matplotlib", "game-rl plot")
     from game_rl.viewer.panel_figure import panels_png, panels_svg
 
     panels = plotted_panels(list(dict.fromkeys(arguments.runs)), arguments.x)
-    draw = panels_png if output.suffix == ".png" else panels_svg
+    draw = panels_png if output.suffix.lower() == ".png" else panels_svg
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(output, draw(panels))
     names = [panel.name for panel in panels]
@@ -80,7 +75,6 @@ def _plot(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
-    _check_output(output, ".html", ".htm")
     check_extra("matplotlib", "game-rl report")
     from game_rl.viewer.reports import html_report
 
@@ -89,12 +83,3 @@ def _report(arguments: argparse.Namespace) -> int:
     write_atomic(output, text)
     print_result(arguments, {"file": str(output), "bytes": len(text.encode())}, str(output))
     return 0
-
-
-def _check_output(output: Path, *suffixes: str) -> None:
-    if output.suffix not in suffixes:
-        found = f"not {output.suffix}" if output.suffix else "and has no ending"
-        raise UsageError(
-            f"--output {output}: the file's name must end in {' or '.join(suffixes)}, {found}"
-        )
-    check_output(output)

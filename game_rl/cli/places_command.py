@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command
+from game_rl.cli.outputs import PNG, add_output
 from game_rl.cli.printing import add_json, print_result
 from game_rl.envs.place_layers import layers
 
@@ -22,12 +23,12 @@ def add_places(commands: "Commands", summary: str) -> None:
         example="game-rl places runs/beacon_ppo --output beacon.png",
     )
     parser.add_argument("run", metavar="RUN", help="run directory, of a finished or running run")
-    parser.add_argument(
+    add_output(
+        parser,
         "--output",
-        type=Path,
+        PNG,
         default=Path("places.png"),
-        metavar="FILE",
-        help="PNG to write (default: places.png)",
+        text="PNG to write (default: places.png)",
     )
     add_json(parser)
 

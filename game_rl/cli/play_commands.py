@@ -15,7 +15,6 @@ from game_rl.checkpoints.named import check_playable, open_run
 from game_rl.cli.arguments import (
     add_command,
     add_run_arguments,
-    check_output,
     named_policy,
     not_negative,
     positive,
@@ -27,6 +26,7 @@ from game_rl.cli.logged_choice import (
     logged_of,
     refuse_empty,
 )
+from game_rl.cli.outputs import GIF, MP4, add_output
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.envs.logged_episodes import LoggedEpisode, LoggedEpisodes
@@ -103,11 +103,12 @@ def add_record(commands: "Commands", summary: str) -> None:
         default="that of the run's own clip",
         states="begin each episode in one of these start states, drawn evenly,",
     )
-    parser.add_argument(
+    add_output(
+        parser,
         "--output",
-        type=Path,
-        metavar="FILE",
-        help="file to write, .gif or .mp4 (default: a GIF in the run's videos/)",
+        GIF,
+        MP4,
+        text="file to write, .gif or .mp4 (default: a GIF in the run's videos/)",
     )
     _add_look(parser)
     add_json(parser)
@@ -256,7 +257,6 @@ def _check_clip(output: Path | None) -> None:
 
     if output is not None:
         clip_writer(output)
-        check_output(output)
 
 
 def _record_logged(arguments: argparse.Namespace) -> int:

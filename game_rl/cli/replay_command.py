@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from game_rl.cli.arguments import add_command, add_group, check_output, positive
+from game_rl.cli.arguments import add_command, add_group, positive
+from game_rl.cli.outputs import PICKLE, add_output
 from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.config.loader import load_config
 from game_rl.envs.make_env import make_observation_format
@@ -98,8 +99,15 @@ def _add_export(commands: "Commands") -> argparse.ArgumentParser:
     )
     parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
     parser.add_argument("--format", choices=["sb3", "minari"], default="sb3", help="default: sb3")
-    parser.add_argument(
-        "--output", type=Path, metavar="PATH", required=True, help="file, or folder for minari"
+    add_output(
+        parser,
+        "--output",
+        PICKLE,
+        metavar="PATH",
+        required=True,
+        text="file, or folder for minari",
+        any_name=True,
+        only_if=("format", "sb3"),
     )
     parser.add_argument(
         "--actions",
@@ -161,8 +169,6 @@ def _export(arguments: argparse.Namespace) -> int:
     from game_rl.lake.lake import Lake
 
     lake, output, n_actions = Lake.open(arguments.lake), arguments.output, arguments.actions
-    if arguments.format == "sb3":
-        check_output(output)
     if arguments.format == "minari":
         try:
             from game_rl.interchange.minari_export import export_minari
