@@ -96,7 +96,7 @@ class PlanWatch:
         part = largest_growing_part(self._run_dir, resource)
         if part is None:
             return None, ""
-        return part[0], f"; in the plan, {part[0]!r} grows most, up to {format_bytes(part[1])}"
+        return part[0], ""
 
 
 def _largest_folder(run_dir: RunDir) -> tuple[str, int]:

@@ -88,7 +88,7 @@ class ResourceWatch:
             use = f"this run uses {format_bytes(ram_used)}"
         line = ""
         if part is not None:
-            line = f"; in the plan, {part[0]!r} grows most, up to {format_bytes(part[1])}"
+            line = f"; of the forecast, {part[0]} may take up to {format_bytes(part[1])}"
         self._events.emit(
             ResourceLow(
                 timesteps=timesteps,

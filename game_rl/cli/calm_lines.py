@@ -1,20 +1,18 @@
-"""Lines for a person that come at most once a minute, however much there is to say."""
+"""Lines for a person that come when something happens, and are counted where they would flood."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from game_rl.events import HintGiven, MilestoneReached
+from game_rl.events import MilestoneReached
 
-_EVERY_S = 60.0
-_MOST_NAMED = 5
-
-Notice = MilestoneReached | HintGiven
+_WITHIN_S = 60.0
+_MOST_LINES = 10
 
 
 class CalmLines:
-    """Prints hints one by one, and the milestones since the last line together.
+    """Prints milestones at once, but no more than ten a minute.
 
-    The first line comes at once, and each later one at least a minute after the one before.
+    What comes beyond them is counted, and one line says so when the minute is over.
 
     Args:
         show: prints a text with the timestep that it belongs to.
@@ -23,47 +21,36 @@ class CalmLines:
 
     def __init__(
         self,
-        show: Callable[[Notice, str], None],
+        show: Callable[[MilestoneReached, str], None],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._show, self._clock = show, clock
-        self._hints: list[HintGiven] = []
-        self._milestones: list[MilestoneReached] = []
-        self._shown_s = -_EVERY_S
+        self._since_s = -_WITHIN_S
+        self._n_shown = 0
+        self._held: list[MilestoneReached] = []
 
-    def add(self, event: Notice) -> None:
-        if isinstance(event, HintGiven):
-            self._hints.append(event)
+    def add(self, event: MilestoneReached) -> None:
+        self.show_due()
+        if self._clock() - self._since_s >= _WITHIN_S:
+            self._since_s, self._n_shown = self._clock(), 0
+        if self._n_shown < _MOST_LINES:
+            self._n_shown += 1
+            self._show(event, f"milestone: {event.text}")
         else:
-            self._milestones.append(event)
+            self._held.append(event)
 
     def show_due(self) -> None:
-        """Print a line if there is something to say and a minute has passed."""
-        is_waiting = self._hints or self._milestones
-        if is_waiting and self._clock() - self._shown_s >= _EVERY_S:
-            self._shown_s = self._clock()
-            self._show_next()
+        """Print how many were left out, if a minute has passed since the first of them."""
+        if self._clock() - self._since_s >= _WITHIN_S:
+            self.show_all()
 
     def show_all(self) -> None:
-        """Print what is left, because the run ends."""
-        while self._hints or self._milestones:
-            self._show_next()
-
-    def _show_next(self) -> None:
-        if self._hints:
-            hint = self._hints.pop(0)
-            self._show(hint, f"hint: {hint.text}")
-        else:
-            self._show(self._milestones[-1], f"milestone: {_joined(self._milestones)}")
-            self._milestones.clear()
-
-
-def _joined(milestones: Sequence[MilestoneReached]) -> str:
-    """Return what was reached, with the timestep of each if there are several."""
-    if len(milestones) == 1:
-        return milestones[0].text
-    texts = [f"{each.text} (timestep {each.timesteps:,})" for each in milestones[:_MOST_NAMED]]
-    n_more = len(milestones) - _MOST_NAMED
-    more = f"; and {n_more:,} more, which `game-rl status` lists" if n_more > 0 else ""
-    return "; ".join(texts) + more
+        """Print how many were left out, because the minute is over or the run ends."""
+        held, self._held = self._held, []
+        if len(held) == 1:
+            self._show(held[0], f"milestone: {held[0].text}")
+        elif held:
+            last = held[-1]
+            text = f"{len(held):,} more milestones, which `game-rl status` lists, up to this one"
+            self._show(last, f"{text}: {last.text}")

@@ -13,7 +13,12 @@ from game_rl.config.experiments.experiment import STAGES
 from game_rl.events import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import differences_words
-from game_rl.experiments.experiment_tables import champion_table, forecast_table, generation_table
+from game_rl.experiments.experiment_tables import (
+    champion_table,
+    forecast_summary,
+    forecast_table,
+    generation_table,
+)
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.system.units import format_bytes, format_duration
 
@@ -52,7 +57,8 @@ class ExperimentConsole:
         self._console.print(f"[yellow]{escape(text)}[/]")
 
     def show_preflight(self, report: "ExperimentReport") -> None:
-        console_for(report.verdict, self._console).print(forecast_table(report))
+        render = forecast_table if self._is_verbose else forecast_summary
+        console_for(report.verdict, self._console).print(render(report))
 
     def __call__(self, event: ExperimentEvent) -> None:
         match event:

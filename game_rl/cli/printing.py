@@ -2,16 +2,62 @@
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
 from game_rl.slow_work import telling_if_slow
 
 PROGRESS = Console(stderr=True)
 """The console for progress, which the main program silences with -q."""
+
+_WORD = re.compile(r"\s*\S+\s*")
+_LEAST_WIDTH = 20
+"""Cells beside an indent below which lines begin at the left edge."""
+
+
+def print_words(console: Console, text: str | Text, *, indent: int = 0, style: str = "") -> None:
+    """Print a line, on a terminal as several that break between words.
+
+    A word that is longer than the terminal is wide, such as a path, stays whole. Elsewhere it stays
+    one line, so that programs such as `grep` find it.
+
+    Args:
+        indent: cells before each line but the first.
+    """
+    line = text
+    if isinstance(line, str):
+        line = console.render_str(line, style=style, markup=False, emoji=False, highlight=not style)
+    if not console.is_terminal:
+        console.print(line, soft_wrap=True)
+        return
+    before = indent if console.width - indent >= _LEAST_WIDTH else 0
+    first, *rest = line.divide(_breaks(line.plain, console.width, before))
+    first.rstrip()
+    console.print(first, soft_wrap=True)
+    for each in rest:
+        each.rstrip()
+        console.print(Text(" " * before) + each, soft_wrap=True)
+
+
+def _breaks(text: str, width: int, indent: int) -> list[int]:
+    """Return where lines begin, other than the first, so that each is at most `width` cells wide.
+
+    Args:
+        indent: cells before each line but the first.
+    """
+    found, used = list[int](), 0
+    for word in _WORD.finditer(text):
+        if used + cell_len(word[0].rstrip()) > width and word.start():
+            found.append(word.start())
+            used = indent
+        used += cell_len(word[0])
+    return found
 
 
 def add_json(parser: argparse.ArgumentParser, what: Literal["object", "list"] = "object") -> None:

@@ -1,15 +1,22 @@
 """Printing a run's events to standard output, as text or as JSON."""
 
+from dataclasses import replace
+
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
+from rich.live import Live
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+from rich.text import Text
 
 from game_rl import events
 from game_rl.cli.calm_lines import CalmLines
+from game_rl.cli.printing import print_words
+from game_rl.cli.progress_line import ProgressLine, Standing
 from game_rl.events import Event, TimedEvent
 from game_rl.system.units import format_bytes, format_duration, with_frames
 
 _LINES_A_RUN = 20  # without a terminal to draw a bar on
+_REDRAWS_A_SECOND = 5
+_AFTER_TIMESTEPS = 14  # where the text of a line begins
 
 
 def print_json(event: TimedEvent) -> None:
@@ -25,33 +32,33 @@ class RunConsole:
 
     Args:
         is_verbose: whether each update gets a line.
+
+    Attributes:
+        watch: command that shows the run in a browser; empty if nobody could call it.
     """
 
     def __init__(self, console: Console, *, is_verbose: bool = False) -> None:
+        self.watch = ""
         self._console = console
         self._is_verbose = is_verbose
         self._total = 0
         self._frame_skip = 1
         self._may_end_early = False
         self._next_line_at = self._next_offline_at = 0
-        self._bar = Progress(
-            TextColumn("[bold]{task.completed:>11,.0f}[/] / {task.total:,.0f} timesteps"),
-            BarColumn(),
-            TextColumn("{task.fields[status]}"),
-            TextColumn("{task.fields[left]}"),
-            console=console,
-        )
+        self._progress = ProgressLine()
+        self._live: Live | None = None
         self._announced: set[str] = set()
         self._calm = CalmLines(self._line)
         self._work = ""
-        self._task: TaskID | None = None
         self._uploads: Progress | None = None
 
     def close(self) -> None:
         """Print what waits to be printed, and stop the live bars; may be called twice."""
         self._calm.show_all()
-        if self._task is not None:
-            self._bar.stop()
+        if self._live is not None:
+            self._progress.show(replace(self._progress.standing, doing="", seconds_left=None))
+            self._live.stop()
+            self._live = None
         if self._uploads is not None and self._console.is_terminal:
             self._uploads.stop()
 
@@ -62,7 +69,7 @@ class RunConsole:
 
     def _warn(self, text: str) -> None:
         if text not in self._announced:
-            self._print("[yellow]warning:[/]", text)
+            self._mark("warning:", text)
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -78,6 +85,8 @@ class RunConsole:
                 self._show_evaluating(event)
             case events.Evaluated(is_final=False):
                 self._line(event, _evaluation_line(event))
+            case events.Evaluated(is_final=True):
+                self._progress.show_doing("recording a clip")
             case events.ConfirmationPlayed():
                 self._line(event, _confirmation_line(event))
             case events.StopConditionMet():
@@ -105,12 +114,14 @@ class RunConsole:
 
     def _show_notice(self, event: Event) -> None:
         match event:
-            case events.MilestoneReached() | events.HintGiven():
+            case events.MilestoneReached():
                 self._calm.add(event)
+            case events.HintGiven():
+                self._line(event, f"hint: {event.text}")
             case events.StillWorking():
                 self._show_work(event)
-            case events.PlanPassed():
-                self._line(event, event.text, style="dim" if event.share < 1 else "")
+            case events.PlanPassed() if event.share >= 1 or self._is_verbose:
+                self._line(event, event.text)
             case events.Warned() | events.WorkerRestarted():
                 self._warn(event.text)
             case events.DiskForecast() | events.ResourceLow():
@@ -120,82 +131,105 @@ class RunConsole:
         self._total = event.total_timesteps
         self._frame_skip = event.frame_skip or 1
         if isinstance(event, events.Resumed):
-            for change in event.changes:
-                self._print("[yellow]changed:[/]", change)
-            self._print(
-                f"resuming from timestep {self._frames(event.timesteps, event.waited_frames)}, "
-                f"checkpoint {event.checkpoint}: " + ", ".join(event.restored)
-            )
-            for reason in event.not_restored:
-                self._print("[yellow]not bit for bit as without the break:[/]", reason)
-            if event.other_code:
-                self._print("[yellow]note:[/] the checkpoint is from other code:", event.other_code)
+            self._tell_resumed(event)
+        if self.watch:
+            print_words(self._console, Text.assemble("watch it: ", (self.watch, "bold")))
         self._print(f"the network multiplies in {event.precision}, on {event.device}")
         for change in event.game_changes:
-            self._print("[yellow]the game is changed:[/]", change)
+            self._mark("the game is changed:", change)
         self._may_end_early = bool(event.stop_when)
         if self._may_end_early:
-            self._print("the run may end early:", ", or ".join(event.stop_when))
+            self._print(f"the run may end early: {', or '.join(event.stop_when)}")
+
+    def _tell_resumed(self, event: events.Resumed) -> None:
+        for change in event.changes:
+            self._mark("changed:", change)
+        self._print(
+            f"resuming from timestep {self._frames(event.timesteps, event.waited_frames)}, "
+            f"checkpoint {event.checkpoint}: {', '.join(event.restored)}"
+        )
+        for reason in event.not_restored:
+            self._mark("not bit for bit as without the break:", reason)
+        if event.other_code:
+            self._mark("note:", f"the checkpoint is from other code: {event.other_code}")
 
     def _show_fork(self, event: events.Forked) -> None:
-        self._print(f"a fork of {escape(event.parent_path)}, timestep {event.parent_timesteps:,}")
+        self._print(f"a fork of {event.parent_path}, timestep {event.parent_timesteps:,}")
         for change in event.changes:
-            self._print("[yellow]changed:[/]", change)
+            self._mark("changed:", change)
         for part in event.not_taken_over:
-            self._print("[yellow]begins anew:[/]", part)
+            self._mark("starts again:", part)
 
     def _show_progress(self, event: events.Progress | events.RolloutEnded) -> None:
         self._calm.show_due()
-        status, left = _status(event), self._time_left(event)
+        standing = self._standing(event)
+        self._progress.show(standing)
+        if self._console.is_terminal:
+            self._show_live()
         if self._is_verbose and isinstance(event, events.RolloutEnded):
-            self._line(event, f"update: {status}  {left}".rstrip(), style="dim")
-        elif self._console.is_terminal:
-            self._bar.update(self._shown_bar(), completed=event.timesteps, status=status, left=left)
-        elif event.timesteps >= self._next_line_at:
+            texts = [choices[0] for name, choices in standing.texts().items() if name != "where"]
+            self._line(event, f"update: {'  '.join(filter(None, texts))}", style="dim")
+        elif not self._console.is_terminal and event.timesteps >= self._next_line_at:
             self._next_line_at = event.timesteps + -(-self._total // _LINES_A_RUN)
-            self._print(f"{event.timesteps:>11,} / {self._total:,} timesteps  {status}  {left}")
+            where, *more = [choices[0] for choices in standing.texts().values()]
+            self._print(f"{'  '.join(filter(None, (f'{where:>27}', *more)))}")
+
+    def _standing(self, event: events.Progress | events.RolloutEnded) -> Standing:
+        return Standing(
+            done=event.timesteps,
+            total=self._total,
+            speed=event.timesteps_per_s,
+            mean_reward=event.mean_reward,
+            success_rate=event.success_rate,
+            seconds_left=self._seconds_left(event),
+            left="at most" if self._may_end_early else "about",
+        )
+
+    def _seconds_left(self, event: events.Progress | events.RolloutEnded) -> float | None:
+        """Return the time up to the total at the speed so far, evaluations included."""
+        missing = self._total - event.timesteps
+        if missing <= 0 or event.timesteps_per_s <= 0:
+            return None
+        return missing / event.timesteps_per_s
+
+    def _show_live(self) -> None:
+        if self._live is None:
+            self._live = Live(
+                self._progress, console=self._console, refresh_per_second=_REDRAWS_A_SECOND
+            )
+            self._live.start(refresh=True)
 
     def _show_work(self, event: events.StillWorking) -> None:
-        """Show what takes long: in the bar if there is one, else once as a line."""
-        if self._task is not None and self._console.is_terminal:
-            self._bar.update(self._task, status=f"{event.text}, {event.seconds:.0f} s", left="")
+        """Show what takes long: in the live line if there is one, else once as a line."""
+        if self._live is not None:
+            self._progress.show_doing(f"{event.text}, {event.seconds:.0f} s")
         elif event.text != self._work:
             self._print(f"{event.text} …")
         self._work = event.text
 
-    def _shown_bar(self) -> TaskID:
-        if self._task is None:
-            self._task = self._bar.add_task("", total=self._total, status="", left="")
-            self._bar.start()
-        return self._task
-
-    def _time_left(self, event: events.Progress | events.RolloutEnded) -> str:
-        """Return the time up to the total at the speed so far, evaluations included."""
-        missing = self._total - event.timesteps
-        if missing <= 0 or event.timesteps_per_s <= 0:
-            return ""
-        about = "at most" if self._may_end_early else "about"
-        return f"{about} {format_duration(missing / event.timesteps_per_s)} left"
-
     def _show_offline(self, event: events.OfflineProgress) -> None:
-        text = f"offline {event.gradient_steps:,}/{event.total:,} gradient steps"
-        status = f"{text}  {event.gradient_steps_per_s:,.0f}/s"
+        standing = Standing(
+            done=event.gradient_steps,
+            total=event.total,
+            unit="offline gradient steps",
+            speed=event.gradient_steps_per_s,
+        )
         if self._console.is_terminal:
-            self._bar.update(self._shown_bar(), completed=0, status=status)
+            self._progress.show(standing)
+            self._show_live()
         elif event.gradient_steps >= self._next_offline_at:
             self._next_offline_at = event.gradient_steps + -(-event.total // _LINES_A_RUN)
-            self._print(status)
+            self._print("  ".join(filter(None, (each[0] for each in standing.texts().values()))))
 
     def _show_evaluating(self, event: events.Evaluating) -> None:
+        what = "final evaluation" if event.is_final else "evaluating"
+        self._progress.show_doing(f"{what}, {event.episodes} episodes")
         if event.is_final:
-            self.close()
+            self._calm.show_all()
+            policy = self._frames(event.policy_timesteps, event.policy_waited_frames)
             self._print(
-                f"evaluating the best policy, timestep "
-                f"{self._frames(event.policy_timesteps, event.policy_waited_frames)}, "
-                f"over {event.episodes} episodes"
+                f"evaluating the best policy, timestep {policy}, over {event.episodes} episodes"
             )
-        elif self._task is not None:
-            self._bar.update(self._task, status=f"evaluating, {event.episodes} episodes")
 
     def _show_last_uploads(self, event: events.UploadProgress) -> None:
         """Show the progress of the last uploads: a bar on a terminal, else one line."""
@@ -221,21 +255,13 @@ class RunConsole:
     def _line(self, event: Event, text: str, *, style: str = "") -> None:
         steps = getattr(event, "offline_gradient_steps", None)
         when = f"{event.timesteps:>11,}" if steps is None else f"offline {steps:,}"
-        line = f"{when}   {escape(text)}"
-        self._console.print(line, style=style, highlight=not style, soft_wrap=True)
+        print_words(self._console, f"{when}   {text}", indent=_AFTER_TIMESTEPS, style=style)
 
-    def _print(self, first: str, *more: str) -> None:
-        """Print texts, of which only the first may have markup."""
-        self._console.print(first, *(escape(text) for text in more), soft_wrap=True)
+    def _print(self, text: str) -> None:
+        print_words(self._console, text)
 
-
-def _status(event: events.Progress | events.RolloutEnded) -> str:
-    parts = [f"{event.timesteps_per_s:,.0f}/s"]
-    if event.mean_reward is not None:
-        parts.append(f"reward {event.mean_reward:.2f}")
-    if event.success_rate is not None:
-        parts.append(f"success {event.success_rate:.0%}")
-    return "  ".join(parts)
+    def _mark(self, mark: str, text: str) -> None:
+        print_words(self._console, Text.assemble((mark, "yellow"), f" {text}"))
 
 
 def _evaluation_line(event: events.Evaluated) -> str:
@@ -293,6 +319,6 @@ def _success(rate: float | None) -> str:
 
 def _checkpoint_line(event: events.CheckpointSaved) -> str:
     size, took = format_bytes(event.n_bytes), format_duration(event.seconds)
-    contents, saved = ", ".join(event.contents), event.compression_saved
+    saved = event.compression_saved
     smaller = "" if saved is None else f", its replay {saved:.1%} smaller than whole frame stacks"
-    return f"checkpoint of {size} ({contents}) saved in {took}{smaller}"
+    return f"checkpoint of {size} saved in {took}{smaller}"

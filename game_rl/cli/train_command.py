@@ -219,21 +219,24 @@ def _fetch(arguments: argparse.Namespace) -> int:
 def _trained(
     arguments: argparse.Namespace, console: "Console", run_console: "RunConsole"
 ) -> "TrainingResult":
-    from game_rl.preflight.preflight_report import render_report
+    from game_rl.preflight.preflight_report import render_report, render_summary
     from game_rl.training.admission import check_new_fork, check_new_run, check_resumable
 
     def show(report: "PreflightReport") -> None:
-        console_for(report.verdict, console).print(render_report(report))
+        render = render_report if arguments.verbose else render_summary
+        console_for(report.verdict, console).print(render(report))
 
     # a mistake is reported before torch is loaded
     config = report = None
     announce = run_console.announce
     if arguments.resume is not None:
+        run_console.watch = _watch_command(Path(arguments.resume))
         check_resumable(
             Path(arguments.resume), overrides=arguments.set, at=arguments.at, announce=announce
         )
     else:
         config = _config(arguments, announce)
+        run_console.watch = _watch_command(config.run_dir)
         if config.fork is not None:
             check_new_fork(config)
         else:
@@ -254,6 +257,10 @@ def _trained(
         if config is not None:
             return train(config, command, report=report)
         return resume(Path(arguments.resume), command, overrides=arguments.set, at=arguments.at)
+
+
+def _watch_command(root: Path) -> str:
+    return shell_command("game-rl", "watch", str(root), "--open")
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
@@ -377,12 +384,15 @@ def next_steps(run: Path, video: Path | None) -> list[tuple[str, str]]:
         run: directory of a run that has ended.
         video: its clip, if one was recorded.
     """
-    clip = [] if video is None else [("watch", shlex.quote(str(video)))]
-    fights = ["evaluate", str(run), "--episodes", "100", "--seed", "1"]
+    clip = [] if video is None else [("clip", shlex.quote(str(video)))]
+    episodes = ["evaluate", str(run), "--episodes", "100", "--seed", "1"]
     return [
         *clip,
+        ("watch", _watch_command(run)),
+        ("report", shell_command("game-rl", "report", str(run), "--output", "report.html")),
+        ("status", shell_command("game-rl", "status", str(run))),
         ("record", shell_command("game-rl", "record", str(run), "--output", "clip.gif")),
-        ("evaluate", shell_command("game-rl", *fights)),
+        ("evaluate", shell_command("game-rl", *episodes)),
         *_curves(RunDir(run)),
     ]
 

@@ -14,7 +14,13 @@ from game_rl.experiments.forecast.experiment_disk import GenerationRow
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport
 from game_rl.experiments.records import ChampionRecord, CopyRecord, GenerationRecord
 from game_rl.preflight.disk_plan import render_sizes, smaller_lines
-from game_rl.preflight.preflight_report import VERDICTS, finding_text
+from game_rl.preflight.preflight_report import (
+    VERDICTS,
+    disk_line,
+    finding_text,
+    of_available,
+    verdict_line,
+)
 from game_rl.system.units import format_bytes, format_duration
 
 
@@ -153,12 +159,29 @@ def _followed_words(followed: FollowedStatus) -> Iterator[str]:
 _MOST_ROWS = 6
 
 
+def forecast_summary(report: ExperimentReport) -> RenderableType:
+    """Render what a person needs before an experiment trains; see `render_summary` of a run."""
+    if report.verdict != "fits":
+        return forecast_table(report)
+    memory = of_available("RAM", report.ram_bytes, report.machine.ram_available_bytes)
+    vram = ""
+    if report.vram_bytes and report.member.footprint.vram is not None:
+        free = report.machine.gpu_free_bytes(report.member.footprint.vram.gpu)
+        vram = f"; {of_available('VRAM', report.vram_bytes, free)}"
+    return Group(
+        verdict_line(report.verdict, report.machine).append(f"; {_at_once(report)}{_took(report)}"),
+        Text(f"memory  {memory}{vram}"),
+        disk_line(report.plan, report.machine),
+        *(finding_text(each) for each in report.findings if each.severity != "info"),
+    )
+
+
 def forecast_table(report: ExperimentReport) -> RenderableType:
     return Group(
         _headline(report),
         _growth(report),
         render_sizes(report.plan),
-        *map(Text, smaller_lines(report.plan)),
+        *map(Text, smaller_lines(report.plan, report.machine.disk_free_bytes)),
         *(finding_text(each) for each in report.findings),
     )
 
@@ -166,10 +189,6 @@ def forecast_table(report: ExperimentReport) -> RenderableType:
 def _headline(report: ExperimentReport) -> Text:
     words, style = VERDICTS[report.verdict]
     machine, member = report.machine, report.member.footprint
-    at_once = "1 member at once" if report.slots == 1 else f"{report.slots} members at once"
-    if report.is_live:
-        at_once = f"{report.slots} members and the learner at once"
-    at_once += " on a node like this machine" if report.is_of_a_node else ""
     vram = ""
     if report.vram_bytes and member.vram is not None:
         free = machine.gpu_free_bytes(member.vram.gpu)
@@ -181,12 +200,19 @@ def _headline(report: ExperimentReport) -> Text:
         learner += "" if report.is_live else ", alone"
     return Text.assemble(
         (words, style),
-        f"  {at_once}: RAM {format_bytes(report.ram_bytes)} of "
+        f"  {_at_once(report)}: RAM {format_bytes(report.ram_bytes)} of "
         f"{format_bytes(machine.ram_available_bytes)} ({format_bytes(member.ram.peak.bytes)} a "
         f"member{learner}){vram}; disk {format_bytes(report.disk_bytes)} of "
         f"{format_bytes(machine.disk_free_bytes)}, {format_bytes(report.momentary_bytes)} more "
         f"while members save{took}",
     )
+
+
+def _at_once(report: ExperimentReport) -> str:
+    at_once = "1 member at once" if report.slots == 1 else f"{report.slots} members at once"
+    if report.is_live:
+        at_once = f"{report.slots} members and the learner at once"
+    return at_once + (" on a node like this machine" if report.is_of_a_node else "")
 
 
 def _took(report: ExperimentReport) -> str:

@@ -132,9 +132,13 @@ def first_beyond(needed: Sequence[int], free_bytes: int) -> int | None:
     return next(beyond, None)
 
 
-def render_plan(plan: DiskPlan) -> RenderableType:
-    """Render the sizes with what each buys, the growth, and when a smaller disk is full."""
-    return Group(render_sizes(plan), _rows(plan), *map(Text, smaller_lines(plan)))
+def render_plan(plan: DiskPlan, *, free_bytes: int) -> RenderableType:
+    """Render the sizes with what each buys, the growth, and when a smaller disk is full.
+
+    Args:
+        free_bytes: of the disk; smaller ones are left out if it has all that is recommended.
+    """
+    return Group(render_sizes(plan), _rows(plan), *map(Text, smaller_lines(plan, free_bytes)))
 
 
 def render_sizes(plan: DiskPlan) -> Table:
@@ -142,13 +146,13 @@ def render_sizes(plan: DiskPlan) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
-    whole = "everything ends"
+    whole = "the run completes"
+    if plan.free_at_end_bytes:
+        whole += f" with {format_bytes(plan.free_at_end_bytes)} left"
     if plan.lake_pauses:
         whole += ", and the Lake has every timestep"
-    if plan.free_at_end_bytes:
-        whole += f"; {format_bytes(plan.free_at_end_bytes)} of it are free at the end"
     for name, size, buys in (
-        ("disk plan", plan.total_bytes, "in all, at the end"),
+        ("disk plan", plan.total_bytes, "in total, at the end"),
         ("  minimum", plan.minimum_bytes, whole),
         ("  recommended", plan.recommended_bytes, plan.margin),
         ("  comfortable", plan.comfortable_bytes, "nothing is pruned or evicted"),
@@ -176,15 +180,18 @@ def _rows(plan: DiskPlan) -> Table:
     return table
 
 
-def smaller_lines(plan: DiskPlan) -> list[str]:
-    """Return a sentence on each smaller disk, and one on the share that a Lake saves."""
-    then = "the Lake stops growing" if plan.lake_pauses else "it stops"
+def smaller_lines(plan: DiskPlan, free_bytes: int) -> list[str]:
+    """Return a sentence on each smaller disk, and one on the share that a Lake saves.
+
+    Args:
+        free_bytes: as in `render_plan`.
+    """
+    then = "the Lake stops growing" if plan.lake_pauses else "the run stops"
     lines = []
-    for disk in plan.smaller:
+    for disk in plan.smaller if plan.verdict(free_bytes) != "fits" else ():
         after = "" if disk.after_s is None else f", after {_time(disk.after_s)}"
         lines.append(
-            f"a disk of {format_bytes(disk.bytes)} is full at {plan.stage} {disk.full_at:,}"
-            f"{after}: {then}"
+            f"with {format_bytes(disk.bytes)} free, {then} at {plan.stage} {disk.full_at:,}{after}"
         )
     if plan.compression_saved is not None:
         lines.append(f"the Lake takes {plan.compression_saved:.1%} less than whole frame stacks")

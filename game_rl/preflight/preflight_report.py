@@ -81,6 +81,21 @@ class PreflightReport:
         }
 
 
+def render_summary(report: PreflightReport) -> RenderableType:
+    """Render what a person needs before a training: verdict, memory, disk, and what is wrong.
+
+    It is the whole report where something is near its limit.
+    """
+    if report.verdict != "fits":
+        return render_report(report)
+    return Group(
+        verdict_line(report.verdict, report.machine),
+        _memory_line(report),
+        disk_line(report.plan, report.machine, _at_most(report.footprint.training)),
+        *(finding_text(each) for each in report.findings if each.severity != "info"),
+    )
+
+
 def render_report(report: PreflightReport) -> RenderableType:
     """Render the report for people: the verdict, memory, disk, time, and what to change."""
     footprint, machine, speed = report.footprint, report.machine, report.speed
@@ -89,7 +104,7 @@ def render_report(report: PreflightReport) -> RenderableType:
         _resources(report),
         _training(footprint),
         *([_speed(speed, footprint.training)] if speed else ()),
-        render_plan(report.plan),
+        render_plan(report.plan, free_bytes=machine.disk_free_bytes),
         *([_growth(report.growth)] if report.growth else ()),
         *(finding_text(finding) for finding in report.findings),
     )
@@ -178,16 +193,51 @@ _BAR_WIDTH = 20
 _SMALL_SHARE = 0.02  # parts below this share of the whole are summed up as "other"
 
 
-def _headline(verdict: Verdict, footprint: Footprint, machine: Machine) -> Text:
+def verdict_line(verdict: Verdict, machine: Machine) -> Text:
+    """Return the verdict with the machine that it is about."""
     words, style = VERDICTS[verdict]
-    peak = footprint.ram.peak
     sizes = " + ".join(format_bytes(gpu.total_bytes) for gpu in machine.gpus)
-    vram = f", {sizes} VRAM" if sizes else ", no GPU"
+    vram = f"{sizes} VRAM" if sizes else "no GPU"
     return Text.assemble(
-        (words, style),
-        f"  {machine.cpus} CPUs, {format_bytes(machine.ram_bytes)} RAM{vram}; ",
-        f"memory peaks in the phase {peak.name!r}",
+        (words, style), f"  {machine.cpus} CPUs, {format_bytes(machine.ram_bytes)} RAM, {vram}"
     )
+
+
+def _memory_line(report: PreflightReport) -> Text:
+    footprint, machine = report.footprint, report.machine
+    used = [of_available("RAM", footprint.ram.peak.bytes, machine.ram_available_bytes)]
+    for vram in (footprint.vram, footprint.replay_vram):
+        if vram is not None:
+            free = machine.gpu_free_bytes(vram.gpu)
+            used.append(of_available(f"VRAM of cuda:{vram.gpu}", vram.peak.bytes, free))
+    return Text(f"memory  {'; '.join(used)}")
+
+
+def disk_line(plan: DiskPlan, machine: Machine, most: str = "") -> Text:
+    """Return what the disk holds at the end.
+
+    Args:
+        most: words before the size, such as "at most ".
+    """
+    return Text(f"disk    {most}{of_available('', plan.total_bytes, machine.disk_free_bytes)}")
+
+
+def of_available(name: str, size: int, free: int) -> str:
+    """Return a size beside what is free: `RAM 453 MiB of 22.7 GiB free (2%)`."""
+    return (
+        f"{name} {format_bytes(size)} of {format_bytes(free)} free ({_share(size, free)})".strip()
+    )
+
+
+def _share(size: int, limit: int) -> str:
+    """Return a share in percent; a small one is not 0."""
+    share = size / limit if limit else 1.0
+    return "under 1%" if 0 < share < 0.01 else f"{share:.0%}"
+
+
+def _headline(verdict: Verdict, footprint: Footprint, machine: Machine) -> Text:
+    phase = footprint.ram.peak.name
+    return verdict_line(verdict, machine).append(f"; memory peaks in the phase {phase!r}")
 
 
 def _resources(report: PreflightReport) -> Table:
@@ -218,13 +268,13 @@ def _add_rows(table: Table, name: str, parts: tuple[Part, ...], limit: int, most
     size = sum(part.bytes for part in parts)
     share = size / limit if limit else 1.0
     style = "red" if share > 1 else "yellow" if share > 0.9 else "green"
-    filled = min(_BAR_WIDTH, round(share * _BAR_WIDTH))
+    filled = min(_BAR_WIDTH, max(1 if size else 0, round(share * _BAR_WIDTH)))
     bar = Text.assemble(("█" * filled, style), ("░" * (_BAR_WIDTH - filled), "dim"))
     table.add_row(
         Text(name, style="bold"),
         bar,
         Text(f"{most}{format_bytes(size)}", style="bold"),
-        f"of {format_bytes(limit)} ({share:.0%})",
+        f"of {format_bytes(limit)} ({_share(size, limit)})",
     )
     large = [part for part in parts if part.bytes >= _SMALL_SHARE * size]
     rest = size - sum(part.bytes for part in large)

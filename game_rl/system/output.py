@@ -26,6 +26,8 @@ ASCII_FORMS = {
     "⏳": "~",
     "█": "#",
     "░": ".",
+    "━": "#",
+    "─": "-",
     **{chr(dots): "*" for dots in range(0x2800, 0x2900)},  # a spinner
 }
 _ERRORS = "game_rl.ascii_forms"

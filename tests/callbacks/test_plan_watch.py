@@ -42,7 +42,7 @@ def test_each_share_of_the_memory_is_told_once(tmp_path: Path) -> None:
     assert isinstance(last, PlanPassed)
     assert last.part == "rollout buffer"
     assert "100.1% of the forecast" in last.text
-    assert last.text.endswith("; in the plan, 'rollout buffer' grows most, up to 300 B")
+    assert last.text.endswith("of the forecast of 1000 B")
 
 
 def test_the_disk_is_looked_at_once_a_minute_without_the_lake(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_warning_is_repeated_at_each_half_and_names_the_line_of_the_plan(
     assert all(event.timesteps == 7 for event in heard)
     assert "18.5 GiB of the disk of" in heard[0].text
     assert "less than monitoring.warn_disk_gb, 20 GB" in heard[0].text
-    assert "'4 checkpoints' grows most, up to 2.93 KiB" in heard[0].text
+    assert "of the forecast, 4 checkpoints may take up to 2.93 KiB" in heard[0].text
     assert "less than 1/8 of monitoring.warn_disk_gb, 20 GB" in heard[2].text
     assert [event.plan_part for event in heard] == ["4 checkpoints"] * 3 + ["replay"]
     assert "less than 1/2 of monitoring.warn_ram_gb, 2 GB; this run uses 2.79 GiB" in heard[3].text

@@ -1,12 +1,10 @@
-"""Hints and milestones in the terminal: at most a line a minute."""
-
-from itertools import pairwise
+"""Milestones in the terminal: at once and in their order, but at most ten a minute."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.cli.calm_lines import CalmLines
-from game_rl.events import HintGiven, MilestoneReached
+from game_rl.events import MilestoneReached
 
 
 def milestone(name: str, timesteps: int = 8) -> MilestoneReached:
@@ -15,34 +13,30 @@ def milestone(name: str, timesteps: int = 8) -> MilestoneReached:
     )
 
 
-def hint(name: str) -> HintGiven:
-    return HintGiven(timesteps=8, name=name, text=f"{name}!", key="gamma")
-
-
-@given(st.lists(st.tuples(st.floats(0, 50), st.booleans()), max_size=40))
-def test_lines_are_a_minute_apart_and_nothing_is_lost(given_: list[tuple[float, bool]]) -> None:
-    now, lines = [0.0], list[tuple[float, str]]()
-    calm = CalmLines(lambda _, text: lines.append((now[0], text)), clock=lambda: now[0])
-    for index, (pause_s, is_hint) in enumerate(given_):
-        now[0] += pause_s
-        calm.add(hint(f"<{index}>") if is_hint else milestone(f"<{index}>"))
-        calm.show_due()
-    assert all(later - earlier >= 60 for (earlier, _), (later, _) in pairwise(lines))
-    calm.show_all()
-    text = " ".join(text for _, text in lines)
-    hints = [index for index, (_, is_hint) in enumerate(given_) if is_hint]
-    assert all(f"<{index}>!" in text for index in hints)
-
-
-def test_milestones_between_two_lines_are_one_line_and_many_are_shortened() -> None:
-    lines: list[str] = []
-    calm = CalmLines(lambda _, text: lines.append(text), clock=lambda: 0.0)
-    calm.add(milestone("first"))
-    calm.show_due()
-    for n in range(7):
+def test_a_milestone_is_a_line_at_once() -> None:
+    lines: list[tuple[int, str]] = []
+    calm = CalmLines(lambda event, text: lines.append((event.timesteps, text)))
+    for n in range(3):
         calm.add(milestone(f"m{n}", 16 + n))
-    calm.show_due()
-    assert lines == ["milestone: first earned"]
+        assert lines[-1] == (16 + n, f"milestone: m{n} earned")
     calm.show_all()
-    named = "; ".join(f"m{n} earned (timestep {16 + n})" for n in range(5))
-    assert lines[1:] == [f"milestone: {named}; and 2 more, which `game-rl status` lists"]
+    assert len(lines) == 3
+
+
+@given(st.lists(st.floats(0, 20), max_size=80))
+def test_lines_are_in_order_and_every_milestone_is_shown_or_counted(pauses_s: list[float]) -> None:
+    now, lines = [0.0], list[tuple[float, int, str]]()
+    calm = CalmLines(
+        lambda event, text: lines.append((now[0], event.timesteps, text)), clock=lambda: now[0]
+    )
+    for number, pause_s in enumerate(pauses_s):
+        now[0] += pause_s
+        calm.add(milestone("x", number))
+        calm.show_due()
+    calm.show_all()
+    numbers = [number for _, number, _ in lines]
+    assert numbers == sorted(numbers)
+    counted = [int(text.split()[0]) if "more" in text else 1 for *_, text in lines]
+    assert sum(counted) == len(pauses_s)
+    times = [time for time, *_ in lines]
+    assert all(later - earlier >= 60 for earlier, later in zip(times, times[22:], strict=False))

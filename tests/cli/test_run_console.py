@@ -10,7 +10,6 @@ from game_rl.events import (
     Begun,
     CheckpointSaved,
     ConfirmationPlayed,
-    Ended,
     Evaluated,
     HintGiven,
     MilestoneReached,
@@ -74,7 +73,7 @@ def test_uploads_are_told_in_two_lines_and_what_is_left_at_the_end_in_one() -> N
     ]
 
 
-def test_a_checkpoint_is_told_with_what_is_in_it_and_little_space_as_a_warning() -> None:
+def test_a_checkpoint_is_told_with_its_size_and_little_space_as_a_warning() -> None:
     output = StringIO()
     console = RunConsole(Console(file=output, width=200))
     console(
@@ -91,7 +90,7 @@ def test_a_checkpoint_is_told_with_what_is_in_it_and_little_space_as_a_warning()
         ResourceLow(resource="disk", free_bytes=1, threshold_bytes=2, text="only 1 B [of the disk]")
     )
     assert output.getvalue().splitlines() == [
-        "         64   checkpoint of 13.0 MiB (policy, optimiser, replay) saved in 0.2 s, "
+        "         64   checkpoint of 13.0 MiB saved in 0.2 s, "
         "its replay 95.4% smaller than whole frame stacks",
         "warning: only 1 B [of the disk]",
     ]
@@ -112,7 +111,7 @@ def _progress_told(stop_when: tuple[str, ...]) -> list[str]:
     )
     for timesteps in (100_000, 400_000):
         console(Progress(timesteps=timesteps, timesteps_per_s=500.0))
-    return output.getvalue().splitlines()
+    return [line.strip() for line in output.getvalue().splitlines()]
 
 
 def test_what_start_states_change_in_the_game_is_said_first() -> None:
@@ -133,14 +132,14 @@ def test_what_start_states_change_in_the_game_is_said_first() -> None:
 
 def test_progress_shows_the_time_that_is_left() -> None:
     _, line, last = _progress_told(())
-    assert line == "    100,000 / 400,000 timesteps  500/s  about 10 min left"
-    assert last.rstrip() == "    400,000 / 400,000 timesteps  500/s"
+    assert line == "100,000 / 400,000 timesteps  500/s  about 10 min left"
+    assert last == "400,000 / 400,000 timesteps  500/s"
 
 
 def test_a_run_that_may_end_early_has_at_most_that_time_left() -> None:
     _, conditions, line, _ = _progress_told(("8 h of training", "a mean reward of 3"))
     assert conditions == "the run may end early: 8 h of training, or a mean reward of 3"
-    assert line == "    100,000 / 400,000 timesteps  500/s  at most 10 min left"
+    assert line == "100,000 / 400,000 timesteps  500/s  at most 10 min left"
 
 
 def test_the_bar_of_a_terminal_shows_it_too() -> None:
@@ -186,26 +185,75 @@ def test_what_takes_long_is_one_line_without_a_bar() -> None:
     assert output.getvalue().splitlines() == ["saving checkpoint 8 …", "opening the Lake …"]
 
 
-def test_hints_milestones_and_the_forecast_are_lines_and_the_end_holds_nothing_back() -> None:
+def test_milestones_and_hints_are_lines_when_they_happen() -> None:
     output = StringIO()
     console = RunConsole(Console(file=output, width=200))
-    forecast = "memory: 9 GB, 90% of the forecast of 10 GB"
-    console(
-        PlanPassed(
-            timesteps=8, resource="ram", share=0.8, used_bytes=9, planned_bytes=10, text=forecast
-        )
-    )
-    for name in ("one", "two"):
-        console(MilestoneReached(timesteps=8, kind="reward_term", name=name, text=name, hours=0.0))
-        console(Progress(timesteps=8, timesteps_per_s=1))
+    for at, name in ((8, "one"), (9, "two")):
+        console(MilestoneReached(timesteps=at, kind="reward_term", name=name, text=name, hours=0.0))
+        assert output.getvalue().splitlines()[-1].strip() == f"{at}   milestone: {name}"
     console(HintGiven(timesteps=16, name="x", text="lower [gamma]", key="algorithm.gamma"))
-    assert "two" not in output.getvalue()
-    console(Ended(timesteps=16, reason="completed", exit_code=0))
-    lines = [" ".join(line.split()) for line in output.getvalue().splitlines()]
-    lines = [line for line in lines if "timesteps" not in line]
-    assert lines == [
-        f"8 {forecast}",
-        "8 milestone: one",
-        "16 hint: lower [gamma]",
-        "8 milestone: two",
-    ]
+    assert output.getvalue().splitlines()[-1].strip() == "16   hint: lower [gamma]"
+
+
+def test_a_forecast_is_a_line_only_once_it_is_passed() -> None:
+    output = StringIO()
+    console = RunConsole(Console(file=output, width=200))
+    for share in (0.8, 1.0):
+        console(
+            PlanPassed(
+                timesteps=8,
+                resource="ram",
+                share=share,
+                used_bytes=9,
+                planned_bytes=10,
+                text=f"{share}",
+            )
+        )
+    assert output.getvalue().split() == ["8", "1.0"]
+
+
+LONG = (
+    Begun(
+        run="x",
+        algorithm="ppo",
+        total_timesteps=60_000,
+        device="cpu",
+        precision="bf16",
+        stop_when=("a success rate of 0.95 in 2 evaluations in a row and in 100 new episodes",),
+    ),
+    MilestoneReached(
+        timesteps=32,
+        kind="reward_term",
+        name="damage_dealt",
+        text="reward term damage_dealt earned for the first time",
+        hours=0.0,
+    ),
+    Evaluated(
+        timesteps=10_240,
+        policy_timesteps=10_240,
+        episodes=20,
+        mean_reward=-0.99,
+        std_reward=3.87,
+        success_rate=0.35,
+        mean_length=156,
+        seconds=1,
+        is_best=True,
+    ),
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_words_are_whole_on_a_terminal_of_any_width(width: int) -> None:
+    def printed(console: Console) -> str:
+        told = RunConsole(console)
+        told.watch = "game-rl watch runs/duel --open"
+        for event in LONG:
+            told(event)
+        return console.file.getvalue()  # type: ignore[attr-defined] - a StringIO
+
+    whole = printed(Console(file=StringIO(), width=width))  # no terminal: a line each
+    shown = printed(Console(file=StringIO(), width=width, force_terminal=True, color_system=None))
+    assert shown.split() == whole.split()
+    assert all(len(line) <= width for line in shown.splitlines())
+    assert len(whole.splitlines()) == 5
+    assert len(shown.splitlines()) == {60: 8, 80: 7, 200: 5}[width]

@@ -191,11 +191,14 @@ def test_commands_work_for_a_path_with_spaces(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
     run = Path("runs/my run")
     steps = dict(next_steps(run, run / "videos" / "best.gif"))
-    assert shlex.split(steps["watch"]) == ["runs/my run/videos/best.gif"]
+    assert shlex.split(steps["clip"]) == ["runs/my run/videos/best.gif"]
+    assert shlex.split(steps["watch"]) == ["game-rl", "watch", "runs/my run", "--open"]
+    assert shlex.split(steps["report"])[:3] == ["game-rl", "report", "runs/my run"]
+    assert shlex.split(steps["status"]) == ["game-rl", "status", "runs/my run"]
     assert shlex.split(steps["curves"]) == ["tensorboard", "--logdir", "runs/my run"]
     assert shlex.split(steps["evaluate"])[:3] == ["game-rl", "evaluate", "runs/my run"]
     assert shlex.split(steps["record"])[:3] == ["game-rl", "record", "runs/my run"]
-    assert "watch" not in dict(next_steps(run, None))
+    assert "clip" not in dict(next_steps(run, None))
 
 
 def test_a_program_of_an_environment_that_is_not_active_has_its_path(
@@ -294,7 +297,7 @@ def test_a_folder_in_brackets_is_printed_whole(
     config, clip = tiny_config(tmp_path), ("--set", "recording.episodes=1")
     assert main(["train", "--config", str(config), "--set", f"run_dir={root}", *clip]) == 0
     told = capsys.readouterr().out
-    for place in (f"run          {root}", f"--logdir '{root}'", f"watch      '{root}/videos"):
+    for place in (f"run          {root}", f"--logdir '{root}'", f"clip       '{root}/videos"):
         assert place in told
     assert main(["evaluate", str(root), "--episodes", "1"]) == 0
     assert f"{root}, timestep" in capsys.readouterr().out.replace("\n", "")

@@ -136,7 +136,8 @@ def test_the_command_says_why_it_ended_and_what_to_look_at_next(
     assert "\nended early  stop_when.mean_reward: " in printed
     last = printed.partition("what to look at next:\n")[2].splitlines()
     words = {line.split()[0]: shlex.split(line)[1:] for line in last}
-    assert words["watch"] == [str(run_dir.videos / "best.gif")]
+    assert words["clip"] == [str(run_dir.videos / "best.gif")]
+    assert words["watch"][1:] == ["watch", str(run_dir.root), "--open"]
     assert words["curves"][1:] == ["--logdir", str(run_dir.root)]
     assert words["evaluate"][1:3] == ["evaluate", str(run_dir.root)]
 

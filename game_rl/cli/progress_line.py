@@ -1,0 +1,138 @@
+"""One line of a training's progress, which shows what matters most in any width."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from game_rl.system.units import format_duration
+
+_GAP = "  "
+_NEARLY_DONE_S = 10
+_BAR_CELLS = (10, 40)  # the least and the most
+_NO_BAR_CELLS = _BAR_CELLS[0] + len(_GAP)
+
+
+def fitted(texts: Mapping[str, Sequence[str]], order: Sequence[str], width: int) -> dict[str, str]:
+    """Return a text for each name, so that together, with gaps between, they fit into a width.
+
+    Args:
+        texts: for each name its texts, the longest first; an empty one leaves it out.
+        order: the names whose texts become shorter, one step for each time that they stand here.
+    """
+    steps = dict.fromkeys(texts, 0)
+    for name in (None, *order):
+        if name is not None:
+            steps[name] = min(steps[name] + 1, len(texts[name]) - 1)
+        found = {each: choices[steps[each]] for each, choices in texts.items()}
+        if cell_len(_GAP.join(filter(None, found.values()))) <= width:
+            break
+    return found
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a training is.
+
+    Attributes:
+        doing: what it does other than to train, such as an evaluation; empty while it trains.
+        unit: what `done` and `total` count.
+        seconds_left: up to its end; None if unknown.
+        left: words before the time that is left, `about` or `at most`.
+    """
+
+    done: int = 0
+    total: int = 0
+    unit: str = "timesteps"
+    speed: float | None = None
+    mean_reward: float | None = None
+    success_rate: float | None = None
+    doing: str = ""
+    seconds_left: float | None = None
+    left: str = "about"
+
+    def texts(self, seconds_passed: float = 0.0) -> dict[str, list[str]]:
+        """Return the texts of each part, as `fitted` takes them.
+
+        Args:
+            seconds_passed: since `seconds_left` was computed.
+        """
+        share = f"{min(1.0, self.done / self.total):.0%}" if self.total else ""
+        counted = f"{self.done:,} / {self.total:,}"
+        where = [f"{counted} {self.unit}", counted, share]
+        if self.doing:
+            where = [self.doing, self.doing.partition(",")[0], share]
+        reward, success = "", ""
+        if self.mean_reward is not None:
+            reward = f"reward {self.mean_reward:.2f}"
+        if self.success_rate is not None:
+            success = f"success {self.success_rate:.0%}"
+        speed = "" if self.speed is None or self.doing else f"{self.speed:,.0f}/s"
+        return {
+            "where": where,
+            "speed": [speed, ""],
+            "reward": [reward, ""] if success else [reward],
+            "success": [success],
+            "left": self._left(seconds_passed),
+        }
+
+    def _left(self, seconds_passed: float) -> list[str]:
+        if self.seconds_left is None:
+            return ["", ""]
+        seconds = round(self.seconds_left - seconds_passed)
+        if seconds < _NEARLY_DONE_S:
+            return ["nearly done"]
+        text = f"{format_duration(seconds)} left"
+        return [f"{self.left} {text}", text]
+
+
+ORDER = ("speed", "where", "reward", "where", "left")
+"""The parts that become shorter where a terminal is narrow, after the bar."""
+
+
+class ProgressLine:
+    """A renderable for `rich.live.Live`: a `Standing` with a bar, as wide as the terminal.
+
+    The time that is left falls between two standings.
+
+    Args:
+        clock: function that returns the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._standing = Standing()
+        self._since_s = clock()
+
+    @property
+    def standing(self) -> Standing:
+        return self._standing
+
+    def show(self, standing: Standing) -> None:
+        self._standing, self._since_s = standing, self._clock()
+
+    def show_doing(self, text: str) -> None:
+        """Show what goes on, beside the result and the time that is left."""
+        self._standing = replace(self._standing, doing=text)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        standing, width = self._standing, options.max_width
+        texts = fitted(standing.texts(self._clock() - self._since_s), ORDER, width)
+        line = Text(no_wrap=True, overflow="crop")
+        line.append(texts["where"], style="bold")
+        rest = [texts[name] for name in ("speed", "reward", "success", "left") if texts[name]]
+        free = width - cell_len(_GAP.join([texts["where"], *rest]))
+        if free >= _NO_BAR_CELLS and standing.total:
+            line.append(_GAP)
+            line.append(_bar(standing, min(free - len(_GAP), _BAR_CELLS[1])))
+        for text in rest:
+            line.append(_GAP + text)
+        yield line
+
+
+def _bar(standing: Standing, cells: int) -> Text:
+    filled = round(cells * min(1.0, standing.done / standing.total))
+    return Text.assemble(("━" * filled, "bar.complete"), ("─" * (cells - filled), "bar.back"))
