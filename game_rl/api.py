@@ -1,38 +1,45 @@
 """The public API: `import game_rl` offers these names, and loads this module when one is used.
 
-Everything else in the package may change with any release.
+With it, `game_rl.errors` and `game_rl.events` are public. Everything else in the package may change
+with any release.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import json
+import os
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-from gymnasium import spaces
-from numpy.typing import NDArray
+from pydantic_core import to_jsonable_python
 from rich.console import Console
-from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl import event_log
 from game_rl.callbacks.evaluation import Evaluation
+from game_rl.checkpoints.named import find_run
+from game_rl.cli.arguments import named_checkpoint
 from game_rl.cli.run_console import RunConsole
 from game_rl.config import loader
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.bundled_env import StackedEnv, make_bundled_env
-from game_rl.envs.make_env import make_observation_format
-from game_rl.envs.observation import Observation
-from game_rl.errors import GameRLError, NoLakeError
+from game_rl.errors import GameRLError, NoLakeError, UsageError
 from game_rl.events import Event, Listener
+from game_rl.experiments.experiment_dir import refuse_run_of_experiment, run_of
 from game_rl.games.definition import load_game
+from game_rl.interchange.sb3_limits import check_zip_to_write, exchangeable
+from game_rl.interchange.sb3_zip import export_policy
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_feed import lake_path, level_problems
 from game_rl.lake.sampler import Sampler
 from game_rl.playback.recording import record_run
+from game_rl.playback.shown_episode import OverlayItem
+from game_rl.playback.trained_policy import TrainedPolicy, trained_policy
 from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_trained_run
-from game_rl.preflight.preflight import preflight
+from game_rl.preflight import preflight as forecasts
 from game_rl.preflight.preflight_report import PreflightReport, render_report
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine, parse_machine
@@ -53,50 +60,98 @@ __all__ = [
     "TrainedPolicy",
     "TrainingResult",
     "evaluate",
+    "export",
     "forecast",
+    "fork",
     "load_config",
     "load_policy",
     "make_env",
     "make_vec_env",
     "open_lake",
+    "preflight",
+    "read_events",
     "record",
     "resume",
     "train",
 ]
 
+ConfigSource = RunConfig | str | os.PathLike[str]
+"""A config, its file, or the name of one that comes with game_rl, such as `duel_ppo`."""
 
-def load_config(config: str | Path, *changes: str) -> RunConfig:
+Run = str | os.PathLike[str] | TrainingResult | RunConfig
+"""A run: its directory, alone or as `runs/mine@T` for the checkpoint of timestep T, the result or
+the config of its training. The directory of an experiment stands for its champion."""
+
+
+# --- configs ----------------------------------------------------------------------------------
+
+
+def load_config(config: ConfigSource, *changes: str, **keys: object) -> RunConfig:
     """Return the config of a run.
 
     Args:
-        config: a file, or the name of a config that comes with game_rl, such as `duel_ppo`.
-        changes: keys to override, each as `key=value`, such as `env.n_envs=8`.
+        config: a file, or the name of a config that comes with game_rl, such as `duel_ppo`; or a
+            config that is to be changed.
+        changes: keys to change, each as a text `key=value`, such as `"env.n_envs=8"`.
+        keys: keys to change, as in `seed=1` or `env={"n_envs": 8}`, which replaces a whole section.
 
     Raises:
         GameRLError: the config is wrong; the message has every problem, with its line.
     """
-    return loader.load_config(find_config(Path(config)), changes, more_checks=level_problems)
+    overrides = [*changes, *_as_texts(keys)]
+    if isinstance(config, RunConfig):
+        return loader.changed_config(config, overrides, more_checks=level_problems)
+    return loader.load_config(find_config(Path(config)), overrides, more_checks=level_problems)
 
 
-def forecast(config: RunConfig, *, machine: str | None = None) -> PreflightReport:
+def _as_texts(keys: Mapping[str, object]) -> list[str]:
+    """Return keys of a config as the command line would have them."""
+    plain = {key: to_jsonable_python(value, fallback=str) for key, value in keys.items()}
+    return [f"{key}={json.dumps(value)}" for key, value in plain.items()]
+
+
+def preflight(
+    config: ConfigSource, *changes: str, machine: str | None = None, **keys: object
+) -> PreflightReport:
     """Forecast memory and disk of a run, and say whether it fits.
 
     Args:
+        config: as in `load_config`, with `changes` and `keys`.
         machine: another machine than this one, as `game-rl preflight --on` describes it: `small`,
             `medium`, `large`, or `ram=32GiB,vram=0,disk=100GiB,cpus=8`.
+
+    Raises:
+        GameRLError: the config or the description of the machine is wrong.
     """
-    here = detect_machine(config.run_dir)
+    run = load_config(config, *changes, **keys)
+    here = detect_machine(run.run_dir)
     there = here if machine is None else parse_machine(machine, here=here)
-    return preflight(config, load_game(config.game), there)
+    return forecasts.preflight(run, load_game(run.game), there)
+
+
+def forecast(config: RunConfig, *, machine: str | None = None) -> PreflightReport:
+    """Do what `preflight` does; deprecated, that is its name."""
+    _warn_of("forecast", "preflight")
+    return preflight(config, machine=machine)
+
+
+def _warn_of(old: str, new: str) -> None:
+    """Warn whoever calls the caller that a name is deprecated."""
+    text = f"game_rl.{old} is deprecated and goes with the next release; write game_rl.{new}"
+    warnings.warn(text, DeprecationWarning, stacklevel=3)
+
+
+# --- training ---------------------------------------------------------------------------------
 
 
 def train(
-    config: RunConfig,
-    *,
+    config: ConfigSource,
+    *changes: str,
     until: int | None = None,
     force: bool = False,
     progress: bool = True,
     listeners: Sequence[Listener] = (),
+    **keys: object,
 ) -> TrainingResult:
     """Train a new run to its end, evaluate its best policy and record a clip of it.
 
@@ -104,6 +159,7 @@ def train(
     `if __name__ == "__main__":` around this, since workers import it again.
 
     Args:
+        config: as in `load_config`, with `changes` and `keys`, such as `total_timesteps=100_000`.
         until: timestep at which to save and stop instead; `resume` continues from there.
         force: start even if the run does not fit this machine.
         progress: print the forecast, the progress and the evaluations.
@@ -112,29 +168,81 @@ def train(
     Raises:
         GameRLError: the run cannot begin, was stopped, or failed; the message says how to continue.
     """
-    check_custom_parts(config)
+    run = load_config(config, *changes, **keys)
+    check_custom_parts(run)
     with _command(until, force=force, progress=progress, listeners=listeners) as command:
-        return training.train(config, command)
+        return training.train(run, command)
 
 
 def resume(
-    run: str | Path,
+    run: Run,
     *changes: str,
     at: int | None = None,
     until: int | None = None,
     force: bool = False,
     progress: bool = True,
     listeners: Sequence[Listener] = (),
+    **keys: object,
 ) -> TrainingResult:
-    """Continue a run from its newest checkpoint; arguments and errors are as in `train`.
+    """Continue a run from its newest checkpoint; the other arguments and errors are as in `train`.
 
     Args:
-        run: directory of the run.
-        changes: keys of its config to override, each as `key=value`.
+        run: directory of the run, or what `train` returned.
+        changes: keys of its config to change, each as a text `key=value`.
         at: timestep of a kept checkpoint to go back to; later ones are set aside.
+        keys: keys of its config to change, as in `total_timesteps=200_000`.
     """
+    root, named = _named_at(run, at)
+    refuse_run_of_experiment(root)
+    overrides = [*changes, *_as_texts(keys)]
     with _command(until, force=force, progress=progress, listeners=listeners) as command:
-        return training.resume(Path(run), command, overrides=changes, at=at)
+        return training.resume(root, command, overrides=overrides, at=named)
+
+
+def fork(
+    run: Run,
+    run_dir: str | os.PathLike[str],
+    *changes: str,
+    at: int | None = None,
+    until: int | None = None,
+    force: bool = False,
+    progress: bool = True,
+    listeners: Sequence[Listener] = (),
+    **keys: object,
+) -> TrainingResult:
+    """Train a new run that begins from a checkpoint of another; the rest is as in `train`.
+
+    Args:
+        run: directory of the other run, which stays as it is.
+        run_dir: directory of the new run.
+        changes: keys of the other run's config to change, each as a text `key=value`, such as
+            `"fork.counters=new"`.
+        at: timestep of a kept checkpoint to begin from; None: the newest.
+        until: timestep at which to save and stop; the checkpoint's own only makes the new run.
+        keys: keys to change, as in `total_timesteps=200_000`.
+    """
+    root, named = _named_at(run, at)
+    parent = RunDir(run_of(root))
+    source = str(parent.root) if named is None else f"{parent.root}@{named}"
+    made = _as_texts({"fork": {"run": source}, "run_dir": run_dir})
+    overrides = [*made, *changes, *_as_texts(keys)]
+    file = find_run(parent.root).config
+    config = loader.load_config(file, overrides, is_saved=True, more_checks=level_problems)
+    check_custom_parts(config)
+    with _command(until, force=force, progress=progress, listeners=listeners) as command:
+        return training.train(config, command)
+
+
+def _named_at(run: Run, at: int | None) -> tuple[Path, int | None]:
+    """Return the directory of a run, and the timestep that `runs/mine@T` or `at` names."""
+    root, named = named_checkpoint(_place(run))
+    if named is not None and at is not None:
+        raise UsageError(f"{_place(run)} and at={at} both name a checkpoint; leave one out")
+    return root, named if at is None else at
+
+
+def _place(run: Run) -> str:
+    return os.fspath(run.run_dir if isinstance(run, TrainingResult | RunConfig) else run)
 
 
 @contextlib.contextmanager
@@ -152,7 +260,10 @@ def _command(
         )
 
 
-def make_env(config: RunConfig, *, info: Literal["variables"] | None = None) -> StackedEnv:
+# --- envs -------------------------------------------------------------------------------------
+
+
+def make_env(config: ConfigSource, *, info: Literal["variables"] | None = None) -> StackedEnv:
     """Return one Gymnasium env of a run's game.
 
     Observations are uint8 [frame_stack * C, H, W], as the run's agent sees them, or a dict of
@@ -160,17 +271,19 @@ def make_env(config: RunConfig, *, info: Literal["variables"] | None = None) -> 
     returns the present value of each variable of the game.
 
     Args:
+        config: as in `load_config`.
         info: "variables" puts `{"variables": {name: value, ...}}` into every `info` of reset and
             step.
     """
-    return make_bundled_env(game=config.game, config=config.env, info=info)
+    run = _as_config(config)
+    return make_bundled_env(game=run.game, config=run.env, info=info)
 
 
 def make_vec_env(
-    config: RunConfig,
-    *,
+    config: ConfigSource,
     n_envs: int | None = None,
     seed: int | None = None,
+    *,
     info: Literal["variables"] | None = None,
 ) -> VecEnv:
     """Return a vec env of Stable-Baselines3 with worker processes, of a run's game.
@@ -179,124 +292,184 @@ def make_vec_env(
     parts. Close it at the end.
 
     Args:
-        n_envs: None: as many as in the config.
+        config: as in `load_config`.
+        n_envs: number of envs; None: as many as in the config.
         seed: seed of the first env; None: the config's.
         info: as in `make_env`, for the infos of each step.
     """
+    run = _as_config(config)
     return vec_envs.make_vec_env(
-        config.env,
-        load_game(config.game),
-        n_envs=config.env.n_envs if n_envs is None else n_envs,
-        seed=config.seed if seed is None else seed,
+        run.env,
+        load_game(run.game),
+        n_envs=run.env.n_envs if n_envs is None else n_envs,
+        seed=run.seed if seed is None else seed,
         tells_variables=info is not None,
     )
 
 
-@dataclass(frozen=True)
-class TrainedPolicy:
-    """A policy of a run.
-
-    Attributes:
-        config: config of the run, with which `make_env` makes the game that it plays.
-        action_names: buttons that each action presses.
-        timesteps: timesteps that it has learned from.
-        deterministic: whether `act` takes the likeliest actions or draws them, as in the
-            evaluation that chose the policy.
-        network: policy of Stable-Baselines3, on the CPU.
-    """
-
-    config: RunConfig
-    action_names: tuple[str, ...]
-    timesteps: int
-    deterministic: bool
-    network: BasePolicy
-
-    def act(self, observations: Observation) -> NDArray[np.int64]:
-        """Return the action for an observation of `make_env`, or those for a vec env's."""
-        seen = dict(observations) if isinstance(observations, Mapping) else observations
-        actions, _ = self.network.predict(seen, deterministic=self.deterministic)
-        return np.asarray(actions, np.int64)
+def _as_config(config: ConfigSource) -> RunConfig:
+    return config if isinstance(config, RunConfig) else load_config(config)
 
 
-def load_policy(run: str | Path, *, checkpoint: str = "best") -> TrainedPolicy:
+# --- what a run has learned -------------------------------------------------------------------
+
+
+def load_policy(run: Run, checkpoint: str | int = "best") -> TrainedPolicy:
     """Return a policy of a run.
 
     Args:
-        run: directory of the run.
+        run: directory of the run, or what `train` returned.
         checkpoint: `best`, `latest`, or the timestep of a kept checkpoint.
 
     Raises:
         GameRLError: there is no such run or checkpoint, or it is damaged.
     """
-    found = _opened(run, checkpoint)
-    action_names = tuple(found.game.action_names)
-    return TrainedPolicy(
-        config=found.config,
-        action_names=action_names,
-        timesteps=found.state.num_timesteps,
-        deterministic=found.deterministic,
-        network=found.policy(
-            make_observation_format(found.config.env, found.game).space,
-            spaces.Discrete(len(action_names)),
-        ),
-    )
+    return trained_policy(_opened(run, checkpoint))
 
 
 def evaluate(
-    run: str | Path,
+    run: Run,
+    checkpoint: str | int = "best",
     *,
-    checkpoint: str = "best",
     episodes: int = 100,
+    deterministic: bool | None = None,
     seed: int | None = None,
     start_state: str | None = None,
 ) -> Evaluation:
     """Play whole episodes with a policy of a run, and return their rewards and successes.
 
     Args:
+        run: directory of the run, or what `train` returned.
         checkpoint: see `load_policy`.
+        episodes: number of episodes.
+        deterministic: whether the policy takes its likeliest actions (True) or draws them (False).
+            None: as in the evaluation that chose it.
         seed: chooses the episodes; None: those of the run's final evaluation.
         start_state: where each episode begins; None: as in the config.
+
+    Raises:
+        GameRLError: there is no such run, checkpoint or start state.
     """
-    found = _opened(run, checkpoint)
+    found = _opened(run, checkpoint, deterministic)
     return evaluate_run(found, episodes=episodes, seed=seed, start_state=start_state)
 
 
 def record(
-    run: str | Path,
-    output: str | Path,
+    run: Run,
+    output: str | os.PathLike[str] | None = None,
+    checkpoint: str | int = "best",
     *,
-    checkpoint: str = "best",
     episodes: int = 2,
+    deterministic: bool | None = None,
     seed: int | None = None,
+    start_states: Sequence[str] | None = None,
+    overlay: Collection[OverlayItem] = (),
+    grid: bool = False,
 ) -> Path:
     """Record a clip of episodes with a policy of a run, and return its path.
 
     Args:
-        output: file that ends in .gif, or in .mp4 with the extra `video`.
+        run: directory of the run, or what `train` returned.
+        output: file that ends in .gif, or in .mp4 with the extra `video`; None: a GIF in the run's
+            `videos`.
         checkpoint: see `load_policy`.
+        episodes: number of episodes.
+        deterministic: as in `evaluate`.
         seed: chooses the episodes; None: those of the run's own clip.
+        start_states: where episodes begin, drawn uniformly; None: as in the config.
+        overlay: what is written below the screen, of `action`, `reward` and `value`.
+        grid: show the episodes side by side instead of one after the other.
+
+    Raises:
+        GameRLError: there is no such run, checkpoint or start state, or no such format.
     """
-    found = _opened(run, checkpoint)
-    return record_run(found, episodes=episodes, output=Path(output), seed=seed)
+    found = _opened(run, checkpoint, deterministic)
+    default = found.run_dir.videos / f"{found.checkpoint.path.name}.gif"
+    return record_run(
+        found,
+        episodes=episodes,
+        output=default if output is None else Path(output),
+        seed=seed,
+        start_states=start_states,
+        overlay=overlay,
+        grid=grid,
+    )
 
 
-def _opened(run: str | Path, checkpoint: str) -> TrainedRun:
-    return open_trained_run(Path(run), checkpoint)
+def export(
+    run: Run,
+    output: str | os.PathLike[str],
+    checkpoint: str | int = "best",
+    *,
+    format: Literal["sb3"] = "sb3",  # noqa: A002 - as on the command line
+) -> Path:
+    """Write a policy as a zip that `PPO.load` or `DQN.load` of SB3 reads, and return its path.
+
+    A network that SB3 lacks needs game_rl to be installed where the file is loaded.
+
+    Args:
+        run: directory of the run, or what `train` returned.
+        output: new file that ends in .zip.
+        checkpoint: see `load_policy`.
+        format: format of the file, of which there is one.
+
+    Raises:
+        GameRLError: there is no such run or checkpoint, SB3 has no such algorithm, or the file
+            exists.
+    """
+    if format != "sb3":
+        raise UsageError(f"format is {format!r}; allowed: sb3")
+    found, file = _opened(run, checkpoint), Path(output)
+    exchangeable(found.config)
+    check_zip_to_write(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    export_policy(found, file)
+    return file
 
 
-def open_lake(path: str | Path) -> Lake:
+def _opened(run: Run, checkpoint: str | int, deterministic: bool | None = None) -> TrainedRun:
+    root, named = named_checkpoint(_place(run))
+    if named is not None and checkpoint != "best":
+        raise UsageError(
+            f"{_place(run)} and checkpoint={checkpoint!r} both name a checkpoint; leave one out"
+        )
+    found = open_trained_run(run_of(root), str(checkpoint if named is None else named))
+    return found if deterministic is None else replace(found, deterministic=deterministic)
+
+
+# --- what a run has written -------------------------------------------------------------------
+
+
+def read_events(run: Run) -> list[Event]:
+    """Return the events of a run, oldest first.
+
+    Each is an object of one of the classes of `game_rl.events`. Events that a resume has superseded
+    are left out, as are lines that are torn or that this version does not know.
+
+    Args:
+        run: directory of the run, or what `train` returned.
+
+    Raises:
+        GameRLError: there is no such run.
+    """
+    root, _ = named_checkpoint(_place(run))
+    return event_log.read_events(find_run(run_of(root)))
+
+
+def open_lake(path: Run) -> Lake:
     """Open a Lake, or the one that a run writes: `Sampler(open_lake(path).view())` draws from it.
 
     Args:
-        path: folder of the Lake, or directory of the run.
+        path: folder of the Lake, or a run.
 
     Raises:
         GameRLError: there is no Lake.
     """
-    run_dir = RunDir(Path(path))
+    folder = Path(_place(path))
+    run_dir = RunDir(folder)
     if not run_dir.exists():
-        return Lake.open(Path(path))
+        return Lake.open(folder)
     config = loader.load_config(run_dir.config, is_saved=True)
     if config.lake is None:
-        raise NoLakeError(f"{path} is a run without a Lake; train it with lake={{}}")
+        raise NoLakeError(f"{folder} is a run without a Lake; train it with lake={{}}")
     return Lake.open(lake_path(config.lake, run_dir))

@@ -56,9 +56,18 @@ class RunIdentity(Saved):
 
 @dataclass(frozen=True)
 class RunDir:
-    """The directory of one run."""
+    """The directory of one run, which Python's functions for paths take, too."""
 
     root: Path
+
+    def __fspath__(self) -> str:
+        return str(self.root)
+
+    def __str__(self) -> str:
+        return str(self.root)
+
+    def __truediv__(self, name: str) -> Path:
+        return self.root / name
 
     @property
     def config(self) -> Path:

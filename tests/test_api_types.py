@@ -17,13 +17,27 @@ from pathlib import Path
 import game_rl
 
 config: game_rl.RunConfig = game_rl.load_config("duel_ppo", "seed=1")
-report: game_rl.PreflightReport = game_rl.forecast(config)
+made = game_rl.RunConfig(game="duel", total_timesteps=100_000, run_dir="runs/x", env={"n_envs": 4})
+version: str = game_rl.__version__
+report: game_rl.PreflightReport = game_rl.preflight("duel_ppo", "seed=1", run_dir=Path("runs/x"))
 fits: bool = report.verdict == "fits"
 result: game_rl.TrainingResult = game_rl.train(config, until=64, listeners=[print])
-evaluation: game_rl.Evaluation = game_rl.evaluate(result.run_dir.root, episodes=3)
+again: game_rl.TrainingResult = game_rl.resume(result.run_dir, total_timesteps=200_000)
+forked: game_rl.TrainingResult = game_rl.fork(again, "runs/fork", seed=2)
+evaluation: game_rl.Evaluation = game_rl.evaluate(result, "latest", episodes=3, deterministic=True)
 mean: float = evaluation.mean_reward
 clip: Path = game_rl.record("runs/mine", "clip.gif")
+zipped: Path = game_rl.export(config, "policy.zip", 4_096)
+rewards: list[float] = [
+    event.mean_reward
+    for event in game_rl.read_events("runs/mine")
+    if isinstance(event, game_rl.events.Evaluated)
+]
 policy: game_rl.TrainedPolicy = game_rl.load_policy("runs/mine", checkpoint="latest")
+env = game_rl.make_env("duel_ppo")
+observation, info = env.reset()
+action, state = policy.predict(observation, deterministic=True)
+observation, reward, terminated, truncated, info = env.step(action)
 lake: game_rl.Lake = game_rl.open_lake("runs/mine")
 sampler = game_rl.Sampler(lake.view())
 """
@@ -31,7 +45,7 @@ WRONG = """
 import game_rl
 
 game_rl.load_config(7)
-game_rl.train("duel_ppo")
+game_rl.train(["duel_ppo"])
 game_rl.no_such_name
 wrong: int = game_rl.evaluate("runs/mine").mean_reward
 """

@@ -7,13 +7,13 @@ the rest is validated again. A check that read a wrong value is not believed.
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, to_jsonable_python
 from pydantic_core.core_schema import ErrorType
 
 from game_rl.config.schema_guide import closest, schema_guide
@@ -189,6 +189,30 @@ class Diagnosis(Generic[M]):
                 yield f"did you mean {'.'.join((*error.key, chosen))}={node.value}?"
         elif error.kind == "string_type" and node.text:
             yield f'quotes make it text, write "{node.text}"'
+
+
+def problems_of_values(
+    values: Mapping[str, object], model: type[BaseModel], refusal: ValidationError
+) -> list[str]:
+    """Return a line for each problem of values from Python code, as a document would have it.
+
+    Args:
+        refusal: what pydantic says of them; it is told if the same values are right in a document.
+    """
+    root = _node_of(to_jsonable_python(values, fallback=str), Place(0, ""))
+    found = [(each.key, each.message) for each in Diagnosis(root, model, lambda _: ()).problems]
+    if not found:
+        found = [(tuple(map(str, each["loc"])), each["msg"]) for each in refusal.errors()]
+    return [f"  {'.'.join(key)}: {without_secrets(message)}" for key, message in sorted(found)]
+
+
+def _node_of(value: Any, place: Place) -> Node:  # noqa: ANN401 - whatever JSON has
+    if isinstance(value, dict):
+        return Node({str(key): _node_of(each, place) for key, each in value.items()}, place)
+    if isinstance(value, list):
+        return Node([_node_of(each, place) for each in value], place)
+    is_text = isinstance(value, str)
+    return Node(value, place, "" if value is None else str(value), quoted=is_text)
 
 
 def _text_hints(node: Node, kind: str, allowed: str) -> Iterable[str]:

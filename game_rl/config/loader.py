@@ -73,10 +73,35 @@ def load_config(
         ConfigError: the file or an override is wrong; the message has every problem.
     """
     source = Document(Path(path), ConfigError, is_saved=is_saved)
+    return _config_in(source, overrides, more_checks)
+
+
+def changed_config(
+    config: RunConfig,
+    overrides: Sequence[str] = (),
+    *,
+    more_checks: Callable[[RunConfig], Iterable[Problem]] = lambda _: (),
+) -> RunConfig:
+    """Return a config after overrides, checked as `load_config` checks that of a file.
+
+    A `game` that is a path is relative to the current folder and comes back absolute.
+
+    Raises:
+        ConfigError: the config or an override is wrong; the message has every problem.
+    """
+    source = Document(Path("RunConfig"), ConfigError, written=dump_config(config))
+    return _config_in(source, overrides, more_checks)
+
+
+def _config_in(
+    source: "Document",
+    overrides: Sequence[str],
+    more_checks: Callable[[RunConfig], Iterable[Problem]],
+) -> RunConfig:
     root, problems = source.tree(overrides)
     _refuse_game_file(source, root)
     config = source.model_of(root, problems, RunConfig, run_dir_problems)
-    if not is_saved:  # a list of runs needs no class of theirs
+    if not source.is_saved:  # a list of runs needs no class of theirs
         source.refuse(root, custom_part_problems(config))
     game_file = game_path(config.game, relative_to=source.folder_of(root.nearest(("game",))))
     if game_file is not None:
@@ -141,11 +166,16 @@ def game_path(game: str, *, relative_to: Path) -> Path | None:
 
 @dataclass(frozen=True)
 class Document:
-    """A YAML file that a user or a run wrote, and the type of error that reports its problems."""
+    """A YAML file that a user or a run wrote, and the type of error that reports its problems.
+
+    Attributes:
+        written: its text, if it is no file and `path` is only its name.
+    """
 
     path: Path
     error: type[GameRLError]
     is_saved: bool = False
+    written: str | None = None
 
     def tree(self, overrides: Sequence[str] = ()) -> tuple[Node, list[LocatedProblem]]:
         """Return the file's content after the overrides, and the problems of the text alone."""
@@ -223,6 +253,8 @@ class Document:
         raise self.error("\n".join((f"{self.path}: {count}", *rows)))
 
     def _text(self) -> str:
+        if self.written is not None:
+            return self.written
         try:
             if not self.path.is_file():
                 raise self.error(self._no_file())

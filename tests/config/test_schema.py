@@ -53,7 +53,7 @@ def test_a_config_cannot_be_changed() -> None:
 
 
 def test_a_config_made_in_python_is_checked_like_a_file() -> None:
-    with pytest.raises(ValidationError, match=r"algorithm\.batch_size: 300 does not divide"):
+    with pytest.raises(ConfigError, match=r"algorithm\.batch_size: 300 does not divide"):
         run_config(algorithm=PPOConfig(n_steps=256, batch_size=300))
 
 
