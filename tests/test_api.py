@@ -260,7 +260,9 @@ def test_a_policy_predicts_as_that_of_sb3_does(make_config: MakeConfig) -> None:
     observation, _ = env.reset(seed=3)
     action, state = policy.predict(observation, deterministic=True)
     assert (action.shape, action.dtype, state) == ((), np.int64, None)
-    np.testing.assert_array_equal(action, policy.network.predict(observation, deterministic=True)[0])
+    np.testing.assert_array_equal(
+        action, policy.network.predict(observation, deterministic=True)[0]
+    )
     env.step(action)
     many = np.stack([observation] * 5)
     np.testing.assert_array_equal(policy.predict(many, None, np.ones(5, bool), True)[0], action)
