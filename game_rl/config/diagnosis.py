@@ -17,9 +17,10 @@ from pydantic_core import ErrorDetails, to_jsonable_python
 from pydantic_core.core_schema import ErrorType
 
 from game_rl.config.schema_guide import closest, schema_guide
-from game_rl.config.strict_model import MOST_PROBLEMS, Key, Problem
+from game_rl.config.strict_model import MOST_PROBLEMS, Key, Problem, StrictModel
 from game_rl.config.upload import without_secrets
 from game_rl.config.yaml_tree import LocatedProblem, Node, Place, resolve_plain
+from game_rl.errors import ConfigError
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -191,10 +192,27 @@ class Diagnosis(Generic[M]):
             yield f'quotes make it text, write "{node.text}"'
 
 
-def problems_of_values(
+class DiagnosedModel(StrictModel):
+    """A model whose calls in Python code raise our errors; `model_validate` raises pydantic's."""
+
+    def __init__(self, /, **keys: Any) -> None:  # noqa: ANN401 - sections may be plain dicts
+        """Make the model of its keys.
+
+        Raises:
+            ConfigError: a key is wrong; the message has every problem.
+        """
+        try:
+            super().__init__(**keys)
+        except ValidationError as error:
+            raise ConfigError(_problems_of_values(keys, type(self), error)) from None
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # only calls come here
+
+
+def _problems_of_values(
     values: Mapping[str, object], model: type[BaseModel], refusal: ValidationError
-) -> list[str]:
-    """Return a line for each problem of values from Python code, as a document would have it.
+) -> str:
+    """Describe the problems of values from Python code as those of a document, one a line.
 
     Args:
         refusal: what pydantic says of them; it is told if the same values are right in a document.
@@ -203,7 +221,9 @@ def problems_of_values(
     found = [(each.key, each.message) for each in Diagnosis(root, model, lambda _: ()).problems]
     if not found:
         found = [(tuple(map(str, each["loc"])), each["msg"]) for each in refusal.errors()]
-    return [f"  {'.'.join(key)}: {without_secrets(message)}" for key, message in sorted(found)]
+    rows = [f"  {'.'.join(key)}: {without_secrets(message)}" for key, message in sorted(found)]
+    count = "1 problem" if len(rows) == 1 else f"{len(rows)} problems"
+    return "\n".join((f"{model.__name__}: {count}", *rows))
 
 
 def _node_of(value: Any, place: Place) -> Node:  # noqa: ANN401 - whatever JSON has

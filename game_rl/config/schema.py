@@ -6,13 +6,13 @@ arguments. Editors show the docstrings of the fields, through `configs/run.schem
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from game_rl.config.algorithms import LEAST_VALIDATION_EPISODES, AlgorithmConfig, PPOConfig
 from game_rl.config.custom_part import CustomPart, PartItems, parts_of
-from game_rl.config.diagnosis import problems_of_values
+from game_rl.config.diagnosis import DiagnosedModel
 from game_rl.config.episodes import EpisodesConfig
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.learn_from import OfflineConfig
@@ -334,7 +334,7 @@ def _device(value: object) -> object:
     return value
 
 
-class RunConfig(StrictModel):
+class RunConfig(DiagnosedModel):
     """One training run."""
 
     key_hints: ClassVar[dict[str, str]] = KEY_HINTS
@@ -388,22 +388,6 @@ class RunConfig(StrictModel):
     """Callbacks of your own for Stable-Baselines3, called after the run's, as module:Class or
     {module:Class: {name: value}} with arguments. The module is a .py file in the current folder, or
     installed. It runs with your rights."""
-
-    def __init__(self, /, **keys: Any) -> None:  # noqa: ANN401 - sections may be plain dicts
-        """Make a config of its keys.
-
-        Raises:
-            ConfigError: the config is wrong; the message has every problem. `model_validate` raises
-                pydantic's own error instead.
-        """
-        try:
-            super().__init__(**keys)
-        except ValidationError as error:
-            problems = problems_of_values(keys, RunConfig, error)
-            count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-            raise ConfigError("\n".join((f"RunConfig: {count}", *problems))) from None
-
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # only calls come here
 
     @property
     def custom_callbacks(self) -> tuple[CustomPart, ...]:
