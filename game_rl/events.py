@@ -21,6 +21,21 @@ CURVE_POINTS = 1_000
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
+class PlannedEpisodes(Saved):
+    """The episodes that a run plays beside its training, for forecasts of its time."""
+
+    every_timesteps: Natural = 0
+    """Timesteps between evaluations; 0 if there are none."""
+    episodes: Natural = 0
+    """Episodes of an evaluation, in all its ways together."""
+    confirm_episodes: Natural = 0
+    """Episodes that confirm a goal of `stop_when`; 0 if it has none."""
+    final_episodes: Natural = 0
+    clip_episodes: Natural = 0
+    clip_frames: Natural | None = None
+    """Emulator frames after which the clip ends within an episode; None: never."""
+
+
 class Begun(_RunEvent):
     """A run starts at timestep 0; events of an earlier start no longer count."""
 
@@ -41,6 +56,8 @@ class Begun(_RunEvent):
     """The conditions under which the run ends before its total, in words."""
     game_changes: tuple[str, ...] = ()
     """How the run's start states change the game, in words."""
+    planned: PlannedEpisodes | None = None
+    """None in logs of older versions."""
 
 
 class Resumed(_RunEvent):
@@ -63,6 +80,8 @@ class Resumed(_RunEvent):
     """The conditions under which the run ends before its total, in words."""
     game_changes: tuple[str, ...] = ()
     """How the run's start states change the game, in words."""
+    planned: PlannedEpisodes | None = None
+    """None in logs of older versions."""
     superseded_from_bytes: Natural
     """Length of the file at the checkpoint; events from there up to this one no longer count."""
     restored: tuple[str, ...]
@@ -141,14 +160,14 @@ class CurvesRecorded(_RunEvent):
 class Evaluating(_RunEvent):
     """An evaluation begins; `Evaluated` follows unless the run is stopped meanwhile."""
 
-    is_kept = False
-
     event: Literal["evaluating"] = "evaluating"
     policy_timesteps: Natural
     policy_waited_frames: Natural = 0
     """The run's `waited_frames` when the policy was learned."""
     episodes: Natural
     is_final: bool = False
+    is_confirmation: bool = False
+    """Whether they are new episodes, because the evaluations reached a goal of `stop_when`."""
     offline_gradient_steps: Natural | None = None
     """As in `Evaluated`."""
 

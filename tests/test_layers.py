@@ -27,7 +27,7 @@ LAYERS = (
     {"notices"},
     {"events"},
     {"event_log", "curve_points"},
-    {"lineage", "milestone_rows", "training_hints"},
+    {"lineage", "milestone_rows", "time_left", "training_hints"},
     {"system"},
     {"config"},
     {"emulator"},

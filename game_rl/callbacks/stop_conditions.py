@@ -134,7 +134,12 @@ class StopWhen:
     ) -> Evaluation:
         episodes = self._conditions.confirm_episodes
         self._events.emit(
-            Evaluating(timesteps=timesteps, policy_timesteps=timesteps, episodes=episodes)
+            Evaluating(
+                timesteps=timesteps,
+                policy_timesteps=timesteps,
+                episodes=episodes,
+                is_confirmation=True,
+            )
         )
         games = replace(
             self._games,

@@ -20,10 +20,11 @@ from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
+from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.episode_starts import game_changes
 from game_rl.errors import CheckpointError, system_fault
 from game_rl.event_log import final_evaluation, read_events
-from game_rl.events import Begun, Ended, Resumed
+from game_rl.events import Begun, Ended, PlannedEpisodes, Resumed
 from game_rl.games.definition import Game
 from game_rl.run_dir import RunDir, RunIdentity
 from game_rl.system.units import with_frames
@@ -86,6 +87,22 @@ def begun(identity: RunIdentity, config: RunConfig, game: Game) -> Begun:
         source_sha256=source_sha256(),
         stop_when=() if config.stop_when is None else config.stop_when.in_words,
         game_changes=game_changes(game, config.env.start_states),
+        planned=_planned_episodes(config),
+    )
+
+
+def _planned_episodes(config: RunConfig) -> PlannedEpisodes:
+    evaluation, recording, stop_when = config.evaluation, config.recording, config.stop_when
+    has_goal = stop_when is not None and (
+        stop_when.success_rate is not None or stop_when.mean_reward is not None
+    )
+    return PlannedEpisodes(
+        every_timesteps=evaluation.every_timesteps,
+        episodes=evaluation.episodes * len(config.evaluation_ways),
+        confirm_episodes=stop_when.confirm_episodes if stop_when is not None and has_goal else 0,
+        final_episodes=evaluation.final_episodes,
+        clip_episodes=recording.episodes,
+        clip_frames=None if recording.max_s is None else int(recording.max_s * FRAMES_PER_SECOND),
     )
 
 
@@ -114,6 +131,7 @@ def resumed(
         source_sha256=source_sha256(),
         stop_when=() if config.stop_when is None else config.stop_when.in_words,
         game_changes=game_changes(game, config.env.start_states),
+        planned=_planned_episodes(config),
         superseded_from_bytes=state.events_bytes,
         restored=checkpoint.contents,
         not_restored=(

@@ -9,7 +9,7 @@ from game_rl.system.units import format_bytes, format_duration
 
 Tone = Literal["plain", "good", "bad", "quiet"]
 
-_FREQUENT = {"rollout_ended", "lakes_followed", "rows_drawn", "curves_recorded"}
+_FREQUENT = {"rollout_ended", "lakes_followed", "rows_drawn", "curves_recorded", "evaluating"}
 
 _TITLES: dict[str, tuple[str, Tone]] = {
     "milestone_reached": ("milestone", "good"),

@@ -32,7 +32,7 @@ MOST_HAPPENINGS = 300
 MOST_EVENTS = 6_000
 """Events that are kept; of more, frequent ones are dropped evenly, to keep the server small."""
 _UNSHOWN = {"lakes_followed", "rows_drawn"}
-_THINNED = {"rollout_ended", "curves_recorded", "evaluated"}
+_THINNED = {"rollout_ended", "curves_recorded", "evaluated", "evaluating"}
 _MOST_OF_A_KIND = 2_000
 _LOOPED = "game/looped/"
 

@@ -1,7 +1,7 @@
 """The numbers of a run that its page shows first, from its events alone."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -17,11 +17,11 @@ from game_rl.events import (
     StopConditionMet,
 )
 from game_rl.statistics import wilson_interval
+from game_rl.time_left import RunClock
 
 _FPS = 59.727500569606
 """Frames that a Game Boy draws in a second."""
-_PACE_S = 1_200.0
-"""The pace up to the end is measured over the last so many seconds of training."""
+_NO_TIME_LEFT = {"phase": "ended", "seconds_left": None, "left_is": None}
 
 _STARTS = Begun | Forked | Resumed
 
@@ -55,7 +55,7 @@ def run_summary(events: Sequence[Event], *, is_training: bool | None) -> Json:
         "timesteps_per_s": None if rollout is None else rollout.timesteps_per_s,
         "mean_reward": None if rollout is None else rollout.mean_reward,
         "success_rate": None if rollout is None else rollout.success_rate,
-        "seconds_left": seconds_left(events, timesteps, total) if is_training else None,
+        **(_time_left(events) if is_training else _NO_TIME_LEFT),
         "last_event": events[-1].time.isoformat() if events else None,
         **_frames(events, timesteps),
         **_evaluations(events),
@@ -95,27 +95,17 @@ def _trained_s(events: Sequence[Event]) -> float:
     return sum(max(0.0, seconds) for seconds in stretches)
 
 
-def seconds_left(events: Sequence[Event], timesteps: int, total: int | None) -> float | None:
-    """Return the seconds up to the total, evaluations and checkpoints included; None if unknown.
-
-    They pass as fast as in the last minutes of this session.
-    """
-    if total is None:
-        return None
-    since: list[Event] = []
+def _time_left(events: Sequence[Event]) -> Json:
+    """Return what the run does now and until when, evaluations and the clip included."""
+    clock = RunClock()
     for event in events:
-        if isinstance(event, Begun | Resumed):
-            since = []
-        since.append(event)
-    points = [event for event in since if isinstance(event, RolloutEnded)]
-    if not points or timesteps >= total:
-        return None
-    newest = points[-1]
-    within = [e for e in points if (newest.time - e.time).total_seconds() <= _PACE_S]
-    oldest = within[0]
-    took, played = _between(oldest.time, newest.time), newest.timesteps - oldest.timesteps
-    pace = played / took if played > 0 and took > 0 else newest.timesteps_per_s
-    return (total - timesteps) / pace if pace > 0 else None
+        clock.hear(event)
+    left = clock.time_left(datetime.now(UTC))
+    return {
+        "phase": clock.phase,
+        "seconds_left": None if left is None else left.seconds,
+        "left_is": None if left is None else left.qualifier,
+    }
 
 
 def _between(start: datetime, end: datetime) -> float:

@@ -39,7 +39,7 @@ from game_rl.viewer.followed_run import (
     going_in_circles,
     newest_values,
 )
-from game_rl.viewer.run_summary import run_summary, seconds_left
+from game_rl.viewer.run_summary import run_summary
 from tests.viewer.live_run import RUN_ID, first_events, make_run
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -127,22 +127,6 @@ def test_another_run_at_the_same_place_is_followed_from_its_start(tmp_path: Path
         file.add(begun())
     follower.read()
     assert [event.event for _, event in follower.events] == ["begun"]
-
-
-def test_the_end_is_forecast_by_the_pace_of_this_session_evaluations_included() -> None:
-    """10,000 timesteps in 5 minutes, though each rollout says 100 timesteps a second."""
-    first = [begun(), rollout(1_000), resumed(1_000, 10_000, minutes=60)]
-    events = [*first, rollout(2_000, minutes=61), rollout(12_000, minutes=66)]
-    assert seconds_left(events, 12_000, 100_000) == pytest.approx(88_000 / (10_000 / 300))
-    assert seconds_left(events[:4], 2_000, 100_000) == pytest.approx(98_000 / 100)
-    assert seconds_left(first, 1_000, 100_000) is None
-    assert seconds_left(events, 100_000, 100_000) is None
-    assert seconds_left(events, 12_000, None) is None
-
-
-def test_a_pace_of_long_ago_does_not_count() -> None:
-    events = [begun(), rollout(0), rollout(50_000, minutes=100), rollout(51_000, minutes=110)]
-    assert seconds_left(events, 51_000, 100_000) == pytest.approx(49_000 * 600 / 1_000)
 
 
 def test_how_a_run_has_ended() -> None:

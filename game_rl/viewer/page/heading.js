@@ -73,7 +73,7 @@ export function runProgress(state) {
   let when = "";
   if (left != null) {
     const end = clock(new Date(Date.now() + 1000 * left));
-    when = atMost ? `ends by ${end} at the latest, in ${duration(left)}` : `ends about ${end}, in ${duration(left)}`;
+    when = state.left_is === "at most" ? `ends by ${end} at the latest, in ${duration(left)}` : `ends about ${end}, in ${duration(left)}`;
   } else if (ended) {
     when = `ended ${clock(new Date(ended.time))}${ended.text ? `: ${ended.text}` : ""}`;
   } else if (state.state === "training" && timesteps >= (total ?? Infinity)) {
