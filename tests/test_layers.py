@@ -24,7 +24,7 @@ LAYERS = (
     {"durable_files"},
     {"run_dir"},
     {"timed_event", "slow_work"},
-    {"notices"},
+    {"experiment_events", "notices"},
     {"events"},
     {"event_log", "curve_points"},
     {"lineage", "milestone_rows", "time_left", "training_hints"},
