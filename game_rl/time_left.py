@@ -1,9 +1,9 @@
 """The time that a run still takes, and what it is doing, from its events.
 
-The console and the page both show what `RunClock` says. It hears the events of one run in their
+The console and the page both show what `EndClock` says. It hears the events of one run in their
 order, whether they come from the run itself or from its file:
 
-    clock = RunClock()
+    clock = EndClock()
     for event in events:
         clock.hear(event)
     left = clock.time_left(datetime.now(UTC))  # None, or a TimeLeft
@@ -77,7 +77,7 @@ class _Played:
     length: float
 
 
-class RunClock:
+class EndClock:
     """Estimates the end of a run from its events; see the module's docstring.
 
     Attributes:

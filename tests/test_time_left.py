@@ -22,7 +22,7 @@ from game_rl.events import (
     RolloutEnded,
     StopConditionMet,
 )
-from game_rl.time_left import SEVERAL_UPDATES, RunClock, TimeLeft
+from game_rl.time_left import SEVERAL_UPDATES, EndClock, TimeLeft
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SHORT = PlannedEpisodes(
@@ -104,7 +104,7 @@ def after_each(events: list[Event]) -> Iterator[tuple[Event, TimeLeft | None, fl
 
     They are asked for at the event, and half-way to the next one.
     """
-    clock, end = RunClock(), events[-1].time
+    clock, end = EndClock(), events[-1].time
     for event, following in pairwise(events):
         clock.hear(event)
         if following.time == event.time:
@@ -127,14 +127,14 @@ def test_the_time_left_counts_evaluations_the_final_one_and_the_clip() -> None:
 def test_the_time_left_is_about_until_several_updates_and_an_evaluation_are_known() -> None:
     events = PaperRun().events()
     played = events.index(next(event for event in events if isinstance(event, Evaluated)))
-    clock = RunClock()
+    clock = EndClock()
     for n, event in enumerate(events[: played + 3]):
         clock.hear(event)
         left = clock.time_left(event.time)
         if left is not None:
             assert left.is_about == (n < played)
     without = PlannedEpisodes(final_episodes=1)
-    clock, found = RunClock(), []
+    clock, found = EndClock(), []
     for event in PaperRun(planned=without, rollout=1_000).events()[: SEVERAL_UPDATES + 3]:
         if not isinstance(event, Evaluating | Evaluated):
             clock.hear(event)
@@ -147,7 +147,7 @@ def test_a_run_that_may_be_won_has_at_most_the_time_with_one_confirmation() -> N
     planned = SHORT.model_copy(update={"confirm_episodes": 100})
     run = PaperRun(planned=planned, wins_at=40_000, stop_when=("success",))
     never = replace(run, wins_at=None).events()
-    clock = RunClock()
+    clock = EndClock()
     for event in run.events():
         clock.hear(event)
         left = clock.time_left(event.time)
@@ -166,7 +166,7 @@ def test_a_run_that_may_be_won_has_at_most_the_time_with_one_confirmation() -> N
 def test_the_phases_of_a_run_are_named() -> None:
     planned = SHORT.model_copy(update={"confirm_episodes": 100})
     run = PaperRun(total=10_000, planned=planned, wins_at=10_000, stop_when=("success",))
-    clock = RunClock()
+    clock = EndClock()
     phases = ["playing"]
     for event in run.events():
         clock.hear(event)
@@ -192,7 +192,7 @@ def test_a_log_of_an_older_version_has_the_time_by_the_pace_with_its_evaluations
         RolloutEnded(time=_minute(at), timesteps=timesteps, timesteps_per_s=100.0)
         for at, timesteps in zip(times, (1_500, 2_000, 12_000), strict=True)
     ]
-    clock = RunClock()
+    clock = EndClock()
     for event in (begun, rollouts[0], resumed, *rollouts[1:]):
         clock.hear(event)
     left = clock.time_left(_minute(66))
@@ -201,7 +201,7 @@ def test_a_log_of_an_older_version_has_the_time_by_the_pace_with_its_evaluations
 
 
 def test_a_pace_of_long_ago_does_not_count() -> None:
-    clock = RunClock()
+    clock = EndClock()
     clock.hear(PaperRun(total=100_000, planned=None).events()[0])
     for minute, timesteps in ((1, 0), (100, 50_000), (110, 51_000)):
         clock.hear(RolloutEnded(time=_minute(minute), timesteps=timesteps, timesteps_per_s=9.0))
@@ -214,7 +214,7 @@ def test_before_the_first_evaluation_its_length_is_guessed_from_the_episodes_of_
     None
 ):
     begun, first, second = PaperRun(total=3_000).events()[:3]
-    clock = RunClock()
+    clock = EndClock()
     for event in (begun, first, second):
         clock.hear(event)
     without = clock.time_left(second.time)
@@ -228,7 +228,7 @@ def test_before_the_first_evaluation_its_length_is_guessed_from_the_episodes_of_
 
 
 def test_the_time_left_does_not_grow_while_nothing_is_heard() -> None:
-    clock = RunClock()
+    clock = EndClock()
     for event in PaperRun().events()[:60]:
         clock.hear(event)
     lefts = [clock.time_left(event.time + timedelta(seconds=n)) for n in range(0, 900, 30)]

@@ -17,7 +17,7 @@ from game_rl.events import (
     StopConditionMet,
 )
 from game_rl.statistics import wilson_interval
-from game_rl.time_left import RunClock
+from game_rl.time_left import EndClock
 
 _FPS = 59.727500569606
 """Frames that a Game Boy draws in a second."""
@@ -97,7 +97,7 @@ def _trained_s(events: Sequence[Event]) -> float:
 
 def _time_left(events: Sequence[Event]) -> Json:
     """Return what the run does now and until when, evaluations and the clip included."""
-    clock = RunClock()
+    clock = EndClock()
     for event in events:
         clock.hear(event)
     left = clock.time_left(datetime.now(UTC))
