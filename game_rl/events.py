@@ -17,6 +17,7 @@ from game_rl.experiment_events import GenerationEnded as GenerationEnded
 from game_rl.experiment_events import MemberDied as MemberDied
 from game_rl.experiment_events import StretchEnded as StretchEnded
 from game_rl.experiment_events import WentBack as WentBack
+from game_rl.notices import ConfirmationPlayed as ConfirmationPlayed
 from game_rl.notices import HintGiven as HintGiven
 from game_rl.notices import MilestoneReached as MilestoneReached
 from game_rl.notices import PlanPassed as PlanPassed
@@ -223,22 +224,6 @@ class Evaluated(_RunEvent):
     """Gradient steps so far, if the run is learning from Lakes before its first timestep."""
     by_start_state: dict[str, StartStateResult] | None = None
     """Results apart by start state, if the episodes began in several."""
-
-
-class ConfirmationPlayed(_RunEvent):
-    """New episodes were played, because the evaluations reached a goal of `stop_when`."""
-
-    event: Literal["confirmation_played"] = "confirmation_played"
-    deterministic: bool
-    """Whether the policy took its likeliest actions instead of drawing them."""
-    episodes: Natural
-    mean_reward: float
-    std_reward: float
-    success_rate: _Share | None = None
-    mean_length: float
-    seconds: float
-    is_reached: bool
-    """Whether they reached the goal as well, so that the run ends."""
 
 
 class StopConditionMet(_RunEvent):

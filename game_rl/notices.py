@@ -5,7 +5,57 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from game_rl.saved import Natural
+from game_rl.statistics import mean_interval, wilson_interval
 from game_rl.timed_event import RunEvent
+
+
+class ConfirmationPlayed(RunEvent):
+    """New episodes were played, because the evaluations reached a goal of `stop_when`."""
+
+    event: Literal["confirmation_played"] = "confirmation_played"
+    deterministic: bool
+    """Whether the policy took its likeliest actions instead of drawing them."""
+    episodes: Natural
+    mean_reward: float
+    std_reward: float
+    success_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    mean_length: float
+    seconds: float
+    is_reached: bool
+    """Whether they reached the goal as well, so that the run ends."""
+    over_at_once: Natural = 0
+    """Episodes that ended with their first timestep, none of which counts as a success here."""
+
+    goal: Literal["success_rate", "mean_reward"] | None = None
+    """What had to be reached; None in logs of older versions."""
+
+    @property
+    def in_words(self) -> str:
+        """The result that decided, with its 95 % interval."""
+        is_rate = self.success_rate is not None and self.goal != "mean_reward"
+        text = self._rate_in_words if is_rate else self._mean_in_words
+        if not self.over_at_once:
+            return text
+        return (
+            f"{text}; {self.over_at_once:,} of them ended with their first timestep and do not "
+            "count: check env.start_states, and the endings of game.yaml"
+        )
+
+    @property
+    def _rate_in_words(self) -> str:
+        """The rate with Wilson's interval."""
+        rate = self.success_rate or 0.0
+        low, high = wilson_interval(round(rate * self.episodes), self.episodes)
+        episodes = f"{100 * rate:.3g}% of {self.episodes:,} new episodes"
+        return f"{episodes}, 95% interval {100 * low:.0f} to {100 * high:.0f}%"
+
+    @property
+    def _mean_in_words(self) -> str:
+        interval = mean_interval(self.mean_reward, self.std_reward, self.episodes)
+        mean = f"mean reward {self.mean_reward:.4g} in {self.episodes:,} new episodes"
+        if interval is None:
+            return mean
+        return f"{mean}, 95% interval {interval[0]:.4g} to {interval[1]:.4g}"
 
 
 class MilestoneReached(RunEvent):

@@ -1,9 +1,10 @@
-"""Intervals and tests that compare arms: Wilson, permutation, Holm, superiority.
+"""Intervals, a sequential test of a rate, and tests that compare arms.
 
-The unit is the seed. In a paired test, chance alone decides which arm has a seed's better score if
-the arms are equal, so the sign of each difference can be flipped. In an unpaired test, chance alone
-decides which scores belong to which arm, so scores can be exchanged. A shift is the value by which
-one arm would differ from the other, and the interval contains the shifts that the test accepts.
+To compare arms, the unit is the seed. In a paired test, chance alone decides which arm has a seed's
+better score if the arms are equal, so the sign of each difference can be flipped. In an unpaired
+test, chance alone decides which scores belong to which arm, so scores can be exchanged. A shift is
+the value by which one arm would differ from the other, and the interval contains the shifts that
+the test accepts.
 
 Each regrouping rejects the shifts on one side of a single value, its *typical value*. The sorted
 typical values give the p-value of any shift and the interval without another test:
@@ -19,7 +20,8 @@ regroupings: Phipson and Smyth 2010, Permutation P-values Should Never Be Zero.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, floor, sqrt
+from functools import lru_cache
+from math import ceil, comb, floor, lgamma, log, log1p, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +40,141 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
     return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+
+
+def mean_interval(mean: float, deviation: float, count: int) -> tuple[float, float] | None:
+    """Return Student's 95 % interval of a mean, or None for fewer than five values.
+
+    The quantile t of Student's distribution is a series in 1 / (count - 1), which is 0.5 % too
+    small at five values and better with more. Source: Abramowitz and Stegun 1964, 26.7.5.
+
+    Args:
+        deviation: sqrt(sum((x - mean)²) / count), as `np.std` returns it.
+    """
+    freedom, z = count - 1, _Z95
+    if freedom < _LEAST_FREEDOM:
+        return None
+    t = z + (z**3 + z) / (4 * freedom)
+    t += (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+    half = t * deviation / sqrt(freedom)
+    return mean - half, mean + half
+
+
+MOST_BATCHES = 4
+"""Number of batches of trials after which a sequential test decides in any case."""
+_LEAST_FREEDOM = 4
+_TOO_LOW = 0.03  # a rate that is lower than the wanted one by this much passes rarely
+_PASSES_RARELY = 0.05
+_LARGE_BATCH = 1_000  # of which no rate that is too low passes by chance
+_ROUNDING_OF_RATES = 1e-9
+
+
+@dataclass(frozen=True)
+class RateTest:
+    """A sequential test of whether a success rate is as high as the wanted one.
+
+    It looks at all trials so far after each of four batches, and passes, fails or goes on.
+
+    Attributes:
+        batch: number of trials between two looks.
+        passes: smallest number of successes that passes at each look; more than there are trials
+            if none does.
+        fails: largest number of successes that fails at each look; -1 if none does. The last look
+            decides, so there it is the one below `passes`.
+    """
+
+    batch: int
+    passes: tuple[int, ...]
+    fails: tuple[int, ...]
+
+    def decide(self, successes: int, trials: int) -> bool | None:
+        """Return whether the rate passes, or None if another batch has to decide."""
+        look = trials // self.batch - 1
+        if successes >= self.passes[look]:
+            return True
+        return False if successes <= self.fails[look] else None
+
+    def pass_probability(self, rate: float) -> float:
+        """Return the exact probability that trials with this success rate pass.
+
+        The distribution of the successes is carried from look to look: what passes or fails is
+        taken out, and the rest is convolved with the binomial distribution of the next batch.
+        """
+        of_batch, passed = _binomial(self.batch, rate), 0.0
+        undecided = np.ones(1)
+        for least, most in zip(self.passes, self.fails, strict=True):
+            undecided = np.convolve(undecided, of_batch)
+            passed += float(undecided[least:].sum())
+            undecided[least:] = 0
+            undecided[: most + 1] = 0
+        return passed
+
+
+@lru_cache
+def rate_test(wanted: float, batch: int) -> RateTest:
+    """Return the test of the success rate `wanted` with batches of `batch` trials.
+
+    It is Wald's sequential probability ratio test of p0 against p1 with both errors at 5 %, looked
+    at after each batch and truncated after the fourth, of n trials in all. p0 is 3 points below
+    the wanted rate, or 60 / sqrt(n) points with less than 400 trials; p1 is above it by two thirds
+    of that, or by half of what is missing to 1. Beside that:
+
+    - Trials with fewer successes than the wanted rate never pass.
+    - At the fourth look, the wanted rate itself is enough, or as many successes more as it takes
+      to let p0 pass the whole test with a probability below 5 %. If even n successes would not do
+      that, which happens with few trials, all of them must succeed.
+    - It ends as soon as the trials that are left cannot change the decision.
+
+    Sources: Wald 1945, Sequential Tests of Statistical Hypotheses; truncated and with an exact
+    boundary at the end, as in Jennison and Turnbull 2000, Group Sequential Methods, chapter 12.
+    """
+    trials = MOST_BATCHES * batch
+    margin = max(_TOO_LOW, 0.6 / sqrt(trials))
+    low = max(wanted - margin, wanted / 2)
+    high = min(wanted + 2 / 3 * margin, (1 + wanted) / 2, 1 - _ROUNDING_OF_RATES)
+    last = _least_successes(wanted, trials)
+    test = _truncated(wanted, batch, low, high, last)
+    if batch < _LARGE_BATCH:
+        while last < trials and test.pass_probability(low) >= _PASSES_RARELY:
+            last += 1
+            test = _truncated(wanted, batch, low, high, last)
+    return test
+
+
+def _truncated(wanted: float, batch: int, low: float, high: float, last: int) -> RateTest:
+    """Return the probability ratio test with `last` as the smallest number that passes in the end.
+
+    After s successes in n trials, the logarithm of the ratio is s win + (n - s) loss. It passes
+    from log(0.95 / 0.05) on, and fails down to log(0.05 / 0.95).
+    """
+    win, loss = log(high / low), log1p(-high) - log1p(-low)
+    bound = log((1 - _PASSES_RARELY) / _PASSES_RARELY)
+    passes, fails = [], []
+    trials = MOST_BATCHES * batch
+    for n in range(batch, trials, batch):
+        least = max(ceil((bound - n * loss) / (win - loss)), _least_successes(wanted, n))
+        most = floor((-bound - n * loss) / (win - loss))
+        passes.append(min(least, last, n + 1))
+        fails.append(max(most, last - 1 - (trials - n), -1))
+    return RateTest(batch, (*passes, last), (*fails, last - 1))
+
+
+def _least_successes(rate: float, trials: int) -> int:
+    return ceil(rate * trials - _ROUNDING_OF_RATES)
+
+
+def _binomial(trials: int, rate: float) -> "Floats":
+    """Return the probability of each number of successes, [trials + 1]."""
+    if rate in (0, 1):
+        certain: Floats = np.zeros(trials + 1)
+        certain[round(rate) * trials] = 1
+        return certain
+    k = np.arange(trials + 1)
+    factorials = np.array([lgamma(n + 1) for n in range(trials + 1)])
+    ways = factorials[-1] - factorials - factorials[::-1]
+    chances: Floats = np.exp(ways + k * log(rate) + (trials - k) * log1p(-rate))
+    return chances
 
 
 MOST_PATTERNS = 2**20

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf, sqrt
 from typing import Any
 
@@ -123,6 +124,25 @@ class Evaluation:
             "q_minus_return": self.q_minus_return,
             "by_start_state": _by_start_state_json(self.by_start_state),
         }
+
+
+def joined_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
+    """Return evaluations of one policy, played in the same way, as a single one."""
+
+    def all_of(name: str) -> tuple[Any, ...]:
+        return tuple(chain.from_iterable(getattr(each, name) for each in evaluations))
+
+    counts = zip(*(each.action_counts for each in evaluations), strict=True)
+    return Evaluation(
+        deterministic=evaluations[0].deterministic,
+        rewards=all_of("rewards"),
+        lengths=all_of("lengths"),
+        successes=all_of("successes"),
+        start_states=all_of("start_states"),
+        action_counts=tuple(map(sum, counts)),
+        seconds=sum(each.seconds for each in evaluations),
+        ended=all_of("ended"),
+    )
 
 
 class EvaluationInterrupted(Exception):  # noqa: N818 - not an error

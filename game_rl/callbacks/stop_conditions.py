@@ -1,39 +1,49 @@
 """Ending a run before its total, once it has won, no longer improves, or has trained for long."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from stable_baselines3.common.type_aliases import PolicyPredictor
 
-from game_rl.callbacks.evaluation import Evaluation, EvaluationGames
+from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, joined_evaluations
 from game_rl.checkpoints.checkpoint_state import StopCounters
 from game_rl.config.schema import StopWhenConfig
 from game_rl.event_log import EventLog
 from game_rl.events import ConfirmationPlayed, Evaluating
 from game_rl.seeds import seed_for
+from game_rl.statistics import MOST_BATCHES, mean_interval, rate_test
 
 _Goal = Literal["success_rate", "mean_reward"]
 _GOALS: tuple[_Goal, ...] = ("success_rate", "mean_reward")
 
 
 @dataclass(frozen=True)
-class StopDecision:
-    """What an evaluation means for the conditions.
+class Confirmation:
+    """New episodes that were played because evaluations had reached a goal.
 
     Attributes:
-        counters: the counters from now on; `met` says whether the run ends.
-        confirmation: result of the new episodes, if the evaluation was a reason to play them.
-        is_confirmed: whether they reached the goal as well.
+        played: all of them.
+        goal: the goal that they have reached as well, or one that they have not.
     """
 
-    counters: StopCounters
-    confirmation: Evaluation | None = None
-    is_confirmed: bool = False
+    played: Evaluation
+    goal: _Goal
+    is_reached: bool = False
 
-    def event(self, timesteps: int) -> ConfirmationPlayed | None:
-        played = self.confirmation
-        if played is None:
-            return None
+    @property
+    def over_at_once(self) -> int:
+        """Number of episodes that ended with their first timestep, so that no policy decided."""
+        return sum(length <= 1 for length in self.played.lengths)
+
+    @property
+    def wins(self) -> int:
+        """Number of successful episodes, without those that were over at once."""
+        pairs = zip(self.played.successes, self.played.lengths, strict=False)
+        return sum(success and length > 1 for success, length in pairs)
+
+    def event(self, timesteps: int) -> ConfirmationPlayed:
+        played = self.played
         return ConfirmationPlayed(
             timesteps=timesteps,
             deterministic=played.deterministic,
@@ -43,8 +53,31 @@ class StopDecision:
             success_rate=played.success_rate,
             mean_length=played.mean_length,
             seconds=round(played.seconds, 3),
-            is_reached=self.is_confirmed,
+            goal=self.goal,
+            is_reached=self.is_reached,
+            over_at_once=self.over_at_once,
         )
+
+
+@dataclass(frozen=True)
+class StopDecision:
+    """What an evaluation means for the conditions.
+
+    Attributes:
+        counters: the counters from now on; `met` says whether the run ends.
+        confirmation: the new episodes, if the evaluation was a reason to play them.
+    """
+
+    counters: StopCounters
+    confirmation: Confirmation | None = None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether new episodes have reached a goal as well."""
+        return self.confirmation is not None and self.confirmation.is_reached
+
+    def event(self, timesteps: int) -> ConfirmationPlayed | None:
+        return None if self.confirmation is None else self.confirmation.event(timesteps)
 
 
 class StopWhen:
@@ -52,7 +85,10 @@ class StopWhen:
 
     The usual evaluations of a run play the same episodes, so a policy may be good at these alone.
     They only nominate: once enough of them in a row have reached a goal, new episodes decide, with
-    seeds of their own, which depend on the timestep alone.
+    seeds of their own, which depend on the timestep alone. They are played in batches, at most
+    four, until the goal is decided: a success rate by `rate_test`, a mean reward once the interval
+    of the mean leaves it out, or else by the mean of all. An episode that ends with its first
+    timestep is no win here, whatever the game says.
 
     Args:
         conditions: conditions of the run's config.
@@ -101,12 +137,11 @@ class StopWhen:
         goals = [g for g in _GOALS if getattr(counted, g) >= self._conditions.evaluations]
         if not goals:
             return StopDecision(counted)
-        played = self._confirmation(policy, evaluation, timesteps)
-        reached = [goal for goal in goals if self._reaches(goal, played)]
-        if not reached:
-            return StopDecision(counted, played)
-        met = {"met": self._reached_text(reached[0], played)}
-        return StopDecision(counted.model_copy(update=met), played, is_confirmed=True)
+        confirmation = self._confirm(policy, evaluation, goals, timesteps)
+        if not confirmation.is_reached:
+            return StopDecision(counted, confirmation)
+        met = {"met": self._reached_text(confirmation, timesteps)}
+        return StopDecision(counted.model_copy(update=met), confirmation)
 
     def _counted(
         self, evaluation: Evaluation, before: StopCounters, *, is_best: bool
@@ -129,8 +164,23 @@ class StopWhen:
         wanted, found = getattr(self._conditions, goal), getattr(evaluation, goal)
         return wanted is not None and found is not None and found >= wanted
 
-    def _confirmation(
-        self, policy: PolicyPredictor, nominee: Evaluation, timesteps: int
+    def _confirm(
+        self, policy: PolicyPredictor, nominee: Evaluation, goals: Sequence[_Goal], timesteps: int
+    ) -> Confirmation:
+        """Play new episodes in batches until a goal is reached, or none can be any more."""
+        played: list[Evaluation] = []
+        while True:
+            played.append(self._batch(policy, nominee, timesteps, number=len(played)))
+            confirmation = Confirmation(joined_evaluations(played), goals[0])
+            decisions = {goal: self._decision(goal, confirmation) for goal in goals}
+            reached = [goal for goal, decision in decisions.items() if decision]
+            if reached:
+                return replace(confirmation, goal=reached[0], is_reached=True)
+            if all(decision is False for decision in decisions.values()):
+                return confirmation
+
+    def _batch(
+        self, policy: PolicyPredictor, nominee: Evaluation, timesteps: int, *, number: int
     ) -> Evaluation:
         episodes = self._conditions.confirm_episodes
         self._events.emit(
@@ -141,17 +191,35 @@ class StopWhen:
                 is_confirmation=True,
             )
         )
+        stream = f"stop_when/{timesteps}"
         games = replace(
             self._games,
             episodes=episodes,
             ways=(nominee.deterministic,),
-            seed=seed_for(self._seed, f"stop_when/{timesteps}"),
+            seed=seed_for(self._seed, f"{stream}/{number}" if number else stream),
             values=None,
         )
         return games.play(policy)[0]
 
-    def _reached_text(self, goal: _Goal, played: Evaluation) -> str:
-        found, wanted = getattr(played, goal), getattr(self._conditions, goal)
-        return (
-            f"stop_when.{goal}: {found:.4g} in {played.episodes:,} new episodes, {wanted:g} wanted"
-        )
+    def _decision(self, goal: _Goal, confirmation: Confirmation) -> bool | None:
+        """Return whether the goal is reached, or None if more episodes have to decide."""
+        played, batch = confirmation.played, self._conditions.confirm_episodes
+        wanted: float = getattr(self._conditions, goal)
+        if goal == "success_rate":
+            if not played.successes:
+                return False
+            return rate_test(wanted, batch).decide(confirmation.wins, played.episodes)
+        if confirmation.over_at_once == played.episodes:
+            return False
+        interval = mean_interval(played.mean_reward, played.std_reward, played.episodes)
+        if played.episodes >= MOST_BATCHES * batch:
+            return played.mean_reward >= wanted
+        if interval is None or interval[0] < wanted <= interval[1]:
+            return None
+        return interval[0] >= wanted
+
+    def _reached_text(self, confirmation: Confirmation, timesteps: int) -> str:
+        goal = confirmation.goal
+        wanted = getattr(self._conditions, goal)
+        text = f"{wanted:g}" if goal == "mean_reward" else f"{100 * wanted:g}%"
+        return f"stop_when.{goal}: {confirmation.event(timesteps).in_words}, {text} wanted"

@@ -277,11 +277,8 @@ def _evaluation_line(event: events.Evaluated) -> str:
 
 def _confirmation_line(event: events.ConfirmationPlayed) -> str:
     way = "" if event.deterministic else ", stochastic"
-    return (
-        f"confirmation by {event.episodes:,} new episodes{way}: "
-        f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{_success(event.success_rate)}"
-        f"; {'reached' if event.is_reached else 'not reached, so the run continues'}"
-    )
+    decision = "reached" if event.is_reached else "not reached, so the run continues"
+    return f"confirmation{way}: {event.in_words}; {decision}"
 
 
 def _uploaded_line(event: events.Uploaded) -> str:

@@ -32,6 +32,7 @@ from game_rl.config.values import (
     named_folder,
 )
 from game_rl.errors import ConfigError
+from game_rl.statistics import MOST_BATCHES
 
 MOST_FRAME_SKIP = 600
 """The most emulator frames that a timestep can have."""
@@ -279,16 +280,18 @@ class StopWhenConfig(StrictModel):
     """Conditions under which the run ends before total_timesteps. Any of them is enough."""
 
     success_rate: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Success rate that ends the run. It must be reached in the usual evaluations and then in
-    confirm_episodes new episodes; 0.95 is 95 %."""
+    """Success rate that ends the run. It must be reached in the usual evaluations and then in new
+    episodes; 0.95 is 95 %."""
     mean_reward: float | None = None
     """Mean reward that ends the run, reached in the same way."""
     evaluations: Count = 2
     """Number of evaluations in a row that must reach success_rate or mean_reward before new
     episodes are played. All evaluations of a run play the same episodes."""
     confirm_episodes: Count = 100
-    """Number of new episodes that must reach it as well. They are new each time, and played in the
-    way that counted in the evaluation, deterministic or stochastic."""
+    """Number of new episodes in a batch. After each batch, all new episodes so far decide whether
+    the policy has reached it, has not, or must play another batch; the fourth batch decides in any
+    case. They are new each time, and played in the way that counted in the evaluation,
+    deterministic or stochastic."""
     no_improvement_evaluations: Count | None = None
     """Number of evaluations in a row without a new best mean reward that do not end the run; one
     more ends it, as with StopTrainingOnNoModelImprovement of Stable-Baselines3."""
@@ -314,7 +317,8 @@ class StopWhenConfig(StrictModel):
         times = "an evaluation"
         if self.evaluations > 1:
             times = f"{self.evaluations:,} evaluations in a row"
-        return f"in {times} and in {self.confirm_episodes:,} new episodes"
+        most = MOST_BATCHES * self.confirm_episodes
+        return f"in {times} and in {self.confirm_episodes:,} to {most:,} new episodes"
 
     def problems(self) -> Iterator[Problem]:
         if not self.in_words:

@@ -7,6 +7,7 @@ from typing import Literal
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import EvaluationConfig, RunConfig, StopWhenConfig
+from game_rl.statistics import MOST_BATCHES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,11 +238,11 @@ def forecast_speed(
 
 
 def _confirmation_share(config: RunConfig) -> int:
-    """As `_longest_share`, of the new episodes that the usual evaluation's envs play."""
+    """As `_longest_share`, of the most new episodes that the usual evaluation's envs play."""
     if config.stop_when is None:
         return 0
     n_envs = config.evaluation.envs_for(config.evaluation.episodes)
-    return -(-config.stop_when.confirm_episodes // n_envs)
+    return MOST_BATCHES * -(-config.stop_when.confirm_episodes // n_envs)
 
 
 def playing_s(

@@ -58,7 +58,7 @@ def _of_run(event: TimedEvent) -> Happening | None:
             return _evaluated(event)
         case events.ConfirmationPlayed():
             reached = "the goal is reached" if event.is_reached else "the goal is not reached"
-            text = f"{_result(event.success_rate, event.mean_reward)}; {reached}"
+            text = f"{event.in_words}; {reached}"
             return Happening("confirmation", text, "good" if event.is_reached else "plain")
         case events.StopConditionMet():
             return Happening("the run ends", event.text, "good")

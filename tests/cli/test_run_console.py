@@ -170,8 +170,7 @@ def test_a_win_is_told_in_two_lines() -> None:
     )
     console(StopConditionMet(timesteps=64, text="stop_when.success_rate: 0.97 in 100 new episodes"))
     assert [line.strip() for line in output.getvalue().splitlines()] == [
-        "64   confirmation by 100 new episodes, stochastic: reward 1.50 ± 0.25, success 97%; "
-        "reached",
+        "64   confirmation, stochastic: 97% of 100 new episodes, 95% interval 92 to 99%; reached",
         "64   the run ends here: stop_when.success_rate: 0.97 in 100 new episodes",
     ]
 

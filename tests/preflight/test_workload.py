@@ -257,7 +257,8 @@ def test_new_episodes_count_as_often_as_evaluations_can_nominate() -> None:
         return speed.seconds["evaluation"]
 
     # at 400, 600 and 800 thousand timesteps; at the end nothing is nominated
-    most = 3 * -(-10 // 3) * 50 * MEASURED.evaluation_vec_step_s
+    # four batches each
+    most = 3 * 4 * -(-10 // 3) * 50 * MEASURED.evaluation_vec_step_s
     added = evaluating_s(stop_when={"success_rate": 0.9, "confirm_episodes": 10}) - evaluating_s()
     assert added == pytest.approx(most)
     assert evaluating_s(stop_when={"hours": 9}) == evaluating_s()

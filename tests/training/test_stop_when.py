@@ -34,7 +34,7 @@ from game_rl.training.train import TrainCommand, resume, train
 from tests.tiny_run import TINY, MakeConfig, train_once
 
 # every reward is above -100, so the second evaluation, at timestep 128, nominates
-WINS = "stop_when={mean_reward: -100, evaluations: 2, confirm_episodes: 3}"
+WINS = "stop_when={mean_reward: -100, evaluations: 2, confirm_episodes: 3}"  # and 6 new episodes
 
 
 def command(
@@ -110,7 +110,7 @@ def test_a_run_that_has_won_ends_as_at_its_total(won: RunDir) -> None:
     assert newest(won).has_envs
     (played,) = (e for e in events if isinstance(e, ConfirmationPlayed))
     (met,) = (e for e in events if isinstance(e, StopConditionMet))
-    assert (played.episodes, played.timesteps, played.is_reached) == (3, 128, True)
+    assert (played.episodes, played.timesteps, played.is_reached) == (6, 128, True)
     assert state.best is not None
     assert (state.best.timesteps, state.best.deterministic) == (128, played.deterministic)
     final, ended = (
@@ -131,7 +131,7 @@ def test_the_command_says_why_it_ended_and_what_to_look_at_next(
 ) -> None:
     run_dir, printed = command_line
     assert "the run may end early: a mean reward of -100 in 2 evaluations in a row" in printed
-    assert "128   confirmation by 3 new episodes" in printed
+    assert "128   confirmation: mean reward" in printed
     assert "128   the run ends here: stop_when.mean_reward: " in printed
     assert "\nended early  stop_when.mean_reward: " in printed
     last = printed.partition("what to look at next:\n")[2].splitlines()
@@ -159,7 +159,9 @@ def test_status_says_what_may_end_it(copy: RunDir, capsys: pytest.CaptureFixture
     assert main(["status", str(copy.root)]) == 0
     said = capsys.readouterr().out
     assert "of at most 192" in said
-    assert "ends early   after a mean reward of -100 in 2 evaluations in a row and in 3" in said
+    assert (
+        "ends early   after a mean reward of -100 in 2 evaluations in a row and in 3 to 12" in said
+    )
 
 
 def test_compare_counts_a_run_that_has_won(won: RunDir) -> None:
@@ -182,15 +184,18 @@ def test_a_run_that_was_killed_between_evaluations_decides_the_same(
 def test_a_run_that_was_stopped_in_the_confirmation_plays_it_again(
     won: RunDir, tmp_path: Path
 ) -> None:
-    stop = StopRequest()
+    stop, batches = StopRequest(), []
 
     def in_the_confirmation(event: Event) -> None:
         if isinstance(event, Evaluating) and event.episodes == 3:
+            batches.append(event)
+        if len(batches) == 2 and not stop.is_asked:
             stop.ask(Interrupted("stopped by SIGTERM", exit_code=143))
 
     with pytest.raises(Interrupted):
         train(config_in(tmp_path, WINS), command(in_the_confirmation, stop))
     run_dir = RunDir(tmp_path / "run")
+    assert len(batches) == 2
     assert newest(run_dir).state.evaluation_due
     assert newest(run_dir).state.stop_counters.mean_reward == 1
     resume(run_dir.root, command())
