@@ -237,6 +237,14 @@ def commands_text() -> str:
     return "".join(blocks)
 
 
+def command_groups_text() -> str:
+    """Return the groups of `game-rl --help` with the names of their commands."""
+    lines = ["| group | commands |", "|---|---|"]
+    for title, group in GROUPS.items():
+        lines.append(f"| {title} | {', '.join(f'`{command.name}`' for command in group)} |")
+    return "\n".join(lines) + "\n"
+
+
 def _command(parser: argparse.ArgumentParser) -> Iterator[str]:
     words = parser.format_usage().removeprefix("usage: ").split()
     usage = textwrap.fill(
@@ -355,6 +363,7 @@ def _keys_of(name: str) -> Callable[[], str]:
 TEXTS: Mapping[str, Callable[[], str]] = {
     **{f"{name} keys": _keys_of(name) for name in MODELS},
     "commands": commands_text,
+    "command groups": command_groups_text,
     "events": events_text,
     "exit codes": exit_codes_text,
     "key hints": key_hints_text,
