@@ -72,6 +72,7 @@ TORCH_FREE = (
     "algorithms/sizes.py",
     "checkpoints/checkpoint_folder.py",
     "checkpoints/named.py",
+    "checkpoints/run_game.py",
     "playback/checkpoint_survey.py",
     "jobs/requests.py",
     "jobs/results.py",

@@ -13,7 +13,7 @@ from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
-from game_rl.games.definition import Game, load_game
+from game_rl.games.definition import Game
 from game_rl.run_dir import RunDir
 from game_rl.saved import Saved, parse_saved
 
@@ -87,22 +87,6 @@ def open_run(root: Path) -> tuple[RunDir, RunConfig]:
     """Return the run at `root`, and its config as it was resolved at the beginning."""
     run_dir = find_run(root)
     return run_dir, load_config(run_dir.config, is_saved=True)
-
-
-def check_playable(root: Path, name: str) -> Game:
-    """Check what can be checked before torch is loaded, and return the run's game.
-
-    Args:
-        name: `best`, `latest` or a number of timesteps.
-
-    Raises:
-        GameRLError: there is no such run or checkpoint, or it cannot play the game.
-    """
-    run_dir, config = open_run(root)
-    game = load_game(config.game)
-    if (found := saved_state(run_dir, timesteps_named(name))) is not None:
-        check_rom(*found, game)
-    return game
 
 
 def timesteps_named(name: str) -> int | None:

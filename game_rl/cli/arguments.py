@@ -157,6 +157,12 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "evaluation that chose it, deterministic or stochastic. Any other checkpoint acts "
         "as evaluation.deterministic says or, if that is auto, like the best",
     )
+    parser.add_argument(
+        "--game",
+        metavar="FILE",
+        help="game.yaml to play instead of the run's own, for example after a move; it must have "
+        "the same ROM",
+    )
 
 
 def named_checkpoint(run: str | Path) -> tuple[Path, int | None]:

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.checkpoints.named import check_playable, kept_path, open_run
+from game_rl.checkpoints.named import kept_path, open_run
+from game_rl.checkpoints.run_game import check_playable
 from game_rl.cli.arguments import (
     add_command,
     add_config_arguments,
@@ -19,7 +20,7 @@ from game_rl.cli.arguments import (
     named_policy,
 )
 from game_rl.cli.outputs import ZIP, add_output
-from game_rl.cli.printing import add_json, print_facts, print_result, working
+from game_rl.cli.printing import add_json, print_facts, print_notes, print_result, working
 from game_rl.config.loader import load_config
 from game_rl.experiments.experiment_dir import run_of
 from game_rl.games.definition import load_game
@@ -127,12 +128,13 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
 def _export(arguments: argparse.Namespace) -> int:
     root, checkpoint = named_policy(arguments)
     check_zip_to_write(arguments.output)
-    check_playable(root, checkpoint)
+    check_playable(root, checkpoint, arguments.game)
     exchangeable(open_run(root)[1])
     from game_rl.interchange.sb3_zip import export_policy
     from game_rl.playback.trained_run import open_trained_run
 
-    run = open_trained_run(root, checkpoint)
+    run = open_trained_run(root, checkpoint, arguments.game)
+    print_notes(run.game_notes(arguments.game))
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     package = export_policy(run, arguments.output)
     way = "deterministic" if run.deterministic else "stochastic"

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.checkpoints.named import check_playable, open_run
+from game_rl.checkpoints.named import open_run
+from game_rl.checkpoints.run_game import changed_game_keys, check_playable, open_game
 from game_rl.cli.arguments import (
     add_command,
     add_run_arguments,
@@ -27,11 +28,10 @@ from game_rl.cli.logged_choice import (
     refuse_empty,
 )
 from game_rl.cli.outputs import GIF, MP4, add_output
-from game_rl.cli.printing import add_json, print_facts, print_result
+from game_rl.cli.printing import add_json, print_facts, print_notes, print_result
 from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.envs.logged_episodes import LoggedEpisode, LoggedEpisodes
 from game_rl.errors import UsageError
-from game_rl.games.definition import load_game
 from game_rl.run_dir import RunDir
 from game_rl.system.output import as_printed
 
@@ -191,14 +191,17 @@ def _start_states_table(rows: Mapping[str, Mapping[str, str]], title: str) -> Ta
 
 def _evaluate(arguments: argparse.Namespace) -> int:
     root, checkpoint = named_policy(arguments)
-    game = check_playable(root, checkpoint)
+    game = check_playable(root, checkpoint, arguments.game)
     chosen_start_states(arguments.start_states, game)
     from game_rl.playback.trained_run import evaluate_run, open_trained_run
 
-    run = open_trained_run(root, checkpoint)
+    run = open_trained_run(root, checkpoint, arguments.game)
+    notes = run.game_notes(arguments.game)
+    print_notes(notes)
     title = f"{root}, {run.name}"
     changes = game_changes(game, arguments.start_states or run.config.env.start_states)
     learned = run.policy_facts() | ({"game_changes": changes} if changes else {})
+    learned |= {"notes": notes} if notes else {}
     play = functools.partial(evaluate_run, run, episodes=arguments.episodes, seed=arguments.seed)
     if arguments.start_states is None:
         evaluation = play()
@@ -221,13 +224,15 @@ def _record(arguments: argparse.Namespace) -> int:
     if arguments.logged is not None or has_logged_choice(arguments):
         return _record_logged(arguments)
     root, checkpoint = named_policy(arguments)
-    game = check_playable(root, checkpoint)
+    game = check_playable(root, checkpoint, arguments.game)
     chosen_start_states(arguments.start_states, game)
     _check_clip(arguments.output)
     from game_rl.playback.recording import record_run
     from game_rl.playback.trained_run import open_trained_run
 
-    run = open_trained_run(root, checkpoint)
+    run = open_trained_run(root, checkpoint, arguments.game)
+    notes = run.game_notes(arguments.game)
+    print_notes(notes)
     made = record_run(
         run,
         episodes=arguments.episodes or 2,
@@ -239,6 +244,7 @@ def _record(arguments: argparse.Namespace) -> int:
     )
     changes = game_changes(game, arguments.start_states or run.config.env.start_states)
     facts = run.policy_facts() | ({"game_changes": changes} if changes else {})
+    facts |= {"notes": notes} if notes else {}
     told = "".join(f"\nthe game is changed: {change}" for change in changes)
     print_result(arguments, {"file": str(made), **facts}, f"{made}{told}")
     return 0
@@ -265,10 +271,12 @@ def _record_logged(arguments: argparse.Namespace) -> int:
     run_dir, config = open_run(root)
     chosen = _chosen_logged(arguments, run_dir)
     _check_clip(arguments.output)
-    overlay, game = _overlay(arguments), load_game(config.game)
+    overlay, game = _overlay(arguments), open_game(run_dir, config, arguments.game)
+    if changed := changed_game_keys(chosen[0].under.game, game):
+        print_notes([f"changed since the episode was logged: {'; '.join(changed)}"])
     make_watcher = None
     if "value" in overlay:
-        make_watcher = _watcher_maker(root, checkpoint)
+        make_watcher = _watcher_maker(root, checkpoint, arguments.game)
     from game_rl.playback.logged_clip import record_logged
 
     output = arguments.output or run_dir.videos / _clip_name(chosen)
@@ -299,11 +307,11 @@ def _chosen_logged(arguments: argparse.Namespace, run_dir: RunDir) -> LoggedEpis
     return chosen
 
 
-def _watcher_maker(root: Path, checkpoint: str) -> "Callable[[], PolicyWatcher]":
+def _watcher_maker(root: Path, checkpoint: str, game: str | None) -> "Callable[[], PolicyWatcher]":
     from game_rl.playback.policy_values import PolicyWatcher
     from game_rl.playback.trained_run import open_trained_run
 
-    run = open_trained_run(root, checkpoint)
+    run = open_trained_run(root, checkpoint, game)
     if run.config.env.wrappers:
         raise UsageError(
             "the wrappers of the run change what its policy sees, and a logged episode is played "

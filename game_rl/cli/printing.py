@@ -3,7 +3,7 @@
 import argparse
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -78,6 +78,12 @@ def print_result(arguments: argparse.Namespace, facts: object, text: str, hint: 
         print_facts(facts)
     else:
         print("\n".join(filter(None, (text, "" if arguments.quiet else hint))))
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print what a person should know besides the result, as progress."""
+    for note in notes:
+        print_words(PROGRESS, f"note: {note}")
 
 
 @contextmanager

@@ -287,6 +287,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 
 def _config(arguments: argparse.Namespace, announce: Callable[[str], None]) -> "RunConfig":
     """Return the config of `--config`, or else the parent's; of a fork with a section `fork`."""
+    from game_rl.checkpoints.run_game import moved_game
     from game_rl.training.admission import startable_config
 
     if arguments.fork is None:
@@ -300,6 +301,7 @@ def _config(arguments: argparse.Namespace, announce: Callable[[str], None]) -> "
     find_run(place if parent.root == place else parent.root)
     if not any(override.replace(" ", "").startswith("run_dir=") for override in arguments.set):
         raise UsageError("a fork is a new run: name its folder with --set run_dir=...")
+    overrides = [*moved_game(parent, overrides), *overrides]
     return startable_config(parent.config, overrides, announce=announce, is_saved=True)
 
 

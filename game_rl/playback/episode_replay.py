@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Protocol, TypeVar, cast
 
+from game_rl.checkpoints.run_game import changed_game_keys
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import differences
 from game_rl.emulator.emulator import Emulator, RecordingEmulator, picture_frames
 from game_rl.envs.button_log import EpisodeLog
 from game_rl.envs.episode_files import BY_WRAPPER, LIMIT, PlayedUnder
@@ -21,7 +21,6 @@ from game_rl.playback.shown_episode import ShownEpisode, ShownTimestep
 from game_rl.system.versions import code_difference, installed_versions, version_differences
 
 _T = TypeVar("_T")
-_NAMED = 5  # differences of the game file that a message names
 _SHOWN = 12  # characters of a digest
 
 
@@ -160,12 +159,6 @@ def replay_differences(under: PlayedUnder, game: Game) -> list[str]:
             f"the ROM had sha256 {under.rom_sha256[:_SHOWN]}…, {game.rom.path} has "
             f"{game.rom.sha256[:_SHOWN]}…"
         )
-    now = game.definition.model_dump(mode="json", by_alias=True)
-    changed = differences(under.game, now, "rom.path")
-    found += [
-        f"game.yaml's {key}: {old} -> {new}" for key, (old, new) in list(changed.items())[:_NAMED]
-    ]
-    if len(changed) > _NAMED:
-        found.append(f"{len(changed) - _NAMED} more changes of game.yaml")
+    found += changed_game_keys(under.game, game)
     code = code_difference(under.versions, under.source_sha256)
     return [*found, *([code] if code else [])]

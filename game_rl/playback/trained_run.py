@@ -25,12 +25,13 @@ from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
 from game_rl.checkpoints.checkpoint_store import kept_checkpoint, newest_valid_checkpoint
 from game_rl.checkpoints.model_state import load_module_tensors
 from game_rl.checkpoints.named import find_run, open_run, timesteps_named
+from game_rl.checkpoints.run_game import game_notes, open_game
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.envs.observation import Observation
 from game_rl.errors import CheckpointError, NoCheckpointError
-from game_rl.games.definition import Game, load_game
+from game_rl.games.definition import Game
 from game_rl.playback.checkpoint_survey import is_teacher_best
 from game_rl.playback.teacher_copy import read_teacher
 from game_rl.run_dir import RunDir
@@ -72,6 +73,10 @@ class TrainedRun:
             "policy_frames": timesteps * self.config.env.frame_skip + self.state.waited_frames,
         }
 
+    def game_notes(self, given: str | None = None) -> list[str]:
+        """Return what has changed of its game since the training; see `run_game.game_notes`."""
+        return game_notes(self.run_dir, self.config, self.state, self.game, given)
+
     @property
     def state(self) -> CheckpointState:
         return self.checkpoint.state
@@ -85,40 +90,43 @@ class TrainedRun:
         return policy
 
 
-def open_trained_run(root: Path, checkpoint: str) -> TrainedRun:
+def open_trained_run(root: Path, checkpoint: str, game: str | None = None) -> TrainedRun:
     """Open the checkpoint `best`, `latest` or a number of timesteps of the run at `root`.
 
     The best acts as in the evaluation that chose it, and other checkpoints as the config says.
     `auto` there means to act as the best, or with the likeliest actions if there is no best yet.
     The best is the run's teacher if a validation found it to be at least as good.
+
+    Args:
+        game: another game file, or None for the run's own.
     """
     run_dir = find_run(root)
     if checkpoint == "best" and run_dir.validation.exists():
         newest, _ = newest_valid_checkpoint(run_dir)
         if is_teacher_best(run_dir, newest):
-            return open_teacher(root)
-    return open_own_run(root, checkpoint)
+            return open_teacher(root, game)
+    return open_own_run(root, checkpoint, game)
 
 
-def open_own_run(root: Path, checkpoint: str) -> TrainedRun:
+def open_own_run(root: Path, checkpoint: str, game: str | None = None) -> TrainedRun:
     """As `open_trained_run`, but the best is always a policy that the run has learned itself."""
     run_dir, config = open_run(root)
-    game = load_game(config.game)
+    played = open_game(run_dir, config, game)
     found, best = _find_checkpoint(run_dir, checkpoint)
-    found.check_game(game)
+    found.check_game(played)
     deterministic = _acts_deterministically(config, best, found.state.num_timesteps)
-    return TrainedRun(run_dir, config, game, found, deterministic)
+    return TrainedRun(run_dir, config, played, found, deterministic)
 
 
-def open_teacher(root: Path) -> TrainedRun:
+def open_teacher(root: Path, game: str | None = None) -> TrainedRun:
     """Open the teacher of the run at `root`, to play the games of that run."""
     run_dir, config = open_run(root)
     _, copy = read_teacher(run_dir)
     checkpoint = Checkpoint(copy.path)
-    game = load_game(config.game)
-    checkpoint.check_game(game)
+    played = open_game(run_dir, config, game)
+    checkpoint.check_game(played)
     config = config.model_copy(update={"algorithm": checkpoint.config.algorithm})
-    return TrainedRun(run_dir, config, game, checkpoint, deterministic=True, is_teacher=True)
+    return TrainedRun(run_dir, config, played, checkpoint, deterministic=True, is_teacher=True)
 
 
 def _acts_deterministically(config: RunConfig, best: Best | None, timesteps: int) -> bool:

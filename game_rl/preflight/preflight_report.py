@@ -17,7 +17,7 @@ from game_rl.preflight.footprint import Footprint, GpuFootprint, MemoryFootprint
 from game_rl.preflight.workload import SpeedForecast, TrainingArithmetic
 from game_rl.saved import parse_json
 from game_rl.system.machine import Machine
-from game_rl.system.units import format_bytes, format_duration
+from game_rl.system.units import format_bytes, format_deviation, format_duration
 
 FootprintComparison = dict[str, dict[str, int | float]]
 
@@ -150,7 +150,7 @@ def footprint_line(footprint: FootprintComparison) -> str:
         predicted, measured = int(numbers["predicted"]), int(numbers["measured"])
         words.append(
             f"{name} {format_bytes(measured)} measured, {format_bytes(predicted)} predicted "
-            f"({numbers['error']:+.1%})"
+            f"({format_deviation(numbers['error'])})"
         )
     return "; ".join(words)
 

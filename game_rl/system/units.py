@@ -57,3 +57,15 @@ def format_duration(seconds: float) -> str:
         if count:
             return f"{count} {name} {rest} {small_name}" if rest else f"{count} {name}"
     return f"{seconds:.0f} s"
+
+
+def format_deviation(error: float) -> str:
+    """Say how far a prediction is from the measurement.
+
+    Args:
+        error: predicted / measured - 1.
+    """
+    percent = f"{100 * abs(error):.1f}"
+    if float(percent) == 0:
+        return "as measured"
+    return f"{percent} % {'more' if error > 0 else 'less'} than measured"

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from game_rl.checkpoints.checkpoint_state import CheckpointState
-from game_rl.checkpoints.named import check_playable, check_rom, find_run, saved_state
+from game_rl.checkpoints.named import check_rom, find_run, saved_state
+from game_rl.checkpoints.run_game import check_playable, moved_game
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.custom_part import callback_problems, network_problems
 from game_rl.config.loader import custom_part_problems, load_config
@@ -152,14 +153,15 @@ def check_resumable(
     """Check a run that is to be resumed; see `train.resume` and `startable_config`."""
     run_dir = find_run(root)
     with run_dir.locked():
-        config = startable_config(run_dir.config, overrides, announce=announce, is_saved=True)
+        found = [*moved_game(run_dir, overrides), *overrides]
+        config = startable_config(run_dir.config, found, announce=announce, is_saved=True)
         check_packages(config)
         game = load_game(config.game)
         if at is None and not run_dir.has_checkpoints():
             return
-        if (found := saved_state(run_dir, at)) is not None:
-            check_rom(*found, game)
-            changes(found[1], config, game)
+        if (saved := saved_state(run_dir, at)) is not None:
+            check_rom(*saved, game)
+            changes(saved[1], config, game)
 
 
 def refuse_existing_run(run_dir: RunDir) -> None:

@@ -15,6 +15,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_store import find_checkpoint
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.named import find_run
+from game_rl.checkpoints.run_game import moved_game
 from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
@@ -255,6 +256,7 @@ def _left_alone(
 
 
 def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
+    overrides = [*moved_game(run_dir, overrides), *overrides]
     config = load_config(run_dir.config, overrides, is_saved=True, more_checks=level_problems)
     return config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from game_rl.system.units import format_bytes
+from game_rl.system.units import format_bytes, format_deviation
 from game_rl.viewer.html_text import Html, element, joined, table
 from game_rl.viewer.report_style import folded, note, section
 from game_rl.viewer.shown_run import ShownRun, number_at
@@ -35,7 +35,9 @@ def footprint_section(run: ShownRun) -> Html:
     if findings:
         parts.append(element("ul", *map(_finding, findings)))
     if rows := _measured_rows(run.footprint):
-        parts.append(table(("", "predicted", "measured", "error"), rows, numbers=(1, 2, 3)))
+        parts.append(
+            table(("", "predicted", "measured", "the prediction is"), rows, numbers=(1, 2))
+        )
     else:
         parts.append(note("What it takes is measured when the training ends."))
     return section(title, "footprint", *parts, *_predicted_parts(run.preflight))
@@ -53,7 +55,7 @@ def _measured_rows(footprint: Mapping[str, Any]) -> list[tuple[str, ...]]:
         if None not in found:
             predicted, measured, error = (each or 0.0 for each in found)
             sizes = format_bytes(round(predicted)), format_bytes(round(measured))
-            rows.append((name, *sizes, f"{100 * error:+.1f} %"))
+            rows.append((name, *sizes, format_deviation(error)))
     return rows
 
 

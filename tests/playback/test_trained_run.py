@@ -12,6 +12,7 @@ from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.durable_files import remove_directory
 from game_rl.errors import CheckpointError
+from game_rl.games.definition import load_game
 from game_rl.playback.recording import record_run
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.run_dir import RunDir
@@ -159,3 +160,24 @@ def test_export_says_how_the_policy_plays(
     output = str(tmp_path / "best.zip")
     assert main(["export", str(drawn_run.root), "--output", output]) == 0
     assert "model.predict(observation, deterministic=False)" in capsys.readouterr().out
+
+
+def test_another_game_file_is_played_and_its_changed_keys_are_named(
+    run_of_level_1: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = load_game("duel").folder
+    text = (folder / "game.yaml").read_text(encoding="utf-8")
+    text = text.replace("title: Duel", "title: Mine").replace(
+        "path: duel.gb, ", "path: DIR/duel.gb, "
+    )
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        text.replace("DIR", str(folder)).replace(": duel.sym", f": {folder}/duel.sym"),
+        encoding="utf-8",
+    )
+    command = ["evaluate", str(run_of_level_1), "--episodes", "2", "--game", str(file), "--json"]
+    assert main(command) == 0
+    shown = capsys.readouterr()
+    (note,) = json.loads(shown.out)["notes"]
+    assert "game.yaml's title: Duel -> Mine" in note
+    assert note in shown.err

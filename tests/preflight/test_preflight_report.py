@@ -211,7 +211,7 @@ def test_the_footprint_says_how_far_the_forecast_was_off() -> None:
     }
     line = footprint_line(footprint)
     assert line.startswith("RAM ")
-    assert "-50.0%" in line
+    assert "predicted (50.0 % less than measured)" in line
 
 
 def test_facts_come_from_the_game_and_the_machine() -> None:
