@@ -13,6 +13,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Generic, Literal, Self, TypeVar
@@ -268,6 +269,17 @@ def read_events(run_dir: RunDir) -> list[Event]:
     Torn lines and events that this version does not know are left out.
     """
     return [event for _, event in EventFollower(run_dir).read()]
+
+
+def checkpoint_times(events: Sequence[Event]) -> dict[int, datetime]:
+    """Return when each checkpoint was written, by its timesteps; a copy of the run keeps it."""
+    return {
+        int(event.checkpoint): event.time
+        for event in events
+        if isinstance(event, CheckpointSaved)
+        and event.offline_gradient_steps is None
+        and event.checkpoint.isdecimal()
+    }
 
 
 def final_evaluation(events: Sequence[Event]) -> Evaluated | None:

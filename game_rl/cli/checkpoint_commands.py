@@ -114,15 +114,20 @@ def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
         notes += finding.differences
         if finding.other_code:
             notes.append(finding.other_code)
-        written = datetime.fromtimestamp(finding.written_s).strftime("%Y-%m-%d %H:%M:%S")
         table.add_row(
             f"{finding.timesteps:,}",
             f"{finding.frames(frame_skip):,}",
             format_bytes(finding.nbytes),
-            written,
+            _time(finding.written_s),
             Text("; ".join(notes)),
         )
     return table
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _export(arguments: argparse.Namespace) -> int:

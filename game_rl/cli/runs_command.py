@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -11,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_command
-from game_rl.cli.printing import add_json, print_facts
+from game_rl.cli.printing import add_json, print_facts, print_notes
 from game_rl.errors import UsageError
 from game_rl.system.units import format_bytes
 
@@ -72,7 +73,7 @@ def _show(runs: "Sequence[ListedRun]") -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for run in runs:
         table.add_row(
-            Text(str(run.root)),
+            Text(str(run.root) if run.link_to is None else f"{run.root} (a link)"),
             run.kind,
             Text(run.state),
             _timesteps(run),
@@ -85,7 +86,7 @@ def _show(runs: "Sequence[ListedRun]") -> None:
     for run in runs:
         if run.fault:
             console.print("[yellow]warning:[/]", Text(run.fault), soft_wrap=True)
-    if spare := sum(run.spare_bytes for run in runs):
+    if spare := sum(run.spare_bytes for run in runs if run.link_to is None):
         print(f"{format_bytes(spare)} of this are not needed any more: --prune deletes them")
 
 
@@ -101,8 +102,14 @@ def _prune(runs: "Sequence[ListedRun]", arguments: argparse.Namespace) -> int:
 
     if arguments.json and not arguments.yes:
         raise UsageError("--prune asks before it deletes, and --json does not: add --yes")
-    spare = [run for run in runs if run.spare]
-    folders = [str(path) for run in spare for path in run.spare]
+    spare = [run for run in runs if run.spare and run.link_to is None]
+    folders = [_place(path, run.root) for run in spare for path in run.spare]
+    print_notes(
+        f"{run.root} is a link to {run.link_to}, of which nothing is deleted here; game-rl runs "
+        f"{quote(str(run.link_to))} --prune does it"
+        for run in runs
+        if run.spare and run.link_to is not None
+    )
     if not arguments.json:
         print("\n".join(folders) or "there is nothing to delete")
     n_bytes = sum(run.spare_bytes for run in spare)
@@ -117,6 +124,13 @@ def _prune(runs: "Sequence[ListedRun]", arguments: argparse.Namespace) -> int:
     elif folders:
         print(f"deleted {these}")
     return 0
+
+
+def _place(path: Path, root: Path) -> str:
+    """Return a path to delete, and where it is if a link within the run leads there."""
+    real = path.resolve()
+    is_inside = real == root.resolve() / path.relative_to(root)
+    return str(path) if is_inside else f"{path} (in {real})"
 
 
 def _confirmed(question: str) -> bool:

@@ -5,7 +5,7 @@ Nothing is written but by `delete_spare`, and torch is not loaded.
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from game_rl.checkpoints.checkpoint_folder import CheckpointFolder, best_checkpo
 from game_rl.checkpoints.named import saved_state
 from game_rl.config.loader import load_config
 from game_rl.durable_files import remove_directory
-from game_rl.errors import CheckpointError, GameRLError, UsageError
+from game_rl.errors import CheckpointError, GameRLError, UsageError, system_fault
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status
 from game_rl.experiments.records import ChampionRecord, read_record
@@ -38,6 +38,7 @@ class ListedRun:
         spare: folders that nothing needs any more, see `delete_spare`.
         spare_bytes: their size.
         fault: why it cannot be read; empty if it can.
+        link_to: its own path, if a link in the folder leads to it; nothing is then deleted of it.
     """
 
     root: Path
@@ -51,9 +52,14 @@ class ListedRun:
     spare: tuple[Path, ...] = ()
     spare_bytes: int = 0
     fault: str = ""
+    link_to: Path | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return vars(self) | {"root": str(self.root), "spare": [str(path) for path in self.spare]}
+        return vars(self) | {
+            "root": str(self.root),
+            "spare": [str(path) for path in self.spare],
+            "link_to": None if self.link_to is None else str(self.link_to),
+        }
 
 
 def runs_below(folder: Path) -> list[ListedRun]:
@@ -68,20 +74,35 @@ def runs_below(folder: Path) -> list[ListedRun]:
         raise UsageError(
             f"{folder} is no folder; name one that has run directories in it, such as runs"
         )
-    return [_listed(root) for root in _roots(folder)]
+    return [_listed(root, folder) for root in _roots(folder)]
 
 
-def _roots(folder: Path) -> Iterator[Path]:
-    if ExperimentDir(folder).exists() or _is_run(folder):
-        yield folder
-        return
-    try:
-        inside = sorted(path for path in folder.iterdir() if not path.is_symlink())
-    except OSError:
-        return
-    for path in inside:
-        if path.is_dir() and not path.name.startswith("."):
-            yield from _roots(path)
+def _roots(folder: Path) -> list[Path]:
+    """Return the folders of runs and experiments in `folder` or below it, by path.
+
+    Links are followed after everything else, so that what has several paths is listed once, under
+    its own if that is below `folder`. A loop of links ends where it began.
+    """
+    found: list[Path] = []
+    seen: set[tuple[int, int]] = set()
+    folders, links = [folder], list[Path]()
+    while folders or links:
+        place = folders.pop() if folders else links.pop(0)
+        try:
+            identity = place.stat()
+            is_new = (identity.st_dev, identity.st_ino) not in seen
+            seen.add((identity.st_dev, identity.st_ino))
+            if not is_new:
+                continue
+            if ExperimentDir(place).exists() or _is_run(place):
+                found.append(place)
+                continue
+            inside = [path for path in place.iterdir() if not path.name.startswith(".")]
+            folders += [path for path in inside if path.is_dir() and not path.is_symlink()]
+            links += [path for path in inside if path.is_symlink() and path.is_dir()]
+        except OSError:  # a folder that this user may not read, or that is gone
+            continue
+    return sorted(found)
 
 
 def _is_run(folder: Path) -> bool:
@@ -89,15 +110,17 @@ def _is_run(folder: Path) -> bool:
     return run_dir.exists() and run_dir.identity_file.exists()
 
 
-def _listed(root: Path) -> ListedRun:
+def _listed(root: Path, folder: Path) -> ListedRun:
     is_experiment = ExperimentDir(root).exists()
     try:
-        return _listed_experiment(root) if is_experiment else _listed_run(root)
-    except GameRLError as error:
+        found = _listed_experiment(root) if is_experiment else _listed_run(root)
+    except (GameRLError, OSError) as error:
+        text = system_fault(error) if isinstance(error, OSError) else str(error)
         kind = "experiment" if is_experiment else "run"
-        return ListedRun(
-            root=root, kind=kind, state="unreadable", n_bytes=_size(root), fault=str(error)
-        )
+        found = ListedRun(root=root, kind=kind, state="unreadable", n_bytes=_size(root), fault=text)
+    real = root.resolve()
+    is_inside = real == folder.resolve() / root.relative_to(folder)
+    return found if is_inside else replace(found, link_to=real)
 
 
 def _listed_run(root: Path) -> ListedRun:
@@ -131,7 +154,8 @@ def _spare_of_run(run_dir: RunDir) -> Iterator[Path]:
 
     Checkpoints that wait for their upload stay.
     """
-    yield from (path for path in (run_dir.damaged, run_dir.set_aside) if path.is_dir())
+    aside = (run_dir.damaged, run_dir.set_aside)
+    yield from (path for path in aside if path.is_dir() and not path.is_symlink())
     saved = run_dir.checkpoints_newest_first()
     found = saved_state(run_dir) if saved else None
     if found is None:
@@ -140,7 +164,7 @@ def _spare_of_run(run_dir: RunDir) -> Iterator[Path]:
     best = best_of(run_dir, newest)
     kept = {newest.path, *([] if best is None else [best_checkpoint(run_dir, best)])}
     kept |= {run_dir.checkpoint(timesteps) for timesteps in _waiting(run_dir)}
-    yield from (path for path in saved if path not in kept)
+    yield from (path for path in saved if path not in kept and not path.is_symlink())
 
 
 def _waiting(run_dir: RunDir) -> set[int]:
@@ -151,7 +175,8 @@ def _listed_experiment(root: Path) -> ListedRun:
     folder = ExperimentDir(root)
     status = experiment_status(folder)
     champion = read_record(folder.champion_record, ChampionRecord)
-    can_go = status.state not in ("training", "unknown") and folder.superseded.is_dir()
+    is_idle = status.state not in ("training", "unknown")
+    can_go = is_idle and folder.superseded.is_dir() and not folder.superseded.is_symlink()
     spare = (folder.superseded,) if can_go else ()
     return ListedRun(
         root=root,

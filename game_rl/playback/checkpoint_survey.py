@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 
 from game_rl.checkpoints.checkpoint_folder import CheckpointFolder, best_checkpoint, best_of
 from game_rl.errors import CheckpointError
+from game_rl.event_log import checkpoint_times, read_events
 from game_rl.playback.teacher_copy import read_validation
 from game_rl.run_dir import RunDir
 from game_rl.system.versions import code_difference, installed_versions, version_differences
@@ -16,7 +17,8 @@ class CheckpointFinding:
     Attributes:
         timesteps: from its name.
         waited_frames: frames beyond `frame_skip` in each timestep; 0 if it is damaged.
-        written_s: time of writing, in seconds since 1970.
+        written_s: time of writing by the events of the run, in seconds since 1970; None if no
+            event tells it.
         damage: description of the damage, or None if every file is as it was written.
         is_best: whether it is the run's best, according to the newest good checkpoint.
         teacher_is_better: whether it is the best but the run's teacher is at least as good in the
@@ -30,7 +32,7 @@ class CheckpointFinding:
     timesteps: int
     waited_frames: int
     nbytes: int
-    written_s: float
+    written_s: float | None
     damage: str | None
     is_best: bool
     teacher_is_better: bool
@@ -59,6 +61,7 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
         except CheckpointError as error:
             damage[timesteps] = str(error).removeprefix(f"{path}/")
     newest = next(iter(opened.values()), None)
+    written = checkpoint_times(read_events(run_dir))
     best = None if newest is None else best_of(run_dir, newest)
     teaches = newest is not None and is_teacher_best(run_dir, newest)
     return [
@@ -66,7 +69,7 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
             timesteps=timesteps,
             waited_frames=opened[timesteps].state.waited_frames if timesteps in opened else 0,
             nbytes=sum(file.stat().st_size for file in path.iterdir()),
-            written_s=path.stat().st_mtime,
+            written_s=written[timesteps].timestamp() if timesteps in written else None,
             damage=damage.get(timesteps),
             is_best=is_best,
             teacher_is_better=is_best and teaches,

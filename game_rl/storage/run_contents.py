@@ -9,6 +9,7 @@ from typing import Any
 
 from game_rl.checkpoints.checkpoint_files import MANIFEST, Manifest, read_manifest, read_verified
 from game_rl.errors import CheckpointError, LakeError
+from game_rl.event_log import checkpoint_times, read_events
 from game_rl.lake.mark import Mark, MarkedSegment
 from game_rl.lake.segment import SHELVED
 from game_rl.loggers.log_files import appended_files
@@ -91,7 +92,7 @@ def _checkpoint_contents(
     manifest = RunManifest(
         run=RunIdentity.model_validate_json(run_dir.identity_file.read_bytes()),
         timesteps=timesteps,
-        saved=datetime.fromtimestamp(int((path / MANIFEST).stat().st_mtime), UTC),
+        saved=_saved(run_dir, timesteps),
         best_timesteps=None if best is None else int(best["timesteps"]),
         rom_sha256=state["rom_sha256"],
         config=state["config"],
@@ -100,6 +101,16 @@ def _checkpoint_contents(
         files=tuple(contents.files),
     )
     return manifest, contents
+
+
+def _saved(run_dir: RunDir, timesteps: int) -> datetime:
+    """Return when a checkpoint was written, in whole seconds."""
+    told = checkpoint_times(read_events(run_dir)).get(timesteps)
+    if told is not None:
+        return told.astimezone(UTC).replace(microsecond=0)
+    return datetime.fromtimestamp(
+        int((run_dir.checkpoint(timesteps) / MANIFEST).stat().st_mtime), UTC
+    )
 
 
 def video_contents(run_dir: RunDir) -> Contents:

@@ -1,4 +1,7 @@
+import errno
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -6,12 +9,14 @@ import pytest
 from game_rl.checkpoints.checkpoint_files import write_files
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState
 from game_rl.checkpoints.evaluation_files import append_row
+from game_rl.cli.main import main
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.event_log import EventFile, EventLog, read_events
-from game_rl.events import Ended
+from game_rl.events import CheckpointSaved, Ended
 from game_rl.experiments.run_list import delete_spare, runs_below
+from game_rl.playback.checkpoint_survey import survey
 from game_rl.run_dir import RunDir
 from game_rl.viewer.run_summary import run_summary
 
@@ -58,10 +63,66 @@ def test_runs_are_found_at_any_depth_and_by_path(tmp_path: Path) -> None:
     make_run(tmp_path / "a" / "members" / "00", 100)  # not listed apart from what it is in
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "config.yaml").write_text("a: 1", encoding="utf-8")
-    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "b" / "up").symlink_to(tmp_path)  # a loop
+    (tmp_path / "b" / "itself").symlink_to(tmp_path / "b" / "itself")
+    (tmp_path / "a second way to a").symlink_to(tmp_path / "a")
     found = [run.root.relative_to(tmp_path) for run in runs_below(tmp_path)]
     assert found == [Path("a"), Path("b/deep/one")]
     assert [run.root for run in runs_below(tmp_path / "a")] == [tmp_path / "a"]
+
+
+def test_a_run_behind_a_link_is_listed_and_not_pruned_through_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = make_run(tmp_path / "disk" / "run", 100, 200, 300, best=300)
+    inner = make_run(tmp_path / "runs" / "inner", 100, 200, best=200)
+    inner.checkpoints.rename(tmp_path / "disk" / "checkpoints")
+    inner.checkpoints.symlink_to(tmp_path / "disk" / "checkpoints")
+    runs = tmp_path / "runs"
+    for name, target in {"one": run_dir.root, "folder": tmp_path / "disk"}.items():
+        (runs / name).symlink_to(target)
+    found = {run.root.relative_to(runs): run.link_to for run in runs_below(runs)}
+    assert found == {Path("folder/run"): run_dir.root, Path("inner"): None}
+    assert main(["runs", str(runs), "--prune", "--yes"]) == 0
+    shown = capsys.readouterr()
+    assert f"is a link to {run_dir.root}, of which nothing is deleted here" in shown.err
+    gone = tmp_path / "disk" / "checkpoints" / "000000000100"
+    assert f"{inner.checkpoint(100)} (in {gone})" in shown.out
+    assert not gone.exists()
+    assert [int(path.name) for path in run_dir.checkpoints_newest_first()] == [300, 200, 100]
+
+
+def test_a_folder_that_cannot_be_read_ends_no_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path / "mine", 100)
+    secret = make_run(tmp_path / "secret", 100)
+    listed = Path.iterdir
+
+    def refused(self: Path) -> Iterator[Path]:
+        if self == secret.root or self == secret.checkpoints:
+            raise PermissionError(errno.EACCES, "Permission denied", str(self))
+        return listed(self)
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    found = {run.root.name: run for run in runs_below(tmp_path)}
+    assert found["mine"].state == "killed"
+    assert found["secret"].state == "unreadable"
+    assert found["secret"].fault == f"{secret.checkpoints}: Permission denied"
+
+
+def test_the_time_of_a_checkpoint_is_that_of_its_event(tmp_path: Path) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200, best=200)
+    with EventFile(run_dir.events) as file:
+        EventLog(file, ()).emit(
+            CheckpointSaved(
+                timesteps=100, checkpoint="000000000100", n_bytes=1, seconds=1.0, contents=()
+            )
+        )
+    (event,) = read_events(run_dir)
+    shutil.copytree(run_dir.root, tmp_path / "copy")  # with new times of its files
+    written = {each.timesteps: each.written_s for each in survey(RunDir(tmp_path / "copy"))}
+    assert written == {100: event.time.timestamp(), 200: None}
 
 
 def test_a_run_s_line_says_how_it_is(tmp_path: Path) -> None:
