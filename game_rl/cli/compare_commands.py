@@ -17,7 +17,6 @@ from game_rl.experiments.compare.compared_folders import changed_games, read_fol
 from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
 from game_rl.experiments.compare.comparison_arms import arms_of, check_metric, grouped, metric_of
 from game_rl.experiments.compare.comparison_report import comparison_json, comparison_lines
-from game_rl.system.extras import check_extra
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -177,7 +176,6 @@ def show_comparison(
     lines += ["", *more] if more else []
     output: Path | None = arguments.output
     if output is not None:
-        check_extra("matplotlib", "--output, for its picture,", way_out="leave --output out")
         from game_rl.viewer.comparison_plot import plot_png
 
         output.mkdir(parents=True, exist_ok=True)

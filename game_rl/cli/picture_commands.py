@@ -8,7 +8,6 @@ from game_rl.cli.arguments import add_command
 from game_rl.cli.outputs import HTM, HTML, PNG, SVG, add_output
 from game_rl.cli.printing import add_json, print_result
 from game_rl.durable_files import write_atomic
-from game_rl.system.extras import check_extra
 from game_rl.viewer.plotted_runs import plotted_panels
 
 if TYPE_CHECKING:
@@ -61,7 +60,6 @@ def _add_axis(parser: argparse.ArgumentParser) -> None:
 
 def _plot(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
-    check_extra("matplotlib", "game-rl plot")
     from game_rl.viewer.panel_figure import panels_png, panels_svg
 
     panels = plotted_panels(list(dict.fromkeys(arguments.runs)), arguments.x)
@@ -75,7 +73,6 @@ def _plot(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
-    check_extra("matplotlib", "game-rl report")
     from game_rl.viewer.reports import html_report
 
     text = html_report(arguments.run, arguments.x)

@@ -6,7 +6,7 @@ from types import ModuleType
 
 from game_rl.errors import UsageError
 
-EXTRAS = {"av": "video", "obstore": "upload", "matplotlib": "plot", "ray": "ray", "wandb": "wandb"}
+EXTRAS = {"av": "video", "obstore": "upload", "ray": "ray", "wandb": "wandb"}
 """The extra that installs each package."""
 
 
