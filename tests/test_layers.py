@@ -167,7 +167,7 @@ def every_source(check: Callable[[Source], None]) -> Callable[[], None]:
 
 
 @functools.cache
-def _modules_needed(name: str) -> frozenset[str]:
+def modules_needed(name: str) -> frozenset[str]:
     """Return our modules that are loaded with this file, found without running it."""
     by_module = {f"game_rl.{s.name.removesuffix('.py').replace('/', '.')}": s for s in sources()}
     needed: set[str] = set()
@@ -217,14 +217,14 @@ def test_the_command_line_imports_only_heavy_modules_inside_functions() -> None:
             name = f"{imported.module.removeprefix('game_rl.').replace('.', '/')}.py"
             if imported.in_function and imported.module != "game_rl":
                 loads = _packages_loaded(name) if name in names else {imported.package}
-                is_light = not loads - always and source.name not in _modules_needed(name)
+                is_light = not loads - always and source.name not in modules_needed(name)
                 assert not is_light, f"{source.name}:{imported.line} {imported.module} is light"
 
 
 @functools.cache
 def _packages_loaded(name: str) -> frozenset[str]:
     """Return the packages of others that are loaded with this file."""
-    needed = _modules_needed(name)
+    needed = modules_needed(name)
     found = {
         i.package for s in sources() if s.name in needed for i in s.imports if not i.in_function
     }
@@ -267,7 +267,7 @@ def test_what_only_one_system_has_is_called_in_system(source: Source) -> None:
 def test_what_a_worker_may_load_imports_no_torch(source: Source) -> None:
     if not source.name.startswith(TORCH_FREE):
         return
-    for name in _modules_needed(source.name):
+    for name in modules_needed(source.name):
         needed = next(other for other in sources() if other.name == name)
         heavy = {i.package for i in needed.imports} & HEAVY
         if source.name in ONLY_IN["ray"]:  # it is only loaded if the config names it
