@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from game_rl.events import Begun, Event, MilestoneReached, Resumed
 
-MilestoneHeading = ("milestone", "timestep", "frame", "hours")
-
 
 @dataclass(frozen=True)
 class MilestoneRow:
@@ -26,12 +24,6 @@ class MilestoneRow:
     timesteps: int
     frame: int | None
     hours: float
-
-    @property
-    def cells(self) -> tuple[str, str, str, str]:
-        """The row as texts, in the order of `MilestoneHeading`."""
-        frame = "" if self.frame is None else f"{self.frame:,}"
-        return self.text, f"{self.timesteps:,}", frame, f"{self.hours:.2f}"
 
 
 def milestone_rows(events: Iterable[Event], *, is_newest: bool = False) -> list[MilestoneRow]:

@@ -6,9 +6,12 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+from rich.text import Text
+
 from game_rl.cli.arguments import add_command, add_group, not_negative
 from game_rl.cli.outputs import add_output
-from game_rl.cli.printing import add_json, print_facts, print_result
+from game_rl.cli.printing import add_json, print_facts, print_result, print_table, print_words
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.experiments.study_config import load_study
 from game_rl.durable_files import write_atomic
@@ -16,14 +19,17 @@ from game_rl.errors import UsageError
 from game_rl.experiments.compare.compared_folders import changed_games, read_folder
 from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
 from game_rl.experiments.compare.comparison_arms import arms_of, check_metric, grouped, metric_of
-from game_rl.experiments.compare.comparison_report import comparison_json, comparison_lines
+from game_rl.experiments.compare.comparison_report import (
+    comparison_json,
+    comparison_parts,
+    markdown_lines,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from game_rl.cli.arguments import Commands
     from game_rl.config.experiments.study_config import Study
     from game_rl.experiments.compare.comparison import Comparison
+    from game_rl.experiments.compare.comparison_report import Parts
 
 
 def add_compare(commands: "Commands", summary: str) -> None:
@@ -56,6 +62,11 @@ def add_compare(commands: "Commands", summary: str) -> None:
         metavar="FOLDER",
         text="folder for report.md, report.json and report.png (default: none; for a study, its "
         "results folder)",
+    )
+    parser.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print the report in Markdown, as in report.md, instead of tables for a terminal",
     )
     add_json(parser)
 
@@ -164,16 +175,16 @@ def show_comparison(
     *,
     title: str,
     notes: list[str],
-    more: "Sequence[str]" = (),
+    more: "Parts" = (),
 ) -> None:
     """Print the report of a comparison; with an output folder, also write its three files.
 
     Args:
-        more: lines of Markdown that follow all others.
+        more: parts that follow all others.
     """
     report = {"title": title, "notes": notes, **comparison_json(comparison)}
-    lines = [f"# {title}", "", *comparison_lines(comparison, notes)]
-    lines += ["", *more] if more else []
+    parts = [*comparison_parts(comparison, notes), *(["", *more] if more else [])]
+    lines = [f"# {title}", "", *markdown_lines(parts)]
     output: Path | None = arguments.output
     if output is not None:
         from game_rl.viewer.comparison_plot import plot_png
@@ -183,7 +194,24 @@ def show_comparison(
         write_atomic(output / "report.png", plot_png(comparison, arguments.x))
         text = "\n".join([*lines, "", "![curves and differences](report.png)", ""])
         write_atomic(output / "report.md", text)
-    print(json.dumps(report, indent=2) if arguments.json else "\n".join(lines))
+    if arguments.json:
+        print_facts(report)
+    elif arguments.markdown:
+        print("\n".join(lines))
+    else:
+        _print_parts([f"**{title}**", "", *parts])
+
+
+def _print_parts(parts: "Parts") -> None:
+    """Print text and tables; bold text has asterisks around it, as in Markdown."""
+    console = Console(highlight=False)
+    for part in parts:
+        if not isinstance(part, str):
+            print_table(console, part.header, part.rows)
+            continue
+        texts = part.split("**")
+        styled = Text.assemble(*((text, "bold" if n % 2 else "") for n, text in enumerate(texts)))
+        print_words(console, styled, indent=2 if part.startswith("- ") else 0)
 
 
 def _patterns(texts: list[str]) -> dict[str, str]:

@@ -3,12 +3,14 @@
 import argparse
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
 from rich.text import Text
 
 from game_rl.slow_work import telling_if_slow
@@ -43,6 +45,45 @@ def print_words(console: Console, text: str | Text, *, indent: int = 0, style: s
     for each in rest:
         each.rstrip()
         console.print(Text(" " * before) + each, soft_wrap=True)
+
+
+_NUMBER = re.compile(r"[-+]?[\d,.]+( ?%)?( points)?|")
+_UNLIMITED = 10_000  # cells of a line that no terminal shows
+
+
+def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; on a terminal where its words do not fit, each row as lines of name and cell.
+
+    Columns of numbers are flush right.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, *cells in zip(header, *rows, strict=True):
+        is_number = all(_NUMBER.fullmatch(cell) for cell in cells)
+        whole = [*name.split(), *(cells if is_number else " ".join(cells).split())]
+        least = max(map(cell_len, whole), default=0)
+        table.add_column(Text(name), justify="right" if is_number else "left", min_width=least)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    if not console.is_terminal:
+        wide = Console(file=console.file, width=_UNLIMITED)
+        with wide.capture() as lines:
+            wide.print(table)
+        console.print(
+            *(line.rstrip() for line in lines.get().splitlines()),
+            sep="\n",
+            soft_wrap=True,
+            markup=False,
+            emoji=False,
+        )
+        return
+    if Measurement.get(console, console.options, table).minimum <= console.width:
+        console.print(table)
+        return
+    width = max(map(cell_len, header))
+    for row in rows:
+        for name, cell in zip(header, row, strict=True):
+            print_words(console, Text(f"{name:<{width}}  {cell}"), indent=width + 2)
+        console.print()
 
 
 def _breaks(text: str, width: int, indent: int) -> list[int]:

@@ -10,18 +10,21 @@ from rich.table import Table
 
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command
-from game_rl.cli.printing import add_json, print_facts
+from game_rl.cli.printing import add_json, print_facts, print_words
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
-from game_rl.milestone_rows import MilestoneHeading
 from game_rl.storage.run_status import run_status
-from game_rl.system.units import format_bytes
+from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from game_rl.cli.arguments import Commands
     from game_rl.milestone_rows import MilestoneRow
     from game_rl.storage.run_status import RunStatus, StoredPart
+
+
+_NAMES_WIDTH = 12
+_S_IN_HOUR = 3_600
 
 
 def add_status(commands: "Commands", summary: str) -> None:
@@ -45,55 +48,67 @@ def _status(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_facts(status.to_json())
         return 0
+    console = Console(highlight=False)
     for name, text in _lines(status):
-        print(f"{name:<12} {text}")
+        print_words(console, f"{name:<{_NAMES_WIDTH}} {text}", indent=_NAMES_WIDTH + 1)
     if status.milestones:
         print()
-        Console().print(milestone_table(status.milestones))
+        console.print(milestone_table(status.milestones))
     return 0
 
 
 def milestone_table(milestones: "Sequence[MilestoneRow]") -> Table:
     """Return the milestones as a table, the earliest first."""
     table = Table(box=None, pad_edge=False)
-    for heading in MilestoneHeading:
-        is_text = heading == MilestoneHeading[0]
-        table.add_column(heading, justify="left" if is_text else "right", no_wrap=not is_text)
+    table.add_column("milestone")
+    for heading in ("timestep", "frame", "after"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in milestones:
-        table.add_row(*map(escape, row.cells))
+        frame = "" if row.frame is None else f"{row.frame:,}"
+        after = format_duration(_S_IN_HOUR * row.hours)
+        table.add_row(escape(row.text), f"{row.timesteps:,}", frame, after)
     return table
 
 
 def _lines(status: "RunStatus") -> list[tuple[str, str]]:
-    at_most = "at most " if status.stop_when and not status.ended_by else ""
-    total = "" if status.total_timesteps is None else f" of {at_most}{status.total_timesteps:,}"
-    speed = "" if status.timesteps_per_s is None else f", {status.timesteps_per_s:,.0f}/s"
-    lines = [
-        ("run", status.run),
-        ("state", _state(status)),
-        ("timesteps", f"{status.timesteps:,}{total}{speed}"),
-        *([] if status.frames is None else [("frames", f"{status.frames:,}")]),
-        ("checkpoint", _timesteps(status.last_checkpoint)),
-    ]
-    if status.ended_by:
-        lines.insert(2, ("ended early", status.ended_by))
-    elif status.stop_when:
-        lines.append(("ends early", f"after {', or '.join(status.stop_when)}"))
-    lines += [("changed game", change) for change in status.game_changes]
+    """Return what people want to know, the most important first, each with its name."""
+    lines = [("state", _state(status)), ("timesteps", _how_far(status))]
     if (evaluation := status.evaluation) is not None:
-        success = evaluation["success_rate"]
-        rate = "" if success is None else f", success {success:.0%}"
-        lines.append(
-            (
-                "evaluation",
-                f"reward {evaluation['mean_reward']:.2f}{rate} "
-                f"(policy of timestep {evaluation['policy_timesteps']:,})",
-            )
-        )
+        lines.append(("evaluation", _evaluation_words(evaluation)))
+    if status.ended_by:
+        lines.append(("ended early", status.ended_by))
+    elif status.stop_when and status.ended != "completed":
+        lines.append(("ends early", f"after {', or '.join(status.stop_when)}"))
+    lines.append(("checkpoint", _timesteps(status.last_checkpoint)))
+    lines += [] if status.uploads is None else _upload_lines(status.uploads)
+    lines += [("changed game", change) for change in status.game_changes]
     if status.stuck_episodes:
         lines.append(("stuck", _stuck_line(status.stuck_episodes)))
     lines += [("hint", text) for text in status.hints]
-    return lines + ([] if status.uploads is None else _upload_lines(status.uploads))
+    lines += [] if status.frames is None else [("frames", f"{status.frames:,}")]
+    return [*lines, ("id", status.run)]
+
+
+def _how_far(status: "RunStatus") -> str:
+    total, speed = "", ""
+    if status.total_timesteps:
+        is_open = status.stop_when and not status.ended_by
+        at_most = "at most " if is_open and status.timesteps < status.total_timesteps else ""
+        share = min(1.0, status.timesteps / status.total_timesteps)
+        total = f" of {at_most}{status.total_timesteps:,} ({share:.0%})"
+    if status.timesteps_per_s is not None:
+        speed = f", {status.timesteps_per_s:,.0f}/s"
+    return f"{status.timesteps:,}{total}{speed}"
+
+
+def _evaluation_words(evaluation: "Mapping[str, float | int | bool | None]") -> str:
+    success = evaluation["success_rate"]
+    rate = "" if success is None else f"success {success:.0%}, "
+    final = "final, " if evaluation["is_final"] else ""
+    return (
+        f"{rate}reward {evaluation['mean_reward']:.2f} "
+        f"({final}policy of timestep {evaluation['policy_timesteps']:,})"
+    )
 
 
 def _state(status: "RunStatus") -> str:

@@ -177,9 +177,9 @@ def test_rows_have_frames_and_the_last_maximum() -> None:
         )
 
     events: list[Event] = [begun, event(4, 1), event(10, 2, waited=7)]
-    assert [row.cells for row in milestone_rows(events)] == [
-        ("badges reached 1", "4", "32", "0.04"),
-        ("badges reached 2", "10", "87", "0.10"),
+    assert [(row.text, row.frame, row.hours) for row in milestone_rows(events)] == [
+        ("badges reached 1", 32, 0.04),
+        ("badges reached 2", 87, 0.1),
     ]
     assert [row.value for row in milestone_rows(events, is_newest=True)] == [2]
-    assert milestone_rows(events[1:])[0].cells[2] == ""
+    assert milestone_rows(events[1:])[0].frame is None

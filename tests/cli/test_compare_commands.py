@@ -1,12 +1,15 @@
 """`game-rl compare` of runs."""
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from PIL import Image
+from rich.console import Console
 
 from game_rl.cli.main import main
+from game_rl.cli.printing import print_table
 from game_rl.config.experiments.study_config import load_study
 from tests.experiments.compare.fake_runs import write_run
 from tests.experiments.study.conftest import (
@@ -35,7 +38,7 @@ def test_the_report_has_a_verdict_a_table_a_picture_and_json(
     runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "report"
-    assert main(["compare", *runs, "--output", str(output), "--x", "frames"]) == 0
+    assert main(["compare", *runs, "--output", str(output), "--x", "frames", "--markdown"]) == 0
     printed = capsys.readouterr().out
     assert "fast against slow: **better** (+20.0 points, p 0.0078)" in printed
     assert "| fast - slow | +20.0 points | +20.0 to +20.0 | 0.0078 (exact, 256 patterns)" in printed
@@ -64,7 +67,7 @@ def test_few_seeds_are_told_that_they_can_decide_nothing(
 ) -> None:
     assert main(["compare", *runs[:6]]) == 0
     printed = capsys.readouterr().out
-    assert "**undecided**" in printed
+    assert ": undecided (" in printed
     assert "so few seeds can never give a p below 0.2500" in printed
     assert "fewer than 8 seeds carry no interval" in printed
 
@@ -75,7 +78,7 @@ def test_one_arm_has_tables_and_nothing_to_decide(
     output = tmp_path / "report"
     assert main(["compare", *(run for run in runs if "fast" in run), "--output", str(output)]) == 0
     printed = capsys.readouterr().out
-    assert "| fast | 8 | 0 |" in printed
+    assert ["fast", "8", "0"] in [line.split()[:3] for line in printed.splitlines()]
     assert "Rule:" not in printed
     assert "verdict" not in printed
     with Image.open(output / "report.png") as picture:
@@ -92,8 +95,35 @@ def test_a_run_that_failed_counts_and_is_named(
     write_run(tmp_path / "slow_8", seed=8, final=0.5, overrides=["algorithm.gamma=0.9"])
     assert main(["compare", *runs, str(folder), str(tmp_path / "slow_8")]) == 0
     printed = capsys.readouterr().out
-    assert "| fast | 8 | 0.0 % (failed) |" in printed
+    assert "fast 8 0.0 % (failed)" in [" ".join(line.split()) for line in printed.splitlines()]
     assert "fast, seed 8 failed and counts as the worst value: a loss became NaN" in printed
+
+
+def test_tables_are_aligned_text_where_nobody_asks_for_markdown(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", *runs]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "|" not in "".join(lines)
+    assert "**" not in "".join(lines)
+    table = lines[next(n for n, line in enumerate(lines) if line.startswith("arm   seeds")) :][:3]
+    ends = {
+        line.index(cell) + len(cell) for line, cell in zip(table, ("seeds", "8", "8"), strict=True)
+    }
+    assert len(ends) == 1  # numbers are flush right
+    assert lines[2].startswith("- fast against slow: better (+20.0 points, p 0.0078)")
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_tables_fit_a_terminal_with_whole_words(width: int) -> None:
+    output = StringIO()
+    console = Console(file=output, width=width, force_terminal=True, color_system=None)
+    header = ["arm", "success rate, mean", "95 % over seeds", "timesteps of everybody", "where"]
+    row = ["duel_ppo", "97.5 %", "none: fewer than 8 seeds", "60,416", "runs/duel_ppo_seed_0"]
+    print_table(console, header, [row, row])
+    shown = output.getvalue()
+    assert all(len(line.rstrip()) <= width for line in shown.splitlines())
+    assert {*" ".join([*header, *row]).split()} == {*shown.split()}
 
 
 @pytest.mark.parametrize(
@@ -139,8 +169,8 @@ def test_the_report_lies_in_the_results_folder_with_verdict_and_plan(
     on_paper(study, PaperFinisher(non_finite=["fast-6"], gain=5.0))
     assert main(["compare", str(study.file)]) == 0
     printed = told(capsys)
-    assert printed.startswith("# Is the fast one better?")
-    assert "| fast | 6 |" in printed
+    assert printed.startswith("Is the fast one better?")
+    assert ["fast", "6"] in [line.split()[:2] for line in printed.splitlines()]
     assert "(failed)" in printed
     assert "fast, seed 6 failed and counts as the worst value: a loss became NaN" in printed
     assert "played by the best checkpoint; budget 192 timesteps" in printed

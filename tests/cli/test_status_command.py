@@ -56,10 +56,23 @@ def test_it_shows_the_newest_milestones_hints_and_stuck_episodes(
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert "hint lower gamma, 400" in lines
     assert "lower gamma, 100" not in shown
-    assert "milestone timestep frame hours" in lines
-    assert "badges reached 2 64 512 0.25" in lines
+    assert "milestone timestep frame after" in lines
+    assert "badges reached 2 64 512 15 min" in lines
     assert "badges reached 1" not in shown
     assert any(line.startswith("stuck 20% of the last episodes") for line in lines)
+
+
+def test_it_begins_with_what_people_want_and_ends_with_the_id(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", str(root)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [" ".join(line.split()) for line in lines[:2]] == [
+        "state not training now",
+        "timesteps 400 of 500 (80%)",
+    ]
+    names = [line.split()[0] for line in lines[: lines.index("")]]
+    assert names[-1] == "id"
 
 
 def test_its_json_has_them(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

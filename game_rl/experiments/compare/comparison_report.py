@@ -1,7 +1,7 @@
-"""The comparison as Markdown and JSON."""
+"""The comparison as text with tables, as Markdown and as JSON."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from game_rl.experiments.compare.comparison import LEAST_SEEDS, Comparison, Difference, Rule
@@ -20,23 +20,35 @@ def verdict_lines(comparison: Comparison) -> list[str]:
     ]
 
 
-def comparison_lines(comparison: Comparison, notes: Sequence[str] = ()) -> list[str]:
-    """Return Markdown: verdicts, rule, tables and notes; for a single arm only tables and notes.
+@dataclass(frozen=True)
+class Cells:
+    """A table: a header and rows of texts."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+Parts = Sequence[str | Cells]
+"""Lines of Markdown, an empty one between two paragraphs, and tables."""
+
+
+def comparison_parts(comparison: Comparison, notes: Sequence[str] = ()) -> list[str | Cells]:
+    """Return verdicts, rule, tables and notes; for a single arm only tables and notes.
 
     Args:
         notes: the caller's notes, which come first.
     """
-    verdicts, between = list[str](), list[str]()
+    verdicts, between = list[str](), list[str | Cells]()
     if comparison.differences:
         lines, rule = verdict_lines(comparison), rule_words(comparison.rule)
         verdicts = [*(f"- {x}" for x in lines), "", "Rule:", "", *(f"- {x}" for x in rule), ""]
-        between = [*_differences_table(comparison), ""]
+        between = [_differences(comparison), ""]
     return [
         *verdicts,
-        *_arms_table(comparison),
+        _arms(comparison),
         "",
         *between,
-        *_seeds_table(comparison),
+        _seeds(comparison),
         "",
         *(f"- {note}" for note in (*notes, *_notes(comparison))),
     ]
@@ -53,16 +65,20 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table."""
-    return [
-        f"| {' | '.join(header)} |",
-        f"|{'---|' * len(header)}",
-        *(f"| {' | '.join(row)} |" for row in rows),
-    ]
+def markdown_lines(parts: Parts) -> list[str]:
+    """Return the parts as lines of Markdown."""
+    lines: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            lines.append(part)
+            continue
+        lines.append(f"| {' | '.join(part.header)} |")
+        lines.append(f"|{'---|' * len(part.header)}")
+        lines += [f"| {' | '.join(row)} |" for row in part.rows]
+    return lines
 
 
-def _arms_table(comparison: Comparison) -> list[str]:
+def _arms(comparison: Comparison) -> Cells:
     metric = comparison.rule.metric
     header = [
         "arm",
@@ -85,10 +101,10 @@ def _arms_table(comparison: Comparison) -> list[str]:
         ]
         for each in comparison.summaries
     ]
-    return markdown_table(header, rows)
+    return Cells(header, rows)
 
 
-def _differences_table(comparison: Comparison) -> list[str]:
+def _differences(comparison: Comparison) -> Cells:
     metric = comparison.rule.metric
     header = ["comparison", "difference of means", _interval_head(comparison), "p", "p (Holm)"]
     header += ["higher in pairs of seeds", "verdict"]
@@ -104,10 +120,10 @@ def _differences_table(comparison: Comparison) -> list[str]:
         ]
         for each in comparison.differences
     ]
-    return markdown_table(header, rows)
+    return Cells(header, rows)
 
 
-def _seeds_table(comparison: Comparison) -> list[str]:
+def _seeds(comparison: Comparison) -> Cells:
     metric = comparison.rule.metric
     header = ["arm", "seed", _METRIC_NAMES[metric], "success, 95 % over its episodes", "episodes"]
     header += ["timesteps of everybody", "where"]
@@ -123,7 +139,7 @@ def _seeds_table(comparison: Comparison) -> list[str]:
         for arm, summary in zip(comparison.arms, comparison.summaries, strict=True)
         for outcome, value in zip(arm.outcomes, summary.scores, strict=True)
     ]
-    return markdown_table(header, rows)
+    return Cells(header, rows)
 
 
 def _episode_cells(outcome: Outcome) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from game_rl.event_log import read_events
 from game_rl.experiments.compare.compared_folders import read_totals
 from game_rl.experiments.compare.comparison import Comparison, Rule, compare_arms
 from game_rl.experiments.compare.comparison_arms import Arm, Metric, check_metric
-from game_rl.experiments.compare.comparison_report import markdown_table, score_words, share_words
+from game_rl.experiments.compare.comparison_report import Cells, score_words, share_words
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import experiment_status
 from game_rl.experiments.records import fitness_of
@@ -34,14 +34,14 @@ class StudyFindings:
 
     Attributes:
         notes: the plan in words, and the deviations from it.
-        breaks: a Markdown table of the scores across breaks; empty if no arm is an experiment.
+        breaks: a table of the scores across breaks; empty if no arm is an experiment.
     """
 
     study: Study
     registration: Registration
     comparison: Comparison
     notes: tuple[str, ...]
-    breaks: tuple[str, ...]
+    breaks: tuple[str | Cells, ...]
 
 
 def study_findings(study: Study) -> StudyFindings:
@@ -202,8 +202,10 @@ def _progress(study: Study, folder: StudyDir, pair: Pair) -> tuple[int, str]:
     return timesteps, f"{stage}{timesteps:,} of {arm.timesteps:,} timesteps"
 
 
-def break_lines(arms: Mapping[str, Sequence[Sequence[Reached]]], metric: Metric) -> list[str]:
-    """Return a Markdown table of means over seeds; empty if no arm is an experiment.
+def break_lines(
+    arms: Mapping[str, Sequence[Sequence[Reached]]], metric: Metric
+) -> list[str | Cells]:
+    """Return a table of means over seeds, and what it shows; empty if no arm is an experiment.
 
     Args:
         arms: by arm and seed, the scores of all runs at the end of each generation.
@@ -217,7 +219,7 @@ def break_lines(arms: Mapping[str, Sequence[Sequence[Reached]]], metric: Metric)
         "had at the end of the one before, where a copy's were its parent's. Means over seeds and "
         "members; in brackets, how many members.",
         "",
-        *markdown_table(header, rows),
+        Cells(header, rows),
     ]
 
 
