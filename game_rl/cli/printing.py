@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.measure import Measurement
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -48,6 +47,7 @@ def print_words(console: Console, text: str | Text, *, indent: int = 0, style: s
 
 
 _NUMBER = re.compile(r"[-+]?[\d,.]+( ?%)?( points)?|")
+_GAP = 2  # cells between two columns
 _UNLIMITED = 10_000  # cells of a line that no terminal shows
 
 
@@ -56,34 +56,43 @@ def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence
 
     Columns of numbers are flush right.
     """
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name, *cells in zip(header, *rows, strict=True):
-        is_number = all(_NUMBER.fullmatch(cell) for cell in cells)
-        whole = [*name.split(), *(cells if is_number else " ".join(cells).split())]
-        least = max(map(cell_len, whole), default=0)
-        table.add_column(Text(name), justify="right" if is_number else "left", min_width=least)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    if not console.is_terminal:
+    columns = [_Column(name, cells) for name, *cells in zip(header, *rows, strict=True)]
+    gaps = _GAP * (len(columns) - 1)
+    least = sum(column.least for column in columns) + gaps
+    if not console.is_terminal or least <= console.width:
+        spare = (console.width if console.is_terminal else _UNLIMITED) - least
+        texts = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+        for n, column in enumerate(sorted(columns, key=lambda each: each.most - each.least)):
+            column.width = min(column.most, column.least + spare // (len(columns) - n))
+            spare -= column.width - column.least
+        for column in columns:
+            side: JustifyMethod = "right" if column.is_number else "left"
+            texts.add_column(Text(column.name), justify=side, width=column.width)
+        for row in rows:
+            texts.add_row(*map(Text, row))
         wide = Console(file=console.file, width=_UNLIMITED)
-        with wide.capture() as lines:
-            wide.print(table)
-        console.print(
-            *(line.rstrip() for line in lines.get().splitlines()),
-            sep="\n",
-            soft_wrap=True,
-            markup=False,
-            emoji=False,
-        )
-        return
-    if Measurement.get(console, console.options, table).minimum <= console.width:
-        console.print(table)
+        with wide.capture() as printed:
+            wide.print(texts)
+        for line in printed.get().splitlines():
+            console.print(Text(line.rstrip()), soft_wrap=True)
         return
     width = max(map(cell_len, header))
     for row in rows:
         for name, cell in zip(header, row, strict=True):
             print_words(console, Text(f"{name:<{width}}  {cell}"), indent=width + 2)
         console.print()
+
+
+class _Column:
+    """A column of a table, and how wide it may be so that its words are whole."""
+
+    def __init__(self, name: str, cells: Sequence[str]) -> None:
+        self.name = name
+        self.is_number = all(_NUMBER.fullmatch(cell) for cell in cells)
+        whole = [*name.split(), *(cells if self.is_number else " ".join(cells).split())]
+        self.least = max(map(cell_len, whole), default=0)
+        self.most = max(map(cell_len, (name, *cells)))
+        self.width = self.least
 
 
 def _breaks(text: str, width: int, indent: int) -> list[int]:
