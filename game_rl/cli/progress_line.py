@@ -1,6 +1,5 @@
 """One line of a training's progress, which shows what matters most in any width."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from game_rl.system.units import format_duration
+from game_rl.time_left import TimeLeft
 
 _GAP = "  "
 _NEARLY_DONE_S = 10
@@ -40,8 +40,6 @@ class Standing:
     Attributes:
         doing: what it does other than to train, such as an evaluation; empty while it trains.
         unit: what `done` and `total` count.
-        seconds_left: up to its end; None if unknown.
-        left: words before the time that is left, `about` or `at most`.
     """
 
     done: int = 0
@@ -51,15 +49,9 @@ class Standing:
     mean_reward: float | None = None
     success_rate: float | None = None
     doing: str = ""
-    seconds_left: float | None = None
-    left: str = "about"
 
-    def texts(self, seconds_passed: float = 0.0) -> dict[str, list[str]]:
-        """Return the texts of each part, as `fitted` takes them.
-
-        Args:
-            seconds_passed: since `seconds_left` was computed.
-        """
+    def texts(self, left: TimeLeft | None) -> dict[str, list[str]]:
+        """Return the texts of each part, as `fitted` takes them."""
         share = f"{min(1.0, self.done / self.total):.0%}" if self.total else ""
         counted = f"{self.done:,} / {self.total:,}"
         where = [f"{counted} {self.unit}", counted, share]
@@ -76,17 +68,19 @@ class Standing:
             "speed": [speed, ""],
             "reward": [reward, ""] if success else [reward],
             "success": [success],
-            "left": self._left(seconds_passed),
+            "left": left_words(left),
         }
 
-    def _left(self, seconds_passed: float) -> list[str]:
-        if self.seconds_left is None:
-            return ["", ""]
-        seconds = round(self.seconds_left - seconds_passed)
-        if seconds < _NEARLY_DONE_S:
-            return ["nearly done"]
-        text = f"{format_duration(seconds)} left"
-        return [f"{self.left} {text}", text]
+
+def left_words(left: TimeLeft | None) -> list[str]:
+    """Return texts about the time that is left, the longest first; empty ones if it is unknown."""
+    if left is None:
+        return [""]
+    seconds = round(left.seconds)
+    if seconds < _NEARLY_DONE_S:
+        return ["nearly done"]
+    text = f"{format_duration(seconds)} left"
+    return [f"{left.qualifier} {text}", text]
 
 
 ORDER = ("speed", "where", "reward", "where", "left")
@@ -96,23 +90,20 @@ ORDER = ("speed", "where", "reward", "where", "left")
 class ProgressLine:
     """A renderable for `rich.live.Live`: a `Standing` with a bar, as wide as the terminal.
 
-    The time that is left falls between two standings.
-
     Args:
-        clock: function that returns the time in seconds.
+        time_left: returns the time up to the end, and is called from the thread that draws.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, time_left: Callable[[], TimeLeft | None]) -> None:
+        self._time_left = time_left
         self._standing = Standing()
-        self._since_s = clock()
 
     @property
     def standing(self) -> Standing:
         return self._standing
 
     def show(self, standing: Standing) -> None:
-        self._standing, self._since_s = standing, self._clock()
+        self._standing = standing
 
     def show_doing(self, text: str) -> None:
         """Show what goes on, beside the result and the time that is left."""
@@ -120,7 +111,7 @@ class ProgressLine:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         standing, width = self._standing, options.max_width
-        texts = fitted(standing.texts(self._clock() - self._since_s), ORDER, width)
+        texts = fitted(standing.texts(self._time_left()), ORDER, width)
         line = Text(no_wrap=True, overflow="crop")
         line.append(texts["where"], style="bold")
         rest = [texts[name] for name in ("speed", "reward", "success", "left") if texts[name]]

@@ -1,6 +1,8 @@
 """Printing a run's events to standard output, as text or as JSON."""
 
+import threading
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.live import Live
@@ -13,6 +15,7 @@ from game_rl.cli.printing import print_words
 from game_rl.cli.progress_line import ProgressLine, Standing
 from game_rl.events import Event, TimedEvent
 from game_rl.system.units import format_bytes, format_duration, with_frames
+from game_rl.time_left import EndClock, TimeLeft
 
 _LINES_A_RUN = 20  # without a terminal to draw a bar on
 _REDRAWS_A_SECOND = 5
@@ -43,9 +46,9 @@ class RunConsole:
         self._is_verbose = is_verbose
         self._total = 0
         self._frame_skip = 1
-        self._may_end_early = False
         self._next_line_at = self._next_offline_at = 0
-        self._progress = ProgressLine()
+        self._clock, self._clock_lock = EndClock(), threading.Lock()
+        self._progress = ProgressLine(self._time_left)
         self._live: Live | None = None
         self._announced: set[str] = set()
         self._calm = CalmLines(self._line)
@@ -56,7 +59,7 @@ class RunConsole:
         """Print what waits to be printed, and stop the live bars; may be called twice."""
         self._calm.show_all()
         if self._live is not None:
-            self._progress.show(replace(self._progress.standing, doing="", seconds_left=None))
+            self._progress.show(replace(self._progress.standing, doing=""))
             self._live.stop()
             self._live = None
         if self._uploads is not None and self._console.is_terminal:
@@ -72,6 +75,8 @@ class RunConsole:
             self._mark("warning:", text)
 
     def __call__(self, event: Event) -> None:
+        with self._clock_lock:
+            self._clock.hear(event)
         match event:
             case events.Begun() | events.Resumed():
                 self._begin(event)
@@ -137,8 +142,7 @@ class RunConsole:
         self._print(f"the network multiplies in {event.precision}, on {event.device}")
         for change in event.game_changes:
             self._mark("the game is changed:", change)
-        self._may_end_early = bool(event.stop_when)
-        if self._may_end_early:
+        if event.stop_when:
             self._print(f"the run may end early: {', or '.join(event.stop_when)}")
 
     def _tell_resumed(self, event: events.Resumed) -> None:
@@ -164,14 +168,15 @@ class RunConsole:
         self._calm.show_due()
         standing = self._standing(event)
         self._progress.show(standing)
+        texts = standing.texts(self._time_left())
         if self._console.is_terminal:
             self._show_live()
         if self._is_verbose and isinstance(event, events.RolloutEnded):
-            texts = [choices[0] for name, choices in standing.texts().items() if name != "where"]
-            self._line(event, f"update: {'  '.join(filter(None, texts))}", style="dim")
+            more = [choices[0] for name, choices in texts.items() if name != "where"]
+            self._line(event, f"update: {'  '.join(filter(None, more))}", style="dim")
         elif not self._console.is_terminal and event.timesteps >= self._next_line_at:
             self._next_line_at = event.timesteps + -(-self._total // _LINES_A_RUN)
-            where, *more = [choices[0] for choices in standing.texts().values()]
+            where, *more = [choices[0] for choices in texts.values()]
             self._print(f"{'  '.join(filter(None, (f'{where:>27}', *more)))}")
 
     def _standing(self, event: events.Progress | events.RolloutEnded) -> Standing:
@@ -181,16 +186,11 @@ class RunConsole:
             speed=event.timesteps_per_s,
             mean_reward=event.mean_reward,
             success_rate=event.success_rate,
-            seconds_left=self._seconds_left(event),
-            left="at most" if self._may_end_early else "about",
         )
 
-    def _seconds_left(self, event: events.Progress | events.RolloutEnded) -> float | None:
-        """Return the time up to the total at the speed so far, evaluations included."""
-        missing = self._total - event.timesteps
-        if missing <= 0 or event.timesteps_per_s <= 0:
-            return None
-        return missing / event.timesteps_per_s
+    def _time_left(self) -> TimeLeft | None:
+        with self._clock_lock:  # the live line is drawn in a thread of its own
+            return self._clock.time_left(datetime.now(UTC))
 
     def _show_live(self) -> None:
         if self._live is None:
@@ -219,10 +219,13 @@ class RunConsole:
             self._show_live()
         elif event.gradient_steps >= self._next_offline_at:
             self._next_offline_at = event.gradient_steps + -(-event.total // _LINES_A_RUN)
-            self._print("  ".join(filter(None, (each[0] for each in standing.texts().values()))))
+            self._print(
+                "  ".join(filter(None, (each[0] for each in standing.texts(None).values())))
+            )
 
     def _show_evaluating(self, event: events.Evaluating) -> None:
         what = "final evaluation" if event.is_final else "evaluating"
+        what = "confirming" if event.is_confirmation else what
         self._progress.show_doing(f"{what}, {event.episodes} episodes")
         if event.is_final:
             self._calm.show_all()

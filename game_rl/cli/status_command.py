@@ -1,6 +1,7 @@
 """`game-rl status`."""
 
 import argparse
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,13 @@ from rich.table import Table
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command
 from game_rl.cli.printing import add_json, print_facts, print_words
+from game_rl.cli.progress_line import left_words
+from game_rl.event_log import read_events
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
+from game_rl.run_dir import RunDir
 from game_rl.storage.run_status import run_status
 from game_rl.system.units import format_bytes, format_duration
+from game_rl.time_left import EndClock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,12 +49,13 @@ def add_status(commands: "Commands", summary: str) -> None:
 def _status(arguments: argparse.Namespace) -> int:
     if ExperimentDir(arguments.run).exists():
         return show_status(arguments.run, as_json=arguments.json)
-    status = run_status(find_run(arguments.run))
+    run_dir = find_run(arguments.run)
+    status = run_status(run_dir)
     if arguments.json:
         print_facts(status.to_json())
         return 0
     console = Console(highlight=False)
-    for name, text in _lines(status):
+    for name, text in _lines(status, _left(run_dir) if status.is_training else ""):
         print_words(console, f"{name:<{_NAMES_WIDTH}} {text}", indent=_NAMES_WIDTH + 1)
     if status.milestones:
         print()
@@ -70,9 +76,22 @@ def milestone_table(milestones: "Sequence[MilestoneRow]") -> Table:
     return table
 
 
-def _lines(status: "RunStatus") -> list[tuple[str, str]]:
-    """Return what people want to know, the most important first, each with its name."""
-    lines = [("state", _state(status)), ("timesteps", _how_far(status))]
+def _left(run_dir: RunDir) -> str:
+    """Return the time that a run that is training still takes, as text."""
+    clock = EndClock()
+    for event in read_events(run_dir):
+        clock.hear(event)
+    return left_words(clock.time_left(datetime.now(UTC)))[0]
+
+
+def _lines(status: "RunStatus", left: str) -> list[tuple[str, str]]:
+    """Return what people want to know, the most important first, each with its name.
+
+    Args:
+        left: the time that is left; empty if it is unknown.
+    """
+    state = ", ".join(filter(None, (_state(status), left)))
+    lines = [("state", state), ("timesteps", _how_far(status))]
     if (evaluation := status.evaluation) is not None:
         lines.append(("evaluation", _evaluation_words(evaluation)))
     if status.ended_by:

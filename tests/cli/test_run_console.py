@@ -1,5 +1,8 @@
 """What a terminal shows of a run's events."""
 
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
@@ -11,11 +14,13 @@ from game_rl.events import (
     CheckpointSaved,
     ConfirmationPlayed,
     Evaluated,
+    Event,
     HintGiven,
     MilestoneReached,
     PlanPassed,
     Progress,
     ResourceLow,
+    RolloutEnded,
     StillWorking,
     StopConditionMet,
     Uploaded,
@@ -96,22 +101,22 @@ def test_a_checkpoint_is_told_with_its_size_and_little_space_as_a_warning() -> N
     ]
 
 
-def _progress_told(stop_when: tuple[str, ...]) -> list[str]:
-    output = StringIO()
-    console = RunConsole(Console(file=output, width=200))
-    console(
-        Begun(
-            run="x",
-            algorithm="ppo",
-            total_timesteps=400_000,
-            device="cpu",
-            precision="float32",
-            stop_when=stop_when,
-        )
+def _heard(stop_when: tuple[str, ...], n_updates: int) -> Iterator[Event]:
+    """The events of a run up to now, with an update of 1,000 timesteps a minute."""
+    now = datetime.now(UTC)
+    yield Begun(
+        run="x",
+        algorithm="ppo",
+        total_timesteps=400_000,
+        device="cpu",
+        precision="float32",
+        stop_when=stop_when,
+        time=now - timedelta(minutes=n_updates),
     )
-    for timesteps in (100_000, 400_000):
-        console(Progress(timesteps=timesteps, timesteps_per_s=500.0))
-    return [line.strip() for line in output.getvalue().splitlines()]
+    for n in range(1, n_updates + 1):
+        time = now - timedelta(minutes=n_updates - n)
+        yield RolloutEnded(timesteps=1_000 * n, timesteps_per_s=16.7, time=time)
+    yield Progress(timesteps=1_000 * n_updates, timesteps_per_s=16.7, time=now)
 
 
 def test_what_start_states_change_in_the_game_is_said_first() -> None:
@@ -130,26 +135,31 @@ def test_what_start_states_change_in_the_game_is_said_first() -> None:
     )
 
 
-def test_progress_shows_the_time_that_is_left() -> None:
-    _, line, last = _progress_told(())
-    assert line == "100,000 / 400,000 timesteps  500/s  about 10 min left"
-    assert last == "400,000 / 400,000 timesteps  500/s"
-
-
-def test_a_run_that_may_end_early_has_at_most_that_time_left() -> None:
-    _, conditions, line, _ = _progress_told(("8 h of training", "a mean reward of 3"))
-    assert conditions == "the run may end early: 8 h of training, or a mean reward of 3"
-    assert line == "100,000 / 400,000 timesteps  500/s  at most 10 min left"
-
-
-def test_the_bar_of_a_terminal_shows_it_too() -> None:
+@pytest.mark.parametrize(
+    ("stop_when", "n_updates", "words"),
+    [((), 3, "about"), ((), 50, "about"), (("8 h of training",), 50, "at most")],
+)
+def test_the_time_left_is_about_until_several_updates_are_known(
+    stop_when: tuple[str, ...], n_updates: int, words: str
+) -> None:
     output = StringIO()
     console = RunConsole(Console(file=output, width=120, force_terminal=True, color_system=None))
-    begun = {"run": "x", "algorithm": "ppo", "device": "cpu", "precision": "float32"}
-    console(Begun(total_timesteps=400_000, **begun))
-    console(Progress(timesteps=100_000, timesteps_per_s=500.0))
+    for event in _heard(stop_when, n_updates):
+        console(event)
     console.close()
-    assert "about 10 min left" in output.getvalue()
+    hours = (400 - n_updates) // 60
+    shown = output.getvalue().splitlines()
+    assert any(re.search(rf"timesteps .* 17/s  {words} {hours} h .* left", line) for line in shown)
+
+
+def test_without_a_terminal_progress_is_some_twenty_lines() -> None:
+    output = StringIO()
+    console = RunConsole(Console(file=output, width=200))
+    for event in _heard((), 200):
+        console(event)
+    lines = [line.strip() for line in output.getvalue().splitlines() if "/ 400,000" in line]
+    assert lines[0] == "1,000 / 400,000 timesteps  17/s"
+    assert len(lines) == 10
 
 
 def test_a_win_is_told_in_two_lines() -> None:

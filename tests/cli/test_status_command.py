@@ -1,13 +1,15 @@
 """`game-rl status` of a run: milestones, hints and stuck episodes."""
 
 import json
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from game_rl.cli.main import main
 from game_rl.event_log import EventFile
-from game_rl.events import Begun, CurvesRecorded, HintGiven, MilestoneReached
+from game_rl.events import Begun, CurvesRecorded, HintGiven, MilestoneReached, RolloutEnded
 from game_rl.run_dir import RunDir
 
 
@@ -73,6 +75,20 @@ def test_it_begins_with_what_people_want_and_ends_with_the_id(
     ]
     names = [line.split()[0] for line in lines[: lines.index("")]]
     assert names[-1] == "id"
+
+
+def test_a_run_that_trains_has_the_time_that_is_left(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = datetime.now(UTC)
+    with EventFile(RunDir(root).events) as file:
+        for n in range(3):
+            time = now - timedelta(minutes=10 * (2 - n))
+            file.add(RolloutEnded(timesteps=401 + n, timesteps_per_s=1.0, time=time))
+    with RunDir(root).locked():
+        assert main(["status", str(root)]) == 0
+    state = capsys.readouterr().out.splitlines()[0]
+    assert re.fullmatch(r"state +training, about (16 h|15 h 5\d min).* left", state)
 
 
 def test_its_json_has_them(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
