@@ -57,30 +57,40 @@ def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence
     Columns of numbers are flush right.
     """
     columns = [_Column(name, cells) for name, *cells in zip(header, *rows, strict=True)]
-    gaps = _GAP * (len(columns) - 1)
-    least = sum(column.least for column in columns) + gaps
-    if not console.is_terminal or least <= console.width:
-        spare = (console.width if console.is_terminal else _UNLIMITED) - least
-        texts = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
-        for n, column in enumerate(sorted(columns, key=lambda each: each.most - each.least)):
-            column.width = min(column.most, column.least + spare // (len(columns) - n))
-            spare -= column.width - column.least
-        for column in columns:
-            side: JustifyMethod = "right" if column.is_number else "left"
-            texts.add_column(Text(column.name), justify=side, width=column.width)
-        for row in rows:
-            texts.add_row(*map(Text, row))
-        wide = Console(file=console.file, width=_UNLIMITED)
-        with wide.capture() as printed:
-            wide.print(texts)
-        for line in printed.get().splitlines():
-            console.print(Text(line.rstrip()), soft_wrap=True)
+    least = sum(column.least for column in columns) + _GAP * (len(columns) - 1)
+    room = console.width if console.is_terminal else _UNLIMITED
+    if least <= room:
+        for line in _table_lines(columns, rows, room - least):
+            console.print(Text(line), soft_wrap=True)
         return
     width = max(map(cell_len, header))
     for row in rows:
         for name, cell in zip(header, row, strict=True):
             print_words(console, Text(f"{name:<{width}}  {cell}"), indent=width + 2)
         console.print()
+
+
+def _table_lines(
+    columns: "Sequence[_Column]", rows: Sequence[Sequence[str]], spare: int
+) -> Iterator[str]:
+    """Yield the lines of a table.
+
+    Args:
+        spare: cells beyond the least widths of the columns, which they share.
+    """
+    for n, column in enumerate(sorted(columns, key=lambda each: each.most - each.least)):
+        column.width = min(column.most, column.least + spare // (len(columns) - n))
+        spare -= column.width - column.least
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="")
+    for column in columns:
+        side: JustifyMethod = "right" if column.is_number else "left"
+        table.add_column(Text(column.name), justify=side, width=column.width)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = Console(width=_UNLIMITED, color_system=None)
+    with console.capture() as printed:
+        console.print(table)
+    yield from (line.rstrip() for line in printed.get().splitlines())
 
 
 class _Column:
