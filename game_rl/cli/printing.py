@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
@@ -13,6 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.slow_work import telling_if_slow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from game_rl.preflight.preflight_report import PreflightReport
 
 PROGRESS = Console(stderr=True)
 """The console for progress, which the main program silences with -q."""
@@ -167,3 +172,15 @@ def console_for(verdict: str, console: Console) -> Console:
     The error that follows refers to it.
     """
     return Console(stderr=True) if console.quiet and verdict == "does_not_fit" else console
+
+
+def forecast_shown(console: Console, *, is_verbose: bool) -> "Callable[[PreflightReport], None]":
+    """Return a function that prints the preflight's report before a training: briefly, if all fits.
+
+    Args:
+        is_verbose: whether to print the whole report.
+    """
+    from game_rl.preflight.preflight_report import render_report, render_summary
+
+    render = render_report if is_verbose else render_summary
+    return lambda report: console_for(report.verdict, console).print(render(report))

@@ -98,14 +98,6 @@ class RunConsole:
                 self._line(event, f"the run ends here: {event.text}")
             case events.CheckpointSaved():
                 self._line(event, _checkpoint_line(event), style="dim")
-            case events.UploadQueued():
-                name, size = int(event.checkpoint), format_bytes(event.n_bytes)
-                text = f"⏳ queued checkpoint {name:,} ({size}) → {event.to}"
-                self._line(event, text, style="dim")
-            case events.Uploaded():
-                self._line(event, _uploaded_line(event), style="dim")
-            case events.UploadProgress(is_ending=True):
-                self._show_last_uploads(event)
             case events.ExplorationRestarted():
                 self._line(event, _restart_line(event))
             case events.TeacherReady():
@@ -119,6 +111,12 @@ class RunConsole:
 
     def _show_notice(self, event: Event) -> None:
         match event:
+            case events.UploadQueued():
+                self._line(event, _queued_line(event), style="dim")
+            case events.Uploaded():
+                self._line(event, _uploaded_line(event), style="dim")
+            case events.UploadProgress(is_ending=True):
+                self._show_last_uploads(event)
             case events.MilestoneReached():
                 self._calm.add(event)
             case events.HintGiven():
@@ -282,6 +280,11 @@ def _confirmation_line(event: events.ConfirmationPlayed) -> str:
     way = "" if event.deterministic else ", stochastic"
     decision = "reached" if event.is_reached else "not reached, so the run continues"
     return f"confirmation{way}: {event.in_words}; {decision}"
+
+
+def _queued_line(event: events.UploadQueued) -> str:
+    name, size = int(event.checkpoint), format_bytes(event.n_bytes)
+    return f"⏳ queued checkpoint {name:,} ({size}) → {event.to}"
 
 
 def _uploaded_line(event: events.Uploaded) -> str:

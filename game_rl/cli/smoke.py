@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from game_rl.cli.experiment_console import ExperimentConsole
-from game_rl.cli.printing import console_for
+from game_rl.cli.printing import forecast_shown
 from game_rl.cli.run_console import RunConsole, print_json
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import config_kind
@@ -53,7 +53,6 @@ def smoke_test(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, run_dir: Path, console: Console) -> str:
     """Carry out a run; return the steps of its way."""
-    from game_rl.preflight.preflight_report import render_report, render_summary
     from game_rl.training.admission import check_fit, check_teacher_named, startable_config
 
     run_console = RunConsole(console, is_verbose=arguments.verbose)
@@ -62,12 +61,11 @@ def _run(arguments: argparse.Namespace, run_dir: Path, console: Console) -> str:
         raise UsageError("--smoke tries a config that begins anew: leave the section fork out")
     game = load_game(config.game)
     check_teacher_named(config)
-    render = render_report if arguments.verbose else render_summary
     check_fit(
         config,
         game,
         force=arguments.force,
-        show=lambda report: console_for(report.verdict, console).print(render(report)),
+        show=forecast_shown(console, is_verbose=arguments.verbose),
     )
     changes = smoke_changes(config)
     _show(changes, config.model_dump(mode="json"), console)

@@ -26,7 +26,7 @@ from game_rl.cli.arguments import (
 )
 from game_rl.cli.play_commands import evaluation_table
 from game_rl.cli.preflight_command import show_study_forecast
-from game_rl.cli.printing import console_for
+from game_rl.cli.printing import console_for, forecast_shown
 from game_rl.cli.remote_command import missing_rom
 from game_rl.cli.run_console import RunConsole, print_json
 from game_rl.cli.smoke import smoke_test
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from game_rl.config.schema import RunConfig
     from game_rl.experiments.study.study_results import PairResult
     from game_rl.experiments.tasks import Death
-    from game_rl.preflight.preflight_report import PreflightReport
     from game_rl.training.train import TrainingResult
 
 
@@ -219,13 +218,9 @@ def _fetch(arguments: argparse.Namespace) -> int:
 def _trained(
     arguments: argparse.Namespace, console: "Console", run_console: "RunConsole"
 ) -> "TrainingResult":
-    from game_rl.preflight.preflight_report import render_report, render_summary
     from game_rl.training.admission import check_new_fork, check_new_run, check_resumable
 
-    def show(report: "PreflightReport") -> None:
-        render = render_report if arguments.verbose else render_summary
-        console_for(report.verdict, console).print(render(report))
-
+    show = forecast_shown(console, is_verbose=arguments.verbose)
     # a mistake is reported before torch is loaded
     config = report = None
     announce = run_console.announce
