@@ -15,6 +15,7 @@ from game_rl.cli.arguments import add_command, not_negative, positive
 from game_rl.cli.outputs import PNG, TRACE, add_output
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.loader import game_path
+from game_rl.envs.episode_courses import courses_text
 from game_rl.envs.game_file_check import GameFileCheck, check_game_file
 from game_rl.envs.game_trace import game_trace
 from game_rl.errors import GameFileError, UsageError
@@ -215,6 +216,10 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     console.print(variables, terms)
     if check.parts:
         console.print(_table_of_parts(check))
+    for each in check.courses:
+        played = f" within {each.frames:,} frames" if each.frames else ""
+        counts = f"{each.seeds} seeds gave {courses_text(each.courses)}{played}"
+        console.print(f"{escape(each.start_state)}: {counts}")
     for change in check.game_changes:
         console.print("the game is changed:", escape(change))
     _print_warnings(check.warnings, console)

@@ -113,9 +113,9 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
         for each, saved in zip(self._wrappers, state.wrappers, strict=True):
             each.load(saved, self._folder)
 
-    def start_warnings(self, names: Sequence[str] | None = None) -> list[str]:
+    def start_warnings(self) -> list[str]:
         """As GameBoyEnv's; also warns of wrappers that load torch, of which each worker pays."""
-        found = self._game.start_warnings(names)
+        found = self._game.start_warnings()
         if self._has_loaded_torch:
             found.append(
                 "a module of env.wrappers loads torch, which takes about 200 MB in each worker: "

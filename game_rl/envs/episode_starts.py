@@ -1,7 +1,7 @@
-"""Where an episode begins, with a cache of start states; whether what should vary it does so."""
+"""Where an episode begins, with a cache of start states."""
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import LockUpError, UsageError
-from game_rl.games.actions import presses_of
 from game_rl.games.definition import Game, unknown_name
 from game_rl.games.start_states import make_start_state, set_variable
 from game_rl.games.variables import Variable
@@ -32,6 +31,7 @@ class EpisodeStarts:
         max_idle_frames: an episode begins after 0 to this many frames without a button.
 
     Attributes:
+        emulator: the emulator, which the caller owns.
         names: the start states to begin from.
         draws: whether the last frame of the beginning is drawn.
         idle_frames, game_seed: those of the last beginning.
@@ -45,7 +45,7 @@ class EpisodeStarts:
         chosen: ChosenStarts | None,
         max_idle_frames: int,
     ) -> None:
-        self._emulator = emulator
+        self.emulator = emulator
         self.draws = True
         self._title = game.name
         self._known = game.definition.start_states
@@ -108,28 +108,28 @@ class EpisodeStarts:
 
     def bring(self, name: str, *, game_seed: int, idle_frames: int) -> None:
         """Bring the emulator to this beginning."""
-        self._emulator.load_state(self._states.state(name))
+        self.emulator.load_state(self._states.state(name))
         for variable, value in self._written.get(name, ()):
-            set_variable(self._emulator, variable, value)
+            set_variable(self.emulator, variable, value)
         if self.seed_variable is not None:
-            self.seed_variable.write(self._emulator, game_seed)
+            self.seed_variable.write(self.emulator, game_seed)
         self.hold_values(name)
         if idle_frames:
-            self._emulator.tick(idle_frames, render=self.draws)
+            self.emulator.tick(idle_frames, render=self.draws)
             self.hold_values(name)
 
     def hold_values(self, name: str) -> None:
         """Set the variables that this start state holds; called after each timestep."""
         for variable, value in self._held.get(name, ()):
-            set_variable(self._emulator, variable, value)
+            set_variable(self.emulator, variable, value)
 
     def unkept(self, name: str) -> Iterator[str]:
         """Bring the emulator to this start state; yield what is set there and does not stay."""
-        self._emulator.load_state(self._states.state(name))
+        self.emulator.load_state(self._states.state(name))
         for section, values in (("write", self._written), ("hold_values", self._held)):
             for variable, value in values.get(name, ()):
-                set_variable(self._emulator, variable, value)
-                found = variable.read(self._emulator)
+                set_variable(self.emulator, variable, value)
+                found = variable.read(self.emulator)
                 if found != value:
                     yield (
                         f"start_states.{name}.{section}.{variable.name}: 0x{variable.address:04X} "
@@ -248,104 +248,3 @@ def _made_once(key: _Key, make: Callable[[], bytes]) -> bytes:
     if key not in _made:
         _made[key] = make()
     return _made[key]
-
-
-_SEED, _OTHER_SEED = 0x5A3C96E1, 0xA5C3691E  # they differ in every bit
-_FRAMES = (60, 600)  # nearly every game differs after the first, in 50 ms
-_THOROUGH_FRAMES = (60, 600, 4_800)  # the bundled games use random numbers within the last
-_LONGEST_HOLD_FRAMES = 32
-_RAM = (range(0xC000, 0xE000), range(0xFE00, 0xFEA0), range(0xFF80, 0xFFFF))
-_REGISTERS = range(0xFF00, 0xFF80)
-
-
-class StartVariety:
-    """Plays the same buttons after different beginnings, and compares variables, screen and memory.
-
-    Args:
-        emulator: it may end up in any state.
-        is_thorough: whether a seed also has to make a difference to something other than itself, in
-            a longer play. Otherwise, what is found is certain.
-    """
-
-    def __init__(
-        self, emulator: Emulator, game: Game, starts: EpisodeStarts, *, is_thorough: bool
-    ) -> None:
-        self._emulator, self._game, self._starts = emulator, game, starts
-        self._frames = _THOROUGH_FRAMES if is_thorough else _FRAMES
-        seed = starts.seed_variable
-        own = range(seed.address, seed.address + seed.n_bytes) if seed and is_thorough else range(0)
-        self._addresses = [a for area in _RAM for a in area if a not in own]
-        self._variables = [v for v in game.variables if not (v == seed and is_thorough)]
-
-    def warnings(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield what does not vary episodes from these start states, though it is said to."""
-        names = tuple(names)
-        for name in names:
-            yield from self._starts.unkept(name)
-        alike = {name: self._alike(name) for name in names}
-        seed, idle_frames = self._starts.seed_variable, self._starts.max_idle_frames
-        by_seed, by_idling = (
-            [name for name, kinds in alike.items() if kind in kinds] for kind in ("seed", "idle")
-        )
-        if seed is not None and by_seed:
-            yield self._about_seed(seed, by_seed)
-        if by_idling:
-            yield (
-                f"env.max_idle_frames: {idle_frames} frames without a button make no difference "
-                f"{self._where(by_idling)}; let episodes vary by random_seed or more start states"
-            )
-
-    def _alike(self, name: str) -> Collection[str]:
-        """Return what makes no difference, "seed" or "idle", as far as the game has them."""
-        others = {}
-        if self._starts.seed_variable is not None:
-            others["seed"] = (_OTHER_SEED, 0)
-        if self._starts.max_idle_frames:
-            others["idle"] = (_SEED, self._starts.max_idle_frames)
-        for frames in self._frames:
-            if others:
-                first = self._outcome(name, _SEED, 0, frames)
-                others = {
-                    k: o for k, o in others.items() if self._outcome(name, *o, frames) == first
-                }
-        return others.keys()
-
-    def _outcome(self, name: str, game_seed: int, idle_frames: int, frames: int) -> object:
-        """Return everything that is compared after `frames` frames of play."""
-        try:
-            self._starts.bring(name, game_seed=game_seed, idle_frames=idle_frames)
-            self._play(name, frames)
-        except LockUpError as error:
-            return str(error)
-        seen = [variable.read(self._emulator) for variable in self._variables]
-        is_last = frames == self._frames[-1]  # reading the memory takes longer than to play
-        ram = bytes(map(self._emulator.read, self._addresses if is_last else ()))
-        return seen, ram, self._emulator.screen().tobytes()
-
-    def _play(self, name: str, frames: int) -> None:
-        rng = np.random.default_rng(0)
-        actions = tuple(self._game.definition.actions.values())
-        while frames > 0:
-            action = actions[rng.integers(len(actions))]
-            held = min(frames, int(rng.integers(1, _LONGEST_HOLD_FRAMES + 1)))
-            self._emulator.play(presses_of(action, held), render=held == frames)
-            self._starts.hold_values(name)
-            frames -= held
-
-    def _about_seed(self, seed: Variable, alike: list[str]) -> str:
-        register = ", as it is a hardware register," if seed.address in _REGISTERS else ""
-        why = "" if self._keeps(seed) else f"does not keep what is written to it{register} and "
-        return (
-            f"random_seed: {seed.name} (0x{seed.address:04X}) {why}makes no difference "
-            f"{self._where(alike)}; name the variable in which the game keeps its random numbers"
-        )
-
-    def _keeps(self, seed: Variable) -> bool:
-        for value in (_SEED, _OTHER_SEED):
-            seed.write(self._emulator, value)
-            if seed.read(self._emulator) != value % 256**seed.n_bytes:
-                return False
-        return True
-
-    def _where(self, names: list[str]) -> str:
-        return f"within {self._frames[-1]:,} frames of random play from {', '.join(names)}"

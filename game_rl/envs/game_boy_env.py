@@ -15,8 +15,9 @@ from game_rl.config.schema import GrowingLimit
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
 from game_rl.envs.action_player import WAITED_FRAMES, ActionPlayer
 from game_rl.envs.button_log import EPISODE_LOG, EpisodeLog, EpisodeNotes, NotesState
+from game_rl.envs.episode_courses import CoursePlayer, StartCourses, StartVariety
 from game_rl.envs.episode_limit import EpisodeLimit
-from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts, StartVariety
+from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts
 from game_rl.envs.live_writer import ShownStep
 from game_rl.envs.milestone_watch import MILESTONES, MilestoneState, MilestoneWatch
 from game_rl.envs.observation import FrameFormat, Observation, ObservationFormat
@@ -45,6 +46,7 @@ VARIABLES = "variables"
 """Key of every `info` of an env that tells them: the value of each variable, by its name."""
 
 _TRIED_TIMESTEPS = 8
+_MOST_LOOKED_AT = 8  # start states at the beginning of a training; each takes some 50 ms
 
 
 class WrapperState(Saved):
@@ -159,6 +161,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._starts = EpisodeStarts(emulator, game, start_states, max_idle_frames)
         self._limit = EpisodeLimit(max_episode_timesteps, game)
         self._player = ActionPlayer(emulator, game, frame_skip, sticky_actions)
+        self._frame_skip = frame_skip
         self._conditions = _conditions_of(game)
         self._reward = _reward_of(game, emulator, self._player, parts)
         self._observer = Observer(emulator, game, frame_format, parts, self._reward.parts)
@@ -353,17 +356,48 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self._repetition.load_state(state.repetition)
         self._over_at_start = state.over_at_start
 
-    def start_warnings(self, names: Sequence[str] | None = None) -> list[str]:
-        """Return what does not vary episodes though it is said to; the next call must be `reset`.
+    def start_warnings(self) -> list[str]:
+        """Say quickly what is wrong with where episodes begin; the next call must be `reset`.
 
-        Args:
-            names: start states to try thoroughly; None: a tenth of a second for the first.
+        Every episode may be the same, for instance, or already over.
         """
-        self._running = False
-        variety = StartVariety(
-            self._emulator, self._game, self._starts, is_thorough=names is not None
+        starts = self._starts
+        found = [self.start_fault(name) for name in starts.names[:_MOST_LOOKED_AT]]
+        return [*filter(None, found), *self.check_starts(starts.names[:1], is_thorough=False)[1]]
+
+    def check_starts(
+        self, names: Sequence[str], *, is_thorough: bool = True
+    ) -> tuple[list[StartCourses], list[str]]:
+        """Return how episodes from these start states vary, and warnings; then call `reset`."""
+        starts = self._starts
+        player = CoursePlayer(
+            self._emulator,
+            self._game,
+            self._watched,
+            frame_skip=self._frame_skip,
+            seed=starts.seed_variable,
         )
-        return list(variety.warnings(names or self._starts.names[:1]))
+        variety = StartVariety(player, self._game, starts, is_thorough=is_thorough)
+        unkept = [text for name in names for text in starts.unkept(name)]
+        courses = [variety.count(name) for name in names]
+        return courses, [*unkept, *variety.warnings(courses)]
+
+    def start_fault(self, name: str) -> str | None:
+        """Say if an episode is over or won in this start state; the next call must be `reset`."""
+        self._starts.bring(name, game_seed=0, idle_frames=0)
+        held = self._conditions.held_at_start(self.read_variables())
+        if held in self._game.definition.endings:
+            return (
+                f"start_states.{name}: the ending {held} holds already, so each episode from there "
+                "is over in its first timestep, whatever the agent does; let it begin earlier, or "
+                f"correct endings.{held}"
+            )
+        if held:
+            return (
+                f"start_states.{name}: success holds already, so episodes from there count as won, "
+                "whatever the agent does; let it begin earlier, or correct `success`"
+            )
+        return None
 
     def try_reward(self) -> None:
         """Check the game's own reward class after a few timesteps; the next call must be `reset`.

@@ -16,12 +16,13 @@ from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.envs.action_player import WAITED_FRAMES
 from game_rl.envs.contact_sheet import Moment
+from game_rl.envs.episode_courses import StartCourses
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.game_trace import GameTrace
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.envs.observation import parts_seen
-from game_rl.errors import GameFileError
+from game_rl.errors import GameFileError, LockUpError
 from game_rl.games.actions import least_frame_skip
 from game_rl.games.bank_check import BankCheck
 from game_rl.games.decimal_check import DecimalCheck
@@ -62,6 +63,7 @@ def read_recorded_episode(path: Path, game: Game) -> RecordedEpisode:
 
 _LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button makes no progress
 _REACTION_TIMESTEPS = 10
+_FURTHER_FRAMES = (30, 120, 480)  # to wait for the game to obey
 _PICTURES_OF_PLAY = 8
 _EPISODE_TIMESTEPS = 1_000_000  # so many that only the endings end episodes
 
@@ -103,6 +105,7 @@ class GameCheck:
     Attributes:
         episodes: number of episodes begun; `ended` of them reached an ending, and `successes`
             counts those that ended with a success.
+        courses: how many different episodes some seeds gave from each start state.
         warnings: sentences that each name an entry of game.yaml.
         game_changes: how start states change the game, in words.
         errors: such sentences about values that cannot be right.
@@ -118,6 +121,7 @@ class GameCheck:
     variables: tuple[VariableRange, ...]
     reward_terms: tuple[TermSum, ...]
     parts: tuple[PartFacts, ...]
+    courses: tuple[StartCourses, ...]
     warnings: tuple[str, ...]
     game_changes: tuple[str, ...]
     errors: tuple[str, ...]
@@ -146,7 +150,7 @@ def check_game(
     """
     emulator = make_emulator(game)
     with closing(make_game_env(_config_for(game), game, emulator)) as env:
-        unvarying = env.start_warnings(list(game.definition.start_states))
+        courses, unvarying = env.check_starts(list(game.definition.start_states))
         start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
         log = _PlayLog(game, emulator)
         for action_names, start_state, play_seed in _plays(game, seed, timesteps, recorded):
@@ -163,6 +167,7 @@ def check_game(
         variables=log.variable_ranges(),
         reward_terms=log.term_sums(),
         parts=_part_facts(game),
+        courses=tuple(courses),
         warnings=tuple(filter(None, (*game.warnings, *of_starts, *of_play))),
         game_changes=game_changes(game),
         errors=tuple(log.banks.errors()),
@@ -193,38 +198,81 @@ class _StartState:
     name: str
     screen: NDArray[np.uint8]
     sets: str  # the variables that it sets, in words
-    is_over: bool
-    actions_matter: bool
+    fault: str | None
 
 
 def _look_at(env: GameBoyEnv, game: Game, name: str, seed: int) -> _StartState:
-    options = {"start_state": name, "idle_frames": 0}
-    env.reset(seed=seed, options=options)
-    screen, values = env.render(), env.read_variables()
-    outcomes = set()
-    for action in range(len(game.definition.actions)):
-        env.reset(seed=seed, options=options)
-        over = False
-        for _ in range(_REACTION_TIMESTEPS):
-            over = over or env.step(action)[2]
-            if over:
-                break
-        outcomes.add((env.render().tobytes(), tuple(env.read_variables().values())))
-    is_over = any(ending.holds(values) for ending in game.definition.endings.values())
+    fault = env.start_fault(name)
+    first = _Reactions(env, game, name, seed, idle_frames=0)
+    if fault is None and first.always_over:
+        fault = (
+            f"start_states.{name}: every action ends the episode in its first timestep; let it "
+            "begin earlier, or correct the `endings` of the reward class"
+        )
+    elif fault is None and not first.differ:
+        fault = first.fault(_reacts_after(env, game, name, seed))
     sets = game.definition.start_states[name].in_words
-    return _StartState(name, screen, sets, is_over, actions_matter=len(outcomes) > 1)
+    return _StartState(name, first.screen, sets, fault)
+
+
+def _reacts_after(env: GameBoyEnv, game: Game, name: str, seed: int) -> int | None:
+    """Return frames without a button after which actions make a difference, if some do."""
+    for frames in _FURTHER_FRAMES:
+        try:
+            if _Reactions(env, game, name, seed, idle_frames=frames).differ:
+                return frames
+        except LockUpError:
+            return None
+    return None
+
+
+class _Reactions:
+    """What each action leads to if it is played for some timesteps from a start state.
+
+    Attributes:
+        screen: the picture before the first timestep.
+        differ: whether an action leads to something else than another.
+        always_over: whether each action ends the episode in its first timestep.
+    """
+
+    def __init__(
+        self, env: GameBoyEnv, game: Game, name: str, seed: int, *, idle_frames: int
+    ) -> None:
+        self._name = name
+        outcomes, lengths = set(), []
+        for action in range(len(game.definition.actions)):
+            env.reset(seed=seed, options={"start_state": name, "idle_frames": idle_frames})
+            self.screen, before = env.render(), env.read_variables()
+            length, over = 0, False
+            while length < _REACTION_TIMESTEPS and not over:
+                _, _, terminated, truncated, _ = env.step(action)
+                length, over = length + 1, terminated or truncated
+            lengths.append(length if over else length + 1)
+            after, self._last = env.read_variables(), env.render()
+            outcomes.add((self._last.tobytes(), tuple(after.values())))
+        self.differ, self.always_over = len(outcomes) > 1, set(lengths) == {1}
+        self._changed = [name for name, value in after.items() if value != before[name]]
+
+    def fault(self, reacts_after: int | None) -> str:
+        """Say that no action makes a difference, and what happens meanwhile."""
+        moves = "stands still" if np.array_equal(self.screen, self._last) else "changes by itself"
+        changed = ", ".join(self._changed) or "no variable"
+        if reacts_after is None:
+            way_out = "the game may wait for a button that no action holds, such as start"
+        else:
+            way_out = f"they do after {reacts_after} more frames: add {{wait: {reacts_after}}}"
+        return (
+            f"start_states.{self._name}: no action makes a difference within {_REACTION_TIMESTEPS} "
+            f"timesteps, in which the screen {moves} and {changed} changed; {way_out}; the screens "
+            "of the script are in the sheet of scripts"
+        )
 
 
 def _start_state_warnings(states: list[_StartState]) -> Iterator[str]:
     for index, state in enumerate(states):
         where = f"start_states.{state.name}"
-        if state.is_over:
-            yield f"{where}: an ending holds already; end the script earlier or correct `endings`"
-        elif not state.actions_matter:
-            yield (
-                f"{where}: no action makes a difference within {_REACTION_TIMESTEPS} timesteps; "
-                "let the script run until the player can act"
-            )
+        if state.fault is not None:
+            yield state.fault
         if np.ptp(state.screen) == 0:
             yield f"{where}: the screen is blank; let the script run until it shows the game"
         for other in states[:index]:

@@ -211,6 +211,13 @@ def test_a_sound_reward_is_not_spoken_of(tmp_path: Path) -> None:
     assert trained(tmp_path, "self.seen[variables['x'],] = 1; return 1.0") == []
 
 
+def test_a_start_that_is_won_already_is_warned_of_once_when_a_run_begins() -> None:
+    won = {"variable": "health", "at_least": 1}
+    states = {"level_1": {"script": [{"wait": 10}]}}
+    (warning,) = warnings_of(fake_game(success=won, start_states=states))
+    assert warning.startswith("start_states.level_1: success holds already, so episodes from there")
+
+
 def test_a_start_that_does_not_vary_is_warned_of_when_a_run_begins() -> None:
     (warning,) = warnings_of(fake_game_seeded_at(fake.HELD))
     assert warning.startswith("random_seed: other (0xC002) makes no difference")

@@ -44,6 +44,9 @@ def changed_duel(folder: Path, replacements: dict[str, str]) -> Game:
 def test_the_bundled_game_is_played_and_measured(check: GameCheck, duel: Game) -> None:
     assert check.timesteps == 1_200
     assert check.episodes >= 3
+    assert [(c.start_state, c.seeds, c.courses) for c in check.courses] == [
+        (f"level_{n}", 20, 20) for n in (1, 2, 3)
+    ]
     assert [v.name for v in check.variables] == [v.name for v in duel.variables]
     ranges = {v.name: (v.minimum, v.maximum) for v in check.variables}
     assert ranges["level"] == (1, 3)
@@ -103,13 +106,14 @@ def test_start_states_that_are_no_good_are_flagged(tmp_path: Path) -> None:
             "start_states:": "start_states:\n  black: {script: [{wait: 1}]}\n"
             "  logo: {script: [{wait: 3}]}",
             "endings:": "endings:\n  begun: {variable: player_health, at_least: 1}",
+            "random_seed: rng_seed\n": "random_seed: null\n",
         },
     )
     warnings = check_game(game, seed=0, timesteps=20).warnings
     assert any(w.startswith("start_states.black: the screen is blank") for w in warnings)
     assert any(w.startswith("start_states.black: no action makes a diff") for w in warnings)
     assert any("logo: shows the same screen as black" in w for w in warnings)
-    assert any(w.startswith("start_states.level_1: an ending holds already") for w in warnings)
+    assert any(w.startswith("start_states.level_1: the ending begun holds") for w in warnings)
 
 
 def test_start_states_that_set_other_values_may_show_the_same_screen(tmp_path: Path) -> None:

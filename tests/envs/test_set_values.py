@@ -150,6 +150,7 @@ def test_changes_are_said_in_words_for_the_chosen_start_states() -> None:
 UNKEPT = """\
 title: Counting
 rom: {path: game.gb}
+random_seed: null
 start_states: {beginning: {script: [{wait: 90}], write: {high: 7}, hold_values: {divider: 99}}}
 actions: {idle: [], a: [a]}
 variables: {counter: {address: 0xC000}, divider: {address: 0xFF04}, high: {address: 0xC100}}
