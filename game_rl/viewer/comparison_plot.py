@@ -2,24 +2,22 @@
 
 import io
 import math
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from game_rl.experiments.compare.comparison import LEAST_SEEDS, Comparison, Difference
 from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome
 from game_rl.statistics import paired_values, unpaired_values
 from game_rl.viewer.look import LIGHT
-from game_rl.viewer.panel_figure import in_look
+from game_rl.viewer.panel_figure import draw_panel, in_look
+from game_rl.viewer.panels import Panel, PlotLine, seed_lines
 from game_rl.viewer.seed_curves import Floats, SeedCurve, places_of, values_at
 
-_COLOURS = LIGHT.series
-_WIDTH_INCHES, _ARMS_INCHES, _DIFFERENCE_INCHES, _DPI = 9, 4, 3, 110
-_NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
+_WIDTH_INCHES, _ARMS_INCHES, _DIFFERENCE_INCHES, _DPI = 11.2, 4, 3.3, 130
+_TITLES = {"success_rate": "Success rate", "mean_reward": "Mean reward"}
 
 Axis = Literal["timesteps", "frames"]
 
@@ -34,55 +32,67 @@ def plot_png(comparison: Comparison, axis: Axis) -> bytes:
 
 def draw(comparison: Comparison, axis: Axis) -> Figure:
     """Return the figure; its first axes show the arms, the others the differences."""
-    differences = comparison.differences
-    columns = min(2, max(1, len(differences)))
-    rows = 1 + math.ceil(len(differences) / columns)
+    panels = [_difference_panel(comparison, each, axis) for each in comparison.differences]
+    columns = min(2, max(1, len(panels)))
+    rows = 1 + math.ceil(len(panels) / columns)
     heights = [_ARMS_INCHES] + [_DIFFERENCE_INCHES] * (rows - 1)
     figure = Figure(figsize=(_WIDTH_INCHES, sum(heights)), dpi=_DPI, layout="constrained")
     grid = figure.add_gridspec(rows, columns, height_ratios=heights)
     top = figure.add_subplot(grid[0, :])
-    for number, arm in enumerate(comparison.arms):
-        _draw_arm(top, comparison, arm, axis, colour=_COLOURS[number % len(_COLOURS)])
-    panels: list[Axes] = []
-    for number, difference in enumerate(differences):
+    draw_panel(top, _arms_panel(comparison, axis), LIGHT, has_title=True, has_legend=True)
+    drawn: list[Axes] = []
+    for number, panel in enumerate(panels):
         place = grid[1 + number // columns, number % columns]
-        panels.append(figure.add_subplot(place, sharex=top, sharey=panels[0] if panels else None))
-        arm_number = [arm.name for arm in comparison.arms].index(difference.arm)
-        colour = _COLOURS[arm_number % len(_COLOURS)]
-        _draw_difference(panels[-1], comparison, difference, axis, colour=colour)
-        is_left = number % columns == 0
-        panels[-1].set_ylabel("difference" if is_left else "")
-        panels[-1].tick_params(labelleft=is_left)
-    _name_axes(top, panels, comparison, axis)
+        axes = figure.add_subplot(place, sharex=top, sharey=drawn[0] if drawn else None)
+        axes.axhline(0, color=LIGHT.muted, linewidth=1)
+        draw_panel(axes, panel, LIGHT, has_title=True, has_legend=False)
+        axes.tick_params(labelleft=number % columns == 0)
+        drawn.append(axes)
     return figure
 
 
-def _draw_arm(axes: Axes, comparison: Comparison, arm: Arm, axis: Axis, *, colour: str) -> None:
-    curves = curves_of(arm, comparison.rule.metric, axis)
-    for curve in curves:
-        axes.plot(curve.x, curve.y, color=colour, alpha=0.35, linewidth=0.8)
-    places = places_of(curves)
-    if len(places):
-        mean = values_at(curves, places).mean(axis=0)
-        axes.plot(places, mean, color=colour, linewidth=2.5, label=f"{arm.name} ({len(curves)})")
+def _arms_panel(comparison: Comparison, axis: Axis) -> Panel:
+    metric, lines = comparison.rule.metric, list[PlotLine]()
+    for colour, arm in enumerate(comparison.arms):
+        curves = curves_of(arm, metric, axis)
+        lines += seed_lines(f"{arm.name} ({len(curves)})", colour, curves)
+    return Panel(
+        "arms",
+        _TITLES[metric],
+        "share" if metric == "success_rate" else "number",
+        tuple(lines),
+        note="evaluations of each seed, and their mean; in brackets the number of seeds",
+        x_label=_x_label(axis),
+    )
 
 
-def _draw_difference(
-    axes: Axes, comparison: Comparison, difference: Difference, axis: Axis, *, colour: str
-) -> None:
-    axes.set_title(f"{difference.arm} - {difference.against}", fontsize="medium")
-    axes.axhline(0, color=LIGHT.muted, linewidth=1)
+def _difference_panel(comparison: Comparison, difference: Difference, axis: Axis) -> Panel:
     by_name = {arm.name: arm for arm in comparison.arms}
     arm, against = by_name[difference.arm], by_name[difference.against]
     ours, theirs = _curves(arm, against, comparison, axis)
-    places = places_of([*ours, *theirs])
-    if not len(places):
-        return
-    one, two = values_at(ours, places), values_at(theirs, places)
-    axes.plot(places, one.mean(axis=0) - two.mean(axis=0), color=colour, linewidth=2)
-    if min(len(ours), len(theirs)) >= LEAST_SEEDS:
-        low, high = _band(one, two, comparison)
-        axes.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
+    places, lines, note = places_of([*ours, *theirs]), list[PlotLine](), ""
+    if len(places):
+        one, two = values_at(ours, places), values_at(theirs, places)
+        interval = None
+        if min(len(ours), len(theirs)) >= LEAST_SEEDS:
+            interval = _band(one, two, comparison)
+            note = f"with the {1 - comparison.rule.alpha:.0%} interval at each place"
+        colour = list(by_name).index(difference.arm)
+        gain = one.mean(axis=0) - two.mean(axis=0)
+        lines.append(PlotLine(difference.arm, colour, places, gain, interval=interval))
+    is_success = comparison.rule.metric == "success_rate"
+    return Panel(
+        "difference",
+        f"{difference.arm} - {difference.against}",
+        "difference" if is_success else "number",
+        tuple(lines),
+        note=note,
+        x_label=_x_label(axis),
+    )
+
+
+def _x_label(axis: Axis) -> str:
+    return f"{'emulator frames' if axis == 'frames' else 'timesteps'} of everybody"
 
 
 def _curves(
@@ -100,28 +110,14 @@ def _curves(
     return [one for one, _ in both], [two for _, two in both]
 
 
-def _band(one: Floats, two: Floats, comparison: Comparison) -> tuple[list[float], list[float]]:
+def _band(one: Floats, two: Floats, comparison: Comparison) -> tuple[Floats, Floats]:
     """Return the ends of the difference's interval, computed separately at each place."""
     level, bounds = 1 - comparison.rule.alpha, []
     for ours, theirs in zip(one.T, two.T, strict=True):
         is_paired = comparison.rule.paired
         found = paired_values(ours - theirs) if is_paired else unpaired_values(ours, theirs)
         bounds.append(found.interval(level) or (np.nan, np.nan))
-    return [low for low, _ in bounds], [high for _, high in bounds]
-
-
-def _name_axes(top: Axes, differences: Sequence[Axes], comparison: Comparison, axis: Axis) -> None:
-    metric = comparison.rule.metric
-    top.set_ylabel(_NAMES[metric])
-    if top.get_legend_handles_labels()[0]:
-        top.legend(loc="best", fontsize="small")
-    for axes in [top, *differences]:
-        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-        if metric == "success_rate":
-            axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
-    top.figure.supxlabel(  # once, below all panels
-        f"{'emulator frames' if axis == 'frames' else 'timesteps'} of everybody", fontsize="medium"
-    )
+    return np.array([low for low, _ in bounds]), np.array([high for _, high in bounds])
 
 
 def plotted_curve(outcome: Outcome, metric: Metric, axis: Axis) -> SeedCurve | None:

@@ -179,7 +179,8 @@ def _generations_section(shown: ShownExperiment) -> Html:
     numbers = (0, 1, 3, 4, 5, 6, 7)
     parts = [table(head, rows[-_MOST_ROWS:], numbers=numbers)]
     if len(rows) > _MOST_ROWS:
-        parts.append(folded(f"All {len(rows)} {shown.stage}s", table(head, rows, numbers=numbers)))
+        every = table(head, rows, numbers=numbers)
+        parts.append(folded(f"All {len(rows)} {shown.stage}s", every, has_extract=True))
     return section(title, "generations", *parts)
 
 

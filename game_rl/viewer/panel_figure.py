@@ -227,6 +227,8 @@ def _format_axes(axes: Axes, panel: Panel) -> None:
         axes.set_ylim(-0.03, 1.03)
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
         return
+    if panel.unit == "difference":
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     if panel.unit == "bytes":
         axes.set_ylabel("GiB" if _scale(panel) == GIB else "MiB")

@@ -12,7 +12,8 @@ LineStyle = Literal["main", "seed", "second", "forecast", "final", "dots"]
 """main: a run or the mean of seeds; seed: one of several; second: the same in another way, such as
 while training; forecast: what the preflight predicted; final: the final evaluation, a point; dots:
 points of several, without a line."""
-Unit = Literal["share", "number", "bytes", "per_second"]
+Unit = Literal["share", "difference", "number", "bytes", "per_second"]
+"""difference: of two shares."""
 
 
 @dataclass(frozen=True)

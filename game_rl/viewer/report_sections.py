@@ -71,7 +71,11 @@ def evaluations_section(run: ShownRun) -> Html:
     parts = [_evaluation_table(shown, has_ways=has_ways)]
     if len(shown) < len(events):
         parts.append(
-            folded(f"All {len(events)} evaluations", _evaluation_table(events, has_ways=has_ways))
+            folded(
+                f"All {len(events)} evaluations",
+                _evaluation_table(events, has_ways=has_ways),
+                has_extract=True,
+            )
         )
     why = (
         "The interval is Wilson's of 95 %: it holds the success rate of this policy, not of "
@@ -222,7 +226,7 @@ def events_section(run: ShownRun) -> Html:
     important = [pair for pair in told if pair[0].event != "checkpoint_saved"]
     shown, folded_parts = important[-_SHOWN_EVENTS:], []
     if len(shown) < len(told):
-        folded_parts.append(folded(f"All {len(told)} events", _event_table(told)))
+        folded_parts.append(folded(f"All {len(told)} events", _event_table(told), has_extract=True))
     return section("What happened", "events", _event_table(shown), *folded_parts)
 
 

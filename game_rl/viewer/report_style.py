@@ -91,6 +91,8 @@ _PRINT = """
   .figures { grid-template-columns: 1fr 1fr; }
   .tile, .card, tr, .bars { break-inside: avoid; }
   details::details-content { content-visibility: visible; height: auto; }
+  details.whole { display: none; }
+  .bars .bar, .bars .bar i { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
   pre { white-space: pre-wrap; overflow-wrap: anywhere; } .wide { overflow: visible; }
 }
 """
@@ -138,9 +140,14 @@ def note(*content: str) -> Html:
     return element("p", *content, class_="note")
 
 
-def folded(summary: str, *content: str) -> Html:
-    """Return content that a click shows."""
-    return element("details", element("summary", summary), *content)
+def folded(summary: str, *content: str, has_extract: bool = False) -> Html:
+    """Return content that a click shows, and that is shown where the page is printed.
+
+    Args:
+        has_extract: whether a part of it stands above, which alone is printed.
+    """
+    kind = "whole" if has_extract else False
+    return element("details", element("summary", summary), *content, class_=kind)
 
 
 def bars(rows: list[tuple[str, float, str]]) -> Html:

@@ -12,6 +12,7 @@ from game_rl.config.strict_model import flat
 from game_rl.events import CheckpointSaved, CurvesRecorded, Evaluated
 from game_rl.experiments.compare.comparison_arms import NO_DIFFERENCE, arm_names, settings_of
 from game_rl.system.units import GIB
+from game_rl.viewer.look import EVALUATION, STOCHASTIC_EVALUATION, TRAINING
 from game_rl.viewer.panels import Panel, PlotLine, Unit, seed_lines, thinned
 from game_rl.viewer.seed_curves import Floats, SeedCurve
 from game_rl.viewer.shown_run import (
@@ -121,7 +122,7 @@ def _lines_of_one(
             events = [event for event in run.evaluations if event.deterministic == way]
             yield from _interval_line(
                 run, events, axis, is_success=is_success, label=f"evaluation, {words}",
-                colour=colour + (not way),
+                colour=colour + (EVALUATION if way else STOCHASTIC_EVALUATION),
             )  # fmt: skip
     else:
         yield from _interval_line(
@@ -130,8 +131,7 @@ def _lines_of_one(
     curve = "rollout/success_rate" if is_success else "rollout/ep_rew_mean"
     if alone and curve in run.curves:
         found = thinned(_curve_of(run, curve, axis))
-        colour += 2 if len(ways) == 2 else 1
-        yield PlotLine("while training", colour, found.x, found.y, style="second")
+        yield PlotLine("while training", colour + TRAINING, found.x, found.y, style="second")
 
 
 def _interval_line(

@@ -1,11 +1,21 @@
 """The palette's promises, computed from the colours alone."""
 
 import itertools
+import re
+from importlib import resources
 
 import numpy as np
 import pytest
 
-from game_rl.viewer.look import DARK, LIGHT, Look, stylesheet
+from game_rl.viewer.look import (
+    DARK,
+    EVALUATION,
+    LIGHT,
+    STOCHASTIC_EVALUATION,
+    TRAINING,
+    Look,
+    stylesheet,
+)
 
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB
 VISIONS = {
@@ -63,6 +73,17 @@ def test_series_differ_for_every_kind_of_colour_vision(look: Look, vision: str) 
     assert len(seen) == 8
     for one, other in itertools.combinations(seen, 2):
         assert np.linalg.norm(one - other) > 11
+
+
+def test_the_page_and_the_plots_draw_a_kind_of_curve_in_one_colour() -> None:
+    page = resources.files("game_rl.viewer").joinpath("page", "curves.js")
+    text = page.read_text(encoding="utf-8")
+    shown = {name: int(n) - 1 for name, n in re.findall(r'`, "([a-z, ]+)", (\d)', text)}
+    assert shown == {
+        "training": TRAINING,
+        "evaluation": EVALUATION,
+        "evaluation, stochastic": STOCHASTIC_EVALUATION,
+    }
 
 
 def test_the_stylesheet_has_every_colour_of_both_themes() -> None:

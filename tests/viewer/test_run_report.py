@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +50,15 @@ def test_its_numbers_are_those_of_the_run(tiny: ShownRun) -> None:
     for part in ("algorithm.n_steps", "game-rl train again.yaml", "the run fits the machine"):
         assert part in text
     assert "0–66" in text  # no success in two episodes
+
+
+def test_a_printed_report_has_its_bars_and_nothing_twice(tiny: ShownRun) -> None:
+    html = run_report(tiny)
+    assert re.search(r'<details class="whole"><summary>All \d+ events</summary>', html)
+    printed = html.partition("@media print {\n")[2]
+    assert "details.whole { display: none; }" in printed
+    assert re.search(r"\.bars \.bar i \{[^}]*print-color-adjust: exact;", printed)
+    assert "<details><summary>The whole config" in html  # which stands nowhere else
 
 
 def tiny_actions(run: ShownRun) -> list[str]:

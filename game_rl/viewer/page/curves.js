@@ -71,7 +71,7 @@ export class Curves {
     this.curves = curves;
     const named = (key, name, colour, isPoints = false) => curves[key] ? [{name, colour, isPoints, ...curves[key]}] : [];
     const both = (key) => [
-      ...named(`training/${key}`, "training", 1), ...named(`evaluation/${key}`, "evaluation", 3, true),
+      ...named(`training/${key}`, "training", 3), ...named(`evaluation/${key}`, "evaluation", 1, true),
       ...named(`evaluation_stochastic/${key}`, "evaluation, stochastic", 2, true)];
     this.success.show(both("success_rate"));
     this.reward.show(both("mean_reward"));
