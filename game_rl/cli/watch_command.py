@@ -6,13 +6,14 @@ import secrets
 import shlex
 import sys
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command, not_negative
 from game_rl.errors import UsageError
-from game_rl.viewer.access import is_loopback
+from game_rl.viewer.access import is_host_name, is_loopback
 from game_rl.viewer.watched_place import WatchedPlace
 
 if TYPE_CHECKING:
@@ -54,12 +55,21 @@ def add_watch(commands: "Commands", summary: str) -> None:
         "traffic is not encrypted, so reach another machine with ssh -L instead",
     )
     parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="answer under this name too, such as that of a proxy or this machine's name in DNS; "
+        "may be given several times (default: localhost, numbers of this machine and, with --host, "
+        "its own names)",
+    )
+    parser.add_argument(
         "--open", action="store_true", help="open the page in the browser of this machine"
     )
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-    from game_rl.viewer.watch_server import address, listen
+    from game_rl.viewer.watch_server import listen
 
     place, host = WatchedPlace(arguments.run), arguments.host
     if place.kind is None:
@@ -67,17 +77,49 @@ def _watch(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.run} has no run to show")
     if arguments.port > _MOST_PORT:
         raise UsageError(f"--port {arguments.port}: the highest port is {_MOST_PORT:,}")
+    allowed = [_allowed_host(text) for text in arguments.allow_host]
     listening, token = listen(host, arguments.port), secrets.token_urlsafe(32)
     port = int(listening.getsockname()[1])
-    url = address(host, port, token)
-    if not is_loopback(host):
-        _warn_of_others(port)
-    print(f"{place.root} is shown at\n\n  {url}\n", flush=True)
+    urls, notes = _ways(host, port, token, allowed)
+    where = "\n  ".join(urls)
+    print(f"{place.root} is shown at\n\n  {where}\n", flush=True)
     if not arguments.quiet:
-        print("Whoever has this address can see the page. Ctrl-C ends it.", flush=True)
+        print("\n".join([*notes, _KEEP_IT]), flush=True)
     if arguments.open:
-        webbrowser.open(url)
-    return _serve(place, listening, host=host, token=token)
+        webbrowser.open(urls[0])
+    return _serve(place, listening, host=host, token=token, allowed=allowed)
+
+
+_KEEP_IT = "Whoever has this address can see the page. Ctrl-C ends it."
+
+
+def _ways(host: str, port: int, token: str, allowed: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the addresses of the page, and what to know of them."""
+    from game_rl.viewer.watch_server import addresses
+
+    if not is_loopback(host):
+        from game_rl.system.machine import interface_addresses  # which takes a tenth of a second
+
+        _warn_of_others(port)
+        reached = interface_addresses()
+        return addresses(host, port, token, allowed=allowed, reached=reached), [
+            "If this is a container, use the address and port under which it is published. If "
+            "you reach this machine under another name, add --allow-host NAME."
+        ]
+    proxies = [
+        f"Behind the proxy {name}, add ?token={token} to the address that leads to port {port}."
+        for name in allowed
+    ]
+    return addresses(host, port, token), proxies
+
+
+def _allowed_host(text: str) -> str:
+    if not is_host_name(text):
+        raise UsageError(
+            f"--allow-host {text}: this is not a name of a host; give it without http://, port and "
+            "path, such as --allow-host hub.example.org"
+        )
+    return text.lower()
 
 
 def _warn_of_others(port: int) -> None:
@@ -92,7 +134,14 @@ def _warn_of_others(port: int) -> None:
     )
 
 
-def _serve(place: WatchedPlace, listening: "socket.socket", *, host: str, token: str) -> int:
+def _serve(
+    place: WatchedPlace,
+    listening: "socket.socket",
+    *,
+    host: str,
+    token: str,
+    allowed: Sequence[str],
+) -> int:
     """Serve in a program of its own, which needs half of the memory of this one."""
     from game_rl.viewer.__main__ import TOKEN_VARIABLE
     from game_rl.viewer.watch_server import serve
@@ -104,7 +153,7 @@ def _serve(place: WatchedPlace, listening: "socket.socket", *, host: str, token:
             "GAME_RL_WITHOUT_GYMNASIUM": "1",
             "MALLOC_ARENA_MAX": "1",  # glibc's default keeps memory for each thread apart
         }
-        words = [str(place.root.absolute()), host, str(listening.fileno())]
+        words = [str(place.root.absolute()), host, str(listening.fileno()), *allowed]
         os.execv(sys.executable, [sys.executable, "-m", "game_rl.viewer", *words])  # noqa: S606 - no shell is meant
-    serve(place, listening, host=host, token=token)
+    serve(place, listening, host=host, token=token, allowed=allowed)
     return 0

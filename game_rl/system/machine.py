@@ -5,10 +5,12 @@ parameters exist so that tests can create their own /proc and /sys.
 """
 
 import functools
+import ipaddress
 import os
 import platform
 import re
 import shutil
+import socket
 import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
@@ -256,6 +258,19 @@ def _chosen_cpus(text: str) -> int:
             f"{CPUS_VARIABLE} is {text!r}, not a number of CPUs; set it to one or unset it"
         )
     return int(text)
+
+
+def interface_addresses() -> list[str]:
+    """Return the numbers under which other machines may reach this one, IPv4 first."""
+    found = {
+        address.address
+        for addresses in psutil.net_if_addrs().values()
+        for address in addresses
+        if address.family in (socket.AF_INET, socket.AF_INET6)
+    }
+    numbers = [ipaddress.ip_address(each.partition("%")[0]) for each in found]
+    reached = [each for each in numbers if not (each.is_loopback or each.is_link_local)]
+    return [str(each) for each in sorted(reached, key=lambda each: (each.version, int(each)))]
 
 
 def own_cores(root: Path = _ROOT) -> list[int]:

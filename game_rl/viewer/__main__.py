@@ -1,4 +1,4 @@
-"""Serves a page, as `python -m game_rl.viewer ROOT HOST DESCRIPTOR`; see `cli.watch_command`.
+"""Serves a page: `python -m game_rl.viewer ROOT HOST DESCRIPTOR [ALLOWED ...]`, see `cli`.
 
 `game-rl watch` replaces itself by this program, which lacks most of what a command imports.
 """
@@ -15,11 +15,11 @@ TOKEN_VARIABLE = "GAME_RL_WATCH_TOKEN"  # noqa: S105 - a name
 
 
 def main() -> int:
-    root, host, descriptor = sys.argv[1:]
+    root, host, descriptor, *allowed = sys.argv[1:]
     token = os.environ.pop(TOKEN_VARIABLE)
     listening = socket.socket(fileno=int(descriptor))
     try:
-        serve(WatchedPlace(Path(root)), listening, host=host, token=token)
+        serve(WatchedPlace(Path(root)), listening, host=host, token=token, allowed=allowed)
     except KeyboardInterrupt:
         return 0
     return 0

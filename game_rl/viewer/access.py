@@ -6,6 +6,7 @@ machine.
 """
 
 import ipaddress
+import re
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
@@ -34,6 +35,22 @@ HEADERS = (
 )
 """Headers of every answer."""
 _ASK = "open the address that game-rl watch has printed; it ends in ?token=..."
+_AGAIN = "again"
+_OPENING = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="0;url=./{query}">
+<link rel="icon" href="./page/icon.svg" type="image/svg+xml">
+<title>game_rl</title>
+<p>The page opens. If it does not, <a href="./{query}">open it here</a>.</p>
+</html>
+"""
+"""A page that goes on to the real one.
+
+A browser keeps cookies that are `SameSite=Strict` to itself on a way that began on another site,
+such as a link in a chat or a browser terminal, and on all redirects of it. From here on, the way is
+our own.
+"""
 
 
 def is_loopback(host: str) -> bool:
@@ -52,13 +69,17 @@ class Access:
         port: distinguishes the cookies of several servers on one host.
         host: address that the server listens on. If it is not a loopback address, the names of
             this machine and all numbers are allowed as the name of the host.
+        allowed: more names of the host, such as that of a proxy.
     """
 
-    def __init__(self, app: App, *, token: str, port: int, host: str) -> None:
+    def __init__(
+        self, app: App, *, token: str, port: int, host: str, allowed: Iterable[str] = ()
+    ) -> None:
         self._app = app
         self._token = token.encode()
         self.cookie = f"game_rl_watch_{port}"
-        self._names = {"localhost"}
+        self._allowed = {name.lower() for name in allowed}
+        self._names = {"localhost"} | self._allowed
         self._is_local = is_loopback(host)
         if not self._is_local:
             self._names |= {host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
@@ -73,7 +94,10 @@ class Access:
         elif scope["path"] == "/" and b"token=" in scope["query_string"]:
             await self._exchange(scope, send)
         elif not self._has_cookie(headers):
-            await _answer(send, 401, f"a token is missing: {_ASK}\n")
+            if _comes_from_elsewhere(scope, headers):
+                await _answer(send, 200, _OPENING.format(query=f"?{_AGAIN}"), _HTML)
+            else:
+                await _answer(send, 401, f"a token is missing: {_ASK}\n")
         else:
             await self._app(scope, receive, _with_headers(send))
 
@@ -81,12 +105,9 @@ class Access:
         """Return status and text for what is refused whatever the token is."""
         hosts = headers.all("host")
         if len(hosts) != 1 or not self.knows(hosts[0]):
-            return 403, (
-                "this name of the host is not allowed, so that no other site can read the page "
-                "under a name of its own; use 127.0.0.1 or localhost\n"
-            )
+            return 403, _unknown_host(hosts[0] if len(hosts) == 1 else "")
         origin = headers.first("origin")
-        if origin and urlsplit(origin).netloc.lower() != hosts[0].lower():
+        if origin and not self._is_own(origin, hosts[0]):
             return 403, "a page of another site may not read this one\n"
         if headers.first("sec-fetch-site") in ("cross-site", "same-site") and scope["path"] != "/":
             return 403, "a page of another site may not read this one\n"
@@ -96,23 +117,34 @@ class Access:
 
     def knows(self, host: str) -> bool:
         """Whether a header `Host` names this server."""
+        name = _name_in(host)
         try:
-            name = urlsplit(f"//{host}").hostname or ""
+            is_reachable = ipaddress.ip_address(name).is_loopback or not self._is_local
+        except ValueError:
+            is_reachable = False
+        return is_reachable or name in self._names
+
+    def _is_own(self, origin: str, host: str) -> bool:
+        """Whether a header `Origin` is of this page; a proxy may have changed `Host`."""
+        try:
+            netloc = urlsplit(origin).netloc.lower()
         except ValueError:
             return False
-        try:
-            return ipaddress.ip_address(name).is_loopback or not self._is_local
-        except ValueError:
-            return name in self._names
+        return netloc == host.lower() or _name_in(netloc) in self._allowed
 
     async def _exchange(self, scope: Scope, send: Send) -> None:
-        """Take the token out of the address and into a cookie that scripts cannot read."""
+        """Take the token out of the address and into a cookie that scripts cannot read.
+
+        The cookie has no path, so it is for the folder of this address, as the browser has it: a
+        proxy may have taken the first part of it away.
+        """
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if not self._is_token(given):
             await _answer(send, 401, f"the token is wrong: {_ASK}\n")
             return
-        cookie = f"{self.cookie}={given}; Path=/; HttpOnly; SameSite=Strict"
-        await _answer(send, 303, "", ((b"location", b"/"), (b"set-cookie", cookie.encode())))
+        cookie = f"{self.cookie}={given}; HttpOnly; SameSite=Strict"
+        more = (*_HTML, (b"set-cookie", cookie.encode()))
+        await _answer(send, 200, _OPENING.format(query=""), more)
 
     def _has_cookie(self, headers: "_Headers") -> bool:
         for text in headers.all("cookie"):
@@ -126,6 +158,43 @@ class Access:
 
     def _is_token(self, given: str) -> bool:
         return secrets.compare_digest(given.encode("utf-8", "replace"), self._token)
+
+
+_HOST_NAME = re.compile(r"[0-9a-z_]([0-9a-z_.-]{0,251}[0-9a-z_.])?|[0-9a-f:.]{2,45}")
+_HTML = ((b"content-type", b"text/html; charset=utf-8"),)
+
+
+def _comes_from_elsewhere(scope: Scope, headers: "_Headers") -> bool:
+    """Whether another site has led to the page, so that a cookie may be there and not be sent."""
+    is_page = scope["path"] == "/" and scope["query_string"] != _AGAIN.encode()
+    return is_page and headers.first("sec-fetch-site") in ("cross-site", "same-site")
+
+
+def _name_in(host: str) -> str:
+    """Return the name in `name:port`; empty if there is none."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _unknown_host(host: str) -> str:
+    name = _name_in(host)
+    if not is_host_name(name):
+        return "the request does not name the host that it is for\n"
+    return (
+        f"this page does not answer under the name {name}, so that no other site can read it under "
+        f"a name of its own. If {name} is your own name for this machine, or a proxy in front of "
+        f"it, start game-rl watch with --allow-host {name}\n"
+    )
+
+
+def is_host_name(text: str) -> bool:
+    """Whether it is a number or a name of a host, without a port."""
+    return (
+        re.fullmatch(r"[0-9a-z_]([0-9a-z_.-]{0,251}[0-9a-z_.])?|[0-9a-f:.]{2,45}", text.lower())
+        is not None
+    )
 
 
 class _Headers:
@@ -143,8 +212,10 @@ async def _answer(
     send: Send, status: int, text: str, more: Iterable[tuple[bytes, bytes]] = ()
 ) -> None:
     body = text.encode()
-    own = ((b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body)))
-    headers = [*own, *more, *HEADERS]
+    more = list(more)
+    if not any(name == b"content-type" for name, _ in more):
+        more.append((b"content-type", b"text/plain; charset=utf-8"))
+    headers = [(b"content-length", b"%d" % len(body)), *more, *HEADERS]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

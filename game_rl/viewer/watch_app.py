@@ -162,5 +162,6 @@ def _page_files() -> dict[str, Response]:
         if media is not None:
             path = "/" if file.name == "index.html" else f"/page/{file.name}"
             found[path] = Response(file.read_bytes(), media_type=media)
+    found["/favicon.ico"] = found["/page/icon.svg"]  # browsers ask for it beside text
     found["/page/look.css"] = Response(stylesheet(), media_type=_TYPES[".css"])
     return found

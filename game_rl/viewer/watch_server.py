@@ -4,11 +4,12 @@ It imports neither torch nor Gymnasium, so that it takes less than 60 MB beside 
 """
 
 import socket
+from collections.abc import Sequence
 
 import uvicorn
 
 from game_rl.errors import UsageError
-from game_rl.viewer.access import Access, is_loopback
+from game_rl.viewer.access import Access
 from game_rl.viewer.bounded_protocol import MOST_HEADER_BYTES, BoundedProtocol
 from game_rl.viewer.watch_app import WatchApp
 from game_rl.viewer.watched_place import WatchedPlace
@@ -42,27 +43,52 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def address(host: str, port: int, token: str) -> str:
-    """Return the address to open in a browser."""
-    name = f"[{host}]" if ":" in host else host
-    if not is_loopback(host) and host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
-        name = socket.gethostname()
-    return f"http://{name}:{port}/?token={token}"
+def addresses(
+    host: str, port: int, token: str, *, allowed: Sequence[str] = (), reached: Sequence[str] = ()
+) -> list[str]:
+    """Return the addresses to open in a browser, the likeliest first.
+
+    Args:
+        allowed: names of this machine that the user has given.
+        reached: the numbers of this machine's interfaces, for a host that stands for all of them.
+    """
+    names = [host]
+    if host in _ALL:
+        is_old = host == "0.0.0.0"  # noqa: S104 - compared, not bound
+        kind = [name for name in reached if (":" not in name) == is_old]
+        names = [*kind, "127.0.0.1" if is_old else "::1"]
+    names = [*allowed, *(name for name in names if name not in allowed)]
+    found = (f"[{name}]" if ":" in name else name for name in names)
+    return [f"http://{name}:{port}/?token={token}" for name in found]
 
 
-def serve(place: WatchedPlace, listening: socket.socket, *, host: str, token: str) -> None:
+_ALL = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+
+
+def serve(
+    place: WatchedPlace,
+    listening: socket.socket,
+    *,
+    host: str,
+    token: str,
+    allowed: Sequence[str] = (),
+) -> None:
     """Answer until SIGINT or SIGTERM.
 
     Args:
         host: the address as the user has given it, whose name is allowed in requests.
+        allowed: more names of the host that are allowed.
     """
     port = int(listening.getsockname()[1])
-    make_server(place, host=host, port=port, token=token).run(sockets=[listening])
+    server = make_server(place, host=host, port=port, token=token, allowed=allowed)
+    server.run(sockets=[listening])
 
 
-def make_server(place: WatchedPlace, *, host: str, port: int, token: str) -> uvicorn.Server:
+def make_server(
+    place: WatchedPlace, *, host: str, port: int, token: str, allowed: Sequence[str] = ()
+) -> uvicorn.Server:
     """Return the server, which does not listen yet."""
-    app = Access(WatchApp(place), token=token, port=port, host=host)
+    app = Access(WatchApp(place), token=token, port=port, host=host, allowed=allowed)
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,

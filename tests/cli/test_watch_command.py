@@ -153,6 +153,7 @@ def test_a_port_that_is_taken_is_named_with_the_way_out(
         (["file.yaml"], "is a file, not a run directory"),
         (["run", "--port", "65536"], "the highest port is 65,535"),
         (["run", "--port", "-1"], "'-1' is not a whole number"),
+        (["run", "--allow-host", "http://hub/"], "--allow-host http://hub/"),
         (["run", "--host", "no.such.host.invalid"], "--host no.such.host.invalid"),
         ([], "game-rl watch runs/duel_ppo"),
     ],

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from game_rl.viewer.access import Access, is_loopback
+from game_rl.viewer.access import Access, is_host_name, is_loopback
 from tests.viewer.live_run import TOKEN, Watching, make_run, watching
 
 
@@ -19,15 +19,37 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watching]:
 PRIVATE = ("/", "/page/app.js", "/api/state?run=", "/api/curves?run=", "/api/frames?run=")
 
 
-def test_the_token_becomes_a_cookie_and_leaves_the_address(server: Watching) -> None:
+def test_the_token_becomes_a_cookie_on_a_page_that_goes_on_without_it(server: Watching) -> None:
+    """The page itself goes on, since a redirect of another site's link has no such cookie."""
     host = {"Host": f"127.0.0.1:{server.port}"}
     status, headers, body = server.get(f"/?token={TOKEN}", headers=host)
-    assert (status, headers["location"], body) == (303, "/", b"")
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert b'content="0;url=./"' in body
+    assert TOKEN.encode() not in body
     cookie, *attributes = headers["set-cookie"].split("; ")
-    assert set(attributes) == {"Path=/", "HttpOnly", "SameSite=Strict"}
+    assert set(attributes) == {"HttpOnly", "SameSite=Strict"}  # for the folder of the address
     status, headers, body = server.get("/", headers=host | {"Cookie": cookie})
     assert status == 200
     assert b"<!doctype html>" in body
+    assert b"/page/app.js" not in body.replace(b'"page/app.js"', b"")
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_link_to_the_page_without_its_cookie_asks_once_more_from_the_page(
+    server: Watching, site: str
+) -> None:
+    """A browser with the cookie sends it then; one without is refused, and no loop runs."""
+    headers = {"Host": f"127.0.0.1:{server.port}", "Sec-Fetch-Site": site}
+    status, answered, body = server.get("/", headers=headers)
+    assert (status, "set-cookie" in answered) == (200, False)
+    assert b'content="0;url=./?again"' in body
+    assert b"app.js" not in body
+    for own in ("same-origin", site):
+        again = server.get("/?again", headers=headers | {"Sec-Fetch-Site": own})
+        assert again[0] == 401
+    assert server.get("/?again", headers=server.headers(Sec_Fetch_Site="same-origin"))[0] == 200
+    for path in PRIVATE[1:]:
+        assert server.get(path, headers=headers)[0] == 403
 
 
 @pytest.mark.parametrize("path", PRIVATE)
@@ -123,6 +145,35 @@ def test_every_answer_forbids_what_a_page_does_not_need(server: Watching, path: 
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["cache-control"] == "no-store"
     assert "server" not in headers
+
+
+def test_a_refusal_of_a_host_names_the_option(server: Watching) -> None:
+    status, _, body = server.get("/", headers=server.headers(Host="Box.Lan:8765"))
+    assert status == 403
+    assert b"--allow-host box.lan\n" in body
+    status, _, body = server.get("/", headers=server.headers(Host="<script>"))
+    assert status in (400, 403)
+    assert b"script" not in body
+
+
+def test_a_name_that_is_allowed_is_one_of_a_proxy_too() -> None:
+    async def answer(*_: object) -> None: ...
+
+    access = Access(answer, token=TOKEN, port=1, host="127.0.0.1", allowed=["Hub.example", "::7"])  # type: ignore[arg-type]
+    asked = ["hub.example", "HUB.example:443", "[::7]:1", "localhost:1", "127.0.0.1"]
+    assert all(access.knows(host) for host in asked)
+    refused = ["a.hub.example", "hub.example.evil", "192.0.2.7", "[::8]", "hub.example@evil"]
+    assert not any(access.knows(host) for host in refused)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("hub.example.org", True), ("box", True), ("192.0.2.7", True), ("::1", True), ("a_b-c", True),
+     ("http://hub", False), ("hub:80", False), ("hub/x", False), ("*.hub", False), ("", False),
+     ("*", False), ("a b", False), ("x" * 254, False)],
+)  # fmt: skip
+def test_names_of_hosts(text: str, found: bool) -> None:
+    assert is_host_name(text) is found
 
 
 def test_the_names_of_a_server_for_others() -> None:

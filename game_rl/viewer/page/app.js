@@ -46,7 +46,7 @@ function follow() {
 
 function open() {
   if (source || document.hidden) return;
-  source = new EventSource(`/api/state?run=${encodeURIComponent(shown)}`);
+  source = new EventSource(`api/state?run=${encodeURIComponent(shown)}`);
   source.addEventListener("state", (event) => onState(JSON.parse(event.data)));
   source.addEventListener("overview", (event) => onOverview(JSON.parse(event.data)));
   source.addEventListener("history", (event) => page?.setHappenings?.(JSON.parse(event.data)));

@@ -55,7 +55,7 @@ export class Curves {
     if (points === this.points || this.isAsking || now - (this.askedAt ?? -EVERY_MS) < EVERY_MS) return;
     [this.isAsking, this.askedAt] = [true, now];
     try {
-      const answer = await fetch(`/api/curves?run=${encodeURIComponent(this.run)}`);
+      const answer = await fetch(`api/curves?run=${encodeURIComponent(this.run)}`);
       if (answer.ok) {
         this.show(await answer.json());
         this.points = points;

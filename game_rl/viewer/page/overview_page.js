@@ -197,7 +197,7 @@ export class OverviewPage {
 
   resume() {
     if (this.feed || (this.isPaused && this.hasPictures)) return;
-    this.feed = new FrameFeed("/api/frames?run=", {
+    this.feed = new FrameFeed("api/frames?run=", {
       onLayout: (layout) => this.layouts.set(layout.run, layout),
       onScreens: (screens) => this.onScreens(screens),
       onState: () => {},

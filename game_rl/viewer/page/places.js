@@ -10,7 +10,7 @@ const MOST_SCALE = 16;
 
 export class PlacesMap {
   constructor(run) {
-    this.address = `/api/places?run=${encodeURIComponent(run)}`;
+    this.address = `api/places?run=${encodeURIComponent(run)}`;
     this.note = make("p", {class: "note"});
     this.choice = make("select", {id: "layer", onchange: () => { this.at = Number(this.choice.value); this.draw(); }});
     this.body = make("div", {class: "maps"});

@@ -98,7 +98,7 @@ export class RunPage {
   close() { this.pause(); }
 
   openFeed() {
-    const address = `/api/frames?run=${encodeURIComponent(this.run)}&env=${this.agent}`;
+    const address = `api/frames?run=${encodeURIComponent(this.run)}&env=${this.agent}`;
     this.feed = new FrameFeed(address, {
       onLayout: (layout) => { this.layout = layout; this.screens.setLayout(layout); this.newest.clear(); },
       onScreens: (screens) => this.onScreens(screens),
@@ -228,7 +228,7 @@ export class RunPage {
     this.showLiveNote();
     if (!name || name === this.clipName) return;
     this.clipName = name;
-    const address = `/api/clip?run=${encodeURIComponent(this.run)}&name=${encodeURIComponent(name)}`;
+    const address = `api/clip?run=${encodeURIComponent(this.run)}&name=${encodeURIComponent(name)}`;
     const isVideo = name.endsWith(".mp4");
     const shown = isVideo ? make("video", {src: address, controls: true, loop: true, "aria-label": `Clip ${name}`})
       : make("img", {src: address, alt: `Clip ${name}: episodes of the best policy`});
