@@ -222,20 +222,25 @@ class EventFollower:
     Attributes:
         events: the events so far, each with the offset of its line.
         cuts: how often events were superseded, so that `events` did not just grow.
+        replacements: how often another file has taken the place of the one that was read.
     """
 
     def __init__(self, run_dir: RunDir) -> None:
         self._path = run_dir.events
         self._end = 0
+        self._head = b""
         self.events: list[tuple[int, Event]] = []
         self.cuts = 0
+        self.replacements = 0
 
     def read(self) -> list[tuple[int, Event]]:
         """Read what was written since the last call; return its events that are not superseded."""
         new: list[tuple[int, Event]] = []
-        if self._end and self._length() < self._end:  # another run has taken its place
-            self._end, self.events = 0, []
+        length, head = self._length_and_head()
+        if length < self._end or not head.startswith(self._head):
+            self._end, self._head, self.events = 0, b"", []
             self.cuts += 1
+            self.replacements += 1
         for offset, line in located_lines(self._path, start=self._end):
             self._end = offset + len(line)
             event = parse_event(line)
@@ -246,13 +251,19 @@ class EventFollower:
                 self.cuts += 1
             self.events.append((offset, event))
             new.append((offset, event))
+        self._head = max(self._head, head[: self._end], key=len)
         return new
 
-    def _length(self) -> int:
+    def _length_and_head(self) -> tuple[int, bytes]:
+        """Return the file's length, and its first bytes, which tell it from another run's."""
         try:
-            return self._path.stat().st_size
+            with self._path.open("rb") as file:
+                return os.fstat(file.fileno()).st_size, file.read(_HEAD_BYTES)
         except FileNotFoundError:
-            return 0
+            return 0, b""
+
+
+_HEAD_BYTES = 512  # with time and id of the run, which no other one has
 
 
 def _kept_by(start: Begun | Resumed, events: list[tuple[int, Event]]) -> list[tuple[int, Event]]:

@@ -44,6 +44,14 @@ def ascii_form(character: str) -> str:
     return ASCII_FORMS.get(character) or plain or "?"
 
 
+def valid_text(text: str) -> str:
+    r"""Return the text as it can be written as UTF-8.
+
+    A byte of a file name that is not valid text becomes `\xff`, another half of a pair `?`.
+    """
+    return text.encode("utf-8", _ERRORS).decode("utf-8")
+
+
 def as_printed(text: str) -> str:
     """Return the text with the characters that standard output will have, for a table's widths."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"

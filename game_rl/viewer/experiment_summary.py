@@ -51,6 +51,22 @@ def experiment_summary(root: Path) -> Json:
     }
 
 
+def experiment_brief(root: Path) -> Json:
+    """Return what a tile of a folder of runs shows of the experiment."""
+    status = experiment_status(ExperimentDir(root))
+    return {
+        "kind": status.kind,
+        "state": status.state,
+        "text": status.text,
+        "stage": STAGES[status.kind],
+        "generation": status.generation,
+        "generations": status.generations,
+        "n_members": len(status.members),
+        "timesteps": sum(member.timesteps for member in status.members),
+        "total_timesteps": sum(member.until for member in status.members),
+    }
+
+
 @functools.lru_cache(maxsize=8)
 def _what_is_learned(config: Path, mtime_ns: int) -> Json:
     """Return the game and algorithm of the members, read again once the file has changed."""

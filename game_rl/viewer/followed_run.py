@@ -64,7 +64,10 @@ class FollowedRun:
         self._circles: dict[str, Any] = {}
         self._machine_due = 0.0
         self.state: dict[str, Any] = {}
-        self._config = _read_config(run_dir.config)
+        self._replacements = 0
+        self._config: dict[str, Any] = {}
+        self._config_mtime_ns: int | None = None
+        self._read_config_if_new()
 
     @property
     def cuts(self) -> int:
@@ -74,9 +77,23 @@ class FollowedRun:
     def refresh(self) -> None:
         """Read what the run has written since the last call."""
         self._follower.read()
+        if self._follower.replacements != self._replacements:  # another run is here now
+            self._replacements = self._follower.replacements
+            self._machine_due = 0.0
+            self._config_mtime_ns = None
+        self._read_config_if_new()
         if len(self._follower.events) > MOST_EVENTS:
             self._follower.events = _thinned(self._follower.events)
         self.state = self.summary()
+
+    def _read_config_if_new(self) -> None:
+        try:
+            mtime_ns = self.run_dir.config.stat().st_mtime_ns
+        except OSError:
+            mtime_ns = -1
+        if mtime_ns != self._config_mtime_ns:
+            self._config = _read_config(self.run_dir.config)
+            self._config_mtime_ns = mtime_ns
 
     @property
     def events(self) -> list[Event]:
@@ -114,6 +131,7 @@ class FollowedRun:
         return {
             "name": self.name,
             "path": str(self.run_dir.root),
+            "replacements": self._replacements,
             **self._config,
             **run_summary(events, is_training=is_training),
             "machine": self._machine,

@@ -8,6 +8,7 @@ from game_rl.viewer.frame_wire import HEARTBEAT, FrameEncoder
 from game_rl.viewer.run_board import RunBoard
 
 _HEARTBEAT_AFTER = 10  # looks without a new screen
+_LOOKS_ONCE = 3
 _ALONE = ""
 
 
@@ -17,10 +18,19 @@ class FrameStream:
     Args:
         name: run, or "" for the place itself.
         large: env that the client shows large, whose parts of the observation it gets too.
+        is_once: whether it ends after the first screens, or if none come within some looks.
     """
 
-    def __init__(self, board: RunBoard, hub: FrameHub, name: str, large: int | None) -> None:
-        self._board, self._hub = board, hub
+    def __init__(
+        self,
+        board: RunBoard,
+        hub: FrameHub,
+        name: str,
+        large: int | None,
+        *,
+        is_once: bool = False,
+    ) -> None:
+        self._board, self._hub, self._is_once = board, hub, is_once
         self._name, self._large = name, large
         self._joined: dict[str, RunDir] = {}
 
@@ -47,6 +57,8 @@ class FrameStream:
                     yield message
                 elif silent % _HEARTBEAT_AFTER == 0:
                     yield HEARTBEAT
+                if self._is_once and (message is not None or silent == _LOOKS_ONCE):
+                    return
         finally:
             self._hub.leave(self._joined)
 

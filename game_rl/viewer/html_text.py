@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from html import escape
 
+from game_rl.system.output import valid_text
+
 _VOID = {"img", "meta", "br", "source"}
 
 
@@ -14,7 +16,11 @@ class Html(str):
 
 def joined(*parts: str) -> Html:
     """Return parts one after the other; those that are no HTML are escaped."""
-    return Html("".join(part if isinstance(part, Html) else escape(part) for part in parts))
+    return Html("".join(part if isinstance(part, Html) else _escaped(part) for part in parts))
+
+
+def _escaped(text: str) -> str:
+    return escape(valid_text(text))
 
 
 def element(tag: str, /, *content: str, **attributes: str | bool) -> Html:
@@ -26,7 +32,7 @@ def element(tag: str, /, *content: str, **attributes: str | bool) -> Html:
             stands for an attribute without a value; one that is False is left out.
     """
     shown = "".join(
-        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{escape(value)}"')
+        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{_escaped(value)}"')
         for key, value in attributes.items()
         if value is not False
     )

@@ -3,15 +3,17 @@
 | path | answer |
 |---|---|
 | `/`, `/page/NAME` | the page: HTML, modules, style |
-| `/api/state?run=` | server-sent events: numbers, new events, or an experiment's overview |
+| `/api/state?run=&after=` | numbers, new events, or an overview as JSON; see `page_news` |
 | `/api/curves?run=` | the curves as JSON |
 | `/api/places?run=` | how often each place was visited, as JSON |
 | `/api/settings?run=` | the run's config as JSON with its text |
 | `/api/clip?run=&name=` | a clip |
-| `/api/frames?run=&env=` | live screens, see `frame_wire` |
+| `/api/frames?run=&env=&browser=` | a stream of live screens, see `frame_wire` |
+| `/api/frames?run=&env=&once=1` | the screens of this moment, for a page that has no stream |
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from importlib import resources
@@ -20,16 +22,18 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from game_rl.viewer.access import Receive, Scope, Send
-from game_rl.viewer.event_stream import EventStream
 from game_rl.viewer.frame_hub import FrameHub
 from game_rl.viewer.frame_stream import FrameStream
 from game_rl.viewer.look import stylesheet
 from game_rl.viewer.page_json import json_text
+from game_rl.viewer.page_news import page_news
 from game_rl.viewer.run_board import RunBoard
 from game_rl.viewer.watched_place import WatchedPlace
 
 MOST_CLIENTS = 8
-"""Streams of each kind at once."""
+"""Streams of screens at once."""
+MOST_OF_A_BROWSER = 4
+"""Streams of one browser, which has six connections for all its windows and tabs."""
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -37,7 +41,7 @@ _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_BUSY = f"{MOST_CLIENTS} pages watch already, which is the most that this server shows; close one\n"
+_BUSY = f"{MOST_CLIENTS} pages watch already, so this one shows fewer screens a second\n"
 
 Answer = Callable[[Request], Awaitable[Response | None]]
 
@@ -49,22 +53,19 @@ class WatchApp:
         self._board = RunBoard(place)
         self._hub = FrameHub()
         self._files = _page_files()
-        self._n_streams = {"state": 0, "frames": 0}
+        self._n_streams: Counter[str] = Counter()
         self._answers: Mapping[str, Answer] = {
+            "/api/state": self._state,
             "/api/curves": self._curves,
             "/api/places": self._places,
             "/api/settings": self._settings,
             "/api/clip": self._clip,
         }
-        self._streams: Mapping[str, Callable[[Request], AsyncIterator[bytes]]] = {
-            "/api/state": self._state,
-            "/api/frames": self._frames,
-        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request, path = Request(scope), scope["path"]
-        if path in self._streams:
-            await self._stream(path, request, receive, send)
+        if path == "/api/frames":
+            await self._frames(request, receive, send)
             return
         answer: Response | None = self._files.get(path)
         if path in self._answers:
@@ -90,31 +91,32 @@ class WatchApp:
         found = clips.get(request.query_params.get("name", ""))
         return None if found is None else FileResponse(found)
 
-    def _state(self, request: Request) -> AsyncIterator[bytes]:
-        last = request.headers.get("last-event-id", "")
-        return EventStream(self._board, _run_of(request), last).messages()
+    async def _state(self, request: Request) -> Response | None:
+        after = request.query_params.get("after", "")
+        found = await page_news(self._board, _run_of(request), after)
+        return None if found is None else _json(found)
 
-    def _frames(self, request: Request) -> AsyncIterator[bytes]:
-        env = request.query_params.get("env", "")
-        large = int(env) if env.isdecimal() and len(env) < 6 else None
-        return FrameStream(self._board, self._hub, _run_of(request), large).messages()
-
-    async def _stream(self, path: str, request: Request, receive: Receive, send: Send) -> None:
-        kind = path.rpartition("/")[2]
+    async def _frames(self, request: Request, receive: Receive, send: Send) -> None:
+        asked = request.query_params
         if not await self._board.knows(_run_of(request)):
             await PlainTextResponse("there is no such run\n", 404)(request.scope, receive, send)
             return
-        if self._n_streams[kind] >= MOST_CLIENTS:
+        env, browser = asked.get("env", ""), asked.get("browser", "")[:64]
+        large = int(env) if env.isdecimal() and len(env) < 6 else None
+        is_once = asked.get("once") == "1"
+        n_own = self._n_streams[browser] if browser else 0
+        is_full = self._n_streams.total() >= MOST_CLIENTS or n_own >= MOST_OF_A_BROWSER
+        if is_full and not is_once:
             answer = PlainTextResponse(_BUSY, 503, {"retry-after": "10"})
             await answer(request.scope, receive, send)
             return
-        self._n_streams[kind] += 1
+        stream = FrameStream(self._board, self._hub, _run_of(request), large, is_once=is_once)
+        self._n_streams[browser] += not is_once
         try:
-            chunks = self._streams[path](request)
-            media = "text/event-stream" if kind == "state" else "application/octet-stream"
-            await _send_all(chunks, media, receive, send)
+            await _send_all(stream.messages(), receive, send)
         finally:
-            self._n_streams[kind] -= 1
+            self._n_streams[browser] -= not is_once
+            self._n_streams += Counter()  # forgets those without a stream
 
 
 def _json(value: dict[str, object]) -> Response:
@@ -125,9 +127,9 @@ def _run_of(request: Request) -> str:
     return request.query_params.get("run", "")
 
 
-async def _send_all(chunks: AsyncIterator[bytes], media: str, receive: Receive, send: Send) -> None:
-    """Send chunks as they come, until the client is gone."""
-    headers = [(b"content-type", media.encode()), (b"x-accel-buffering", b"no")]
+async def _send_all(chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+    """Send chunks as they come, until they end or the client is gone."""
+    headers = [(b"content-type", b"application/octet-stream"), (b"x-accel-buffering", b"no")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     sending = asyncio.create_task(_pass_on(chunks, send))
     gone = asyncio.create_task(_disconnected(receive))
@@ -144,6 +146,7 @@ async def _pass_on(chunks: AsyncIterator[bytes], send: Send) -> None:
     try:
         async for chunk in chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
     finally:
         await chunks.aclose()  # type: ignore[attr-defined]  # a generator
 

@@ -3,12 +3,15 @@
 import functools
 import importlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from game_rl.errors import GameRLError
 from game_rl.event_log import read_events
 from game_rl.run_dir import RunDir
+from game_rl.system.output import valid_text
 from game_rl.viewer.run_summary import run_summary
 
 Kind = Literal["run", "experiment", "folder"]
@@ -31,7 +34,7 @@ class WatchedPlace:
             return "run"
         if self._is_experiment:
             return "experiment"
-        return "folder" if self.runs() else None
+        return "folder" if self.runs() or _experiments_in(self.root) else None
 
     def runs(self) -> dict[str, RunDir]:
         """Return the runs by the names that addresses of the page give them; "" is the only one."""
@@ -46,35 +49,91 @@ class WatchedPlace:
     def overview(self, runs: Mapping[str, RunDir]) -> dict[str, Any]:
         """Return the numbers of the experiment, or of the runs of the folder."""
         if not self._is_experiment:
-            return {"kind": "folder", "members": [_brief_now(*each) for each in runs.items()]}
+            return self._folder(runs)
         # modules that the page of a run does not need, and which would take a fifth of its memory
         module = importlib.import_module("game_rl.viewer.experiment_summary")
         return {"name": self.root.name, **module.experiment_summary(self.root)}
+
+    def _folder(self, runs: Mapping[str, RunDir]) -> dict[str, Any]:
+        experiments = [_experiment_now(path) for path in _experiments_in(self.root)]
+        return {
+            "kind": "folder",
+            "name": self.root.absolute().name,
+            "is_there": self.root.is_dir(),
+            "members": [_brief_now(*each) for each in runs.items()] + experiments,
+        }
 
     @property
     def _is_experiment(self) -> bool:
         return (self.root / _EXPERIMENT_FILE).is_file()
 
 
+def _experiment_now(root: Path) -> dict[str, Any]:
+    """Return what a tile shows of an experiment, which has a page of its own."""
+    module = importlib.import_module("game_rl.viewer.experiment_summary")
+    try:
+        found: dict[str, Any] = module.experiment_brief(root)
+    except (GameRLError, OSError) as error:
+        found = {"kind": "experiment", "state": "unknown", "text": str(error)}
+    return {"folder": root.name, "path": str(root), "is_experiment": True, **found}
+
+
 def _brief_now(name: str, run_dir: RunDir) -> dict[str, Any]:
-    file = run_dir.events
-    size = file.stat().st_size if file.exists() else 0
-    return _brief(name, run_dir, size, is_training=run_dir.is_locked)
+    try:
+        found = run_dir.events.stat()
+        file = (found.st_ino, found.st_size, found.st_mtime_ns)
+    except OSError:
+        file = (0, 0, 0)
+    return _brief(name, run_dir, file, is_training=run_dir.is_locked)
 
 
 @functools.lru_cache(maxsize=2 * MOST_RUNS)
-def _brief(name: str, run_dir: RunDir, n_bytes: int, *, is_training: bool | None) -> dict[str, Any]:
-    """Return the numbers of a run of a folder, read again once its events have grown."""
-    assert n_bytes >= 0
+def _brief(
+    name: str, run_dir: RunDir, file: tuple[int, int, int], *, is_training: bool | None
+) -> dict[str, Any]:
+    """Return the numbers of a run of a folder, read again once its file of events is another."""
+    assert len(file) == 3
     summary = run_summary(read_events(run_dir), is_training=is_training)
-    keys = ("state", "algorithm", "timesteps", "total_timesteps", "timesteps_per_s", "seconds_left")
-    shown = {key: summary[key] for key in (*keys, "mean_reward", "success_rate", "evaluation")}
-    return {"folder": name, **shown}
+    return {"folder": name, **{key: summary[key] for key in _BRIEF}}
+
+
+_BRIEF = (
+    "state",
+    "algorithm",
+    "timesteps",
+    "total_timesteps",
+    "timesteps_per_s",
+    "mean_reward",
+    "success_rate",
+    "evaluation",
+    "best_evaluation",
+    "final_evaluation",
+)
 
 
 def _runs_in(folder: Path) -> dict[str, RunDir]:
-    if not folder.is_dir():
-        return {}
-    found = [RunDir(path) for path in folder.iterdir() if RunDir(path).exists()]
-    newest = sorted(found, key=lambda run: run.config.stat().st_mtime, reverse=True)[:MOST_RUNS]
-    return {run.root.name: run for run in sorted(newest, key=lambda run: run.root.name)}
+    """Return the newest runs of a folder, by names that are valid text."""
+    newest = sorted(_subfolders(folder), key=_changed_s, reverse=True)
+    runs = [RunDir(path) for path in newest if RunDir(path).exists()][:MOST_RUNS]
+    found = {valid_text(run.root.name): run for run in runs}
+    return dict(sorted(found.items()))
+
+
+def _experiments_in(folder: Path) -> list[Path]:
+    found = [path for path in _subfolders(folder) if (path / _EXPERIMENT_FILE).is_file()]
+    return sorted(sorted(found, key=_changed_s, reverse=True)[:MOST_RUNS])
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _changed_s(folder: Path) -> float:
+    """Return when the folder's config was written, or -inf if it has gone."""
+    for name in ("config.yaml", _EXPERIMENT_FILE):
+        with suppress(OSError):
+            return (folder / name).stat().st_mtime
+    return float("-inf")

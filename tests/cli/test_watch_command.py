@@ -65,10 +65,9 @@ def test_it_serves_in_a_small_process_until_it_is_interrupted(tmp_path: Path) ->
         server = Watching(port, f"game_rl_watch_%d={token_of(printed)}")
         with (
             server.stream("/api/frames?run=&env=0") as frames,
-            server.stream("/api/state?run=") as state,
             game.playing(4.0),
         ):
-            assert state.event()[2]["timesteps"] == 2_048
+            assert server.news()["state"]["timesteps"] == 2_048
             server.json("/api/curves?run=")
             ending = time.monotonic() + 3
             while time.monotonic() < ending:
@@ -91,10 +90,9 @@ def test_a_map_of_places_takes_little_more(tmp_path: Path) -> None:
     run.places.write_bytes(counted(places, ("room", "x", "y")).to_bytes())
     with watch(run.root, "-q") as (process, printed, port):
         server = Watching(port, f"game_rl_watch_%d={token_of(printed)}")
-        with server.stream("/api/state?run=") as state:
-            state.event()
-            assert len(server.json("/api/places?run=")["layers"]) == 24
-            assert_small(process.pid)
+        server.news()
+        assert len(server.json("/api/places?run=")["layers"]) == 24
+        assert_small(process.pid)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere it stays in the command's process")
@@ -104,9 +102,8 @@ def test_an_experiment_takes_little_more(make_population: MakePopulation) -> Non
     folder.config.write_text(dump_experiment(population), encoding="utf-8")
     with watch(folder.root, "-q") as (process, printed, port):
         server = Watching(port, f"game_rl_watch_%d={token_of(printed)}")
-        with server.stream("/api/state?run=") as state:
-            assert state.event()[2]["generation"] == 5
-            assert_small(process.pid)
+        assert server.news()["overview"]["generation"] == 5
+        assert_small(process.pid)
 
 
 def assert_small(pid: int) -> None:

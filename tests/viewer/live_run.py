@@ -157,6 +157,20 @@ class Watching:
         assert status == 200, body
         return json.loads(body)
 
+    def news(self, run: str = "", after: str = "") -> dict[str, Any]:
+        """Return what the page asks for again and again."""
+        found: dict[str, Any] = self.json(f"/api/state?run={run}&after={after}")
+        return found
+
+    def later_news(self, key: str, after: str, run: str = "") -> dict[str, Any]:
+        """Ask until there is something new of a kind; files are read once a second."""
+        for _ in range(200):
+            found = self.news(run, after)
+            if key in found:
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"no {key} comes")
+
     def raw(self, content: bytes, *, timeout_s: float = 20) -> bytes:
         """Send bytes, and return all that comes back until the server closes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s) as connection:
@@ -171,11 +185,17 @@ class Watching:
 
 
 @contextmanager
-def watching(root: Path) -> Iterator[Watching]:
-    """Serve a place in a thread."""
+def watching(root: Path, allowed: tuple[str, ...] = ()) -> Iterator[Watching]:
+    """Serve a place in a thread.
+
+    Args:
+        allowed: more names of the host.
+    """
     listening = listen("127.0.0.1", 0)
     port = int(listening.getsockname()[1])
-    server = make_server(WatchedPlace(root), host="127.0.0.1", port=port, token=TOKEN)
+    server = make_server(
+        WatchedPlace(root), host="127.0.0.1", port=port, token=TOKEN, allowed=allowed
+    )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
@@ -200,17 +220,6 @@ class ReadStream:
         self.answer = self.client.getresponse()
         self.status = self.answer.status
         self.n_bytes = 0
-
-    def event(self) -> tuple[str, str, Any]:
-        """Return the kind, the id and the data of the next server-sent event."""
-        found: dict[str, str] = {}
-        while True:
-            line = self.answer.readline().decode().rstrip("\n")
-            name, _, value = line.partition(": ")
-            if name in ("event", "id", "data"):
-                found[name] = value
-            if not line and "event" in found:
-                return found["event"], found.get("id", ""), json.loads(found["data"])
 
     def message(self) -> tuple[dict[str, Any], bytes]:
         """Return the text and the blocks of the next message on screens."""

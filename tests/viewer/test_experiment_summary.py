@@ -49,9 +49,7 @@ def test_an_experiment_is_shown_with_its_members(
     names = {path.name for path in folder.members.iterdir() if (path / "config.yaml").exists()}
     assert set(place.runs()) - {"champion"} == names
     with watching(folder.root) as server:
-        with server.stream("/api/state?run=") as stream:
-            kind, _, overview = stream.event()
-        assert (kind, overview["generation"]) == ("overview", 5)
-        with server.stream(f"/api/state?run={sorted(names)[0]}") as stream:
-            assert stream.event()[0] == "state"
+        overview = server.news()["overview"]
+        assert overview["generation"] == 5
+        assert "state" in server.news(sorted(names)[0])
         assert server.get("/api/state?run=none")[0] == 404

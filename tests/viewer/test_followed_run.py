@@ -127,6 +127,24 @@ def test_another_run_at_the_same_place_is_followed_from_its_start(tmp_path: Path
         file.add(begun())
     follower.read()
     assert [event.event for _, event in follower.events] == ["begun"]
+    assert follower.replacements == 1
+
+
+def test_another_run_that_is_as_long_or_longer_is_followed_from_its_start(tmp_path: Path) -> None:
+    """Its file may even have the number of the old one, which the disk gives away again."""
+    run = make_run(tmp_path / "run")
+    follower = EventFollower(run)
+    follower.read()
+    other = [begun(), *(rollout(n) for n in range(1, 40))]
+    content = b"".join(event.model_dump_json(exclude_none=True).encode() + b"\n" for event in other)
+    assert len(content) > run.events.stat().st_size
+    with run.events.open("r+b") as file:
+        file.write(content)
+    assert [event for _, event in follower.read()] == other
+    assert [event for _, event in follower.events] == other
+    assert follower.replacements == 1
+    follower.read()
+    assert follower.replacements == 1
 
 
 def test_how_a_run_has_ended() -> None:

@@ -74,7 +74,7 @@ class Opened:
     def open(self, place: str = "") -> Any:
         address = f"http://127.0.0.1:{self.server.port}/"
         self.page.goto(f"{address}?token={TOKEN}")
-        assert self.page.url == address
+        self.page.wait_for_url(address)
         if place:
             self.page.goto(f"{address}#{place}")
         self.page.wait_for_selector("h1")

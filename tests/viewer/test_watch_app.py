@@ -1,11 +1,15 @@
 """What the server answers, and how it bounds what one client can take."""
 
 import json
+import os
+import shutil
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -13,7 +17,7 @@ from game_rl.event_log import EventFile, read_events
 from game_rl.events import Resumed, RolloutEnded, Warned
 from game_rl.run_dir import RunDir
 from game_rl.viewer.bounded_protocol import MOST_CONNECTIONS, BoundedProtocol
-from tests.viewer.live_run import RUN_ID, Watching, first_events, make_run, watching
+from tests.viewer.live_run import RUN_ID, LiveGame, Watching, first_events, make_run, watching
 
 
 @pytest.fixture
@@ -28,9 +32,7 @@ def server(run: RunDir) -> Iterator[Watching]:
 
 
 def test_numbers_are_those_of_the_events(run: RunDir, server: Watching) -> None:
-    with server.stream("/api/state?run=") as stream:
-        kind, _, state = stream.event()
-    assert kind == "state"
+    state = server.news()["state"]
     events = [json.loads(line) for line in run.events.read_text(encoding="utf-8").splitlines()]
     rollout = [event for event in events if event["event"] == "rollout_ended"][-1]
     for name in ("timesteps", "timesteps_per_s", "mean_reward", "success_rate"):
@@ -60,58 +62,61 @@ def test_settings_are_the_text_of_the_config(run: RunDir, server: Watching) -> N
 
 
 def test_events_come_as_they_are_written_and_once(run: RunDir, server: Watching) -> None:
-    with server.stream("/api/state?run=") as stream:
-        stream.event()
-        kind, _, lines = stream.event()
-        assert kind == "history"
-        assert [line["title"] for line in lines] == ["begun", "evaluation", "checkpoint", "warning"]
-        assert lines[-1]["text"] == "a <b>warning</b> & more"
-        with EventFile(run.events) as file:
-            file.add(Warned(timesteps=3_000, text="one more"))
-        while (found := stream.event())[0] == "state":
-            pass
-    assert (found[0], [line["text"] for line in found[2]]) == ("happened", ["one more"])
-
-
-def test_a_client_that_comes_back_gets_what_it_has_missed(run: RunDir, server: Watching) -> None:
-    with server.stream("/api/state?run=") as stream:
-        stream.event()
-        _, last, _ = stream.event()
+    found = server.news()
+    titles = [line["title"] for line in found["history"]]
+    assert titles == ["begun", "evaluation", "checkpoint", "warning"]
+    assert found["history"][-1]["text"] == "a <b>warning</b> & more"
+    again = server.news(after=found["id"])
+    assert again.keys() == {"state", "id"}
     with EventFile(run.events) as file:
-        file.add(Warned(timesteps=3_000, text="missed"))
-    with server.stream("/api/state?run=", Last_Event_ID=last) as stream:
-        while (found := stream.event())[0] == "state":
-            pass
-    assert (found[0], [line["text"] for line in found[2]]) == ("happened", ["missed"])
+        file.add(Warned(timesteps=3_000, text="one more"))
+    found = server.later_news("happened", found["id"])
+    assert [line["text"] for line in found["happened"]] == ["one more"]
 
 
 @pytest.mark.parametrize("last", ["", "x", "1", "-1.5", "9" * 50, "1.2.3", "99.0"])
 def test_an_id_that_is_none_of_ours_brings_everything(server: Watching, last: str) -> None:
-    with server.stream("/api/state?run=", Last_Event_ID=last) as stream:
-        stream.event()
-        kind, _, lines = stream.event()
-    assert (kind, len(lines)) == ("history", 4)
+    assert len(server.news(after=last)["history"]) == 4
 
 
 def test_a_resume_replaces_what_it_supersedes(run: RunDir, server: Watching) -> None:
     cut = run.events.read_bytes().index(b'{"time":"', run.events.read_bytes().index(b"512.0") - 120)
-    with server.stream("/api/state?run=") as stream:
-        stream.event()
-        stream.event()
-        with EventFile(run.events) as file:
-            file.add(
-                Resumed(run=RUN_ID, checkpoint="000000001024", total_timesteps=8_192, device="cpu",
-                        precision="float32", superseded_from_bytes=cut, restored=(),
-                        timesteps=1_024)
-            )  # fmt: skip
-        found = [stream.event()]
-        while found[-1][0] == "state":
-            found.append(stream.event())
-        kind, _, lines = found[-1]
-        state = found[-2][2]
-    assert state["timesteps"] == max(event.timesteps for event in read_events(run))
-    assert kind == "history"
-    assert "warning" not in [line["title"] for line in lines]
+    first = server.news()["id"]
+    with EventFile(run.events) as file:
+        file.add(
+            Resumed(run=RUN_ID, checkpoint="000000001024", total_timesteps=8_192, device="cpu",
+                    precision="float32", superseded_from_bytes=cut, restored=(),
+                    timesteps=1_024)
+        )  # fmt: skip
+    found = server.later_news("history", first)
+    assert found["state"]["timesteps"] == max(event.timesteps for event in read_events(run))
+    assert "warning" not in [line["title"] for line in found["history"]]
+
+
+def test_a_run_that_takes_the_place_of_another_is_shown_alone(
+    run: RunDir, server: Watching
+) -> None:
+    """Its file is longer than the old one, and its config another."""
+    before = server.news()
+    shutil.rmtree(run.root)
+    server.json("/api/curves?run=")
+    begun = first_events()[0].model_copy(update={"total_timesteps": 99_000})
+    rollouts = [RolloutEnded(timesteps=n, timesteps_per_s=1.0) for n in range(50, 5_000, 50)]
+    other = [begun, *rollouts]
+    make_run(run.root, other, n_envs=7)
+    after = server.later_news("history", before["id"])
+    assert [line["title"] for line in after["history"]] == ["begun"]
+    state = after["state"]
+    assert (state["total_timesteps"], state["timesteps"], state["n_envs"]) == (99_000, 4_950, 7)
+    assert state["replacements"] == before["state"]["replacements"] + 1
+    assert (state["evaluation"], state["success_rate"]) == (None, None)
+
+
+def test_a_run_that_is_deleted_is_gone(run: RunDir, server: Watching) -> None:
+    assert "state" in server.news()
+    shutil.rmtree(run.root)
+    overview = server.later_news("overview", "")["overview"]
+    assert (overview["is_there"], overview["members"]) == (False, [])
 
 
 @pytest.mark.parametrize(
@@ -190,27 +195,52 @@ def test_a_client_that_never_asks_is_dropped(
     assert time.monotonic() - began < 10
 
 
-@pytest.mark.parametrize("kind", ["state", "frames"])
-def test_the_ninth_client_is_refused_with_the_reason(server: Watching, kind: str) -> None:
+@pytest.mark.parametrize(("query", "most"), [("", 8), ("&browser=1", 4)])
+def test_streams_of_all_and_of_one_browser_are_bounded(
+    server: Watching, query: str, most: int
+) -> None:
+    """A browser has six connections for all its windows; the others ask for single messages."""
     with ExitStack() as stack:
-        for _ in range(8):
-            stream = stack.enter_context(server.stream(f"/api/{kind}?run="))
+        for _ in range(most):
+            stream = stack.enter_context(server.stream(f"/api/frames?run={query}"))
             assert stream.status == 200
-        status, headers, body = server.get(f"/api/{kind}?run=")
+        status, headers, body = server.get(f"/api/frames?run={query}")
         assert (status, headers["retry-after"]) == (503, "10")
-        assert b"8 pages watch already" in body
+        assert b"fewer screens a second" in body
+        assert server.get(f"/api/frames?run={query}&once=1")[0] == 200
+        assert server.news()["state"]["timesteps"] == 2_048
+        if most < 8:
+            with server.stream("/api/frames?run=&browser=2") as stream:
+                assert stream.status == 200
     for _ in range(100):  # the places of those that have gone are free again
-        with server.stream(f"/api/{kind}?run=") as stream:
+        with server.stream(f"/api/frames?run={query}") as stream:
             if stream.status == 200:
                 return
         time.sleep(0.1)
     pytest.fail("no place was freed")
 
 
+def test_the_screens_of_one_moment_end(run: RunDir, server: Watching) -> None:
+    game = LiveGame(run)
+    game.step()
+    heads = []
+    for _ in range(20):
+        with server.stream("/api/frames?run=&env=1&once=1") as stream:
+            heads.append(stream.message()[0])
+            if not heads[-1]["screens"]:
+                game.step()  # which is drawn once somebody watches
+                heads.append(stream.message()[0])
+            assert stream.answer.read() == b""
+        if heads[-1]["screens"]:
+            break
+    assert [screen["pixels"] for screen in heads[-1]["screens"]] == ["key"] * 4
+    game.close()
+
+
 def test_a_run_without_events_is_shown_as_not_training(tmp_path: Path) -> None:
     root = make_run(tmp_path / "empty", []).root
-    with watching(root) as server, server.stream("/api/state?run=") as stream:
-        _, _, state = stream.event()
+    with watching(root) as server:
+        state = server.news()["state"]
     assert (state["state"], state["timesteps"], state["total_timesteps"]) == (
         "not training",
         0,
@@ -222,11 +252,33 @@ def test_a_folder_of_runs_has_a_tile_for_each(tmp_path: Path) -> None:
     for name in ("one", "two"):
         make_run(tmp_path / "runs" / name)
     with watching(tmp_path / "runs") as server:
-        with server.stream("/api/state?run=") as stream:
-            kind, _, overview = stream.event()
-        assert (kind, [member["folder"] for member in overview["members"]]) == (
-            "overview", ["one", "two"],
-        )  # fmt: skip
+        overview = server.news()["overview"]
+        assert [member["folder"] for member in overview["members"]] == ["one", "two"]
         assert overview["members"][0]["timesteps"] == 2_048
         assert server.json("/api/curves?run=two")["training/success_rate"]["values"] == [0.25, 0.5]
         assert len(first_events()) == 6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+def test_names_that_are_no_text_are_shown_and_lead_to_their_run(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"caf\xe9")
+    for name in (odd, "h\u00fctte", "plain"):
+        make_run(tmp_path / "runs" / name)
+    with watching(tmp_path / "runs") as server:
+        names = [member["folder"] for member in server.news()["overview"]["members"]]
+        assert names == ["caf\\xe9", "h\u00fctte", "plain"]
+        for name in names:
+            assert server.news(quote(name))["state"]["timesteps"] == 2_048
+    with watching(tmp_path / "runs" / odd) as server:
+        assert server.news()["state"]["name"] == "caf\\xe9"
+
+
+def test_a_folder_without_runs_but_experiments_has_their_tiles(tmp_path: Path) -> None:
+    make_run(tmp_path / "runs" / "one")
+    broken = tmp_path / "runs" / "broken"
+    broken.mkdir()
+    (broken / "experiment.yaml").write_text("kind: [", encoding="utf-8")
+    with watching(tmp_path / "runs") as server:
+        one, experiment = server.news()["overview"]["members"]
+    assert (one["folder"], experiment["folder"]) == ("one", "broken")
+    assert (experiment["is_experiment"], experiment["state"]) == (True, "unknown")

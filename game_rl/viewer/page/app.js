@@ -8,9 +8,14 @@ const root = document.getElementById("page");
 const waiting = document.getElementById("waiting");
 const announcer = document.getElementById("announcer");
 
+const EVERY_MS = 1000;
+const EVERY_FINISHED_MS = 5000;
+const LOST_AFTER_MS = 20_000;
+
 let page = null;
-let source = null;
+let asking = null; // stops the questions about what is shown now
 let shown = null;
+let last = {}; // what was shown last: id of the newest event, and the texts of the answers
 
 export function announce(text) {
   setText(announcer, text);
@@ -44,36 +49,75 @@ function follow() {
   open();
 }
 
-function open() {
-  if (source || document.hidden) return;
-  source = new EventSource(`api/state?run=${encodeURIComponent(shown)}`);
-  source.addEventListener("state", (event) => onState(JSON.parse(event.data)));
-  source.addEventListener("overview", (event) => onOverview(JSON.parse(event.data)));
-  source.addEventListener("history", (event) => page?.setHappenings?.(JSON.parse(event.data)));
-  source.addEventListener("happened", (event) => page?.addHappenings?.(JSON.parse(event.data)));
-  source.addEventListener("open", () => document.body.classList.remove("lost"));
-  source.addEventListener("error", () => {
-    document.body.classList.add("lost");
-    if (source?.readyState === EventSource.CLOSED) retry();
-  });
+// Asks for news again and again, in answers that end: a browser has six connections for all windows.
+async function open() {
+  if (asking || document.hidden) return;
+  const own = asking = new AbortController();
   page?.resume();
+  while (!own.signal.aborted) {
+    const isFinished = await ask(own);
+    await new Promise((done) => { setTimeout(done, isFinished ? EVERY_FINISHED_MS : EVERY_MS); });
+  }
 }
 
-// The server refuses, such as when too many pages watch: try again later.
-function retry() {
-  source = null;
-  setTimeout(open, 5000);
+async function ask(own) {
+  const words = new URLSearchParams({run: shown, after: last.id ?? ""});
+  try {
+    const signal = AbortSignal.any([own.signal, AbortSignal.timeout(LOST_AFTER_MS)]);
+    const answer = await fetch(`api/state?${words}`, {signal});
+    const news = answer.ok ? await answer.json() : null;
+    if (own.signal.aborted) return false;
+    if (!news) {
+      say(answer.status === 404 ? GONE : answer.status === 401 ? STRANGE : "");
+      return false;
+    }
+    say(news.overview?.is_there === false && page ? GONE : "");
+    take(news);
+    return (news.state ?? news.overview).state !== "training" && !news.overview?.members?.some(({state}) => state === "training");
+  } catch {
+    if (!own.signal.aborted) say(LOST);
+    return false;
+  }
+}
+
+const LOST = "The server does not answer; the page shows the last that it has got.";
+const GONE = "There is no run here any more; the page shows the last that it has got.";
+const STRANGE = "The server was started again: open the address that it has printed now.";
+
+function say(text) {
+  document.body.classList.toggle("lost", Boolean(text));
+  setText(lostNote, text);
+}
+
+function take({id, state, overview, history, happened}) {
+  if (overview?.is_there === false && page) return;
+  const text = JSON.stringify(state ?? overview);
+  if (text !== last.text) {
+    last.text = text;
+    if (state) onState(state);
+    else onOverview(overview);
+  }
+  last.id = id;
+  if (history) page.setHappenings(history);
+  if (happened) page.addHappenings(happened);
 }
 
 function close() {
-  source?.close();
-  source = null;
+  stop();
   page?.close();
   page = null;
+  last = {};
 }
 
+function stop() {
+  asking?.abort();
+  asking = null;
+}
+
+// Another run at the same place gets a page of its own.
 function onState(state) {
-  if (!(page instanceof RunPage)) show(new RunPage(shown, place().agent, {announce, go}));
+  const isOther = page instanceof RunPage && page.state && page.state.replacements !== state.replacements;
+  if (!(page instanceof RunPage) || isOther) show(new RunPage(shown, place().agent, {announce, go}));
   page.setState(state);
 }
 
@@ -92,8 +136,7 @@ function show(next) {
 // A hidden page takes no pictures, and leaves its place to another one.
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) {
-    source?.close();
-    source = null;
+    stop();
     page?.pause();
   } else {
     open();
@@ -101,5 +144,6 @@ document.addEventListener("visibilitychange", () => {
 });
 window.addEventListener("hashchange", follow);
 window.addEventListener("popstate", follow);
-document.body.append(make("p", {class: "lost-note", role: "alert", text: "The server does not answer; the page shows the last that it has got."}));
+const lostNote = make("p", {class: "lost-note", role: "alert"});
+document.body.append(lostNote);
 follow();

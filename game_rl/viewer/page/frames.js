@@ -1,6 +1,20 @@
 // The live screens: one stream of binary messages, of which each holds what has changed.
+//
+// A browser has six connections for all its windows, and the server gives four of them to streams.
+// A further window asks for single messages instead.
 
 const RETRY_MS = [500, 1000, 2000, 5000];
+const STILL_EVERY_MS = 1000;
+const STILLS = 10; // before the next try to get a stream
+const BROWSER = browserName();
+
+function browserName() {
+  try {
+    return localStorage.browser ??= crypto.getRandomValues(new Uint32Array(4)).join("-");
+  } catch {
+    return ""; // no storage: this page counts as a browser of its own
+  }
+}
 
 // Reads the stream until it is closed; each message is decoded before the next one.
 export class FrameFeed {
@@ -25,12 +39,14 @@ export class FrameFeed {
   async run(abort) {
     for (let tries = 0; !abort.signal.aborted; tries += 1) {
       try {
-        const answer = await fetch(this.address, {signal: abort.signal});
+        const answer = await fetch(`${this.address}&browser=${BROWSER}`, {signal: abort.signal});
         if (answer.ok) {
-          this.packed.clear();
           this.handlers.onState("open", "");
           await this.read(answer.body.getReader());
           tries = 0;
+        } else if (answer.status === 503) {
+          await this.takeStills(abort);
+          continue;
         } else {
           this.handlers.onState("refused", await answer.text());
         }
@@ -39,11 +55,22 @@ export class FrameFeed {
       }
       if (abort.signal.aborted) return;
       this.handlers.onState("lost", "");
-      await new Promise((done) => setTimeout(done, RETRY_MS[Math.min(tries, 3)]));
+      await pause(RETRY_MS[Math.min(tries, 3)]);
+    }
+  }
+
+  async takeStills(abort) {
+    for (let count = 0; count < STILLS && !abort.signal.aborted; count += 1) {
+      const answer = await fetch(`${this.address}&once=1`, {signal: abort.signal});
+      if (!answer.ok) return;
+      this.handlers.onState("open", "");
+      await this.read(answer.body.getReader());
+      await pause(STILL_EVERY_MS);
     }
   }
 
   async read(reader) {
+    this.packed.clear();
     let rest = new Uint8Array(0);
     for (;;) {
       const {done, value} = await reader.read();
@@ -82,6 +109,8 @@ export class FrameFeed {
     if (text.screens.length) this.handlers.onScreens(text.screens);
   }
 }
+
+const pause = (ms) => new Promise((done) => { setTimeout(done, ms); });
 
 const ARRAYS = {
   uint8: Uint8Array, int8: Int8Array, bool: Uint8Array, uint16: Uint16Array, int16: Int16Array,

@@ -54,6 +54,8 @@ export class OverviewPage {
     if (isFolder) this.showFolder(state);
     else this.showExperiment(state);
     this.showMembers(state, isFolder);
+    if (this.mayBeLive) this.resume();
+    else this.pause();
   }
 
   showFolder(state) {
@@ -195,8 +197,14 @@ export class OverviewPage {
 
   // -- live screens
 
+  // What is finished has no live screens, and takes no connection for them.
+  get mayBeLive() {
+    const live = ["training", "unknown"];
+    return live.includes(this.state?.state) || Boolean(this.state?.members.some(({state}) => live.includes(state)));
+  }
+
   resume() {
-    if (this.feed || (this.isPaused && this.hasPictures)) return;
+    if (!this.mayBeLive || this.feed || (this.isPaused && this.hasPictures)) return;
     this.feed = new FrameFeed("api/frames?run=", {
       onLayout: (layout) => this.layouts.set(layout.run, layout),
       onScreens: (screens) => this.onScreens(screens),

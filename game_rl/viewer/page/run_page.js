@@ -64,7 +64,10 @@ export class RunPage {
   }
 
   setState(state) {
+    const wasLive = this.mayBeLive;
     this.state = state;
+    if (this.mayBeLive && !wasLive) this.resume();
+    if (!this.mayBeLive) this.pause();
     const sentence = runSentence(state);
     this.heading.show({title: state.name, state: state.state, sentence, ...runProgress(state)});
     this.figures.show(state);
@@ -85,8 +88,13 @@ export class RunPage {
 
   // -- live screens
 
+  // What is finished has no live screens, and takes no connection for them.
+  get mayBeLive() {
+    return this.state?.state === "training" || this.state?.state === "unknown";
+  }
+
   resume() {
-    if (this.feed || (this.isPaused && this.newest.size)) return;
+    if (!this.mayBeLive || this.feed || (this.isPaused && this.newest.size)) return;
     this.openFeed();
   }
 
@@ -114,7 +122,7 @@ export class RunPage {
     this.places.large = agent;
     this.showLarge();
     this.pause();
-    this.openFeed(); // which now brings what this agent sees; a paused page takes one picture
+    if (this.mayBeLive) this.openFeed(); // which now brings what this agent sees; a paused page takes one picture
   }
 
   toggle() {
