@@ -15,7 +15,7 @@ from tests.viewer.test_page_browser import Opened, chromium, training, wait_unti
 
 __all__ = ["chromium", "training"]  # fixtures
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def test_the_printed_address_works_from_a_link_of_another_site(
@@ -71,7 +71,8 @@ def test_another_site_reads_nothing_although_the_browser_has_the_cookie(
                 """address => new Promise((done) => {
                   const frame = document.createElement("iframe");
                   frame.onload = () => {
-                    try { done(frame.contentDocument ? "open" : "closed"); } catch { done("closed"); }
+                    try { done(frame.contentDocument ? "open" : "closed"); }
+                    catch { done("closed"); }
                   };
                   frame.src = address;
                   document.body.append(frame);
