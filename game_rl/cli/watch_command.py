@@ -47,6 +47,13 @@ def add_watch(commands: "Commands", summary: str) -> None:
         metavar="N",
         help=f"port of the page, 0 for any free one (default: {_PORT})",
     )
+    _add_hosts(parser)
+    parser.add_argument(
+        "--open", action="store_true", help="open the page in the browser of this machine"
+    )
+
+
+def _add_hosts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -62,9 +69,6 @@ def add_watch(commands: "Commands", summary: str) -> None:
         help="answer under this name too, such as that of a proxy or this machine's name in DNS; "
         "may be given several times (default: localhost, numbers of this machine and, with --host, "
         "its own names)",
-    )
-    parser.add_argument(
-        "--open", action="store_true", help="open the page in the browser of this machine"
     )
 
 
