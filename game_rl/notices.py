@@ -23,8 +23,8 @@ class ConfirmationPlayed(RunEvent):
     seconds: float
     is_reached: bool
     """Whether they reached the goal as well, so that the run ends."""
-    over_at_once: Natural = 0
-    """Episodes that ended with their first timestep, none of which counts as a success here."""
+    over_at_start: Natural = 0
+    """Episodes that were over before the first action, none of which counts as a success here."""
 
     goal: Literal["success_rate", "mean_reward"] | None = None
     """What had to be reached; None in logs of older versions."""
@@ -34,10 +34,10 @@ class ConfirmationPlayed(RunEvent):
         """The result that decided, with its 95 % interval."""
         is_rate = self.success_rate is not None and self.goal != "mean_reward"
         text = self._rate_in_words if is_rate else self._mean_in_words
-        if not self.over_at_once:
+        if not self.over_at_start:
             return text
         return (
-            f"{text}; {self.over_at_once:,} of them ended with their first timestep and do not "
+            f"{text}; {self.over_at_start:,} of them were over before the first action and do not "
             "count: check env.start_states, and the endings of game.yaml"
         )
 

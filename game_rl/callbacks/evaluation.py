@@ -1,8 +1,9 @@
 """Evaluations: whole episodes are played, summed up, and compared with others."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from math import inf, sqrt
 from typing import Any
@@ -18,9 +19,11 @@ from game_rl.callbacks.episode_logging import ended_episode, is_logged
 from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.checkpoints.model_state import drawing_from
 from game_rl.envs.episode_files import EndedEpisode
+from game_rl.envs.game_boy_env import OVER_AT_START
 from game_rl.envs.observation import Observation, rows_of
 from game_rl.events import Evaluated, StartStateResult
 from game_rl.returns import LearnedRewards
+from game_rl.statistics import mean_interval, wilson_interval
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 
@@ -45,6 +48,37 @@ class Values:
         return float((of_env if self.learned is None else self.learned(of_env))[0])
 
 
+LIMIT_REACHED = "limit reached"
+"""In place of an ending's name, of an episode that `env.max_episode_timesteps` has truncated."""
+LOCKED_UP = "locked up"
+"""Likewise, of one in which the game has locked up the CPU."""
+
+
+@dataclass(frozen=True)
+class EpisodeEnd:
+    """How an episode ended.
+
+    Attributes:
+        ending: name of the ending in game.yaml, or one of the two texts above.
+        variables: each variable of game.yaml that is a number, as it was at the end.
+        over_at_start: what held before the first action, so that no policy had a choice; or "".
+    """
+
+    ending: str
+    variables: Mapping[str, float]
+    over_at_start: str = ""
+
+
+@dataclass(frozen=True)
+class VariableAtEnd:
+    """A variable at the end of episodes: its mean, standard deviation, least and largest value."""
+
+    mean: float
+    std: float
+    min: float
+    max: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """Results of some episodes; rewards are undiscounted, lengths are in timesteps.
@@ -61,6 +95,7 @@ class Evaluation:
         action_counts: how often each action was taken; empty if the actions are not discrete.
         seconds: duration of the evaluation.
         ended: the episodes with their actions, if the envs log them, in the same order.
+        ends: how each episode ended, in the same order; empty where the env does not tell.
     """
 
     deterministic: bool
@@ -72,6 +107,7 @@ class Evaluation:
     action_counts: tuple[int, ...] = ()
     seconds: float = field(compare=False)
     ended: tuple[EndedEpisode, ...] = field(default=(), compare=False, repr=False)
+    ends: tuple[EpisodeEnd, ...] = field(default=(), repr=False)
 
     @property
     def episodes(self) -> int:
@@ -91,8 +127,42 @@ class Evaluation:
         return float(np.mean(self.successes)) if self.successes else None
 
     @property
+    def reward_interval(self) -> tuple[float, float] | None:
+        """Student's 95 % interval of the mean reward; None for fewer than five episodes."""
+        return mean_interval(self.mean_reward, self.std_reward, self.episodes)
+
+    @property
+    def success_interval(self) -> tuple[float, float] | None:
+        """Wilson's 95 % interval of the success rate; None if the game does not define success."""
+        if not self.successes:
+            return None
+        return wilson_interval(sum(self.successes), len(self.successes))
+
+    @property
     def mean_length(self) -> float:
         return float(np.mean(self.lengths))
+
+    @property
+    def endings(self) -> dict[str, int]:
+        """Number of episodes with each ending, the most frequent first."""
+        return dict(Counter(end.ending for end in self.ends).most_common())
+
+    @property
+    def variables(self) -> dict[str, VariableAtEnd]:
+        """The variables of game.yaml at the end of the episodes."""
+        found: dict[str, list[float]] = {}
+        for end in self.ends:
+            for name, value in end.variables.items():
+                found.setdefault(name, []).append(value)
+        return {
+            name: VariableAtEnd(float(np.mean(v)), float(np.std(v)), min(v), max(v))
+            for name, v in found.items()
+        }
+
+    @property
+    def over_at_start(self) -> int:
+        """Number of episodes in which an ending or success held before the first action."""
+        return sum(bool(end.over_at_start) for end in self.ends)
 
     @property
     def by_start_state(self) -> dict[str, StartStateResult] | None:
@@ -118,10 +188,14 @@ class Evaluation:
             "episodes": self.episodes,
             "mean_reward": self.mean_reward,
             "std_reward": self.std_reward,
+            "reward_interval": self.reward_interval,
             "success_rate": self.success_rate,
+            "success_interval": self.success_interval,
             "mean_length": self.mean_length,
             "deterministic": self.deterministic,
             "q_minus_return": self.q_minus_return,
+            "endings": self.endings,
+            "variables": {name: asdict(value) for name, value in self.variables.items()},
             "by_start_state": _by_start_state_json(self.by_start_state),
         }
 
@@ -142,6 +216,7 @@ def joined_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
         action_counts=tuple(map(sum, counts)),
         seconds=sum(each.seconds for each in evaluations),
         ended=all_of("ended"),
+        ends=all_of("ends"),
     )
 
 
@@ -183,6 +258,7 @@ def evaluate(
         action_counts=tuple(onlooker.action_counts),
         seconds=time.monotonic() - started,
         ended=tuple(onlooker.ended),
+        ends=tuple(onlooker.ends),
     )
 
 
@@ -272,6 +348,7 @@ class _Onlooker:
         self.successes: list[bool] = []
         self.action_counts = [0] * int(actions.n) if isinstance(actions, Discrete) else []
         self.ended: list[EndedEpisode] = []
+        self.ends: list[EpisodeEnd] = []
         self.start_states: list[str] = []
         self._stop, self._values = stop, values
         self._expected: dict[int, float] = {}  # of each env's present episode
@@ -297,6 +374,7 @@ class _Onlooker:
         if is_logged(local["info"]):
             self.ended.append(ended_episode(local["i"], local["info"]))
         self.start_states.append(str(local["info"].get("start_state", "")))
+        self.ends.append(_end_of(local["info"]))
         success = local["info"].get("is_success")
         if success is not None:
             self.successes.append(bool(success))
@@ -313,6 +391,12 @@ class _Onlooker:
             if counted:
                 self._differences.append(self._expected[env] - self._returns[env])
             del self._expected[env]
+
+
+def _end_of(info: Mapping[str, Any]) -> EpisodeEnd:
+    without = LOCKED_UP if "lock_up" in info else LIMIT_REACHED
+    variables = {str(name): float(value) for name, value in info.get("game", {}).items()}
+    return EpisodeEnd(str(info.get("ending", without)), variables, str(info.get(OVER_AT_START, "")))
 
 
 def evaluated_event(

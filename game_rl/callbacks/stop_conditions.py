@@ -32,15 +32,18 @@ class Confirmation:
     is_reached: bool = False
 
     @property
-    def over_at_once(self) -> int:
-        """Number of episodes that ended with their first timestep, so that no policy decided."""
-        return sum(length <= 1 for length in self.played.lengths)
+    def over_at_start(self) -> int:
+        """Number of episodes that an ending or success held from the start, whoever played."""
+        return self.played.over_at_start
 
     @property
     def wins(self) -> int:
-        """Number of successful episodes, without those that were over at once."""
-        pairs = zip(self.played.successes, self.played.lengths, strict=False)
-        return sum(success and length > 1 for success, length in pairs)
+        """Number of successful episodes, without those."""
+        played = self.played
+        if not self.over_at_start:
+            return sum(played.successes)
+        pairs = zip(played.successes, played.ends, strict=False)
+        return sum(success and not end.over_at_start for success, end in pairs)
 
     def event(self, timesteps: int) -> ConfirmationPlayed:
         played = self.played
@@ -55,7 +58,7 @@ class Confirmation:
             seconds=round(played.seconds, 3),
             goal=self.goal,
             is_reached=self.is_reached,
-            over_at_once=self.over_at_once,
+            over_at_start=self.over_at_start,
         )
 
 
@@ -87,8 +90,8 @@ class StopWhen:
     They only nominate: once enough of them in a row have reached a goal, new episodes decide, with
     seeds of their own, which depend on the timestep alone. They are played in batches, at most
     four, until the goal is decided: a success rate by `rate_test`, a mean reward once the interval
-    of the mean leaves it out, or else by the mean of all. An episode that ends with its first
-    timestep is no win here, whatever the game says.
+    of the mean leaves it out, or else by the mean of all. An episode that
+    was over before the first action is no win here.
 
     Args:
         conditions: conditions of the run's config.
@@ -209,7 +212,7 @@ class StopWhen:
             if not played.successes:
                 return False
             return rate_test(wanted, batch).decide(confirmation.wins, played.episodes)
-        if confirmation.over_at_once == played.episodes:
+        if confirmation.over_at_start == played.episodes:
             return False
         interval = mean_interval(played.mean_reward, played.std_reward, played.episodes)
         if played.episodes >= MOST_BATCHES * batch:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stable_baselines3.common.callbacks import EvalCallback, StopTrainingOnNoModelImprovement
 
 from game_rl.callbacks.checkpoint_callback import TrainingTime
-from game_rl.callbacks.evaluation import Evaluation, EvaluationGames
+from game_rl.callbacks.evaluation import EpisodeEnd, Evaluation, EvaluationGames
 from game_rl.callbacks.stop_conditions import StopDecision, StopWhen
 from game_rl.checkpoints.checkpoint_state import StopCounters
 from game_rl.config.schema import StopWhenConfig
@@ -19,13 +19,14 @@ from tests.callbacks.conftest import FIXED_STATE
 
 
 def evaluation(
-    rate: float = 0.0, reward: float = 0.0, *, drawn: bool = False, n: int = 20, length: int = 9
+    rate: float = 0.0, reward: float = 0.0, *, drawn: bool = False, n: int = 20, over: str = ""
 ) -> Evaluation:
     won = round(n * rate)
     return Evaluation(
         deterministic=not drawn,
         rewards=(reward,) * n,
-        lengths=(length,) * n,
+        lengths=(9,) * n,
+        ends=(EpisodeEnd("won", {}, over),) * n,
         successes=(True,) * won + (False,) * (n - won),
         seconds=0.0,
     )
@@ -118,14 +119,14 @@ def test_new_episodes_are_played_in_batches_until_the_rate_is_decided(
 
 
 def test_wins_that_the_start_state_has_made_are_never_confirmed() -> None:
-    at_once = [evaluation(1.0, 9.0, n=100, length=1)] * 4
+    at_once = [evaluation(1.0, 9.0, n=100, over="won")] * 4
     for goal in ({"success_rate": 0.9}, {"mean_reward": 5.0}):
         (verdict,), _ = run_of(goal | {"evaluations": 1}, [evaluation(1.0, 9.0)], at_once[:])
         assert not verdict.is_confirmed
         event = verdict.event(100)
         assert event is not None
-        assert event.over_at_once == 100
-        assert "100 of them ended with their first timestep" in event.in_words
+        assert event.over_at_start == 100
+        assert "100 of them were over before the first action" in event.in_words
 
 
 def test_episodes_that_do_not_reach_it_let_the_run_go_on_and_are_others_the_next_time() -> None:
