@@ -17,6 +17,7 @@ from game_rl.experiment_events import GenerationEnded as GenerationEnded
 from game_rl.experiment_events import MemberDied as MemberDied
 from game_rl.experiment_events import StretchEnded as StretchEnded
 from game_rl.experiment_events import WentBack as WentBack
+from game_rl.notices import BaselinePlayed as BaselinePlayed
 from game_rl.notices import ConfirmationPlayed as ConfirmationPlayed
 from game_rl.notices import HintGiven as HintGiven
 from game_rl.notices import MilestoneReached as MilestoneReached
@@ -441,6 +442,7 @@ Event = (
     | Evaluating
     | Evaluated
     | ConfirmationPlayed
+    | BaselinePlayed
     | StopConditionMet
     | CheckpointSaved
     | Warned

@@ -9,6 +9,24 @@ from game_rl.statistics import mean_interval, wilson_interval
 from game_rl.timed_event import RunEvent
 
 
+class BaselinePlayed(RunEvent):
+    """A policy that has learned nothing was played before the training, to compare with."""
+
+    event: Literal["baseline_played"] = "baseline_played"
+    action: str = ""
+    """Name of the action that it always takes, the best of all; empty: it draws each action."""
+    episodes: Annotated[int, Field(ge=1)]
+    mean_reward: float
+    std_reward: float
+    success_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    mean_length: float
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        return f"always {self.action}" if self.action else "random actions"
+
+
 class ConfirmationPlayed(RunEvent):
     """New episodes were played, because the evaluations reached a goal of `stop_when`."""
 

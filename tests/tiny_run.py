@@ -28,7 +28,8 @@ run_dir: {run_dir}
 device: cpu
 env: {{n_envs: 2, n_workers: 1, frame_skip: 8, max_episode_timesteps: 25, start_states: [level_1]}}
 algorithm: {{n_steps: 16, batch_size: 16, n_epochs: 1}}
-evaluation: {{every_timesteps: 64, episodes: 2, final_episodes: 2, n_envs: 2, deterministic: true}}
+evaluation: {{every_timesteps: 64, episodes: 2, final_episodes: 2, n_envs: 2, deterministic: true,
+  baselines: false}}
 checkpoints: {{every_timesteps: 64, keep_last: 2}}
 recording: {{episodes: 0}}
 """.replace("GAME", str(TINY_GAME))

@@ -96,6 +96,7 @@ class Evaluation:
         seconds: duration of the evaluation.
         ended: the episodes with their actions, if the envs log them, in the same order.
         ends: how each episode ended, in the same order; empty where the env does not tell.
+        unfinished: rewards so far of the episodes that were still running when the time was over.
     """
 
     deterministic: bool
@@ -108,6 +109,7 @@ class Evaluation:
     seconds: float = field(compare=False)
     ended: tuple[EndedEpisode, ...] = field(default=(), compare=False, repr=False)
     ends: tuple[EpisodeEnd, ...] = field(default=(), repr=False)
+    unfinished: tuple[float, ...] = ()
 
     @property
     def episodes(self) -> int:
@@ -188,9 +190,9 @@ class Evaluation:
             "episodes": self.episodes,
             "mean_reward": self.mean_reward,
             "std_reward": self.std_reward,
-            "reward_interval": self.reward_interval,
+            "reward_interval": _as_list(self.reward_interval),
             "success_rate": self.success_rate,
-            "success_interval": self.success_interval,
+            "success_interval": _as_list(self.success_interval),
             "mean_length": self.mean_length,
             "deterministic": self.deterministic,
             "q_minus_return": self.q_minus_return,
@@ -233,6 +235,7 @@ def evaluate(
     seed: int,
     stop: StopRequest | None = None,
     values: Values | None = None,
+    is_time_over: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
     """Play whole episodes, without any effect on a training in the same process.
 
@@ -240,11 +243,13 @@ def evaluate(
 
     Args:
         values: the returns that the policy expects, to be compared with those that it gets.
+        is_time_over: asked at each timestep; once it is True, the episodes that have ended are all.
 
     Raises:
         EvaluationInterrupted: a stop was requested during the evaluation.
     """
-    onlooker, started = _Onlooker(stop, values, vec_env.action_space), time.monotonic()
+    onlooker = _Onlooker(stop, values, vec_env.action_space, is_time_over)
+    started = time.monotonic()
     vec_env.seed(seed)
     with torch_threads(1), drawing_from(seed):
         rewards, lengths = _played(policy, vec_env, onlooker, episodes, deterministic=deterministic)
@@ -259,6 +264,7 @@ def evaluate(
         seconds=time.monotonic() - started,
         ended=tuple(onlooker.ended),
         ends=tuple(onlooker.ends),
+        unfinished=tuple(onlooker.unfinished),
     )
 
 
@@ -271,14 +277,17 @@ def _played(
     deterministic: bool,
 ) -> tuple[list[float], list[int]]:
     """Play with SB3's function; return rewards and lengths in the order of the episodes' ends."""
-    rewards, lengths = evaluate_policy(
-        policy,
-        vec_env,
-        n_eval_episodes=episodes,
-        deterministic=deterministic,
-        return_episode_rewards=True,
-        callback=onlooker,
-    )
+    try:
+        rewards, lengths = evaluate_policy(
+            policy,
+            vec_env,
+            n_eval_episodes=episodes,
+            deterministic=deterministic,
+            return_episode_rewards=True,
+            callback=onlooker,
+        )
+    except _TimeOver as over:
+        return over.rewards, over.lengths
     assert isinstance(rewards, list) and isinstance(lengths, list)  # noqa: PT018 - both come from one call
     return rewards, lengths
 
@@ -339,12 +348,26 @@ def standard_error_of_difference(one: Evaluation, other: Evaluation) -> float:
     return sqrt(sum(map(float, variances)))
 
 
+class _TimeOver(Exception):  # noqa: N818 - not an error
+    """The time of an evaluation is over; has the results of the episodes that have ended."""
+
+    def __init__(self, rewards: list[float], lengths: list[int]) -> None:
+        super().__init__()
+        self.rewards, self.lengths = rewards, lengths
+
+
 class _Onlooker:
     """Callback of SB3's evaluate_policy, called after each timestep of each env."""
 
     def __init__(
-        self, stop: StopRequest | None, values: Values | None, actions: Space[Any]
+        self,
+        stop: StopRequest | None,
+        values: Values | None,
+        actions: Space[Any],
+        is_time_over: Callable[[], bool],
     ) -> None:
+        self.unfinished: list[float] = []
+        self._is_time_over = is_time_over
         self.successes: list[bool] = []
         self.action_counts = [0] * int(actions.n) if isinstance(actions, Discrete) else []
         self.ended: list[EndedEpisode] = []
@@ -363,6 +386,9 @@ class _Onlooker:
     def __call__(self, local: dict[str, Any], _: dict[str, Any]) -> None:
         if self._stop is not None and self._stop.is_asked:
             raise EvaluationInterrupted
+        if self._is_time_over():
+            self.unfinished = [float(each) for each in local["current_rewards"]]
+            raise _TimeOver(local["episode_rewards"], local["episode_lengths"])
         # an episode counts only until its env has played its share of the episodes
         counted = local["episode_counts"][local["i"]] < local["episode_count_targets"][local["i"]]
         if counted and self.action_counts:
@@ -422,6 +448,10 @@ def evaluated_event(
         is_final=is_final,
         by_start_state=evaluation.by_start_state,
     )
+
+
+def _as_list(interval: tuple[float, float] | None) -> list[float] | None:
+    return None if interval is None else list(interval)
 
 
 def _by_start_state_json(

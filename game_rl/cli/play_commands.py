@@ -1,9 +1,8 @@
 """`game-rl evaluate`, `record`."""
 
 import argparse
-import functools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from game_rl.checkpoints.run_game import changed_game_keys, check_playable, open
 from game_rl.cli.arguments import (
     add_command,
     add_run_arguments,
+    named_checkpoint,
     named_policy,
     not_negative,
     positive,
@@ -29,11 +29,13 @@ from game_rl.cli.logged_choice import (
 )
 from game_rl.cli.outputs import GIF, MP4, add_output
 from game_rl.cli.printing import add_json, print_facts, print_notes, print_result
+from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.envs.logged_episodes import LoggedEpisode, LoggedEpisodes
 from game_rl.errors import UsageError
+from game_rl.games.actions import RANDOM, constant_action
+from game_rl.games.definition import Game
 from game_rl.run_dir import RunDir
-from game_rl.system.output import as_printed
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluation import Evaluation
@@ -58,6 +60,12 @@ def add_evaluate(commands: "Commands", summary: str) -> None:
         default=100,
         metavar="N",
         help="episodes to play (default: 100)",
+    )
+    parser.add_argument(
+        "--policy",
+        metavar="POLICY",
+        help="play a policy that has learned nothing instead of the run's, to compare it with: "
+        "random, constant:ACTION (always that action), or best-constant (the best of these)",
     )
     _add_episode_choice(
         parser,
@@ -146,17 +154,41 @@ def _add_logged(parser: argparse.ArgumentParser) -> None:
 
 
 def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
-    """Return a table of one row, and of one more for each start state if there are several."""
-    cells, apart = _evaluation_cells(evaluation), evaluation.by_start_state
+    """Return a table of the results, with a row for each start state if there are several."""
+    apart = evaluation.by_start_state
     if apart is not None:
-        whole = f"{title}, {cells.pop('policy')}"
         rows = {name: _start_state_cells(result) for name, result in apart.items()}
-        return _start_states_table({"all": cells, **rows}, whole)
-    table = Table(title=Text(title), title_justify="left")
-    for name in cells:
-        table.add_column(name, justify="right")
-    table.add_row(*cells.values())
+        whole = f"{title}, {_way(evaluation)}"
+        return _start_states_table({"all": _evaluation_cells(evaluation), **rows}, whole)
+    success = _with_interval(evaluation.success_rate, evaluation.success_interval, "{:.0%}")
+    reward = _with_interval(evaluation.mean_reward, evaluation.reward_interval, "{:.2f}")
+    table = Table(title=Text(title), title_justify="left", show_header=False)
+    table.add_column()
+    table.add_column(overflow="fold")
+    table.add_row("episodes", f"{evaluation.episodes:,}, {_way(evaluation)}")
+    table.add_row("success", success)
+    table.add_row("mean reward", f"{reward}; standard deviation {evaluation.std_reward:.2f}")
+    table.add_row("mean length", f"{evaluation.mean_length:,.0f} timesteps")
+    if evaluation.endings:
+        table.add_row("endings", Text(_endings(evaluation)))
     return table
+
+
+def _way(evaluation: "Evaluation") -> str:
+    return "deterministic" if evaluation.deterministic else "stochastic"
+
+
+def _with_interval(value: float | None, interval: tuple[float, float] | None, form: str) -> str:
+    if value is None:
+        return "not defined"
+    if interval is None:
+        return form.format(value)
+    low, high = (form.format(end) for end in interval)
+    return f"{form.format(value)}, 95% interval {low} to {high}"
+
+
+def _endings(evaluation: "Evaluation") -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in evaluation.endings.items())
 
 
 def _start_state_cells(result: "StartStateResult") -> dict[str, str]:
@@ -169,18 +201,20 @@ def _start_state_cells(result: "StartStateResult") -> dict[str, str]:
 
 
 def _evaluation_cells(evaluation: "Evaluation") -> dict[str, str]:
-    success = evaluation.success_rate
+    success, interval = evaluation.success_rate, evaluation.reward_interval
+    between = "" if interval is None else f" ({interval[0]:.2f} to {interval[1]:.2f})"
     return {
         "episodes": f"{evaluation.episodes}",
-        "policy": "deterministic" if evaluation.deterministic else "stochastic",
         "success": "not defined" if success is None else f"{success:.0%}",
-        "mean reward": as_printed(f"{evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}"),
-        "mean length": f"{evaluation.mean_length:.0f} timesteps",
+        "mean reward": f"{evaluation.mean_reward:.2f}{between}",
+        "deviation": f"{evaluation.std_reward:.2f}",
+        "timesteps": f"{evaluation.mean_length:.0f}",
     }
 
 
 def _start_states_table(rows: Mapping[str, Mapping[str, str]], title: str) -> Table:
-    table = Table(title=Text(title), title_justify="left")
+    caption = "mean reward with its 95% interval; mean number of timesteps"
+    table = Table(title=Text(title), title_justify="left", caption=caption, caption_justify="left")
     table.add_column("start state")
     for name in next(iter(rows.values())):
         table.add_column(name, justify="right")
@@ -189,35 +223,116 @@ def _start_states_table(rows: Mapping[str, Mapping[str, str]], title: str) -> Ta
     return table
 
 
+def _variables_table(evaluation: "Evaluation") -> Table:
+    """Return a table of the game's variables at the end of an episode."""
+    title = Text("variables at the end of an episode")
+    table = Table(title=title, title_justify="left")
+    table.add_column("variable")
+    for name in ("mean", "deviation", "least", "largest"):
+        table.add_column(name, justify="right")
+    for name, found in evaluation.variables.items():
+        cells = (f"{value:,.6g}" for value in (found.min, found.max))
+        table.add_row(Text(name), f"{found.mean:,.2f}", f"{found.std:,.2f}", *cells)
+    return table
+
+
+@dataclass(frozen=True)
+class _Player:
+    """The policy that `evaluate` plays: a run's, or one that has learned nothing.
+
+    Attributes:
+        play: plays from a start state, or from those of the config.
+        facts: what --json has beside the results, which may depend on what was played.
+        config: config of the run.
+    """
+
+    name: str
+    play: Callable[[str | None], "Evaluation"]
+    facts: Callable[["Evaluation"], dict[str, object]]
+    config: RunConfig
+
+
 def _evaluate(arguments: argparse.Namespace) -> int:
     root, checkpoint = named_policy(arguments)
-    game = check_playable(root, checkpoint, arguments.game)
-    chosen_start_states(arguments.start_states, game)
+    if arguments.policy is None:
+        game = check_playable(root, checkpoint, arguments.game)
+        chosen_start_states(arguments.start_states, game)
+        player = _learned_player(arguments, root, checkpoint)
+    else:
+        run_dir, config = open_run(root)
+        game = open_game(run_dir, config, arguments.game)
+        chosen_start_states(arguments.start_states, game)
+        player = _baseline_player(arguments, config, game)
+    changes = game_changes(game, arguments.start_states or player.config.env.start_states)
+    changed = {"game_changes": changes} if changes else {}
+    names = arguments.start_states or [None]
+    results = {name: player.play(name) for name in names}
+    if arguments.json:
+        reports = {
+            name: {**each.to_json(), **player.facts(each), **changed}
+            for name, each in results.items()
+        }
+        print_facts(reports if arguments.start_states else reports[None])
+        return 0
+    title = f"{root}, {player.name}"
+    if arguments.start_states is None:
+        if (action := player.facts(results[None]).get("action")) is not None:
+            title = f"{root}, always {action}"
+        tables = [evaluation_table(results[None], title)]
+        if results[None].variables:
+            tables.append(_variables_table(results[None]))
+    else:
+        cells = {name: _evaluation_cells(each) for name, each in results.items()}
+        tables = [_start_states_table(cells, f"{title}, {_way(results[names[0]])}")]
+    for table in tables:
+        Console().print(table)
+    for change in changes:
+        print(f"the game is changed: {change}")
+    return 0
+
+
+def _learned_player(arguments: argparse.Namespace, root: Path, checkpoint: str) -> _Player:
     from game_rl.playback.trained_run import evaluate_run, open_trained_run
 
     run = open_trained_run(root, checkpoint, arguments.game)
     notes = run.game_notes(arguments.game)
     print_notes(notes)
-    title = f"{root}, {run.name}"
-    changes = game_changes(game, arguments.start_states or run.config.env.start_states)
-    learned = run.policy_facts() | ({"game_changes": changes} if changes else {})
-    learned |= {"notes": notes} if notes else {}
-    play = functools.partial(evaluate_run, run, episodes=arguments.episodes, seed=arguments.seed)
-    if arguments.start_states is None:
-        evaluation = play()
-        table, report = evaluation_table(evaluation, title), evaluation.to_json() | learned
-    else:
-        evaluations = {name: play(start_state=name) for name in arguments.start_states}
-        cells = {name: _evaluation_cells(each) for name, each in evaluations.items()}
-        table = _start_states_table(cells, title)
-        report = {name: evaluation.to_json() | learned for name, evaluation in evaluations.items()}
-    if arguments.json:
-        print_facts(report)
-    else:
-        Console().print(table)
-        for change in changes:
-            print(f"the game is changed: {change}")
-    return 0
+
+    def play(start_state: str | None) -> "Evaluation":
+        return evaluate_run(
+            run, episodes=arguments.episodes, seed=arguments.seed, start_state=start_state
+        )
+
+    facts = run.policy_facts() | ({"notes": notes} if notes else {})
+    return _Player(run.name, play, lambda _: facts, run.config)
+
+
+def _baseline_player(arguments: argparse.Namespace, config: RunConfig, game: Game) -> _Player:
+    if arguments.checkpoint is not None or named_checkpoint(arguments.run)[1] is not None:
+        raise UsageError(
+            f"--policy {arguments.policy} has learned nothing, so it belongs to no checkpoint: "
+            "name the run alone"
+        )
+    constant_action(arguments.policy, game.action_names)  # refuses an unknown one
+    from game_rl.playback.trained_run import evaluate_baseline
+
+    def play(start_state: str | None) -> "Evaluation":
+        return evaluate_baseline(
+            config,
+            game,
+            arguments.policy,
+            episodes=arguments.episodes,
+            seed=arguments.seed,
+            start_state=start_state,
+        ).evaluation
+
+    def facts(played: "Evaluation") -> dict[str, object]:
+        if not played.deterministic:
+            return {"policy": RANDOM}
+        taken = max(range(len(game.action_names)), key=played.action_counts.__getitem__)
+        return {"policy": arguments.policy, "action": game.action_names[taken]}
+
+    return _Player(f"{arguments.policy} policy", play, facts, config)
 
 
 def _record(arguments: argparse.Namespace) -> int:

@@ -177,6 +177,10 @@ class EvaluationConfig(StrictModel):
     """Seed of the episodes of evaluations during training; null: derived from the run's seed. After
     a change, the best evaluation so far no longer counts, because it played other episodes."""
 
+    baselines: bool = True
+    """Before the training, play random actions and the best constant action, up to 20 episodes of
+    each and 10 seconds in all, to compare the agent with. They have no effect on the training."""
+
     def envs_for(self, episodes: int) -> int:
         """Return the number of emulators for so many episodes, at most one for each."""
         return min(self.n_envs, episodes)

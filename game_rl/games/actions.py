@@ -1,6 +1,6 @@
 """What an action does with the buttons within one timestep."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Discriminator, Field, Tag
@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag
 from game_rl.config.schema import MOST_FRAME_SKIP
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import Button, Press
+from game_rl.errors import UsageError
 from game_rl.games.start_states import ScriptStep
 
 _OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down"))
@@ -169,3 +170,28 @@ def _with_release(action: ActionSpec) -> str:
     steps = _steps(action)
     is_longer = steps is not None and bool(steps[-1].buttons)
     return ", the last one without buttons, so that the next press is a new one" * is_longer
+
+
+RANDOM, BEST_CONSTANT = "random", "best-constant"
+
+
+def constant_action(policy: str, action_names: Sequence[str]) -> int | None:
+    """Return the action of `constant:ACTION`, which may be a name or a number.
+
+    Returns:
+        None for `random` and `best-constant`, the other policies that learn nothing.
+
+    Raises:
+        UsageError: there is no such policy, or the game has no such action.
+    """
+    if policy in (RANDOM, BEST_CONSTANT):
+        return None
+    kind, _, action = policy.partition(":")
+    if kind == "constant" and action in action_names:
+        return list(action_names).index(action)
+    if kind == "constant" and action.isdecimal() and int(action) < len(action_names):
+        return int(action)
+    raise UsageError(
+        f"there is no policy {policy!r}; choose {RANDOM}, {BEST_CONSTANT} or constant:ACTION, "
+        f"where ACTION is one of {', '.join(action_names)}"
+    )

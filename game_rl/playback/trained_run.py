@@ -10,6 +10,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import obs_as_tensor
+from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, make_policy
 from game_rl.algorithms.reward_scaling import (
@@ -17,6 +18,7 @@ from game_rl.algorithms.reward_scaling import (
     make_reward_scaling,
     take_reward_state,
 )
+from game_rl.callbacks.baselines import Baseline, play_baseline
 from game_rl.callbacks.evaluation import Evaluation, Values, evaluate
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
@@ -186,22 +188,59 @@ def evaluate_run(
         EvaluationInterrupted: a stop was requested.
         UsageError: the game has no such start state.
     """
-    config, env_config = run.config, run.config.env
-    if start_state is not None:
-        env_config = with_changed(env_config, {("start_states",): (start_state,)})
-    seed = seed_for(config.seed, "final_evaluation") if seed is None else seed
-    n = config.evaluation.envs_for(episodes)
-    with closing(make_vec_env(env_config, run.game, n_envs=n, seed=seed, logs=logs)) as vec_env:
+    with closing(_envs(run.config, run.game, episodes, seed, start_state, logs=logs)) as vec_env:
         policy = run.policy(vec_env.observation_space, vec_env.action_space)
         return evaluate(
             policy,
             vec_env,
             episodes=episodes,
             deterministic=run.deterministic,
-            seed=seed,
+            seed=_episodes_seed(run.config, seed),
             stop=stop,
             values=_values(policy, run),
         )
+
+
+def evaluate_baseline(
+    config: RunConfig,
+    game: Game,
+    name: str,
+    *,
+    episodes: int,
+    seed: int | None = None,
+    start_state: str | None = None,
+) -> Baseline:
+    """Play the episodes of `evaluate_run` with a policy that has learned nothing.
+
+    Args:
+        name: `random`, `constant:ACTION` or `best-constant`.
+
+    Raises:
+        UsageError: the game has no such action or start state.
+    """
+    with closing(_envs(config, game, episodes, seed, start_state)) as vec_env:
+        chosen = _episodes_seed(config, seed)
+        return play_baseline(name, vec_env, game.action_names, episodes=episodes, seed=chosen)
+
+
+def _envs(
+    config: RunConfig,
+    game: Game,
+    episodes: int,
+    seed: int | None,
+    start_state: str | None,
+    *,
+    logs: bool = False,
+) -> VecEnv:
+    env_config = config.env
+    if start_state is not None:
+        env_config = with_changed(env_config, {("start_states",): (start_state,)})
+    n_envs, chosen = config.evaluation.envs_for(episodes), _episodes_seed(config, seed)
+    return make_vec_env(env_config, game, n_envs=n_envs, seed=chosen, logs=logs)
+
+
+def _episodes_seed(config: RunConfig, seed: int | None) -> int:
+    return seed_for(config.seed, "final_evaluation") if seed is None else seed
 
 
 def _values(policy: BasePolicy, run: TrainedRun) -> Values | None:

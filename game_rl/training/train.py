@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from game_rl.algorithms.automatic import resolve_auto
+from game_rl.callbacks.baselines import play_baselines
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluated_event
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_store import find_checkpoint
@@ -48,6 +49,7 @@ from game_rl.training.admission import (
     refuse_existing_run,
 )
 from game_rl.training.episodes_extension import log_final_episodes
+from game_rl.training.extensions import evaluation_seed
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.resuming import (
     Asked,
@@ -391,9 +393,24 @@ class _Run:
                         "the Lake, so this run will not be bit for bit the same as without the "
                         "interruption"
                     )
+                self._play_baselines(session, events)
                 session.learn_until(self._until)
                 session.save()
                 return session.num_timesteps, session.ended_by
+
+    def _play_baselines(self, session: TrainingSession, events: EventLog) -> None:
+        """Play what the agent is compared with, when a run begins."""
+        config = self.config
+        if self.checkpoint is not None or not config.evaluation.baselines:
+            return
+        with events.telling_if_slow("playing baselines"), suppress(EvaluationInterrupted):
+            for baseline in play_baselines(
+                session.evaluation_env,
+                self.game.action_names,
+                seed=evaluation_seed(config),
+                stop=self.command.stop,
+            ):
+                events.emit(baseline.event())
 
     def _announce(self, events: EventLog) -> None:
         identity, checkpoint = self.run_dir.identity(), self.checkpoint
