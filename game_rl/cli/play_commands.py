@@ -202,19 +202,18 @@ def _start_state_cells(result: "StartStateResult") -> dict[str, str]:
 
 def _evaluation_cells(evaluation: "Evaluation") -> dict[str, str]:
     success, interval = evaluation.success_rate, evaluation.reward_interval
-    between = "" if interval is None else f" ({interval[0]:.2f} to {interval[1]:.2f})"
+    between = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
     return {
         "episodes": f"{evaluation.episodes}",
         "success": "not defined" if success is None else f"{success:.0%}",
-        "mean reward": f"{evaluation.mean_reward:.2f}{between}",
-        "deviation": f"{evaluation.std_reward:.2f}",
+        "mean reward": f"{evaluation.mean_reward:.2f}",
+        "95% interval": between,
         "timesteps": f"{evaluation.mean_length:.0f}",
     }
 
 
 def _start_states_table(rows: Mapping[str, Mapping[str, str]], title: str) -> Table:
-    caption = "mean reward with its 95% interval; mean number of timesteps"
-    table = Table(title=Text(title), title_justify="left", caption=caption, caption_justify="left")
+    table = Table(title=Text(title), title_justify="left")
     table.add_column("start state")
     for name in next(iter(rows.values())):
         table.add_column(name, justify="right")
