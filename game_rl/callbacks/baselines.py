@@ -154,28 +154,37 @@ def play_baselines(
     Raises:
         EvaluationInterrupted: a stop was requested.
     """
+    player = _TimedPlayer(vec_env, stop, clock)
     began, third = clock(), limit_s / 3
-
-    def played(policy: RandomPolicy | ConstantPolicy, n: int, seed: int, end: float) -> Evaluation:
-        return evaluate(
-            policy,
-            vec_env,
-            episodes=n,
-            deterministic=isinstance(policy, ConstantPolicy),
-            seed=seed,
-            stop=stop,
-            is_time_over=lambda: clock() >= end,
-        )
-
     stream = seed_for(seed, "baseline")
     drawn = RandomPolicy(len(action_names), stream)
-    random = played(drawn, BASELINE_EPISODES, seed, began + third)
+    random = player.play(drawn, BASELINE_EPISODES, seed, until=began + third)
     rewards: list[float] = []
     for action in range(len(action_names)):
         share = (began + 2 * third - clock()) / (len(action_names) - action)
-        tried = played(ConstantPolicy(action), _TRIED_EPISODES, stream, clock() + share)
+        tried = player.play(ConstantPolicy(action), _TRIED_EPISODES, stream, until=clock() + share)
         rewards.append(float(np.mean([*tried.rewards, *tried.unfinished])))
     best = int(np.argmax(rewards))
-    constant = played(ConstantPolicy(best), BASELINE_EPISODES, seed, began + limit_s)
+    constant = player.play(ConstantPolicy(best), BASELINE_EPISODES, seed, until=began + limit_s)
     both = [Baseline("", random), Baseline(action_names[best], constant)]
     return [each for each in both if each.evaluation.episodes]
+
+
+@dataclass(frozen=True)
+class _TimedPlayer:
+    vec_env: VecEnv
+    stop: StopRequest | None
+    clock: Callable[[], float]
+
+    def play(
+        self, policy: RandomPolicy | ConstantPolicy, episodes: int, seed: int, *, until: float
+    ) -> Evaluation:
+        return evaluate(
+            policy,
+            self.vec_env,
+            episodes=episodes,
+            deterministic=isinstance(policy, ConstantPolicy),
+            seed=seed,
+            stop=self.stop,
+            is_time_over=lambda: self.clock() >= until,
+        )

@@ -273,21 +273,25 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         }
         print_facts(reports if arguments.start_states else reports[None])
         return 0
-    title = f"{root}, {player.name}"
-    if arguments.start_states is None:
-        if (action := player.facts(results[None]).get("action")) is not None:
-            title = f"{root}, always {action}"
-        tables = [evaluation_table(results[None], title)]
-        if results[None].variables:
-            tables.append(_variables_table(results[None]))
-    else:
-        cells = {name: _evaluation_cells(each) for name, each in results.items()}
-        tables = [_start_states_table(cells, f"{title}, {_way(results[names[0]])}")]
-    for table in tables:
+    for table in _result_tables(results, player, f"{root}"):
         Console().print(table)
     for change in changes:
         print(f"the game is changed: {change}")
     return 0
+
+
+def _result_tables(
+    results: Mapping[str | None, "Evaluation"], player: _Player, root: str
+) -> list[Table]:
+    """Return the tables of one evaluation, or one table of those of several start states."""
+    evaluation = next(iter(results.values()))
+    if None not in results:
+        cells = {str(name): _evaluation_cells(each) for name, each in results.items()}
+        return [_start_states_table(cells, f"{root}, {player.name}, {_way(evaluation)}")]
+    action = player.facts(evaluation).get("action")
+    policy = player.name if action is None else f"always {action}"
+    table = evaluation_table(evaluation, f"{root}, {policy}")
+    return [table, *([_variables_table(evaluation)] if evaluation.variables else [])]
 
 
 def _learned_player(arguments: argparse.Namespace, root: Path, checkpoint: str) -> _Player:
