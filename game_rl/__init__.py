@@ -8,8 +8,16 @@ import importlib
 import os
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
 
+if (
+    sys.argv[:1] == ["-m"]
+    and sys.orig_argv[-len(sys.argv)].removeprefix("-m").partition(".")[0] == __name__
+    and not sys.flags.safe_path
+    and __path__ != [os.path.join(sys.path[0], __name__)]  # noqa: PTH118 - pathlib is not loaded
+):  # `python -m game_rl` has the current folder before all packages, which have such names too
+    del sys.path[0]
+
+TYPE_CHECKING = False  # of `typing`, which is not loaded either
 if TYPE_CHECKING:
     from game_rl import errors, events
     from game_rl.api import (

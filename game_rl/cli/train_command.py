@@ -4,6 +4,7 @@ import argparse
 import functools
 import json
 import math
+import os
 import shlex
 import shutil
 import subprocess
@@ -37,6 +38,7 @@ from game_rl.config.upload import checked_address
 from game_rl.errors import NotStoredError, UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, refuse_run_of_experiment, run_of
 from game_rl.run_dir import RunDir
+from game_rl.system.processes import python_variables
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.system.units import format_duration, with_frames
 
@@ -200,9 +202,14 @@ def _fetch(arguments: argparse.Namespace) -> int:
     if not run_dir.exists() and not ExperimentDir(root).exists():
         take_over = ["--take-over"] if arguments.take_over else ["--refuse-active"]
         command = [sys.executable, "-m", "game_rl", "remote", "fetch", address, str(root)]
-        code = subprocess.run([*command, *take_over], stdout=sys.stderr, check=False).returncode
-        if code != 0:
-            return code
+        fetched = subprocess.run(
+            [*command, *take_over],
+            stdout=sys.stderr,
+            check=False,
+            env=os.environ | python_variables(),
+        )
+        if fetched.returncode != 0:
+            return fetched.returncode
     elif run_dir.identity().id not in address:
         raise UsageError(
             f"{root} holds a run already, and {address} does not name it; continue that one with "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command, not_negative
 from game_rl.errors import UsageError
+from game_rl.system.processes import python_variables
 from game_rl.viewer.access import is_host_name, is_loopback
 from game_rl.viewer.watched_place import WatchedPlace
 
@@ -152,7 +153,7 @@ def _serve(
 
     if os.name == "posix":
         listening.set_inheritable(True)
-        os.environ |= {
+        os.environ |= python_variables() | {
             TOKEN_VARIABLE: token,
             "GAME_RL_WITHOUT_GYMNASIUM": "1",
             "MALLOC_ARENA_MAX": "1",  # glibc's default keeps memory for each thread apart

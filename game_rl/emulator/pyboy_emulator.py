@@ -39,6 +39,7 @@ from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import is_packed, pack_state, unpack_state
 from game_rl.emulator.video_memory import MAP_PLACES, sprite_tiles, tile_ids
 from game_rl.errors import EmulatorError, LockUpError
+from game_rl.system.processes import python_variables
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="Using SDL2 binaries")  # we open no window
@@ -409,7 +410,7 @@ def _tried(rom: Rom, raw: bytes, *, colour: bool, converts: bool, time_limit_s: 
             capture_output=True,
             timeout=time_limit_s,
             check=False,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env=os.environ | python_variables(),
         )
     except subprocess.TimeoutExpired:
         raise EmulatorError(

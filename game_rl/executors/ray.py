@@ -21,6 +21,7 @@ from typing import Any
 import ray
 from ray import exceptions
 from ray._private import worker as ray_worker
+from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from game_rl.config.experiments.executor_config import RayExecutorConfig
@@ -29,7 +30,7 @@ from game_rl.executors.attempt import SHORT_PLACE, private_folder, run_attempt
 from game_rl.executors.executor import CompletedJob, Demand, Job
 from game_rl.executors.node_checks import Needs, NodeFacts, introduce, warnings_of
 from game_rl.executors.staging import Staging, shared_files, shared_storage
-from game_rl.system.processes import KILLED, is_own_file
+from game_rl.system.processes import KILLED, changed_environment, is_own_file, python_variables
 from game_rl.system.reaper import reaping
 from game_rl.system.units import format_bytes
 
@@ -192,7 +193,7 @@ def ray_executor(config: RayExecutorConfig, demand: Demand) -> Iterator[RayExecu
 @contextmanager
 def _cluster(config: RayExecutorConfig, demand: Demand) -> Iterator[Head]:
     cluster = _own_cluster(demand) if config.starts_cluster else _joined_cluster(config.address)
-    with _environment(_DRIVER_SETTINGS), cluster:
+    with changed_environment(_DRIVER_SETTINGS), cluster:
         head = Head(ray.get_runtime_context().gcs_address)
         try:
             yield head
@@ -223,7 +224,7 @@ def _own_cluster(demand: Demand) -> Iterator[None]:
         "RAY_memory_monitor_refresh_ms": "0",  # the preflight planned the memory
         "RAY_kill_worker_timeout_milliseconds": f"{1000 * demand.patience_s:.0f}",
     }
-    with private_folder() as folder, reaping(folder), _environment(settings):
+    with private_folder() as folder, reaping(folder), changed_environment(settings):
         _connect(
             address="local",
             num_cpus=demand.slots * demand.cpus,
@@ -270,13 +271,30 @@ def _refuse_strangers() -> None:
             )
 
 
+class _SafePath(JobConfig):  # type: ignore[misc] # Ray ships no types
+    """Keeps the driver's current folder out of the path of its workers, where it would be first."""
+
+    def __init__(self) -> None:
+        checkout = python_variables({}).get("PYTHONPATH")
+        super().__init__(_py_driver_sys_path=[checkout] if checkout else None)
+
+    def _runtime_env_has_working_dir(self) -> bool:
+        return True  # with one of its own, a worker gets no folder of the driver's
+
+
 def _connect(**options: Any) -> None:  # noqa: ANN401 - Ray's own
     """Become the driver of a cluster, and keep the command's signal handlers."""
     # Ray would print news of its nodes to standard output, which `--log json` needs for events
     ray_worker._worker_logs_enabled = False
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        ray.init(log_to_driver=False, configure_logging=False, logging_level="ERROR", **options)
+        ray.init(
+            job_config=_SafePath(),
+            log_to_driver=False,
+            configure_logging=False,
+            logging_level="ERROR",
+            **options,
+        )
     except SystemExit:  # raised if SIGTERM arrives during `ray.init`
         ray.shutdown()
         raise Interrupted("stopped by SIGTERM", exit_code=128 + signal.SIGTERM) from None
@@ -289,19 +307,6 @@ def _connect(**options: Any) -> None:  # noqa: ANN401 - Ray's own
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _environment(settings: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
 
 
 # ---------------------------------------------------------------------- nodes

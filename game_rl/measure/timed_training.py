@@ -31,7 +31,7 @@ from game_rl.preflight.random_play import write_random_play
 from game_rl.preflight.workload import ExperimentSpeed, MeasuredSpeed, training_arithmetic
 from game_rl.run_dir import RunDir
 from game_rl.system.process_memory import PssSampler
-from game_rl.system.processes import take_cpu_share
+from game_rl.system.processes import changed_environment, python_variables, take_cpu_share
 from game_rl.system.threads import torch_threads
 from game_rl.training.session import TrainingSession, training_process
 
@@ -345,7 +345,10 @@ def measure_at_once(configs: Sequence[RunConfig], game: Game, *, cpus: int) -> l
         cpus: number of CPUs that each process may use.
     """
     spawn = get_context("spawn")
-    with ProcessPoolExecutor(len(configs), spawn, take_cpu_share, (cpus,)) as pool:
+    with (
+        changed_environment(python_variables()),
+        ProcessPoolExecutor(len(configs), spawn, take_cpu_share, (cpus,)) as pool,
+    ):
         runs = [pool.submit(measure_speed, config, game) for config in configs]
         return [run.result() for run in runs]
 

@@ -26,6 +26,7 @@ from game_rl.run_dir import RunDir
 from game_rl.saved import Saved
 from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.upload_settings import UploadSettings
+from game_rl.system.processes import python_variables
 
 _GB = 10**9
 _LEAVES_WITHIN_S = 5.0
@@ -227,6 +228,10 @@ def started(module: str, *arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # libraries may print secrets there
         encoding="utf-8",
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},  # whatever this terminal's is
+        env={
+            **os.environ,
+            **python_variables(),
+            "PYTHONIOENCODING": "utf-8",
+        },  # whatever this terminal's is
         creationflags=_LOWEST_PRIORITY,
     )

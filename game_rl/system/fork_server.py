@@ -32,6 +32,7 @@ from game_rl.system.processes import (
     end_with_parent,
     known_signals,
     poll_of,
+    python_variables,
 )
 
 _ANSWER_S = 120.0  # for imports from a cold network disk
@@ -70,7 +71,11 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={**environment, PARENT_VARIABLE: str(os.getpid())},
+                env={
+                    **environment,
+                    **python_variables(environment),
+                    PARENT_VARIABLE: str(os.getpid()),
+                },
                 pass_fds=[theirs.fileno()],
             )
         self._channel.settimeout(_ANSWER_S)
@@ -159,7 +164,7 @@ class OwnProcess:
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env={**environment, PARENT_VARIABLE: str(os.getpid())},
+            env={**environment, **python_variables(environment), PARENT_VARIABLE: str(os.getpid())},
             start_new_session=True,
         )
 

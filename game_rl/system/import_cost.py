@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from game_rl.durable_files import write_atomic
+from game_rl.system.processes import python_variables
 
 _LIBRARIES = ("torch", "stable_baselines3", "tensorboard", "pyboy", "numpy")
 _TIMEOUT_S = 120.0  # a slow disk takes half a minute for the first import
@@ -82,8 +83,14 @@ def _measure() -> ImportCost | None:
     child = _CHILD if Path("/proc/self/smaps_rollup").exists() else _PORTABLE_CHILD
     command = [sys.executable, "-c", child]
     try:
-        output = subprocess.run(command, capture_output=True, check=True, timeout=_TIMEOUT_S).stdout
-        return ImportCost(**json.loads(output.splitlines()[-1]))
+        measured = subprocess.run(
+            command,
+            capture_output=True,
+            check=True,
+            timeout=_TIMEOUT_S,
+            env=os.environ | python_variables(),
+        )
+        return ImportCost(**json.loads(measured.stdout.splitlines()[-1]))
     except (OSError, subprocess.SubprocessError, ValueError, IndexError, TypeError):
         return None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from game_rl.system.processes import LEASH, PARENT_VARIABLE
+from game_rl.system.processes import LEASH, PARENT_VARIABLE, python_variables
 
 _OWN_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows
 
@@ -41,7 +41,7 @@ class LeashedProcess:
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env={**environment, PARENT_VARIABLE: LEASH},
+            env={**environment, **python_variables(environment), PARENT_VARIABLE: LEASH},
             start_new_session=os.name == "posix",
             creationflags=_OWN_GROUP,
         )

@@ -1,8 +1,8 @@
 """What a process is given and can do on this system; other systems get their calls here.
 
-Its end with its parent, its CPUs and cores, its signals, its open files, and waiting for several
-descriptors. Where a system lacks something, the portable form stands beside it. Workers load this
-file, so it needs the standard library alone.
+Where its modules come from, its end with its parent, its CPUs and cores, its signals, its open
+files, and waiting for several descriptors. Where a system lacks something, the portable form stands
+beside it. Workers load this file, so it needs the standard library alone.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 
@@ -34,6 +35,8 @@ LEASH = "stdin"
 """Value of `GAME_RL_PARENT`: the parent holds the other end of this process's standard input."""
 CPUS_VARIABLE = "GAME_RL_CPUS"
 """Environment variable: the number of CPUs that this process may use, whatever the machine has."""
+_SAFE_PATH = "PYTHONSAFEPATH"  # Python's: neither the current folder nor a script's is added
+_ROOT, _STANDARD_LIBRARY = Path(__file__).parents[2], str(Path(os.__file__).parent)
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -44,6 +47,46 @@ yield_core: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0
 """Let other processes have this core for a moment."""
 
 
+def python_variables(inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return environment variables that each Python gets which we start.
+
+    Python puts the current folder before all packages, so a `random.py` there would run in the
+    place of Python's own. With these variables it does not. Where this process has found game_rl
+    before the standard library, in a checkout that is not installed, the other one does too.
+
+    Args:
+        inherited: the rest of its environment.
+    """
+    found = {_SAFE_PATH: "1"}
+    before = takewhile(lambda entry: entry != _STANDARD_LIBRARY, sys.path)
+    if _ROOT in (Path(entry).absolute() for entry in before):
+        paths = (str(_ROOT), inherited.get("PYTHONPATH", ""))
+        found["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    return found
+
+
+def free_children_to_import() -> None:
+    """Let programs that this process starts look for modules where Python usually does.
+
+    This process keeps its path, and so do those that multiprocessing starts.
+    """
+    os.environ.pop(_SAFE_PATH, None)
+
+
+@contextmanager
+def changed_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes that are started in the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
 def end_with_parent() -> None:
     """Have this process killed when its parent, which `GAME_RL_PARENT` names, ends.
 
@@ -51,6 +94,8 @@ def end_with_parent() -> None:
     `LEASH`, every system does. The variable is removed, so child processes do not inherit it.
     """
     named = os.environ.pop(PARENT_VARIABLE, "")
+    if named:
+        free_children_to_import()
     if named == LEASH:
         threading.Thread(target=_follow_leash, name="leash", daemon=True).start()
     if not named.isdigit() or sys.platform != "linux":

@@ -9,6 +9,8 @@ from multiprocessing import shared_memory
 import numpy as np
 from numpy.typing import NDArray
 
+from game_rl.system.processes import changed_environment, python_variables
+
 
 class NamelessMemory:
     """Memory without a path, which another process maps by its file descriptor.
@@ -60,7 +62,8 @@ class NamedMemory:
         while _unused:
             _unused.pop().close()
         if self._memory is None:
-            self._memory = _Memory(self.name, create=self._is_ours, size=n_bytes)
+            with changed_environment(python_variables()):  # Python's tracker may be started
+                self._memory = _Memory(self.name, create=self._is_ours, size=n_bytes)
             self.name = self._memory.name
         assert self._memory.buf is not None
         mapped = np.frombuffer(self._memory.buf, np.uint8)

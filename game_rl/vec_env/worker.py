@@ -27,7 +27,12 @@ from game_rl.envs.live_writer import SlotWriter, open_live_file
 from game_rl.envs.observation import SCREEN, Observation, ObservationFormat, rows_of
 from game_rl.errors import GameRLError
 from game_rl.system.output import keep_output_harmless
-from game_rl.system.processes import ignore_signals, let_others_finish, yield_core
+from game_rl.system.processes import (
+    free_children_to_import,
+    ignore_signals,
+    let_others_finish,
+    yield_core,
+)
 from game_rl.system.shared_memory import NamedMemory, NamelessMemory, SharedMemory
 from game_rl.vec_env.array_parts import Arrays, each_part, part_items
 from game_rl.vec_env.worker_channel import Channel, channel_of
@@ -63,6 +68,7 @@ def run_worker(connection: Connection, first_env: int) -> None:
     # Ctrl-C and the signals of a batch system reach the whole process group. The parent decides
     # what they mean, and needs its workers to save the run.
     ignore_signals("SIGINT", "SIGTERM", "SIGUSR1")
+    free_children_to_import()
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     let_others_finish()
     keep_output_harmless()  # a reward in Python may print

@@ -8,14 +8,21 @@ import os
 import sys
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import send_handle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Union, cast
 
 from game_rl.errors import WorkerError
-from game_rl.system.processes import KILLED, allow_open_files, deferred_interrupts, signal_name
+from game_rl.system.processes import (
+    KILLED,
+    allow_open_files,
+    changed_environment,
+    deferred_interrupts,
+    python_variables,
+    signal_name,
+)
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod, default_start_method
 from game_rl.vec_env.worker import run_worker
 from game_rl.vec_env.worker_channel import channel_of
@@ -43,7 +50,7 @@ class WorkerProcess:
 
     def __init__(self, number: int, first_env: int, context: Context) -> None:
         self._connection, theirs = context.Pipe()
-        with theirs, _environment(_ONE_THREAD):
+        with theirs, changed_environment(python_variables() | _ONE_THREAD):
             self.process = context.Process(
                 target=run_worker,
                 args=(theirs, first_env),
@@ -334,21 +341,6 @@ def worker_context(start_method: str) -> Context:
         )
     context.set_forkserver_preload(_PRELOAD)
     return cast("Context", context)
-
-
-@contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for the processes that are started in the block."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 _FILES_A_WORKER = 4  # its pipe, its sentinel and what says that we live, and one in passing

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import ray
 
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.errors import ExperimentError, UsageError
@@ -231,6 +232,16 @@ except GameRLError as error:
     if "unshare" in ended.stderr or "mount:" in ended.stderr:
         pytest.skip("no right to mount")
     assert "cannot train members: /mnt is not the same folder here" in ended.stdout, ended.stderr
+
+
+@pytest.mark.slow
+def test_a_node_does_not_look_for_modules_in_the_current_folder(
+    nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with make_executor(at(nodes.address), demand(tmp_path)):
+        path = ray.remote(lambda: sys.path).options(num_cpus=0)
+        assert str(tmp_path) not in ray.get(path.remote())
 
 
 # ------------------------------------------------------------------ populations
