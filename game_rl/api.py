@@ -155,8 +155,8 @@ def train(
 ) -> TrainingResult:
     """Train a new run to its end, evaluate its best policy and record a clip of it.
 
-    In the main thread, Ctrl-C and SIGTERM save the run before they end it. A script needs
-    `if __name__ == "__main__":` around this, since workers import it again.
+    In the main thread, Ctrl-C, SIGTERM and a closed terminal save the run before they end it. A
+    script needs `if __name__ == "__main__":` around this, since workers import it again.
 
     Args:
         config: as in `load_config`, with `changes` and `keys`, such as `total_timesteps=100_000`.

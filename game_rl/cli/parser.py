@@ -21,7 +21,8 @@ exit codes:
   2    a mistake in the config, the game file, the ROM or the command
   3    the run does not fit this machine
   4    done, but the upload never worked: nothing of the run or experiment is in storage
-  130, 143, 138  stopped by SIGINT, SIGTERM, SIGUSR1; everything up to the last checkpoint is saved
+  130, 143, 129, 138  stopped by SIGINT, SIGTERM, SIGHUP, SIGUSR1; everything up to the last
+       checkpoint is saved
 """
 _INVALID_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
 _NAMES_WIDTH, _WIDTH = 13, 96

@@ -198,8 +198,8 @@ class CheckpointsConfig(StrictModel):
     """Also keep, for good, the first checkpoint after each multiple of this number of timesteps;
     null: no others."""
     deadline_s: Annotated[float, Field(gt=0, le=86_400)] = 25.0
-    """Longest time in seconds from SIGTERM, SIGINT or SIGUSR1 to the run's last checkpoint. If
-    updates take longer, the run saves after each of them."""
+    """Longest time in seconds from SIGTERM, SIGINT, SIGHUP or SIGUSR1 to the run's last
+    checkpoint. If updates take longer, the run saves after each of them."""
     save_replay_buffer: bool = False
     """Save DQN's replay with each checkpoint, so that a resumed run need not play to fill it
     again."""

@@ -92,7 +92,8 @@ class ForkServer:
         Raises:
             ForkServerError: the child could not be started, and the fork server is closed.
         """
-        order = {"module": module, "arguments": list(arguments), "environment": dict(environment)}
+        whole = {**environment, **python_variables(environment)}
+        order = {"module": module, "arguments": list(arguments), "environment": whole}
         try:
             socket.send_fds(self._channel, [json.dumps(order).encode()], [output])
             answer = self._answer()

@@ -172,12 +172,13 @@ def ignore_signals(*names: str) -> None:
 
 
 def ignore_signals_here_alone(*names: str) -> None:
-    """As `ignore_signals`, but processes that are forked from this one get the defaults back."""
+    """As `ignore_signals`, but processes that are forked from this one get theirs back."""
+    before = {number: signal.getsignal(number) for number in known_signals(*names)}
     ignore_signals(*names)
 
     def restore() -> None:
-        for number in known_signals(*names):
-            signal.signal(number, signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     os.register_at_fork(after_in_child=restore)
 

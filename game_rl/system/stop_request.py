@@ -11,6 +11,7 @@ from game_rl.errors import GameRLError, Interrupted
 from game_rl.system.processes import Handler, handled_signals, known_signals, signal_self
 
 _SIGNALS = known_signals("SIGINT", "SIGTERM", "SIGUSR1", "SIGBREAK")  # the last one is Windows'
+_HANG_UP = known_signals("SIGHUP")  # the terminal is gone; its shell may send it once more
 
 
 class StopRequest:
@@ -116,11 +117,12 @@ _new_deadline = _Alarm if hasattr(signal, "SIGALRM") else _Timer
 def stopping_on_signals(
     stop: StopRequest, tell: Callable[[str], None] | None = None
 ) -> Iterator[None]:
-    """Set `stop` on SIGINT, SIGTERM and SIGUSR1, which batch systems send before a job ends.
+    """Set `stop` on SIGINT, SIGTERM, SIGHUP, and SIGUSR1, which batch systems send before the end.
 
-    If the work has not ended within `stop.deadline_s`, or on a second signal, a KeyboardInterrupt
-    ends it at once, and only what was saved before is left. Only the main thread gets signals: in
-    another thread this does nothing.
+    SIGHUP stays ignored if it was, as under `nohup`. If the work has not ended within
+    `stop.deadline_s`, or on a second signal (but SIGHUP), a KeyboardInterrupt ends it at once, and
+    only what was saved before is left. Only the main thread gets signals: in another thread this
+    does nothing.
 
     Args:
         tell: shows the notice at once; if None, it waits in `stop.take_notice`.
@@ -132,6 +134,8 @@ def stopping_on_signals(
     deadline = _new_deadline()
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
+        if number in _HANG_UP and isinstance(stop.reason, Interrupted):
+            return
         if deadline.is_over or isinstance(stop.reason, Interrupted):
             raise KeyboardInterrupt
         name = signal.Signals(number).name
@@ -142,7 +146,9 @@ def stopping_on_signals(
         if math.isfinite(stop.deadline_s):
             deadline.set(stop.deadline_s)
 
-    with handled_signals({**dict.fromkeys(_SIGNALS, on_signal), **deadline.handlers}):
+    hang_up = (number for number in _HANG_UP if signal.getsignal(number) != signal.SIG_IGN)
+    handlers = dict.fromkeys((*_SIGNALS, *hang_up), on_signal)
+    with handled_signals({**handlers, **deadline.handlers}):
         try:
             yield
         finally:

@@ -65,9 +65,9 @@ _LARGEST_REWARD = float(np.finfo(np.float32).max)
 
 def run_worker(connection: Connection, first_env: int) -> None:
     """Send a greeting, then answer requests until the pipe closes or a request fails."""
-    # Ctrl-C and the signals of a batch system reach the whole process group. The parent decides
-    # what they mean, and needs its workers to save the run.
-    ignore_signals("SIGINT", "SIGTERM", "SIGUSR1")
+    # Ctrl-C and the signals of a terminal and of a batch system reach the whole process group. The
+    # parent decides what they mean, and needs its workers to save the run.
+    ignore_signals("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
     free_children_to_import()
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     let_others_finish()

@@ -17,6 +17,7 @@ from game_rl.event_log import EventLog
 from game_rl.events import Event
 from game_rl.run_dir import RunDir
 from game_rl.system import stop_request
+from game_rl.system.processes import handled_signals
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from tests.callbacks.conftest import make_checkpoints, make_model, saved_timesteps
 
@@ -69,7 +70,7 @@ def learn(
     return told
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_ends_training_after_the_next_checkpoint(
     make_model: MakeModel, run_dir: RunDir, stop: StopRequest, number: signal.Signals
 ) -> None:
@@ -91,6 +92,24 @@ def test_a_second_signal_ends_training_at_once(
     with pytest.raises(KeyboardInterrupt):
         learn(make_model(), stop, run_dir, *twice)
     assert saved_timesteps(run_dir) == []
+
+
+def test_a_terminal_that_hangs_up_twice_does_not_end_training_unsaved(
+    make_model: MakeModel, run_dir: RunDir, stop: StopRequest
+) -> None:
+    twice = [At(call, press(signal.SIGHUP)) for call in (5, 6)]
+    with pytest.raises(StopTraining):
+        learn(make_model(), stop, run_dir, *twice)
+    assert saved_timesteps(run_dir) == [16]
+
+
+def test_a_hang_up_that_is_ignored_stays_so() -> None:
+    stop = StopRequest()
+    with handled_signals({signal.SIGHUP: signal.SIG_IGN}):  # as `nohup` does
+        with stopping_on_signals(stop):
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    assert not stop.is_asked
 
 
 def test_a_boundary_that_does_not_come_is_not_waited_for(
