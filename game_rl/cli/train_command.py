@@ -25,12 +25,8 @@ from game_rl.cli.arguments import (
     not_negative,
     positive,
 )
-from game_rl.cli.play_commands import evaluation_table
-from game_rl.cli.preflight_command import show_study_forecast
 from game_rl.cli.printing import console_for, forecast_shown
-from game_rl.cli.remote_command import missing_rom
 from game_rl.cli.run_console import RunConsole, print_json
-from game_rl.cli.smoke import smoke_test
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind
@@ -139,6 +135,8 @@ def train_as_asked(arguments: argparse.Namespace) -> int:
     """Carry out `game-rl train` with these arguments, and return the exit code."""
     _check_combination(arguments)
     if arguments.smoke:
+        from game_rl.cli.smoke import smoke_test
+
         return smoke_test(arguments)
     if arguments.resume is not None and "://" in arguments.resume:
         code = _fetch(arguments)
@@ -215,8 +213,11 @@ def _fetch(arguments: argparse.Namespace) -> int:
             f"{root} holds a run already, and {address} does not name it; continue that one with "
             f"--resume {quote(str(root))}, or name another folder"
         )
-    if run_dir.exists() and (rom := missing_rom(run_dir)) is not None:
-        raise UsageError(rom)
+    if run_dir.exists():
+        from game_rl.cli.remote_command import missing_rom
+
+        if (rom := missing_rom(run_dir)) is not None:
+            raise UsageError(rom)
     arguments.resume = str(root)
     arguments.set = [text for text in arguments.set if not text.startswith("run_dir=")]
     return 0
@@ -308,6 +309,7 @@ def _config(arguments: argparse.Namespace, announce: Callable[[str], None]) -> "
 
 
 def _print_result(result: "TrainingResult", console: "Console", *, with_hints: bool) -> None:
+    from game_rl.cli.play_commands import evaluation_table
     from game_rl.preflight.preflight_report import footprint_line
 
     def line(name: str, text: object) -> None:
@@ -426,6 +428,7 @@ def _found(program: str) -> str:
 
 def train_study(arguments: argparse.Namespace) -> int:
     """Make the missing results of a study."""
+    from game_rl.cli.preflight_command import show_study_forecast
     from game_rl.experiments.study.study_run import StudyCommand, run_study
 
     console = Console(quiet=arguments.log == "json" or arguments.quiet)

@@ -13,7 +13,6 @@ from game_rl.config.custom_part import PartError
 from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.config.strict_model import Problem
 from game_rl.emulator.emulator import Emulator
-from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.envs.action_player import check_frame_skip
 from game_rl.envs.custom_wrappers import GameEnv, WrappedEnv
 from game_rl.envs.episode_limit import check_episode_limit
@@ -29,6 +28,8 @@ _NO_PARTS: Mapping[str, PartFormat] = MappingProxyType({})
 
 
 def make_emulator(game: Game) -> Emulator:
+    from game_rl.emulator.pyboy_emulator import PyBoyEmulator  # a mistake is told without PyBoy
+
     return PyBoyEmulator(game.rom, colour=game.is_colour)
 
 

@@ -6,12 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from game_rl.durable_files import write_atomic
-from game_rl.emulator.pyboy_emulator import (
-    STATE_FORMAT,
-    convert_older_state,
-    is_older_state,
-    state_problem,
-)
 from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import unpack_state
 from game_rl.errors import EmulatorError
@@ -42,11 +36,15 @@ def read_state(path: Path, rom: Rom, *, colour: bool, accepts_older: bool) -> by
         OSError, ValueError: the file cannot be read.
         EmulatorError: PyBoy refuses the older state, hangs or crashes.
     """
+    from game_rl.emulator import pyboy_emulator  # games are read without PyBoy, which is large
+
     data = read_limited(path, _LARGEST_STATE_BYTES, "any emulator state")
-    if not (accepts_older and is_older_state(data)):
+    if not (accepts_older and pyboy_emulator.is_older_state(data)):
         return data
     kept = path.with_name(f"{path.name}.converted")
-    made_from = f"{hashlib.sha256(data).hexdigest()} {rom.sha256} {colour} {STATE_FORMAT}"
+    made_from = (
+        f"{hashlib.sha256(data).hexdigest()} {rom.sha256} {colour} {pyboy_emulator.STATE_FORMAT}"
+    )
     key = hashlib.sha256(made_from.encode()).digest()
     with suppress(OSError, ValueError, EmulatorError):
         found = read_limited(kept, _LARGEST_STATE_BYTES, "any emulator state")
@@ -54,7 +52,7 @@ def read_state(path: Path, rom: Rom, *, colour: bool, accepts_older: bool) -> by
             state = found.removeprefix(key)
             unpack_state(state, rom_sha256=rom.sha256, is_colour=colour)
             return state
-    state = convert_older_state(rom, data, colour=colour)
+    state = pyboy_emulator.convert_older_state(rom, data, colour=colour)
     with suppress(OSError):
         write_atomic(kept, key + state)
     return state
@@ -65,6 +63,8 @@ def state_file_problem(path: Path, rom: Rom, *, colour: bool, accepts_older: boo
 
     What is wrong with a file of today's format is found when it is loaded.
     """
+    from game_rl.emulator.pyboy_emulator import state_problem
+
     try:
         state = read_state(path, rom, colour=colour, accepts_older=accepts_older)
     except EmulatorError as error:

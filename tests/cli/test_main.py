@@ -261,6 +261,43 @@ def test_a_name_that_an_old_locale_does_not_have_is_refused(config: Path) -> Non
     assert b"Traceback" not in ended.stderr
 
 
+COUNTING = """\
+import contextlib, io, json, sys
+from game_rl.cli.main import main
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with contextlib.suppress(SystemExit):
+            main(words)
+    ours = [name for name in sys.modules if name.startswith("game_rl.")]
+    print(json.dumps([len(ours), len(sys.modules), sorted(set(sys.modules) & set(sys.argv[2:]))]))
+"""
+LARGE = (
+    "PIL pyboy sdl2 torch stable_baselines3 tensorboard starlette uvicorn matplotlib obstore av "
+    "ray wandb game_rl.preflight.preflight game_rl.training.session"
+)
+
+
+def test_each_command_loads_only_what_it_needs(tmp_path: Path) -> None:
+    """One after the other in one interpreter, so what one loads counts for those after it."""
+    most = [
+        (["--version"], 20, 450),
+        (["--help"], 20, 450),
+        (["configs"], 60, 650),
+        (["train", str(tmp_path / "none.yaml")], 190, 750),
+        (["train", "duel_ppo", "nokey=1"], 190, 750),
+        (["status", str(tmp_path / "none")], 200, 770),
+        (["runs", str(tmp_path)], 230, 800),
+    ]
+    words = json.dumps([each for each, *_ in most])
+    command = [sys.executable, "-W", "ignore", "-c", COUNTING, words, *LARGE.split()]
+    printed = subprocess.run(command, capture_output=True, check=True, encoding="utf-8").stdout
+    for (called, n_ours, n_all), line in zip(most, printed.splitlines(), strict=True):
+        ours, loaded, large = json.loads(line)
+        assert large == [], called
+        assert ours <= n_ours, called
+        assert loaded <= n_all, called
+
+
 def test_mistakes_are_told_without_loading_torch(tmp_path: Path, config: Path) -> None:
     """Every command is called with each kind of mistake, all in one fresh interpreter.
 

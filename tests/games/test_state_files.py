@@ -94,7 +94,7 @@ def test_it_is_converted_once_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
         raise AssertionError("converted again")
 
     with monkeypatch.context() as patched:
-        patched.setattr(state_files, "convert_older_state", refuse)
+        patched.setattr(pyboy_emulator, "convert_older_state", refuse)
         begun(load_game(str(path)), "begin")
         assert kept.read_bytes() == content
     file = tmp_path / "begin.state"
