@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, SupportsInt
+from typing import Annotated, Any, NoReturn, SupportsInt
 
 import gymnasium
 import numpy as np
@@ -174,6 +174,13 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}
 
     @property
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an env cannot be copied or pickled, as it holds a running emulator; make another one "
+            "with make_env(config), and give it the state of this one with "
+            "`other.unwrapped.load_state(env.unwrapped.save_state())`"
+        )
+
     def action_names(self) -> tuple[str, ...]:
         """The name of each action, in the order of the action space."""
         return self._game.action_names

@@ -15,7 +15,13 @@ from game_rl.errors import GameRLError, UsageError
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.executors.local import JobProcess
 from game_rl.executors.staging import GivenUpError, NodeStaging, RemoteJob, StagedJob
-from game_rl.system.processes import KILLED, handled_signals, known_signals, treat_as_own
+from game_rl.system.processes import (
+    KILLED,
+    SHORT_PLACE,
+    handled_signals,
+    known_signals,
+    treat_as_own,
+)
 
 _LONG_S = 3600.0
 _LOOK_EVERY_S = 1.0  # for a new checkpoint
@@ -99,14 +105,12 @@ def _interruptible() -> AbstractContextManager[None]:
     )
 
 
-# It will hold sockets, whose paths have at most 107 characters, so TMPDIR may be too long.
-SHORT_PLACE = Path("/tmp")  # noqa: S108
 _PREFIX = "game_rl-"
 
 
 @contextmanager
 def private_folder(place: Path = SHORT_PLACE) -> Iterator[Path]:
-    """Make a folder that only this user can read, and delete it at the end.
+    """Make a folder that only this user can read, and delete it at the end; it may hold sockets.
 
     Folders that killed processes left in `place` are deleted first.
     """

@@ -26,11 +26,17 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.errors import ExperimentError, Interrupted, UsageError
-from game_rl.executors.attempt import SHORT_PLACE, private_folder, run_attempt
+from game_rl.executors.attempt import private_folder, run_attempt
 from game_rl.executors.executor import CompletedJob, Demand, Job
 from game_rl.executors.node_checks import Needs, NodeFacts, introduce, warnings_of
 from game_rl.executors.staging import Staging, shared_files, shared_storage
-from game_rl.system.processes import KILLED, changed_environment, is_own_file, python_variables
+from game_rl.system.processes import (
+    KILLED,
+    SHORT_PLACE,
+    changed_environment,
+    is_own_file,
+    python_variables,
+)
 from game_rl.system.reaper import reaping
 from game_rl.system.units import format_bytes
 

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -85,6 +86,23 @@ def changed_environment(variables: Mapping[str, str]) -> Iterator[None]:
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
+
+
+SHORT_PLACE = Path("/tmp")  # noqa: S108 - what is made there is private
+"""Folder for sockets, whose paths have at most 107 characters: `TMPDIR` may be longer."""
+_LONGEST_PLACE = 60  # characters; multiprocessing adds 32, macOS allows 103
+
+
+@contextmanager
+def short_temporary_folder() -> Iterator[None]:
+    """Let temporary files that are made in the block be in `SHORT_PLACE`, if `TMPDIR` is long."""
+    before = tempfile.tempdir
+    if len(tempfile.gettempdir()) > _LONGEST_PLACE and SHORT_PLACE.is_dir():
+        tempfile.tempdir = str(SHORT_PLACE)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 def end_with_parent() -> None:

@@ -147,8 +147,8 @@ def stopping_on_signals(
             deadline.set(stop.deadline_s)
 
     hang_up = (number for number in _HANG_UP if signal.getsignal(number) != signal.SIG_IGN)
-    handlers = dict.fromkeys((*_SIGNALS, *hang_up), on_signal)
-    with handled_signals({**handlers, **deadline.handlers}):
+    handlers: dict[int, Handler] = dict.fromkeys((*_SIGNALS, *hang_up), on_signal)
+    with handled_signals(handlers | dict(deadline.handlers)):
         try:
             yield
         finally:

@@ -21,6 +21,7 @@ from game_rl.system.processes import (
     changed_environment,
     deferred_interrupts,
     python_variables,
+    short_temporary_folder,
     signal_name,
 )
 from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod, default_start_method
@@ -50,7 +51,8 @@ class WorkerProcess:
 
     def __init__(self, number: int, first_env: int, context: Context) -> None:
         self._connection, theirs = context.Pipe()
-        with theirs, changed_environment(python_variables() | _ONE_THREAD):
+        variables = python_variables() | _ONE_THREAD
+        with theirs, changed_environment(variables), short_temporary_folder():
             self.process = context.Process(
                 target=run_worker,
                 args=(theirs, first_env),
@@ -138,6 +140,12 @@ class WorkerPool:
         except BaseException:
             self.close()
             raise
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a vec env cannot be copied or pickled, as its envs play in processes of their own; "
+            "make another one with make_vec_env(config)"
+        )
 
     @property
     def processes(self) -> list[BaseProcess | InProcessWorker]:
@@ -361,6 +369,11 @@ def check_host(n_workers: int) -> None:
         )
     if getattr(process, "_inheriting", False):
         raise WorkerError(f"a worker imports the main script, which starts workers again; {_GUARD}")
+    if getattr(sys.modules["__main__"], "__file__", None) == "<stdin>":
+        raise WorkerError(
+            "this script comes from standard input, and each worker imports the script: write it "
+            f"to a file, {_GUARD}, and run `python FILE`"
+        )
     _allow_files(_open_files() + _FILES_A_WORKER * n_workers + _FILES_OF_A_RUN)
 
 

@@ -1,11 +1,14 @@
 """A saved env goes on, in another env and another emulator, exactly as the one that was saved."""
 
+import copy
 import json
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
@@ -651,3 +654,10 @@ def test_a_game_that_always_locks_up_in_reset_is_an_error_with_a_way_out() -> No
         assert env.reset(seed=0, options={"start_state": "level_1"})[1] == {
             "start_state": "level_1"
         }
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, pickle.dumps, cloudpickle.dumps])
+def test_a_copy_is_refused_with_a_way_out(env: GameBoyEnv, how: Callable[[object], object]) -> None:
+    for each in (env, gymnasium.wrappers.TimeLimit(env, 10)):
+        with pytest.raises(TypeError, match=r"make another one with make_env\(config\)"):
+            how(each)

@@ -1,5 +1,6 @@
 """Whatever happens to a worker, the user learns what and where, and nothing is left behind."""
 
+import copy
 import functools
 import os
 import signal
@@ -275,3 +276,48 @@ def test_a_program_that_forgets_to_close_still_ends_in_silence(tmp_path: Path) -
     assert len(workers) == 2
     assert not any(psutil.pid_exists(pid) for pid in workers)
     assert (parent.returncode, errors) == (0, "")
+
+
+def test_a_vec_env_is_not_copied() -> None:
+    vec_env = SharedMemoryVecEnv([RandomEpisodes])
+    with pytest.raises(TypeError, match=r"make another one with make_vec_env\(config\)"):
+        copy.deepcopy(vec_env)
+    vec_env.close()
+
+
+SCRIPT = """\
+from game_rl.errors import WorkerError
+from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from tests.vec_env.envs import RandomEpisodes
+if __name__ == "__main__":
+    try:
+        SharedMemoryVecEnv([RandomEpisodes]).close()
+    except WorkerError as error:
+        print(error)
+    else:
+        print("closed")
+"""
+
+
+def run_script(*words: str, **variables: str) -> str:
+    return subprocess.run(
+        [sys.executable, *words],
+        input=SCRIPT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+        timeout=120,
+    ).stdout
+
+
+def test_workers_start_where_the_folder_of_temporary_files_has_a_long_name(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    place = tmp_path / ("long" * 35)
+    place.mkdir()
+    assert run_script(str(script), TMPDIR=str(place)) == "closed\n"
+
+
+def test_a_script_from_standard_input_is_told_to_be_a_file() -> None:
+    assert "write it to a file" in run_script("-")
