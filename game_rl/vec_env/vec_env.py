@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,12 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         except BaseException:
             self.close()
             raise
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a vec env cannot be copied or pickled, as its envs play in processes of their own; "
+            "make another one with make_vec_env(config)"
+        )
 
     @property
     def processes(self) -> list[BaseProcess | InProcessWorker]:  # type: ignore[override]  # an attribute in SB3

@@ -141,12 +141,6 @@ class WorkerPool:
             self.close()
             raise
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a vec env cannot be copied or pickled, as its envs play in processes of their own; "
-            "make another one with make_vec_env(config)"
-        )
-
     @property
     def processes(self) -> list[BaseProcess | InProcessWorker]:
         return [handle.process for handle in self._handles]
