@@ -173,7 +173,6 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self.action_space = spaces.Discrete(self._player.n_actions)
         self.metadata = self.metadata | {"render_fps": round(FRAMES_PER_SECOND / frame_skip)}
 
-    @property
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             "an env cannot be copied or pickled, as it holds a running emulator; make another one "
@@ -181,6 +180,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             "`other.unwrapped.load_state(env.unwrapped.save_state())`"
         )
 
+    @property
     def action_names(self) -> tuple[str, ...]:
         """The name of each action, in the order of the action space."""
         return self._game.action_names
