@@ -198,12 +198,17 @@ def test_imports_point_down(source: Source) -> None:
         )
 
 
+# PyBoy and SDL, hundreds of modules: loaded by what plays, and not to answer a mistake
+LATE = {"game_rl.emulator", "game_rl.emulator.pyboy_emulator"}
+
+
 @every_source
 def test_imports_are_at_the_top_of_the_file(source: Source) -> None:
     if source.layer == "cli" or source.name == "__main__.py":
         return  # only some commands need torch, and workers do not need the command line
     for imported in source.imports:
-        assert not imported.in_function, f"{source.name}:{imported.line} hides {imported.module}"
+        is_late = imported.in_function and imported.module not in LATE
+        assert not is_late, f"{source.name}:{imported.line} hides {imported.module}"
 
 
 def test_the_command_line_imports_only_heavy_modules_inside_functions() -> None:

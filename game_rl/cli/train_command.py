@@ -198,13 +198,10 @@ def _fetch(arguments: argparse.Namespace) -> int:
     address, root = arguments.resume, Path(places[-1])
     run_dir = RunDir(root)
     if not run_dir.exists() and not ExperimentDir(root).exists():
-        take_over = ["--take-over"] if arguments.take_over else ["--refuse-active"]
-        command = [sys.executable, "-m", "game_rl", "remote", "fetch", address, str(root)]
+        option = "--take-over" if arguments.take_over else "--refuse-active"
+        command = [sys.executable, "-m", "game_rl", "remote", "fetch", address, str(root), option]
         fetched = subprocess.run(
-            [*command, *take_over],
-            stdout=sys.stderr,
-            check=False,
-            env=os.environ | python_variables(),
+            command, stdout=sys.stderr, check=False, env=os.environ | python_variables()
         )
         if fetched.returncode != 0:
             return fetched.returncode
@@ -213,11 +210,10 @@ def _fetch(arguments: argparse.Namespace) -> int:
             f"{root} holds a run already, and {address} does not name it; continue that one with "
             f"--resume {quote(str(root))}, or name another folder"
         )
-    if run_dir.exists():
-        from game_rl.cli.remote_command import missing_rom
+    from game_rl.cli.remote_command import missing_rom
 
-        if (rom := missing_rom(run_dir)) is not None:
-            raise UsageError(rom)
+    if run_dir.exists() and (rom := missing_rom(run_dir)) is not None:
+        raise UsageError(rom)
     arguments.resume = str(root)
     arguments.set = [text for text in arguments.set if not text.startswith("run_dir=")]
     return 0

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.named import check_rom, find_run, saved_state
@@ -24,18 +23,18 @@ from game_rl.errors import DoesNotFitError, GameFileError, UsageError
 from game_rl.games.definition import Game, load_game
 from game_rl.games.parts import unused_parts
 from game_rl.lake.lake_feed import level_problems
+from game_rl.preflight.preflight import preflight
+from game_rl.preflight.preflight_report import PreflightReport
+from game_rl.preflight.random_play import measured_lake
 from game_rl.run_dir import RunDir
 from game_rl.system.extras import check_extra
 from game_rl.system.machine import detect_machine, with_room
 from game_rl.training.wandb_log import check_wandb
 
-if TYPE_CHECKING:
-    from game_rl.preflight.preflight_report import PreflightReport
-
 
 def check_new_run(
-    config: RunConfig, *, force: bool, show: "Callable[[PreflightReport], None]"
-) -> "PreflightReport":
+    config: RunConfig, *, force: bool, show: Callable[[PreflightReport], None]
+) -> PreflightReport:
     """Check a run that has not begun, and return the report of its preflight.
 
     Args:
@@ -189,9 +188,9 @@ def check_fit(
     game: Game,
     *,
     force: bool,
-    show: "Callable[[PreflightReport], None]",
+    show: Callable[[PreflightReport], None],
     measures_lake: bool = False,
-) -> "PreflightReport":
+) -> PreflightReport:
     """Return the preflight's report, after showing it.
 
     Args:
@@ -203,9 +202,6 @@ def check_fit(
         DoesNotFitError: the run does not fit this machine, and `force` is not set.
     """
     check_packages(config)
-    from game_rl.preflight.preflight import preflight  # not for a mistake in the config
-    from game_rl.preflight.random_play import measured_lake
-
     machine = with_room(detect_machine(config.run_dir), _own_bytes(config))
     lake = measured_lake(config, game) if measures_lake else None
     report = preflight(config, game, machine, lake=lake)

@@ -273,7 +273,7 @@ for words in json.loads(sys.argv[1]):
 """
 LARGE = (
     "PIL pyboy sdl2 torch stable_baselines3 tensorboard starlette uvicorn matplotlib obstore av "
-    "ray wandb game_rl.preflight.preflight game_rl.training.session"
+    "ray wandb game_rl.training.session"
 )
 
 
