@@ -42,10 +42,10 @@ $(TESTABLE): $(INSTALLED) requirements-dev.lock
 demo: $(INSTALLED)  ## train the default config on duel, evaluate it, record a GIF
 	$(BIN)/python train.py --config configs/duel_ppo.yaml --set run_dir=$(DEMO_DIR)
 
-test: $(TESTABLE)  ## the tests, without those that train for minutes
+test: $(TESTABLE)  ## every part once, in minutes; test-slow has the rest
 	$(BIN)/python -m pytest -m "not slow and not soak and not gpu" --numprocesses $(TEST_WORKERS)
 
-test-slow: $(TESTABLE)  ## the tests that train agents or kill trainings, properties on all examples
+test-slow: $(TESTABLE)  ## the tests that take more than a second of processor time, properties on all examples
 	$(BIN)/python -m pytest -m "slow or soak or hypothesis" --hypothesis-profile full
 
 test-ci: $(TESTABLE)  ## the same without those that CI leaves out, the longest first

@@ -82,6 +82,7 @@ print(*before, "torch" in sys.modules)
     assert run_python(code) == "game_rl.envs game_rl.envs.registration False"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module", ["game_rl.vec_env.worker", "game_rl.envs.make_env", "game_rl.storage.background"]
 )

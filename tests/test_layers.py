@@ -351,6 +351,7 @@ def _needed_when_run(source: Source) -> set[str]:
     return needed - {f"game_rl.{source.name.removesuffix('.py').replace('/', '.')}"}
 
 
+@pytest.mark.slow
 def test_every_module_that_a_string_names_exists() -> None:
     """A wrong name in a string is found by nobody else: a process that it starts dies quietly."""
     folders = (PACKAGE, ROOT / "tests", ROOT / "benchmarks")
@@ -447,6 +448,7 @@ def test_a_worker_that_imports_the_main_module_again_stays_without_the_command_l
     assert run_python(code) == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "modules",
     [
@@ -463,6 +465,7 @@ def test_a_fresh_interpreter_does_not_load_torch_with(modules: str) -> None:
     assert run_python(code) == "[]"
 
 
+@pytest.mark.slow
 def test_a_worker_that_plays_a_game_has_not_loaded_torch() -> None:
     code = f"""
 import sys

@@ -50,6 +50,7 @@ def test_a_wheel_has_every_file_of_the_package_and_the_configs(built: Path) -> N
     assert files(built / "game_rl") == files(ROOT / "game_rl") | configs
 
 
+@pytest.mark.slow
 def test_a_built_package_finds_its_configs_from_anywhere(built: Path, tmp_path: Path) -> None:
     for words in (["configs", "--json"], ["preflight", "duel_erl", "--json"]):
         ended = subprocess.run(

@@ -91,6 +91,7 @@ def test_a_device_is_not_decided_for_good() -> None:
     assert resolved_on(config_of("auto"), FULL_RGB, CPU).device == "auto"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [64, 2_048])
 def test_the_preflight_plans_with_what_a_run_gets(batch_size: int, tmp_path: Path) -> None:
     config, game = config_of(n_steps=2_048, batch_size=batch_size), load_game("duel")

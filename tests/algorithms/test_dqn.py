@@ -163,6 +163,7 @@ def test_the_best_actions_are_those_that_predict_chooses(
         assert np.array_equal(model._best(pictures), model.predict(pictures)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer_norm", ["none", "channels"])
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 def test_the_target_network_that_judges_is_the_newest(
@@ -203,6 +204,7 @@ def test_a_training_without_its_replay_waits_until_there_is_something_to_learn()
     assert resumed._n_updates > 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_learns_the_same_weights() -> None:
     one, other, different = make(seed=5), make(seed=5), make(seed=6)
     for model in (one, other, different):
@@ -222,6 +224,7 @@ def test_epsilon_goes_on_where_it_was() -> None:
     assert other._n_calls == model._n_calls == 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "values",
     [

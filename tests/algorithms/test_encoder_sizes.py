@@ -25,6 +25,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("screen", ["nature", "impala", "small"])
 @pytest.mark.parametrize("hidden", [None, [24], []])
@@ -57,6 +58,7 @@ PICTURES = ObservationFormat(FramePacking((1, 72, 80)), 4)
 GRIDS = ObservationFormat(None, 4, (("tiles", GRID),))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "screen"),
     [

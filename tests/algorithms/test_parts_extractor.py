@@ -139,6 +139,7 @@ NETWORKS: list[Network] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("form", [EVERYTHING, WITHOUT_SCREEN])
 @pytest.mark.parametrize("precision", ["float32", "bf16"])

@@ -89,6 +89,7 @@ def test_the_network_is_sb3s_own_cnn_policy(precision: Precision) -> None:
     assert {k: v.shape for k, v in ours.items()} == {k: v.shape for k, v in theirs.items()}
 
 
+@pytest.mark.slow
 def test_ppo_learns_to_take_the_rewarded_action() -> None:
     model = make_tiny_ppo(PPOConfig(n_steps=32, batch_size=64, n_epochs=4, learning_rate=1e-3))
     model.learn(1_500)
@@ -133,6 +134,7 @@ def learned(model: PPO, timesteps: int) -> tuple[dict[str, torch.Tensor], dict[s
     return dict(model.policy.state_dict()), curves.values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("micro_batch_size", [None, 24, 8, 7, 1])
 @pytest.mark.parametrize(
     "extra",
@@ -152,6 +154,7 @@ def test_parts_of_a_minibatch_move_the_weights_as_the_whole_does(
             assert our_curves[name] == pytest.approx(value, rel=2e-2, abs=2e-4), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("micro_batch_size", [None, 80])
 def test_cores_that_share_a_minibatch_move_the_weights_as_one_does(
     micro_batch_size: int | None,

@@ -165,6 +165,7 @@ def test_a_weight_of_zero_is_learning_without_a_teacher_bit_for_bit() -> None:
     assert all(torch.equal(a, b) for a, b in pairs)
 
 
+@pytest.mark.slow
 def test_a_teacher_draws_the_student_to_its_actions_and_learns_nothing_itself() -> None:
     model = make(learning_rate=1e-3)
     model.teacher = teacher()

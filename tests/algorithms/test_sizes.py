@@ -227,6 +227,7 @@ def profiled_peak(shape: tuple[int, int, int], batch_size: int, precision: Preci
     return peak_of_tensors(step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(4, 72, 80), (12, 144, 160), (4, 90, 98)])
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 def test_the_step_is_what_torch_allocates(
@@ -326,6 +327,7 @@ def test_parameters_of_a_normed_network_with_a_target_are_those_of_dqn(
     assert network.weights_bytes == sum(p.nbytes for p in policy.q_net.parameters())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(4, 72, 80), (12, 144, 160), (4, 84, 84)])
 @pytest.mark.parametrize("layer_norm", ["channels", "picture"])
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
@@ -367,6 +369,7 @@ class Dark(TinyEnv):
         return np.zeros(FRAME, np.uint8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize(
     "algorithm",

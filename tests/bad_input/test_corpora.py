@@ -22,6 +22,7 @@ def check(corpus: str, numbers: Sequence[int]) -> None:
 
 
 # Strides that have no factor in common with the numbers of bits, flags and codes in a corpus.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("corpus", "stride"),
     [

@@ -41,6 +41,7 @@ def test_the_documents_are_good_before_they_are_damaged(document: Document, tmp_
     document.load_changed(document.text.encode(), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.kind)
 @settings(max_examples=examples(EXAMPLES), suppress_health_check=list(HealthCheck))
 @given(data=st.data())

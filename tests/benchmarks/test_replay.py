@@ -35,6 +35,7 @@ def test_a_play_is_always_the_same() -> None:
         assert list(step.fingerprints()) == list(again.fingerprints())
 
 
+@pytest.mark.slow
 def test_a_play_is_stacks_in_order() -> None:
     before = None
     n_ends = 0

@@ -78,6 +78,7 @@ def test_breaks_at_and_around_a_restart_change_nothing(name: str, make_config: M
     ] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "first"), [("dqn", 72), ("pqn", 96)])
 def test_each_restart_is_told_once_with_the_share_of_its_first_rollout(
     name: str, first: int, make_config: MakeConfig
@@ -93,6 +94,7 @@ def test_each_restart_is_told_once_with_the_share_of_its_first_rollout(
     assert "160   exploration begins again: 100.0% of the actions are random" in printed
 
 
+@pytest.mark.slow
 def test_a_restart_that_is_given_to_a_run_on_resuming_has_an_effect(
     make_config: MakeConfig,
 ) -> None:

@@ -18,6 +18,7 @@ from game_rl.training.train import train
 from tests.tiny_run import MakeConfig, command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "algorithm",
     [

@@ -170,6 +170,7 @@ def test_a_run_goes_on_from_a_checkpoint_with_each_part(
     np.testing.assert_equal(played(restored.env, 12), played(model.env, 12))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("space", "said"),
     [

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -121,6 +122,7 @@ def _none_excluded(values: dict[str, object]) -> dict[str, tuple[str, ...]]:
     return dict.fromkeys(names, ())
 
 
+@pytest.mark.slow
 def test_the_curves_of_a_resumed_run_are_those_of_an_unbroken_one(make_config: MakeConfig) -> None:
     """Each point is the mean of three or four updates, and no break is at a point."""
     straight, broken = (make_config(name, "total_timesteps=100000") for name in ("one", "two"))
@@ -138,6 +140,7 @@ def test_the_curves_of_a_resumed_run_are_those_of_an_unbroken_one(make_config: M
         np.testing.assert_array_equal(one[name].values, two[name].values)
 
 
+@pytest.mark.slow
 def test_an_event_with_curves_takes_what_is_counted(make_config: MakeConfig) -> None:
     run_dir = train_once(make_config("run"))
     lines = run_dir.events.read_text(encoding="utf-8").splitlines()

@@ -101,6 +101,7 @@ def test_a_wrong_command_ends_with_2_and_the_way_out(
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_unknown_start_states_are_told_before_anything_starts(config: Path, capsys: Output) -> None:
     assert call("preflight", "--config", config, "--set", "env.start_states=[levle_1]") == 2
     assert "did you mean level_1" in capsys.readouterr().err
@@ -213,6 +214,7 @@ def test_check_game_shows_ranges_sums_and_a_contact_sheet(tmp_path: Path, capsys
     assert sheet.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_contact_sheet_is_left_in_the_games_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
@@ -245,6 +247,7 @@ def test_a_place_where_nothing_can_be_written_is_named(config: Path, capsys: Out
     assert "Traceback" not in told
 
 
+@pytest.mark.slow
 def test_a_name_that_an_old_locale_does_not_have_is_refused(config: Path) -> None:
     text = config.read_text(encoding="utf-8")
     config.write_text(text.replace("/run\n", "/läufe\n"), encoding="utf-8")

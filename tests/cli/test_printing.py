@@ -179,6 +179,7 @@ def test_what_runs_prune_deletes(tmp_path: Path, capsys: Output) -> None:
     assert facts(capsys, "runs", tmp_path, "--prune", "--yes") == []
 
 
+@pytest.mark.slow
 def test_tune_lists_every_setting(tmp_path: Path, capsys: Output) -> None:
     file = tmp_path / "run.yaml"
     file.write_text(TINY.format(run_dir=tmp_path / "run"), encoding="utf-8")
@@ -188,6 +189,7 @@ def test_tune_lists_every_setting(tmp_path: Path, capsys: Output) -> None:
     assert (found["changes"] == {}) == (found["best"] == found["present"])
 
 
+@pytest.mark.slow
 def test_quiet_prints_the_result_alone_and_verbose_each_update(
     tmp_path: Path, capsys: Output
 ) -> None:

@@ -221,6 +221,7 @@ def tiny_config(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_does_not_end_the_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +237,7 @@ def test_a_reader_that_leaves_does_not_end_the_training(
     assert read_events(RunDir(tmp_path / "run"))[-1].event == "ended"
 
 
+@pytest.mark.slow
 def test_a_log_of_json_is_the_account_of_the_run_and_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,6 +251,7 @@ def test_a_log_of_json_is_the_account_of_the_run_and_nothing_else(
     assert printed[0]["run"] == run_dir.identity().id
 
 
+@pytest.mark.slow
 def test_until_is_said_with_the_way_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tiny_config(tmp_path)
     assert main(["train", "--config", str(config), "--until", "50"]) == 0
@@ -271,6 +274,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"torch {torch.__version__}" in lines
 
 
+@pytest.mark.slow
 def test_a_seed_chooses_the_episodes_of_an_evaluation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -289,6 +293,7 @@ def test_a_seed_chooses_the_episodes_of_an_evaluation(
     assert evaluation() == evaluation()
 
 
+@pytest.mark.slow
 def test_a_folder_in_brackets_is_printed_whole(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

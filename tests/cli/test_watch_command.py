@@ -81,6 +81,7 @@ def test_it_serves_in_a_small_process_until_it_is_interrupted(tmp_path: Path) ->
     game.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere it stays in the command's process")
 def test_a_map_of_places_takes_little_more(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
@@ -95,6 +96,7 @@ def test_a_map_of_places_takes_little_more(tmp_path: Path) -> None:
         assert_small(process.pid)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere it stays in the command's process")
 def test_an_experiment_takes_little_more(make_population: MakePopulation) -> None:
     population = make_population("population")
@@ -112,6 +114,7 @@ def assert_small(pid: int) -> None:
     assert found.uss <= MOST_BYTES
 
 
+@pytest.mark.slow
 def test_each_start_has_a_token_of_its_own(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     with watch(run.root) as (_, first, port), watch(run.root) as (_, second, _):
@@ -121,6 +124,7 @@ def test_each_start_has_a_token_of_its_own(tmp_path: Path) -> None:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/?token={token_of(second)}", timeout=20)
 
 
+@pytest.mark.slow
 def test_it_warns_where_others_can_reach_it(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     with watch(run.root, "--host", "0.0.0.0") as (_, printed, port):  # noqa: S104 - what is tested

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from game_rl.games.definition import load_game
@@ -17,6 +18,7 @@ HANG_GUARD_S = 60
 SCREEN = (slice(29, 173), slice(12, 172))  # rows and columns of the first moment's
 
 
+@pytest.mark.slow
 def test_every_part_of_the_page_has_a_small_picture_that_can_be_made_again(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, str(ROOT / "docs" / "draw_parts.py"), str(tmp_path)],

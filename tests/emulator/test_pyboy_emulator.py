@@ -160,6 +160,7 @@ def test_a_state_repeats_bit_for_bit_in_another_instance(
         assert other.save_state() == emulator.save_state()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["duel", "beacon", "seasons"])
 def test_the_first_picture_after_a_state_is_that_of_the_emulator_that_went_on(name: str) -> None:
     """Also of a game with its lives in the window, whose lines PyBoy counts beside the state."""
@@ -400,6 +401,7 @@ def test_a_state_in_which_the_game_locks_up_is_refused(rom: Rom, tmp_path: Path)
         try_raw_state(other, bytes(raw), colour=False)
 
 
+@pytest.mark.slow
 def test_pyboys_own_refusal_is_told(rom: Rom) -> None:
     raw = pyboy_state(rom, timer_modulo=0)
     with pytest.raises(EmulatorError, match="PyBoy refused the state"):

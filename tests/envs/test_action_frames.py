@@ -144,6 +144,7 @@ def counting_game(folder: Path, **actions: Any) -> Game:
 TWO_PRESSES = [{"hold": ["a"], "frames": 3}, {"wait": 2}, {"hold": ["a", "b"], "frames": 1}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "expected"), [(["a"], 1), (PULSE, 10), (TWO_PRESSES, 20)], ids=str
 )

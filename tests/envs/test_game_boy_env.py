@@ -453,6 +453,7 @@ def test_on_the_fake_emulator(before: list[int], after: list[int]) -> None:
     assert_exact(lambda: fake_env(max_idle_frames=9, max_episode_timesteps=20), before, after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_on_the_bundled_game(seed: int) -> None:
     game = load_game("duel")

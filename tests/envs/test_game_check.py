@@ -99,6 +99,7 @@ def test_what_never_changes_and_never_pays_is_flagged(tmp_path: Path) -> None:
     assert any(w.startswith("endings: no episode ended") for w in warnings)
 
 
+@pytest.mark.slow
 def test_start_states_that_are_no_good_are_flagged(tmp_path: Path) -> None:
     game = changed_duel(
         tmp_path,

@@ -171,6 +171,7 @@ def assert_whole(screen: Any) -> None:
     assert screen.action == screen.timestep % 9
 
 
+@pytest.mark.slow
 def test_screens_are_whole_while_a_process_writes_and_after_it_is_killed(
     live: LiveFile, run_dir: RunDir
 ) -> None:

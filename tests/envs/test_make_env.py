@@ -38,6 +38,7 @@ def test_gymnasium_makes_and_accepts_every_bundled_game() -> None:
         env.close()
 
 
+@pytest.mark.slow
 def test_importing_game_rl_is_enough_for_gymnasium_make() -> None:
     code = (
         "import gymnasium, game_rl; env = gymnasium.make('game_rl/duel-v0');"
@@ -95,6 +96,7 @@ def test_an_unknown_render_mode_is_refused() -> None:
         gymnasium.make("game_rl/duel-v0", render_mode="hologram")
 
 
+@pytest.mark.slow
 def test_a_worker_imports_neither_torch_nor_stable_baselines3() -> None:
     code = (
         "import sys, game_rl.envs.make_env, game_rl.envs.game_check, game_rl.games.starter;"

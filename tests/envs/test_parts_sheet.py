@@ -108,6 +108,7 @@ def noise(seed: int) -> NDArray[np.uint8]:
     return np.random.default_rng(seed).integers(0, 256, (144, 160, 3), np.uint8)
 
 
+@pytest.mark.slow
 def test_grids_are_cells_in_the_colours_of_their_classes_beside_the_screen(tmp_path: Path) -> None:
     game = game_with(PARTS)
     moments = [Moment(f"moment {n}", noise(n), values_for(game, n)) for n in range(3)]
@@ -167,6 +168,7 @@ def test_at_most_four_moments_are_drawn_and_only_the_named_parts(tmp_path: Path)
     assert [count(some, grid) for grid in grids] == [1, 0]
 
 
+@pytest.mark.slow
 def test_the_moments_are_what_the_env_sees() -> None:
     game = load_game("seasons")
     actions = ("right", "jump_right", "right") * 10
@@ -189,6 +191,7 @@ def test_the_moments_are_what_the_env_sees() -> None:
             np.testing.assert_array_equal(values, observation[name])
 
 
+@pytest.mark.slow
 def test_the_parts_are_listed_with_their_forms() -> None:
     found = {
         part.name: part for part in check_game(load_game("seasons"), seed=0, timesteps=4).parts

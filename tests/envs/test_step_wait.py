@@ -235,6 +235,7 @@ def test_a_wrong_step_is_a_located_error(
     assert "line" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_check_game_says_when_the_condition_never_held(tmp_path: Path) -> None:
     step = {"until": {"variable": "presses", "equals": 255}, "at_most_frames": 5}
     game = load_game(str(counting_game(tmp_path, step)))

@@ -78,6 +78,7 @@ def test_a_job_that_is_killed_was_stopped_and_so_was_one_that_saved(tmp_path: Pa
     assert not CompletedJob(job, 0, "here").was_stopped
 
 
+@pytest.mark.slow
 def test_closing_ends_what_still_runs(tmp_path: Path) -> None:
     run, before = _endless(tmp_path), set(psutil.Process().children(recursive=True))
     executor = LocalExecutor(1)

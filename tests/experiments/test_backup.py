@@ -223,6 +223,7 @@ def test_another_copy_is_refused_until_it_takes_over(
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_it_is_sent_beside_the_training_and_what_is_there_is_written_down(
     make_population: MakePopulation, disk_address: str
 ) -> None:
@@ -276,6 +277,7 @@ def test_what_could_not_be_sent_is_said_and_ends_nothing(
     assert f"upload it with `game-rl remote push {folder.root}`" in said[-1]
 
 
+@pytest.mark.slow
 def test_what_would_hold_more_than_the_backlog_is_given_up_for_what_is_newer(
     make_population: MakePopulation, tmp_path: Path
 ) -> None:
@@ -295,6 +297,7 @@ def test_what_would_hold_more_than_the_backlog_is_given_up_for_what_is_newer(
     assert stored.generations == (3,)
 
 
+@pytest.mark.slow
 def test_below_the_backlog_a_generation_that_is_being_sent_goes_on(
     make_population: MakePopulation, tmp_path: Path
 ) -> None:
@@ -310,6 +313,7 @@ def test_below_the_backlog_a_generation_that_is_being_sent_goes_on(
     assert stored.generations == (1, 3)  # the one that was underway, and the newest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wait_s", [20.0, 0.0])
 def test_the_process_of_an_experiment_that_was_killed_finishes_or_leaves_in_time(
     make_population: MakePopulation, tmp_path: Path, wait_s: float

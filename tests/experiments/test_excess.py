@@ -39,6 +39,7 @@ def train_by_hand(folder: ExperimentDir, name: str, result: Path) -> None:
         shutil.rmtree(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("generation", "number"), [(1, 3), (2, 0), (2, 3)])
 def test_what_a_member_learned_elsewhere_is_set_aside_and_nobody_else_trains_again(
     make_population: MakePopulation, tmp_path: Path, generation: int, number: int

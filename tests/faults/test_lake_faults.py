@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from game_rl.lake.lake import Lake
 from game_rl.lake.writer import LakeWriter
@@ -8,6 +9,7 @@ from tests.faults.known_play import SCHEMA, KnownPlay
 from tests.faults.lake_faults import N_ENVS, all_trials
 
 
+@pytest.mark.slow
 def test_a_lake_whose_writer_is_killed_or_whose_files_rot_serves_nothing_wrong() -> None:
     tallies = all_trials(kills=8, flips=5, seed=1)
     assert [tally.problems for tally in tallies.values()] == [[]] * 7

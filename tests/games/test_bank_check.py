@@ -70,6 +70,7 @@ def of_banks(texts: tuple[str, ...]) -> list[str]:
     return [text for text in texts if text.startswith("variables.it: 0x")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "variable", "says"),
     [
@@ -102,6 +103,7 @@ def test_what_cannot_be_right_is_an_error(tmp_path: Path, program: str, says: st
     assert of_banks(check.warnings) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "variable"),
     [("closed", "address: 0xA000, bank: 1"), ("in turns", "address: 0xC000"),

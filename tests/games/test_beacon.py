@@ -330,6 +330,7 @@ def test_seed_zero_does_not_stop_the_generator(beacon: Beacon) -> None:
     assert len({row[-1] for row in trace(beacon, "caves", 0, 200)}) > 5
 
 
+@pytest.mark.slow
 def test_another_seed_gives_the_same_map_and_the_way_leads_through_23_rooms(
     beacon: Beacon,
 ) -> None:

@@ -271,6 +271,7 @@ def test_video_memory_is_left_alone_while_the_picture_is_drawn(duel: Duel) -> No
 # --- balance ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_fights", [10, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("level", LEVELS)
 def test_random_buttons_win_less_than_a_fifth(duel: Duel, level: int, n_fights: int) -> None:
@@ -288,6 +289,7 @@ def test_a_sensible_player_wins_and_each_level_is_harder(duel: Duel, n_fights: i
     assert all(100 <= one.timesteps <= 500 for level in LEVELS for one in played[level])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_fights", [4, pytest.param(15, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_one_button_for_ever_does_not_win(duel: Duel, action: str, n_fights: int) -> None:

@@ -69,6 +69,7 @@ def test_header_has_a_title_both_checksums_and_no_logo(name: str) -> None:
     assert not any(rom[0x104:0x134])
 
 
+@pytest.mark.slow
 @every_game
 def test_source_gives_the_rom_and_the_symbols_bit_for_bit(name: str, tmp_path: Path) -> None:
     before = files_below(GAMES)

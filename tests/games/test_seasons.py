@@ -296,6 +296,7 @@ def test_video_memory_is_left_alone_while_the_picture_is_drawn(seasons: Seasons)
     assert min(lines) >= 144
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_episodes", [2, pytest.param(5, marks=pytest.mark.slow)])
 @every_level
 def test_a_scripted_player_finishes_each_level_and_random_buttons_none(

@@ -52,6 +52,7 @@ def begun(game: Game, start_state: str) -> tuple[dict[str, int], np.ndarray]:
         return env.read_variables(), env.render()  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_state_of_an_older_version_begins_where_the_script_does(
     version: str, tmp_path: Path
@@ -66,6 +67,7 @@ def test_a_state_of_an_older_version_begins_where_the_script_does(
     assert np.mean(screen == picture) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["1.6.14", "2.7.1"])
 def test_a_state_in_colour_is_the_same_moment(version: str, tmp_path: Path) -> None:
     game = load_game("seasons")
@@ -84,6 +86,7 @@ def test_a_state_in_colour_is_the_same_moment(version: str, tmp_path: Path) -> N
         assert len(np.unique(emulator.screen())) > 4
 
 
+@pytest.mark.slow
 def test_it_is_converted_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = duel_in(tmp_path, older("2.7.1"))
     game = load_game(str(path))
@@ -128,6 +131,7 @@ def test_a_state_of_today_needs_no_conversion(tmp_path: Path) -> None:
     assert not (tmp_path / "begin.state.converted").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("state", "more", "says"),
     [

@@ -107,6 +107,7 @@ def varied_actions(policy: BasePolicy, observations: Any) -> NDArray[Any]:
     raise AssertionError("always the same action")
 
 
+@pytest.mark.slow
 def test_sb3_alone_plays_what_it_has_a_network_for_and_a_persons_own_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +132,7 @@ def test_sb3_alone_plays_what_it_has_a_network_for_and_a_persons_own_class(
         np.testing.assert_array_equal(np.load(f"{name}.npy"), actions, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
 @pytest.mark.parametrize(
     ("network", "space"),

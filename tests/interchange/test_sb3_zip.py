@@ -111,6 +111,7 @@ def test_plain_sb3_plays_an_exported_policy_without_game_rl(
     assert found.stdout.split() == ["96", "16", f"tensor({n_gradient_steps}.)"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ppo", "dqn"])
 def test_an_exported_policy_comes_back_bit_for_bit(
     request: pytest.FixtureRequest, make_config: MakeConfig, tmp_path: Path, kind: str
@@ -132,6 +133,7 @@ def test_an_exported_policy_comes_back_bit_for_bit(
     assert newest_valid_checkpoint(run_dir)[0].state.num_timesteps == 192
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("section", "message"),
     [
@@ -233,6 +235,7 @@ def test_names_that_climb_out_of_a_zip_lead_nowhere(exported: Path, tmp_path: Pa
     assert set(tmp_path.parent.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_a_zip_that_unpacks_to_gigabytes_is_refused_unread(exported: Path, tmp_path: Path) -> None:
     huge = replaced(exported, tmp_path / "huge.zip", policy__pth=b"\0" * 400_000_000)
     with pytest.raises(CheckpointError, match="far more than this network needs"):

@@ -75,6 +75,7 @@ def comparison(
     )
 
 
+@pytest.mark.slow
 def test_shares_are_those_of_policies_that_are_asked_one_by_one(
     make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -150,6 +151,7 @@ def finished(
     return finish_run(request, stop or StopRequest())
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_is_trained_on_and_each_of_its_policies_plays_the_test(
     make_config: MakeConfig,
 ) -> None:
@@ -221,6 +223,7 @@ def test_stretches_with_other_games_in_each_are_the_run_in_one_go(make_config: M
     assert weights(root, 192) == weights(whole.run_dir, 192)
 
 
+@pytest.mark.slow
 def test_the_result_is_what_the_checkpoint_plays_from_that_seed(make_config: MakeConfig) -> None:
     root = member(make_config, "member")
     played = stretch(root, 64, seed=11).played
@@ -233,6 +236,7 @@ def test_the_result_is_what_the_checkpoint_plays_from_that_seed(make_config: Mak
     assert played.rewards != evaluate_run(run, episodes=3, seed=12).rewards
 
 
+@pytest.mark.slow
 def test_the_newest_checkpoint_is_the_best_whatever_an_earlier_one_reached_in_other_games(
     make_config: MakeConfig,
 ) -> None:
@@ -298,6 +302,7 @@ def test_a_result_that_was_changed_is_refused(tmp_path: Path) -> None:
         read_result(StretchResult, path)
 
 
+@pytest.mark.slow
 def test_a_copy_goes_on_from_its_parent_with_its_own_values(make_config: MakeConfig) -> None:
     root = member(make_config, "parent")
     stretch(root, 64)

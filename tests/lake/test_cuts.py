@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -146,6 +147,7 @@ def assert_draws_the_same(one: Lake, other: Lake) -> None:
         assert_same(*drawn)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25))
 @given(cuts, st.sampled_from([None, 12, 60, 120]))
 def test_seals_crashes_and_compaction_change_no_row_and_no_draw(

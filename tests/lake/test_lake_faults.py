@@ -84,6 +84,7 @@ def operations_of_a_life(path: Path) -> list[str]:
     return faults.names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_full", ["pause", "evict"])
 @pytest.mark.parametrize("lasts", ["once", "twice", "for ever"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])

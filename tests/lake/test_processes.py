@@ -93,6 +93,7 @@ def what_a_writer_writes(seed: int, steps: int) -> dict[str, list]:
     return {f"w{seed}/{env}": rows for env, rows in enumerate(play.stored)}
 
 
+@pytest.mark.slow
 def test_writers_in_many_processes_do_not_disturb_each_other(tmp_path: Path) -> None:
     writers = [start(tmp_path, seed, 60) for seed in range(3)]
     for writer in writers:
@@ -128,6 +129,7 @@ def test_a_reader_beside_a_writer_that_evicts_sees_only_what_was_written(tmp_pat
     assert len(found) > 0
 
 
+@pytest.mark.slow
 def test_a_killed_writer_loses_nothing_that_it_had_sealed(tmp_path: Path) -> None:
     chance = random.Random(0)
     for seed in range(5):
@@ -146,6 +148,7 @@ def test_a_killed_writer_loses_nothing_that_it_had_sealed(tmp_path: Path) -> Non
         assert {file.suffix for file in path.iterdir()} == {".json", ".segment"}
 
 
+@pytest.mark.slow
 def test_one_of_two_creators_decides_what_the_rows_look_like(tmp_path: Path) -> None:
     first = started(CREATOR, tmp_path, 1, "held")
     assert first.stdout is not None
@@ -158,6 +161,7 @@ def test_one_of_two_creators_decides_what_the_rows_look_like(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["lake.json"]
 
 
+@pytest.mark.slow
 def test_many_creators_at_once_agree(tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     creators = [started(CREATOR, folder, level, "free") for level in range(1, 5)]

@@ -73,6 +73,7 @@ def test_segments_stay_under_their_size_and_pinned_ones_stay(tmp_path: Path) -> 
     assert_view_holds(lake.view(), sequences(plays))
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_operation_leaves_each_transition_once(tmp_path: Path) -> None:
     lake, plays = small_segments(tmp_path / "whole")
     before = assert_view_holds(lake.view(), sequences(plays))
@@ -177,6 +178,7 @@ def flipped(content: bytes, rng: np.random.Generator, every: int) -> Iterator[by
         yield bytes(copy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [".segment", ".shelved", "first.json", "lake.json"])
 def test_a_flipped_bit_is_named_and_never_sampled(whole: tuple[Path, Play], kind: str) -> None:
     path, play = whole

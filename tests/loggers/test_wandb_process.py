@@ -106,6 +106,7 @@ def test_a_run_has_its_config_its_rows_and_timesteps_as_x_axis(tmp_path: Path) -
     assert file.summary["final/success_rate"] == 0.5
 
 
+@pytest.mark.slow
 def test_a_resumed_run_continues_and_sends_nothing_twice(tmp_path: Path) -> None:
     play(tmp_path, map(row, range(10)))
     cut(tmp_path, 6)  # the checkpoint
@@ -124,6 +125,7 @@ def test_what_a_kill_left_unsent_is_sent_later(tmp_path: Path) -> None:
     assert losses(read(tmp_path)) == {2 * n: n / 7 for n in range(7)}
 
 
+@pytest.mark.slow
 def test_a_stretch_that_is_played_in_another_way_begins_a_new_run(tmp_path: Path) -> None:
     play(tmp_path, map(row, range(10)))
     cut(tmp_path, 6)

@@ -91,6 +91,7 @@ def test_a_batch_that_takes_seconds_becomes_a_part_of_it_on_a_cpu_only() -> None
     assert on_gpu.algorithm.batch_size == 2_048
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("micro_batch_size", ["null", "8", "16"])
 def test_pieces_take_most_of_the_time_that_passes(
     micro_batch_size: str, make_config: MakeConfig
@@ -210,6 +211,7 @@ def test_runs_are_measured_elsewhere(make_config: MakeConfig) -> None:
     assert dict(os.environ) == environment
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["rounds", "live"])
 def test_the_learner_is_measured_on_a_lake_after_the_members_or_beside_them(
     mode: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -56,6 +56,7 @@ def interrupt_at(call: int) -> Callable[[str], None]:
     return tell
 
 
+@pytest.mark.slow
 def test_a_tuning_measures_what_fits_and_finds_the_fastest(make_config: MakeConfig) -> None:
     tuning, told = tuning_of(make_config("tuned", "env.n_envs=4"), seconds=5), []
     tuning.run(told.append)

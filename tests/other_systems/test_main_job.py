@@ -150,11 +150,13 @@ for found in pkgutil.walk_packages(game_rl.__path__, "game_rl."):
 """
 
 
+@pytest.mark.slow
 def test_every_module_can_be_imported_on_a_system_that_lacks_it() -> None:
     command = [sys.executable, "-c", _IMPORT_ALL]
     subprocess.run(command, check=True, timeout=_WITHIN_S, env=environment())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="this system can do it, or is not hidden")
 def test_what_cannot_work_is_refused_in_one_line_before_anything_is_written(tmp_path: Path) -> None:
     population = write_population(tmp_path, tmp_path / "population")

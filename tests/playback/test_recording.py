@@ -39,6 +39,7 @@ def shown(path: Path) -> list[NDArray[np.uint8]]:
         ]
 
 
+@pytest.mark.slow
 def test_a_clip_has_the_colours_of_the_screen_and_each_whole_episode(
     run_dir: RunDir, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ def run_of_level_1(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_once(load_config(config, changes)).root
 
 
+@pytest.mark.slow
 def test_each_named_start_state_is_played_whether_trained_on_or_not(
     run_of_level_1: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,6 +58,7 @@ def test_the_final_evaluation_plays_other_games_than_those_that_select(
     assert (final.rewards, final.lengths) != (selecting.rewards, selecting.lengths)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dqn", "pqn"])
 def test_what_a_q_network_expects_is_compared_with_what_it_gets(name: str, tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
@@ -107,6 +109,7 @@ def set_way(run_dir: RunDir, way: str) -> None:
     run_dir.config.write_text("\n".join(after) + "\n", encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "best_draws", "others_draw"),
     [("true", True, False), ("false", True, True), ("auto", True, True)],
@@ -139,6 +142,7 @@ def test_a_best_that_draws_is_played_and_recorded_so_and_twice_the_same(
     assert clips[0] == clips[1]
 
 
+@pytest.mark.slow
 def test_without_its_best_checkpoint_a_run_says_which_one_is_gone(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text(TINY.format(run_dir=tmp_path / "run"), encoding="utf-8")

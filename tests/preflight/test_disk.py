@@ -459,6 +459,7 @@ def test_each_compression_level_is_measured_on_the_same_timesteps() -> None:
     assert all(cost.seconds_per_million > 0 for cost in levels)
 
 
+@pytest.mark.slow
 def test_the_size_of_a_timestep_is_that_of_the_lake_that_exists(tmp_path: Path) -> None:
     game = load_game("duel")
     config = load_config(DUEL, [f"run_dir={tmp_path / 'run'}"])

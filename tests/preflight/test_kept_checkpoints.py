@@ -138,6 +138,7 @@ def test_earlier_bests_count_among_the_newest_while_there_are_few_checkpoints() 
     assert [run.after(update) for update in updates(run)] == [1, 2, 3, 4, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep_every", [None, 1, 5_000, 10**12])
 def test_a_run_with_more_saves_than_anyone_counts_has_a_bound_above_that_of_a_shorter_one(
     keep_every: int | None,

@@ -134,6 +134,7 @@ def test_a_step_in_parts_takes_what_a_batch_of_their_size_takes(
     assert of_batch.peak.bytes <= of_parts.peak.bytes <= of_batch.peak.bytes + 2 * gradient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("four_shades", [True, False])
 @pytest.mark.parametrize("size", ["full", "half"])
 @pytest.mark.parametrize("colour", ["grey", "rgb"])

@@ -238,6 +238,7 @@ def test_a_crop_too_small_for_the_network_is_a_config_error() -> None:
         run_facts(make_config(), small, MACHINE)
 
 
+@pytest.mark.slow
 def test_a_preflight_does_not_import_torch() -> None:
     code = (
         "import sys\n"

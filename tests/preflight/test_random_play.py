@@ -28,6 +28,7 @@ def test_another_seed_plays_other_episodes() -> None:
     assert probe_episodes(config, game, episodes=2) != probe_episodes(other, game, episodes=2)
 
 
+@pytest.mark.slow
 def test_a_probe_ends_where_episodes_do_not() -> None:
     game = load_game("duel")
     config = make_config(env={"max_episode_timesteps": 10**9, "frame_skip": 4})

@@ -116,6 +116,7 @@ def test_what_no_machine_has_is_named(situation: Make) -> None:
     assert "has so much RAM" in console.export_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hours", [0.5, 1, 2, 3.7, 5, 24])
 def test_the_cores_for_a_time_are_the_fewest_of_all(hours: float, situation: Make) -> None:
     case = situation(facts__cpus=2, total_timesteps=3_000_000)

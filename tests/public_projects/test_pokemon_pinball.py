@@ -61,6 +61,7 @@ def parts(memory: Memory) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_rewards_endings_and_parts_are_theirs() -> None:
     moments = script(np.random.default_rng(4))
     actions = np.random.default_rng(5).integers(4, size=STEPS + 10).tolist()

@@ -119,6 +119,7 @@ def expected(memory: Memory) -> list[float]:
     return [*place, *stats, memory[PARTY] / 6, badges / 8, *flags(memory)]
 
 
+@pytest.mark.slow
 def test_rewards_and_the_observation_are_theirs() -> None:
     moments = script(np.random.default_rng(8))
     actions = np.random.default_rng(9).integers(7, size=STEPS).tolist()
@@ -149,6 +150,7 @@ def _last(moments: list[Moment]) -> tuple[int, str]:
     return len(ours.rewards), ours.infos[-1]["ending"]
 
 
+@pytest.mark.slow
 def test_1001_timesteps_without_hp_end_an_episode() -> None:
     start = script(np.random.default_rng(8))[0].memory
     fainted = start | {HP + 1: 0, THEIR_MAX_HP: 5}
@@ -158,6 +160,7 @@ def test_1001_timesteps_without_hp_end_an_episode() -> None:
     assert (length, ending) == (901 + 1_001, "unconscious")
 
 
+@pytest.mark.slow
 def test_who_sees_nine_places_for_2001_timesteps_is_stuck() -> None:
     start = script(np.random.default_rng(8))[0].memory | {HP + 1: 20}
     memories = [start | {X: step % 9} for step in range(2_500)]
@@ -166,6 +169,7 @@ def test_who_sees_nine_places_for_2001_timesteps_is_stuck() -> None:
     assert (length, ending) == (300 + 2_001, "stuck")
 
 
+@pytest.mark.slow
 def test_who_has_seen_ten_places_is_not_stuck() -> None:
     start = script(np.random.default_rng(8))[0].memory | {HP + 1: 20}
     moments = [Moment(start | {X: step % 10}) for step in range(2_500)]

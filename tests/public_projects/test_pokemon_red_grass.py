@@ -185,6 +185,7 @@ def around(memory: Memory, visited: set[tuple[int, int, int]]) -> list[list[int]
     return [[int((memory[MAP], x, y) in visited) for x in columns] for y in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("end", "ending"), [({MAP: 12}, "grass"), ({BATTLE: 2, MAP: 5}, "battle")])
 def test_rewards_endings_and_every_part_are_theirs(end: Memory, ending: str) -> None:
     moments = script(np.random.default_rng(len(ending)), end=end)

@@ -131,6 +131,7 @@ def around(memory: Memory, visited: set[tuple[int, int, int]]) -> list[list[int]
     return [[int((world, column, row) in seen) for column in columns] for row in rows]
 
 
+@pytest.mark.slow
 def test_rewards_and_every_part_are_theirs() -> None:
     moments = script(np.random.default_rng(3))
     actions = np.random.default_rng(4).integers(8, size=STEPS).tolist()

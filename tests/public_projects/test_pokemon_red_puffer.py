@@ -216,6 +216,7 @@ def around(memory: Memory, places: set[tuple[int, int, int]]) -> list[list[int]]
     return [[int((column, row) in seen) for column in columns] for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [False, True])
 def test_rewards_endings_and_every_part_are_theirs(ends: bool) -> None:
     moments = script(np.random.default_rng(17), ends=ends)

@@ -104,6 +104,7 @@ class Theirs:
         return 0.1 * (self.total - before)
 
 
+@pytest.mark.slow
 def test_rewards_and_the_part_are_theirs() -> None:
     moments = script(np.random.default_rng(3))
     actions = np.random.default_rng(4).integers(6, size=STEPS).tolist()

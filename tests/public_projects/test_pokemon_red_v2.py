@@ -148,6 +148,7 @@ def moments() -> list[Moment]:
     return script(np.random.default_rng(5))
 
 
+@pytest.mark.slow
 def test_rewards_and_every_part_are_theirs(moments: list[Moment]) -> None:
     actions = np.random.default_rng(6).integers(7, size=STEPS).tolist()
     ours = played("pokemon_red_v2", moments, actions)

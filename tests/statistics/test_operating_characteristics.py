@@ -8,6 +8,7 @@ from tests.examples import variants
 REPEATS = 1_500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paired", [True, False])
 @pytest.mark.parametrize("kind", ["normal", "rates"])
 def test_an_arm_against_itself_is_seldom_called_different(kind: str, paired: bool) -> None:

@@ -351,6 +351,7 @@ def test_after_a_long_outage_the_error_says_how_to_go_on(
     assert "the same command continues where it stopped" in error
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_fetch_at_once_though_storage_gives_no_answer(
     tmp_path: Path, s3_address: str, s3_endpoint: str
 ) -> None:

@@ -88,6 +88,7 @@ def test_a_new_run_is_refused_before_it_writes_anything(config: RunConfig) -> No
     assert not config.run_dir.exists()
 
 
+@pytest.mark.slow
 def test_a_population_is_refused_before_it_writes_anything(
     make_population: MakePopulation, tmp_path: Path
 ) -> None:

@@ -122,6 +122,7 @@ def killed_at(operation: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         yield
 
 
+@pytest.mark.slow
 def test_killed_at_any_step_nothing_needed_is_gone_and_the_rest_goes_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

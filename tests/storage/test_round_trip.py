@@ -174,6 +174,7 @@ def _arguments_of(pid: int) -> set[str]:
         return set()
 
 
+@pytest.mark.slow
 def test_a_run_of_another_game_says_which_rom_it_needs_and_where(
     tmp_path: Path, disk_address: str
 ) -> None:

@@ -87,6 +87,7 @@ def test_without_it_a_command_ends_with_2_and_writes_nothing(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", ["--help", "runs .", "configs", "completion bash"])
 def test_without_any_of_them_the_rest_works(arguments: str, tmp_path: Path) -> None:
     ended = without(list(EXTRAS), *arguments.split(), cwd=tmp_path)
@@ -100,6 +101,7 @@ def test_without_any_of_them_a_run_trains_evaluates_and_records_a_gif(tmp_path: 
     assert "a clip" in ended.stdout
 
 
+@pytest.mark.slow
 def test_a_population_of_local_members_needs_none_of_them(tmp_path: Path) -> None:
     file = write_population(tmp_path, tmp_path / "x")
     ended = without(list(EXTRAS), "preflight", str(file), cwd=tmp_path)

@@ -59,6 +59,7 @@ def test_a_forked_process_is_like_one_of_a_fresh_interpreter(
     assert told[1]["environment"]["SET_AFTER_THE_FORK_SERVER"] == "1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [("end", "0"), ("end", "3"), ("end", "nonsense"), ("raise",)])
 def test_it_ends_as_one_of_a_fresh_interpreter(
     shared: ForkServer, tmp_path: Path, what: tuple[str, ...]
@@ -96,6 +97,7 @@ def test_its_group_ends_with_it(shared: ForkServer, tmp_path: Path) -> None:
     child.wait(_WITHIN_S)
 
 
+@pytest.mark.slow
 def test_signals_for_the_controllers_group_do_not_end_it(
     shared: ForkServer, tmp_path: Path
 ) -> None:

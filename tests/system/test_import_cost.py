@@ -14,6 +14,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "game_rl" / "import_cost.json"
 
 
+@pytest.mark.slow
 def test_importing_is_measured_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = import_cost()
     assert cache.is_file()

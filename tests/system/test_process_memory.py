@@ -147,6 +147,7 @@ def page_faults(mode: str) -> int:
     return int(subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
 def test_freed_memory_is_used_again_without_page_faults() -> None:
     assert page_faults("as it is") > 10_000

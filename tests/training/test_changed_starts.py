@@ -56,6 +56,7 @@ def saved(run_dir: RunDir, timesteps: int) -> dict[str, bytes]:
     return {name: (path / name).read_bytes() for name in FILES if (path / name).exists()}
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     make_config: MakeConfig, game: Path
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     assert event.game_changes == CHANGES
 
 
+@pytest.mark.slow
 def test_every_report_names_what_is_changed_in_the_game(
     make_config: MakeConfig, game: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ from tests.training.test_lake_extension import timesteps
 _OBSERVATIONS = spaces.Box(0, 255, (4, 36, 36), np.uint8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dqn-lake", "pqn"])
 def test_a_forks_lake_has_rows_of_its_own_under_its_own_name(
     kind: str, make_config: MakeConfig
@@ -57,6 +58,7 @@ def test_a_forks_lake_has_rows_of_its_own_under_its_own_name(
         assert Lake.open(fork.lake).view().streams == [ids[1]]
 
 
+@pytest.mark.slow
 def test_a_fork_lets_go_of_its_parents_rows_when_its_replay_has_none_of_them(
     make_config: MakeConfig,
 ) -> None:
@@ -101,6 +103,7 @@ def test_new_counters_begin_at_zero_with_the_parents_weights(make_config: MakeCo
     assert [row.split(",")[0] for row in rows] == ["64"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "other"), [("pqn", "dqn"), ("dqn", "pqn")])
 def test_another_algorithm_takes_the_weights_that_fit(
     kind: str, other: str, make_config: MakeConfig

@@ -30,6 +30,7 @@ from tests.training.forks import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", variants("ppo", "dqn-lake", slow=["dqn", "pqn"]))
 def test_a_fork_that_changes_nothing_is_its_parent_continued_bit_for_bit(
     kind: str, make_config: MakeConfig
@@ -122,6 +123,7 @@ def test_a_folder_in_use_and_a_fork_without_timesteps_are_refused(
         fork_of(parent, 77, "fork")
 
 
+@pytest.mark.slow
 def test_a_fork_of_a_replay_keeps_the_lakes_compression_level(make_config: MakeConfig) -> None:
     parent = whole_run(make_config, "dqn-lake", "total_timesteps=256")
     other = fork_of(parent, 128, "fork", lake__compression_level=3)
@@ -131,6 +133,7 @@ def test_a_fork_of_a_replay_keeps_the_lakes_compression_level(make_config: MakeC
     plan_fork(fork_of(parent, 128, "fork", total_timesteps=512))
 
 
+@pytest.mark.slow
 def test_the_command_line_forks_and_the_fork_resumes_without_forking_again(
     make_config: MakeConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,6 +165,7 @@ def test_an_older_run_without_an_identity_is_told_how_to_get_one(make_config: Ma
     assert everything(parent.root) == before
 
 
+@pytest.mark.slow
 def test_a_fork_that_fails_at_any_write_is_whole_or_not_there_and_can_be_made_again(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -256,6 +256,7 @@ def test_a_checkpoint_has_a_mark_instead_of_the_replay_and_goes_with_its_pin(
     assert pins == {f"{run_dir.identity().id}.{name}" for name in kept}
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_before_its_first_checkpoint_begins_its_lake_again(
     make_config: MakeConfig,
 ) -> None:
@@ -301,6 +302,7 @@ def test_a_run_may_get_a_lake_when_it_is_resumed(make_config: MakeConfig) -> Non
     assert {env: len(found) for env, found in timesteps(run_dir.lake).items()} == {0: 32, 1: 32}
 
 
+@pytest.mark.slow
 def test_a_lake_that_had_no_space_is_told_and_a_resumed_run_says_what_its_replay_lacks(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,6 +322,7 @@ def test_a_lake_that_had_no_space_is_told_and_a_resumed_run_says_what_its_replay
     assert run_dir.checkpoint(192).is_dir()
 
 
+@pytest.mark.slow
 def test_a_lake_without_a_file_that_the_checkpoint_needs_is_told_with_the_way_on(
     make_config: MakeConfig,
 ) -> None:

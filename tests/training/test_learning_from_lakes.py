@@ -68,6 +68,7 @@ def assert_same_end(one: Path, other: Path) -> None:
     ).evaluations.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_mixed_run_that_was_broken_off_is_the_run_that_was_not(
     make_config: MakeConfig, lake: Path
 ) -> None:
@@ -139,6 +140,7 @@ class StopAfter:
             self._stop.ask(Interrupted("stopped"))
 
 
+@pytest.mark.slow
 def test_learning_before_the_first_timestep_goes_on_where_it_was_stopped(
     make_config: MakeConfig, lake: Path
 ) -> None:
@@ -271,6 +273,7 @@ def test_another_frame_skip_is_refused_before_anything_starts(
     assert not RunDir(config.run_dir).exists()
 
 
+@pytest.mark.slow
 def test_a_member_that_learned_from_lakes_first_keeps_a_best_that_plays(
     make_config: MakeConfig, lake: Path, tmp_path: Path
 ) -> None:

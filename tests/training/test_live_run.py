@@ -145,6 +145,7 @@ def checkpoints(config: RunConfig) -> dict[tuple[str, str], Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "seen"),
     variants(

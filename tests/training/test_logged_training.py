@@ -66,6 +66,7 @@ def weights(run_dir: RunDir) -> bytes:
     return (newest / "policy.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [(), STICKY, ("env.n_workers=2", "algorithm.name=pqn")])
 def test_every_episode_of_a_run_plays_again_exactly(
     make_config: MakeConfig, changes: tuple[str, ...]
@@ -85,6 +86,7 @@ def test_every_episode_of_a_run_plays_again_exactly(
             assert all(episode.deterministic for episode in own)
 
 
+@pytest.mark.slow
 def test_a_run_that_logs_nothing_learns_the_same(make_config: MakeConfig) -> None:
     logged = train_once(make_config("logged"))
     not_logged = train_once(make_config("not_logged", "episodes=null"))
@@ -107,6 +109,7 @@ def test_the_forecast_of_the_disk_has_the_log(make_config: MakeConfig) -> None:
     assert "logged episodes" not in {part["name"] for part in parts}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [64, 96, 160])
 def test_a_run_that_is_killed_and_resumed_has_the_log_of_one_that_is_not(
     make_config: MakeConfig, at: int
@@ -128,6 +131,7 @@ def test_a_run_that_is_killed_and_resumed_has_the_log_of_one_that_is_not(
     play_all(broken)
 
 
+@pytest.mark.slow
 def test_what_a_run_played_after_its_last_checkpoint_does_not_count_once_it_is_resumed(
     make_config: MakeConfig,
 ) -> None:
@@ -142,6 +146,7 @@ def test_what_a_run_played_after_its_last_checkpoint_does_not_count_once_it_is_r
     play_all(run_dir)
 
 
+@pytest.mark.slow
 def test_a_run_that_begins_again_has_none_of_its_first_episodes(make_config: MakeConfig) -> None:
     config = make_config("run", "checkpoints.every_timesteps=192")
     run_dir = run(config, until=64)
@@ -152,6 +157,7 @@ def test_a_run_that_begins_again_has_none_of_its_first_episodes(make_config: Mak
     assert len(segments_in(run_dir.episodes)) == 2
 
 
+@pytest.mark.slow
 def test_an_episode_through_which_the_settings_changed_is_not_played_again(
     make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -181,6 +187,7 @@ def test_an_episode_through_which_the_settings_changed_is_not_played_again(
         list(replayed(found, index, now, hold=1).timesteps)
 
 
+@pytest.mark.slow
 def test_a_fork_goes_on_with_its_parents_episodes_and_says_if_the_game_is_another(
     make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -220,6 +227,7 @@ class Twice(gymnasium.Wrapper):
 """
 
 
+@pytest.mark.slow
 def test_with_a_persons_own_wrapper_the_game_plays_again_as_it_did(
     make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +250,7 @@ def full_disk(*_: Any) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+@pytest.mark.slow
 def test_a_disk_that_fails_the_log_of_episodes_does_not_end_the_training(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +265,7 @@ def test_a_disk_that_fails_the_log_of_episodes_does_not_end_the_training(
     assert len(read_logged_episodes(failing)) == 0
 
 
+@pytest.mark.slow
 def test_the_log_goes_on_once_a_checkpoint_finds_the_disk_well(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +289,7 @@ def test_the_log_goes_on_once_a_checkpoint_finds_the_disk_well(
     assert 0 < missing == found[len(found) - 1].number - len(found)
 
 
+@pytest.mark.slow
 def test_a_disk_that_fails_both_logs_ends_the_training_as_a_failing_events_file_does(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -330,6 +341,7 @@ class _Looped(BaseCallback):
         return True
 
 
+@pytest.mark.slow
 def test_the_command_in_a_hint_shows_an_episode_that_it_is_about(
     make_config: MakeConfig,
     tmp_path: Path,

@@ -101,6 +101,7 @@ def test_the_curves_have_each_evaluation_apart_by_start_state(whole: RunDir) -> 
             assert float(row[f"eval/success_rate/{name}"]) == result.success_rate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("timesteps", [0, 32, 96, 160])
 def test_a_resumed_run_has_the_same_logs(
     broken: Callable[[int], RunDir], whole: RunDir, timesteps: int

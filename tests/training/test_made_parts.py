@@ -54,6 +54,7 @@ def game(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ppo", "dqn-lake", "pqn"])
 def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     make_config: MakeConfig, game: Path, kind: str

@@ -66,6 +66,7 @@ def assert_resumed_is_whole(config: RunConfig, tmp_path: Path, until: int = 96) 
     assert statistics(part.run_dir, 192)["count"] == pytest.approx(192 + 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_run_that_was_broken_off_is_the_run_that_was_not(name: str, tmp_path: Path) -> None:
     keeps = ["checkpoints.save_replay_buffer=true"] if name == "dqn" else []
@@ -73,6 +74,7 @@ def test_a_run_that_was_broken_off_is_the_run_that_was_not(name: str, tmp_path: 
     assert_resumed_is_whole(config, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_run_that_learns_from_a_lake_too_is_the_same_run(
     make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -82,6 +84,7 @@ def test_a_run_that_learns_from_a_lake_too_is_the_same_run(
     assert_resumed_is_whole(config, tmp_path)
 
 
+@pytest.mark.slow
 def test_lakes_hold_the_games_rewards_and_curves_show_them(make_config: MakeConfig) -> None:
     of_game, scaled = (
         make_config(name, algorithm("pqn", reward), "lake={}", "algorithm.n_epochs=0")
@@ -116,6 +119,7 @@ def test_a_run_of_before_has_no_statistics_and_gets_them_when_asked(
     assert statistics(run_dir, 192)["count"] == pytest.approx(96 + 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "keeps_returns"),
     [
@@ -150,6 +154,7 @@ def test_a_fork_takes_the_statistics_over(
     assert len(later["returns"]) == config.env.n_envs
 
 
+@pytest.mark.slow
 def test_a_fork_with_another_algorithm_keeps_them_and_one_may_drop_them(
     make_config: MakeConfig,
 ) -> None:

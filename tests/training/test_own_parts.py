@@ -126,6 +126,7 @@ def told_at_the_resume(run_dir: RunDir) -> tuple[str, ...]:
     return event.not_restored
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(trained: Own) -> None:
     whole, cut = trained("whole"), trained("cut", until=96)
     resume(cut.root, command(quiet()))
@@ -140,6 +141,7 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(trained: Own
     assert [env.wrappers[0].state for env in envs] == [{"played": 96}] * 2
 
 
+@pytest.mark.slow
 def test_a_run_without_parts_has_no_file_for_them(trained: Own) -> None:
     run_dir = trained("run", "seed=1")
     assert "callbacks.json" not in saved(run_dir, 192)
@@ -165,6 +167,7 @@ def test_what_begins_anew_at_a_resume_is_said(trained: Own) -> None:
     assert final_evaluation(read_events(run_dir)) is not None
 
 
+@pytest.mark.slow
 def test_parts_that_a_run_gets_at_a_resume_begin_anew_and_wrappers_are_refused(
     trained: Own,
 ) -> None:
@@ -177,6 +180,7 @@ def test_parts_that_a_run_gets_at_a_resume_begin_anew_and_wrappers_are_refused(
     )
 
 
+@pytest.mark.slow
 def test_whose_python_runs_is_said_before_it_runs(
     make_config: MakeConfig, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,6 +208,7 @@ def test_whose_python_runs_is_said_before_it_runs(
         assert told.count(f"{part}, is Python from {folder}") == 1
 
 
+@pytest.mark.slow
 def test_a_run_that_a_callback_ends_is_evaluated_saved_and_can_be_continued_without_it(
     trained: Own, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -281,6 +286,7 @@ def test_a_fork_with_other_wrappers_begins_its_episodes_and_evaluations_anew(tra
     assert "the callbacks of your own (fork.counters is new)" in new.told_anew()
 
 
+@pytest.mark.slow
 def test_a_fork_that_changes_nothing_takes_over_the_state_of_the_parts(trained: Own) -> None:
     parent = trained("parent")
     fork = fork_of(parent, 96, "fork")
@@ -288,6 +294,7 @@ def test_a_fork_that_changes_nothing_takes_over_the_state_of_the_parts(trained: 
     assert saved(RunDir(fork.run_dir), 192) == saved(parent, 192)
 
 
+@pytest.mark.slow
 def test_a_lake_of_other_wrappers_is_refused(trained: Own) -> None:
     pqn = "algorithm={name: pqn, n_steps: 16, batch_size: 16}"
     lake = trained("writer", pqn, "lake={}", OWN[0], until=64).lake
@@ -311,6 +318,7 @@ def test_an_error_in_the_middle_of_a_run_is_reported_by_name_and_saves_nothing_w
     assert RunDir(folder / "run").checkpoints_newest_first()[0].name == f"{64:012d}"
 
 
+@pytest.mark.slow
 def test_an_upload_takes_the_modules_along(trained: Own, folder: Path) -> None:
     (folder / "store").mkdir()
     run_dir = trained("run", *OWN, f"upload.to=file://{folder}/store", until=64)
@@ -321,6 +329,7 @@ def test_an_upload_takes_the_modules_along(trained: Own, folder: Path) -> None:
     assert (parts / "own_wrappers.py").read_text(encoding="utf-8") == WRAPPERS
 
 
+@pytest.mark.slow
 def test_a_callback_that_ends_a_member_is_an_error(trained: Own, folder: Path) -> None:
     run_dir = trained("run", "callbacks=[{own_callbacks:Ending: {at: 40}}]", until=32)
     request = StretchRequest(

@@ -92,6 +92,7 @@ def saved(run_dir: RunDir, timesteps: int) -> PlaceCounts:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_counts_every_timestep_of_all_envs(
     make_config: MakeConfig, game: Path, kind: str
@@ -107,6 +108,7 @@ def test_a_run_counts_every_timestep_of_all_envs(
         assert as_counter(saved(run_dir, timesteps)) == own.by_timesteps[timesteps]
 
 
+@pytest.mark.slow
 def test_two_halves_of_the_envs_are_counted_up_to_each_checkpoint(
     make_config: MakeConfig, game: Path
 ) -> None:
@@ -118,6 +120,7 @@ def test_two_halves_of_the_envs_are_counted_up_to_each_checkpoint(
         assert saved(run_dir, timesteps).timesteps == timesteps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_was_stopped_and_resumed_has_the_map_of_the_run_that_was_not(
     make_config: MakeConfig, game: Path, kind: str
@@ -137,6 +140,7 @@ def test_a_run_that_was_stopped_and_resumed_has_the_map_of_the_run_that_was_not(
         assert ours.read_bytes() == theirs.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_back_has_the_map_of_that_moment(
     make_config: MakeConfig, game: Path
 ) -> None:
@@ -150,6 +154,7 @@ def test_a_run_that_goes_back_has_the_map_of_that_moment(
     assert run_dir.places.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_fork_goes_on_with_its_parents_map_unless_it_counts_anew(
     make_config: MakeConfig, game: Path
 ) -> None:
@@ -165,6 +170,7 @@ def test_a_fork_goes_on_with_its_parents_map_unless_it_counts_anew(
     assert read_place_counts(parent).timesteps == 192
 
 
+@pytest.mark.slow
 def test_a_run_whose_game_gets_a_place_goes_on_as_the_same_run(
     make_config: MakeConfig, game: Path
 ) -> None:
@@ -194,6 +200,7 @@ def test_a_run_whose_game_gets_a_place_goes_on_as_the_same_run(
         assert not ours.exists() or ours.read_bytes() == theirs.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_map_of_another_place_begins_anew(make_config: MakeConfig, game: Path) -> None:
     config = make_config("run", *settings(game))
     train(config, command(quiet(), until=96))
@@ -228,6 +235,7 @@ def test_a_replaced_worker_loses_what_was_not_collected(
     assert read_place_counts(run_dir).timesteps == 192 - (76 - 64) - 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every_s", [0.0, 1e6])
 def test_the_file_is_written_between_checkpoints_as_well_but_not_all_the_time(
     make_config: MakeConfig, game: Path, monkeypatch: pytest.MonkeyPatch, every_s: float
@@ -281,6 +289,7 @@ def pictures(run_dir: RunDir) -> list[int]:
     return [event.step for event in found.Images("game/places")]
 
 
+@pytest.mark.slow
 def test_twenty_pictures_go_to_tensorboard_and_a_resume_repeats_none(
     make_config: MakeConfig, game: Path
 ) -> None:

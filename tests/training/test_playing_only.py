@@ -18,6 +18,7 @@ _PLAYERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", _PLAYERS.values(), ids=_PLAYERS.keys())
 def test_a_run_that_takes_no_gradient_steps_keeps_its_weights_and_fills_its_lake(
     make_config: MakeConfig, algorithm: str

@@ -48,6 +48,7 @@ def settings(game: Path) -> tuple[str, ...]:
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     make_config: MakeConfig, game: Path
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     assert event.not_restored == event.changes == ()
 
 
+@pytest.mark.slow
 def test_a_lake_and_a_clip_and_a_fork_know_the_actions(
     make_config: MakeConfig, game: Path, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def quiet() -> Console:
     return Console(file=StringIO())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_run_trains_evaluates_records_and_goes_on(
     name: str, make_config: MakeConfig, capsys: pytest.CaptureFixture[str]
@@ -50,6 +51,7 @@ def test_a_run_trains_evaluates_records_and_goes_on(
     assert json.loads(capsys.readouterr().out)["episodes"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_resumed_run_is_the_same_run_bit_for_bit(name: str, make_config: MakeConfig) -> None:
     overrides = [SMALL[name], "recording.episodes=0"]
@@ -68,6 +70,7 @@ def test_a_resumed_run_is_the_same_run_bit_for_bit(name: str, make_config: MakeC
     assert all(torch.equal(straight[key], again[key]) for key in straight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keeps", "is_same"),
     [([], False), (["checkpoints.save_replay_buffer=true"], True), (["lake={}"], True)],

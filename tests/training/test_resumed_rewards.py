@@ -35,6 +35,7 @@ def config(tmp_path: Path) -> RunConfig:
     return load_config(write_config(tmp_path, "run", f"game={tmp_path / 'game.yaml'}"))
 
 
+@pytest.mark.slow
 def test_bests_and_places_go_on_within_an_episode(config: RunConfig, tmp_path: Path) -> None:
     train(config, command(console()))
     part = config.model_copy(update={"run_dir": tmp_path / "part"})
@@ -43,6 +44,7 @@ def test_bests_and_places_go_on_within_an_episode(config: RunConfig, tmp_path: P
     assert_same_run(part.run_dir, config.run_dir)
 
 
+@pytest.mark.slow
 def test_a_game_file_that_gets_such_terms_during_a_run_is_played_on(
     config: RunConfig, tmp_path: Path
 ) -> None:

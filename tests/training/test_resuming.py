@@ -137,6 +137,7 @@ def test_the_curves_of_the_whole_run_are_those_of_a_training(whole: Path) -> Non
     assert found["train/clip_range"][0][1] > found["train/clip_range"][-1][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("timesteps", [32, 64, 96, 160])
 def test_a_run_resumed_from_any_checkpoint_is_the_same_run(
     broken: Callable[..., RunDir], whole: Path, timesteps: int
@@ -146,6 +147,7 @@ def test_a_run_resumed_from_any_checkpoint_is_the_same_run(
     assert_same_run(run_dir.root, whole)
 
 
+@pytest.mark.slow
 def test_a_clock_that_jumps_changes_nothing(
     broken: Callable[..., RunDir], whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +162,7 @@ def test_a_clock_that_jumps_changes_nothing(
     assert_same_run(run_dir.root, whole)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(
     broken: Callable[..., RunDir], whole: Path
 ) -> None:
@@ -177,6 +180,7 @@ def test_a_run_keeps_what_auto_was_when_it_began(whole: Path) -> None:
     assert state.config["algorithm"] == algorithm.model_dump(mode="json")
 
 
+@pytest.mark.slow
 def test_a_run_of_other_caches_goes_on_with_the_parts_that_it_began_with(tmp_path: Path) -> None:
     parts = ["algorithm.micro_batch_size=6", "algorithm.precision=float32"]
     train(load_config(write_config(tmp_path, "run", *parts)), command(console(), until=64))
@@ -188,6 +192,7 @@ def test_a_run_of_other_caches_goes_on_with_the_parts_that_it_began_with(tmp_pat
     assert "changed:" not in told(output)
 
 
+@pytest.mark.slow
 def test_a_run_from_before_auto_begins_again_as_it_was(broken: Callable[..., RunDir]) -> None:
     run_dir = broken(0)
     lines = run_dir.config.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -200,6 +205,7 @@ def test_a_run_from_before_auto_begins_again_as_it_was(broken: Callable[..., Run
     assert (algorithm.precision, algorithm.micro_batch_size) == ("float32", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["policy.safetensors", "play.json", "manifest.json"])
 def test_a_damaged_newest_checkpoint_is_told_set_aside_and_done_again(
     broken: Callable[..., RunDir], whole: Path, name: str
@@ -215,6 +221,7 @@ def test_a_damaged_newest_checkpoint_is_told_set_aside_and_done_again(
     assert_same_run(run_dir.root, whole)
 
 
+@pytest.mark.slow
 def test_a_lost_best_checkpoint_is_told_and_another_one_is_found(
     broken: Callable[..., RunDir],
 ) -> None:
@@ -253,6 +260,7 @@ def test_what_a_killed_process_left_behind_is_removed(broken: Callable[..., RunD
     assert not list(run_dir.root.rglob("*.trash"))
 
 
+@pytest.mark.slow
 def test_total_timesteps_may_grow_and_schedules_are_not_stretched(
     broken: Callable[..., RunDir], whole: Path
 ) -> None:
@@ -278,6 +286,7 @@ def test_what_cannot_change_in_a_run_is_refused_with_the_reason(
         resume(run_dir.root, command(console()), overrides=overrides)
 
 
+@pytest.mark.slow
 def test_a_changed_game_file_is_told_and_other_actions_are_refused(
     broken: Callable[..., RunDir],
 ) -> None:
@@ -306,6 +315,7 @@ def test_another_rom_is_named(broken: Callable[..., RunDir]) -> None:
         resume(run_dir.root, command(console()))
 
 
+@pytest.mark.slow
 def test_other_versions_are_named_one_by_one(broken: Callable[..., RunDir]) -> None:
     run_dir = broken(160)
     state = run_dir.checkpoint(160) / "state.json"
@@ -322,6 +332,7 @@ def resumed_event(run_dir: RunDir) -> Resumed:
     return next(e for e in read_events(run_dir) if isinstance(e, Resumed))
 
 
+@pytest.mark.slow
 def test_other_code_is_a_note_of_its_own_and_every_part_is_restored(
     broken: Callable[..., RunDir], whole: Path
 ) -> None:
@@ -477,6 +488,7 @@ def test_a_run_beyond_until_goes_on_where_it_was(make_config: MakeConfig) -> Non
     assert contents(run_dir) == before
 
 
+@pytest.mark.slow
 def test_a_run_whose_final_evaluation_was_stopped_plays_it(make_config: MakeConfig) -> None:
     config = make_config("run", "recording.episodes=0", "total_timesteps=64")
     run_dir, stop = train_once(config), StopRequest()
@@ -495,6 +507,7 @@ def test_a_run_whose_final_evaluation_was_stopped_plays_it(make_config: MakeConf
     assert not result.left_alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [1, 10**12])
 def test_the_peak_of_a_run_that_trains_on_is_the_larger_of_both_parts(
     finished: RunDir, before: int

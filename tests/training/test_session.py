@@ -80,6 +80,7 @@ def assert_same_run(found: Path, expected: Path) -> None:
     assert newest[0].state.best == newest[1].state.best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", variants("dqn", slow=["ppo", "pqn"]))
 def test_seven_stretches_of_one_session_are_one_stretch(make_run: MakeRun, algorithm: str) -> None:
     whole, parts = make_run("whole", algorithm), make_run("parts", algorithm)
@@ -111,6 +112,7 @@ def test_seven_commands_with_until_are_one_command(make_run: MakeRun, algorithm:
     assert_same_run(parts.run_dir, whole.run_dir)
 
 
+@pytest.mark.slow
 def test_a_stretch_that_was_reached_changes_nothing(make_run: MakeRun) -> None:
     config = make_run("run", "ppo")
     train(config, command(quiet(), until=96))
@@ -165,6 +167,7 @@ def train_until_stopped(config: RunConfig, timesteps: int, *, is_final: bool = F
     return str(stopped.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("timesteps", variants(64, slow=[128, 192]))
 @pytest.mark.parametrize("algorithm", variants("ppo", slow=["dqn"]))
 def test_a_stop_does_not_wait_for_an_evaluation_and_the_resumed_run_plays_it(
@@ -191,6 +194,7 @@ def test_a_stop_does_not_wait_for_an_evaluation_and_the_resumed_run_plays_it(
     assert bests[0].timesteps == bests[1].timesteps
 
 
+@pytest.mark.slow
 def test_a_stop_in_the_final_evaluation_says_that_the_training_is_complete(
     make_run: MakeRun,
 ) -> None:
@@ -236,6 +240,7 @@ def test_the_account_of_a_resumed_run_is_that_of_a_run_without_a_break(make_run:
     assert [round(e.mean_reward, 4) for e in evaluated if not e.is_final] == rows
 
 
+@pytest.mark.slow
 def test_a_run_that_begins_again_keeps_its_identity(make_run: MakeRun) -> None:
     config = make_run(
         "run", "ppo", "checkpoints.every_timesteps=192", "evaluation.every_timesteps=192"

@@ -170,6 +170,7 @@ def test_compare_counts_a_run_that_has_won(won: RunDir) -> None:
     assert (found.score.episodes, found.timesteps, found.failure) == (2, 128, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("timesteps", [64, 96])
 def test_a_run_that_was_killed_between_evaluations_decides_the_same(
     copy: RunDir, won: RunDir, timesteps: int
@@ -181,6 +182,7 @@ def test_a_run_that_was_killed_between_evaluations_decides_the_same(
     assert_same_end(copy, won)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_in_the_confirmation_plays_it_again(
     won: RunDir, tmp_path: Path
 ) -> None:
@@ -214,6 +216,7 @@ def test_resuming_says_that_it_has_won_and_touches_nothing(
     assert {p: p.stat().st_mtime_ns for p in copy.root.rglob("*") if p.is_file()} == before
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_is_the_run_that_never_had_a_condition(
     copy: RunDir, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -240,6 +243,7 @@ def newest_at(run_dir: RunDir, timesteps: int) -> Checkpoint:
     return Checkpoint(run_dir.checkpoint(timesteps))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "algorithm",
     ["{n_steps: 16, batch_size: 16}", "{name: dqn, learning_starts: 9, replay: {capacity: 99}}"],

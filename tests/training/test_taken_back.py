@@ -12,6 +12,7 @@ from tests.tiny_run import MakeConfig, command
 from tests.training.forks import everything, learned, quiet, whole_run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ppo", "dqn-lake"])
 def test_a_run_taken_back_sets_later_checkpoints_aside_and_is_the_same_run(
     kind: str, make_config: MakeConfig, capsys: pytest.CaptureFixture[str]

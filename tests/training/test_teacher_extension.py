@@ -262,6 +262,7 @@ def test_a_preflight_opens_the_teacher(
     assert "has learned another task: env.frame_stack is 4 there" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_that_has_begun_is_preflighted_with_its_own_copy_of_the_teacher(
     taught: tuple[Path, Path], make: Make, tmp_path: Path
 ) -> None:
@@ -275,6 +276,7 @@ def test_a_run_that_has_begun_is_preflighted_with_its_own_copy_of_the_teacher(
     assert describe_teacher(make("other"), load_game(config.game)) is None
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_keeps_its_teacher(taught: tuple[Path, Path], make: Make) -> None:
     config = make("run", student(taught[1]))
     train(config, command(quiet(), until=32))
@@ -347,6 +349,7 @@ def walking(config: RunConfig, *, student: int, teacher: int) -> RunDir:
     return run_dir
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("own", "taught", "best"),
     [

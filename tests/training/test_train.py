@@ -177,6 +177,7 @@ def algorithms() -> list[LeanPPO]:
     return [found for found in gc.get_objects() if type(found) is LeanPPO]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ended_early", [False, True])
 def test_the_algorithm_is_gone_before_the_best_policy_takes_its_memory(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, ended_early: bool
@@ -213,6 +214,7 @@ def test_what_does_not_fit_is_refused_and_leaves_no_directory(make_config: MakeC
     assert not config.run_dir.exists()
 
 
+@pytest.mark.slow
 def test_whose_python_the_reward_is_is_said_once_before_it_runs(
     make_config: MakeConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

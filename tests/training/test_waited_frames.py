@@ -57,6 +57,7 @@ class Sum(BaseCallback):
         return True
 
 
+@pytest.mark.slow
 def test_events_and_checkpoints_say_what_was_waited(make_config: MakeConfig, game: Path) -> None:
     config = make_config("run", *settings(game))
     config.run_dir.mkdir()
@@ -79,6 +80,7 @@ def test_events_and_checkpoints_say_what_was_waited(make_config: MakeConfig, gam
         assert state.waited_frames == counted.by_timesteps[state.num_timesteps]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     make_config: MakeConfig, game: Path
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     assert all(one <= other for one, other in pairwise(waited))
 
 
+@pytest.mark.slow
 def test_every_report_and_a_fork_count_the_frames_that_were_played(
     make_config: MakeConfig, game: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

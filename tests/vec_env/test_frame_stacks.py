@@ -137,6 +137,7 @@ def assert_packed(vec_env: SharedMemoryVecEnv, outcome: Outcome) -> None:
     np.testing.assert_array_equal(frames.reached, reached(outcome, packing))
 
 
+@pytest.mark.slow
 @KINDS
 @pytest.mark.parametrize("frame_stack", [1, 3])
 @pytest.mark.parametrize("n_workers", [1, 2])

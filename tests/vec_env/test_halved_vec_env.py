@@ -56,6 +56,7 @@ def played(vec_env: VecEnv, n_steps: int) -> list[Any]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1), (2, 2)])
 def test_two_halves_play_as_one_vec_env(make: Make, sizes: tuple[int, int]) -> None:
     np.testing.assert_equal(played(make(*sizes), 600), played(whole(sum(sizes)), 600))

@@ -105,6 +105,7 @@ class Twin:
             np.testing.assert_array_equal(array, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEEN)
 def test_a_shown_timestep_is_that_of_an_env_that_draws_all(name: str, tmp_path: Path) -> None:
     game_name, observation = SEEN[name]

@@ -79,6 +79,7 @@ def test_duel_is_the_same_in_our_workers_and_in_the_vec_envs_of_sb3(duel: Game) 
     np.testing.assert_equal(seen, played(of_sb3(env_fns, 4), 2_000))
 
 
+@pytest.mark.slow
 def test_the_fake_game_is_the_same_in_our_workers_and_in_the_vec_envs_of_sb3() -> None:
     env_fns = [functools.partial(fake_env, max_episode_timesteps=60)] * 2
     ours = VecMonitor(SharedMemoryVecEnv(env_fns, n_workers=2, frame_stack=FRAME_STACK))

@@ -93,6 +93,7 @@ def assert_equal_last(ours: Any, theirs: Any, keys: list[Any]) -> None:
         np.testing.assert_array_equal(array, np.asarray(expected), strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_workers", [1, 2])
 @pytest.mark.parametrize("space", [*SINGLE.values(), *IN_PARTS.values()], ids=[*SINGLE, *IN_PARTS])
 def test_every_space_of_arrays_is_as_in_the_dummy_vec_env_of_sb3(

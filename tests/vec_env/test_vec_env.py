@@ -95,6 +95,7 @@ def test_a_learner_sees_what_it_sees_with_the_subproc_vec_env_of_sb3(
     np.testing.assert_equal(played(vec_env, 600), played_by_sb3)
 
 
+@pytest.mark.slow
 def test_thousands_of_steps_equal_those_of_the_dummy_vec_env_of_sb3(make: Maker) -> None:
     seen = played(make(*[RandomEpisodes] * 5, n_workers=2, frame_stack=FRAME_STACK), 3_000)
     oracle = stacked_by_sb3(DummyVecEnv([RandomEpisodes] * 5))
@@ -109,6 +110,7 @@ def test_any_number_of_frames_can_be_stacked(make: Maker, frame_stack: int) -> N
     np.testing.assert_equal(played(vec_env, 100), played(oracle, 100))
 
 
+@pytest.mark.slow
 def test_spawned_workers_do_the_same(make: Maker) -> None:
     vec_env = make(*[RandomEpisodes] * 3, n_workers=2, start_method="spawn")
     np.testing.assert_equal(played(vec_env, 50), played(DummyVecEnv([RandomEpisodes] * 3), 50))

@@ -252,6 +252,7 @@ def start_parent(folder: Path, mode: str, start_method: str) -> subprocess.Popen
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start_method", ["forkserver", "spawn"])
 @pytest.mark.parametrize("mode", ["idle", "hang"])
 def test_workers_leave_when_their_parent_is_killed(
@@ -269,6 +270,7 @@ def test_workers_leave_when_their_parent_is_killed(
     assert not alive
 
 
+@pytest.mark.slow
 def test_a_program_that_forgets_to_close_still_ends_in_silence(tmp_path: Path) -> None:
     with start_parent(tmp_path, "exit", "forkserver") as parent:
         output, errors = parent.communicate()

@@ -218,6 +218,7 @@ def test_the_page_of_several_runs_has_no_fault_either(chromium: Any, tmp_path: P
             found.close()
 
 
+@pytest.mark.slow
 def test_keys_reach_every_agent_and_the_focus_stays_visible(opened: Opened) -> None:
     page = opened.open()
     page.wait_for_selector(".screen.live")
@@ -295,6 +296,7 @@ def learned_events() -> list[Any]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_hints_milestones_start_states_and_curves_are_shown(chromium: Any, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", learned_events())
     with watching(run.root) as server:

@@ -59,6 +59,7 @@ def test_runs_that_every_panel_shows_are_named_once() -> None:
     assert all(axes.get_legend() is not None for axes in figure.axes)
 
 
+@pytest.mark.slow
 def test_files_are_what_their_names_say_and_the_same_each_time() -> None:
     panels = [a_panel("one"), a_panel("two"), a_panel("three")]
     assert panels_png(panels).startswith(b"\x89PNG")

@@ -185,6 +185,7 @@ def test_a_thousand_connections_are_bounded_and_leave_room_afterwards(server: Wa
         pytest.fail("the server does not answer any more")
 
 
+@pytest.mark.slow
 def test_a_client_that_never_asks_is_dropped(
     server: Watching, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def fits(report: ExperimentReport, *, slots: int) -> bool:
     return report.verdict == "fits" and report.slots == slots
 
 
+@pytest.mark.slow
 def test_the_smallest_machine_is_the_first_of_all_that_fits(experiment: Experiment) -> None:
     found = needs(experiment, machine()).recommendation()
     apart = [
@@ -95,6 +96,7 @@ def needs(experiment: Experiment, on: Machine, *, measured: bool = False) -> Exp
     return ExperimentNeeds(experiment, game, on, measured=speed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hours", [0.02, 10])
 def test_the_cores_for_a_time_are_the_fewest_of_all(experiment: Experiment, hours: float) -> None:
     here = machine(cpus=20)  # where no threads share a core

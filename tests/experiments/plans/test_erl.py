@@ -156,6 +156,7 @@ def test_two_seeds_are_one_arm_in_a_comparison(
     assert found[0].settings["learner.inject_every"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("override", "key"),
     [

@@ -194,6 +194,7 @@ def test_without_a_teacher_nobody_teaches(make_mixture: MakeMixture) -> None:
     assert saved_config(folder, "learner.g0001")["algorithm"]["teacher"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("starts", ["kept", "fresh", "best_member"])
 def test_the_learner_starts_from_what_the_config_says(
     make_mixture: MakeMixture, starts: str

@@ -67,6 +67,7 @@ def test_each_run_has_its_arms_config_its_seed_and_the_budget(make_study: MakeSt
     assert config.recording.episodes == 0
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_comes_to_the_same_results(make_study: MakeStudy) -> None:
     whole = make_study("whole")
     on_paper(whole)
@@ -154,6 +155,7 @@ def test_runs_of_another_registration_are_not_gone_on_with(make_study: MakeStudy
         run_study(study, StudyCommand(stop=StopRequest(math.inf)))
 
 
+@pytest.mark.slow
 def test_the_lakes_of_arms_are_measured_before_a_study_starts(
     make_study_of_experiments: MakeStudy,
 ) -> None:
