@@ -1,13 +1,20 @@
 """The status of an experiment, from its folder alone."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from game_rl.config.experiments.experiment import load_experiment
-from game_rl.event_log import read_experiment_events
-from game_rl.events import ExperimentBegun, ExperimentEnded, Fitness
+from game_rl.event_log import parse_event, read_experiment_events
+from game_rl.events import (
+    ExperimentBegun,
+    ExperimentEnded,
+    Fitness,
+    LakesFollowed,
+    RolloutEnded,
+    RowsDrawn,
+)
 from game_rl.experiments.backup import stored_state
 from game_rl.experiments.controller import experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -16,7 +23,6 @@ from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, read_record
 from game_rl.lineage import read_lineage
 from game_rl.run_dir import RunDir
-from game_rl.saved import parse_json
 
 
 @dataclass(frozen=True)
@@ -276,9 +282,9 @@ def drawn_status(plan: Plan, generation: int) -> DrawnStatus | None:
             names = {RunDir(file.parent).identity().id: file.parent.name for file in files}
             return DrawnStatus(
                 learner=learner,
-                own=found["own"],
-                runs={names.get(k, k): n for k, n in found["streams"].items()},
-                offline_runs={names.get(k, k): n for k, n in found["offline_streams"].items()},
+                own=found.own,
+                runs={names.get(k, k): n for k, n in found.streams.items()},
+                offline_runs={names.get(k, k): n for k, n in found.offline_streams.items()},
             )
     return None
 
@@ -322,7 +328,7 @@ class RunTail:
     timesteps: int = 0
     timesteps_per_s: float | None = None
     followed: FollowedStatus | None = None
-    drawn: dict[str, Any] | None = None
+    drawn: RowsDrawn | None = None
     waited_frames: int = 0
 
 
@@ -335,24 +341,29 @@ def read_tail(events: Path) -> RunTail:
         lines = file.read().splitlines()
     found = RunTail()
     for line in lines:
-        try:
-            event = parse_json(line)
-            found = RunTail(
-                timesteps=int(event.get("timesteps", found.timesteps)),
-                timesteps_per_s=event.get("timesteps_per_s", found.timesteps_per_s),
-                followed=_followed(event) or found.followed,
-                drawn=event if event.get("event") == "rows_drawn" else found.drawn,
-                waited_frames=int(event.get("waited_frames", found.waited_frames)),
-            )
-        except (KeyError, ValueError, AttributeError, TypeError):
-            continue  # a torn line, or the end of one whose start was not read
+        event = parse_event(line)
+        if event is None:  # a torn line, or the end of one whose start was not read
+            continue
+        found = replace(found, timesteps=event.timesteps)
+        if event.waited_frames is not None:
+            found = replace(found, waited_frames=event.waited_frames)
+        match event:
+            case RolloutEnded():
+                found = replace(found, timesteps_per_s=event.timesteps_per_s)
+            case LakesFollowed():
+                found = replace(found, followed=_followed(event))
+            case RowsDrawn():
+                found = replace(found, drawn=event)
     return found
 
 
-def _followed(event: dict[str, Any]) -> FollowedStatus | None:
-    if event.get("event") != "lakes_followed":
-        return None
-    return FollowedStatus(**{each.name: event[each.name] for each in fields(FollowedStatus)})
+def _followed(event: LakesFollowed) -> FollowedStatus:
+    return FollowedStatus(
+        rows=event.rows,
+        newest_age_s=event.newest_age_s,
+        own_drawn=event.own_drawn,
+        drawn=event.drawn,
+    )
 
 
 def differences_words(record: GenerationRecord) -> str:

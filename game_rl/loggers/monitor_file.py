@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from game_rl.errors import UsageError
+from game_rl.saved import parse_json
+
 _COLUMNS = "r,l,t,is_success,start_state,timesteps"
 
 
@@ -73,5 +76,12 @@ def _t_start(path: Path) -> float | None:
     """Return the time in the header; None if the file does not exist or is empty."""
     if not path.exists() or not path.stat().st_size:
         return None
-    with path.open(encoding="utf-8") as file:
-        return float(json.loads(file.readline()[1:])["t_start"])
+    with path.open("rb") as file:
+        line = file.readline()
+    try:
+        return float(parse_json(line[1:])["t_start"])
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(
+            f"{path} is damaged: its first line is no header of SB3's Monitor; restore it from a "
+            "copy, or delete it, and the next episodes begin a new one"
+        ) from None

@@ -12,7 +12,7 @@ from game_rl.config.values import run_at
 from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.envs.make_env import check_env_config, make_observation_format, observation_format
 from game_rl.envs.observation import ObservationFormat
-from game_rl.errors import ConfigError, UsageError
+from game_rl.errors import CheckpointError, ConfigError, UsageError
 from game_rl.games.definition import CropSpec, Game
 from game_rl.games.part_format import PartFormat
 from game_rl.games.parts import part_formats
@@ -299,10 +299,16 @@ def _lake_bytes(config: RunConfig, checkpoint: Path) -> int:
     file = checkpoint / "lake.json"
     if config.lake is None or not file.is_file():
         return 0
-    state = json.loads(file.read_text(encoding="utf-8"))
-    if state.get("replay") is None:
+    try:
+        state = json.loads(file.read_bytes())
+        mark = None if state.get("replay") is None else state["mark"]
+    except (ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise CheckpointError(
+            f"{file} is damaged ({error}); restore it from a copy, or fork another checkpoint"
+        ) from None
+    if mark is None:
         return 0
-    return sum(segment.n_bytes for segment in Mark.from_json(state["mark"], source=file).segments)
+    return sum(segment.n_bytes for segment in Mark.from_json(mark, source=file).segments)
 
 
 def _size(path: Path) -> int:

@@ -275,7 +275,15 @@ def _read_config(path: Path) -> dict[str, Any]:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
         game, env = str(config["game"]), config["env"]
         n_envs, states = env["n_envs"], env.get("start_states")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        yaml.YAMLError,
+    ):
         return {"game": "", "n_envs": None, "start_states": []}
     file = Path(game)
     name = file.parent.name if file.name == "game.yaml" else file.stem

@@ -6,7 +6,7 @@ from typing import Any
 from game_rl.system.units import format_bytes, format_deviation
 from game_rl.viewer.html_text import Html, element, joined, table
 from game_rl.viewer.report_style import folded, note, section
-from game_rl.viewer.shown_run import ShownRun, number_at
+from game_rl.viewer.shown_run import ShownRun, number_at, objects_at
 
 _VERDICTS = {
     "fits": "the run fits the machine",
@@ -31,8 +31,7 @@ def footprint_section(run: ShownRun) -> Html:
     verdict = str(run.preflight.get("verdict", "not recorded"))
     words = element("b", _VERDICTS.get(verdict, verdict))
     parts: list[str] = [element("p", "The preflight's verdict: ", words, ".")]
-    findings = [each for each in run.preflight.get("findings") or () if isinstance(each, Mapping)]
-    if findings:
+    if findings := objects_at(run.preflight, "findings"):
         parts.append(element("ul", *map(_finding, findings)))
     if rows := _measured_rows(run.footprint):
         parts.append(
@@ -62,8 +61,7 @@ def _measured_rows(footprint: Mapping[str, Any]) -> list[tuple[str, ...]]:
 def _predicted_parts(preflight: Mapping[str, Any]) -> list[Html]:
     folds = []
     for title, key, total in _PARTS:
-        found = preflight.get(key)
-        parts = found.get("parts", ()) if isinstance(found, Mapping) else ()
+        parts = objects_at(preflight, key, "parts")
         sizes = [(str(part.get("name")), number_at(part, "bytes")) for part in parts]
         rows = [(name, format_bytes(round(size))) for name, size in sizes if size is not None]
         if rows:

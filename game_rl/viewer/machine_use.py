@@ -87,6 +87,11 @@ def _sizes(run_dir: RunDir) -> tuple[int, int]:
 
 
 def _lake_plan(plan: Any) -> int | None:  # noqa: ANN401 - JSON
-    parts = plan.get("disk", {}).get("parts", []) if isinstance(plan, dict) else []
-    found = [p["bytes"] for p in parts if str(p.get("name", "")).startswith("Lake")]
+    disk = plan.get("disk") if isinstance(plan, dict) else None
+    parts = disk.get("parts") if isinstance(disk, dict) else None
+    found = [
+        part.get("bytes")
+        for part in (parts if isinstance(parts, list) else ())
+        if isinstance(part, dict) and str(part.get("name", "")).startswith("Lake")
+    ]
     return sum(found) if found and all(isinstance(n, int) for n in found) else None

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +18,7 @@ from game_rl.viewer.shown_run import (
     PlotAxis,
     ShownRun,
     number_at,
+    objects_at,
     reward_interval,
     success_interval,
 )
@@ -323,12 +323,13 @@ def _disk_curve(run: ShownRun, axis: PlotAxis) -> SeedCurve:
 
 def _plan_rows(run: ShownRun) -> list[tuple[int, int]]:
     """Return timesteps of the preflight's plan with the bytes of the run directory then."""
-    disk = run.preflight.get("disk")
-    plan = disk.get("plan") if isinstance(disk, dict) else None
-    rows = plan.get("rows", ()) if isinstance(plan, dict) else ()
-    with suppress(KeyError, TypeError):  # of a version that wrote other rows
-        return [(row["at"], row["checkpoints"] + row["others"]) for row in rows]
-    return []
+    found = []
+    for row in objects_at(run.preflight, "disk", "plan", "rows"):
+        at, saved, others = (number_at(row, key) for key in ("at", "checkpoints", "others"))
+        if at is None or saved is None or others is None:  # of a version that wrote other rows
+            return []
+        found.append((int(at), int(saved + others)))
+    return found
 
 
 def _forecast(groups: Sequence[RunGroup], colour: int, x: Floats, y: Floats) -> PlotLine:

@@ -194,6 +194,13 @@ def _json_file(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def objects_at(tree: object, *keys: str) -> list[Mapping[str, Any]]:
+    """Return the objects in the list at these keys of a file's content; of others, none."""
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, Mapping) else None
+    return [each for each in tree if isinstance(each, Mapping)] if isinstance(tree, list) else []
+
+
 def number_at(tree: object, *keys: str) -> float | None:
     """Return the number at these keys of a file's content; None if there is none."""
     for key in keys:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
+from game_rl.errors import UsageError
 from game_rl.loggers.monitor_file import MonitoredEpisode, MonitorFile
 from game_rl.run_dir import RunDir
 
@@ -94,3 +95,13 @@ def test_evaluations_are_drawn_as_sb3s_guide_does(tmp_path: Path) -> None:
         assert np.mean(found["results"], axis=1).tolist() == [1.5, 4.0]
         assert found["ep_lengths"].shape == (2, 2)
         assert found["successes"].tolist() == [[True, False]] * 2
+
+
+@pytest.mark.parametrize(
+    "head", [b"#[[[[\n", b"#{}\n", b'#{"t_start": null}\n', b"\xff\xfe\n", b"\n"]
+)
+def test_a_damaged_header_is_named(head: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "monitor.csv"
+    path.write_bytes(head)
+    with pytest.raises(UsageError, match=r"monitor.csv is damaged"):
+        MonitorFile(path, "duel")

@@ -12,7 +12,8 @@ import pytest
 from game_rl.event_log import EventFile
 from game_rl.events import HintGiven, MilestoneReached, StartStateResult, Warned
 from game_rl.run_dir import RunDir
-from game_rl.viewer import clip_card
+from game_rl.viewer import clip_card, report_sections
+from game_rl.viewer.machine_use import machine_use
 from game_rl.viewer.run_report import run_report, state_of
 from game_rl.viewer.shown_run import ShownRun, read_run
 from tests.experiments.compare.fake_runs import write_run
@@ -179,3 +180,26 @@ def test_the_state_is_that_of_the_last_event(
     assert state_of(read_run(run_dir.root))[0] == words
     with RunDir(run_dir.root).locked():
         assert state_of(read_run(run_dir.root))[0] == "training now"
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"findings": 3, "ram": {"parts": [True, {"bytes": "x"}, {}]}, "disk": [1]},
+        {"findings": [3], "ram": {"parts": 7}, "disk": {"parts": [None], "plan": {"rows": [[]]}}},
+        {"disk": {"plan": {"rows": [{"at": "a", "checkpoints": "b", "others": "c"}]}}},
+        "[" * 100_000,
+        '{"ram": 1e999}',
+        '{"ram": {"parts": [{"bytes": ' + "9" * 40 + "}]}}",
+    ],
+)
+def test_a_plan_and_a_footprint_of_another_form_are_left_out(
+    plan: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_sections, "panel_svg", lambda _: "<svg/>")
+    run_dir = write_run(tmp_path / "run", seed=0, final=0.9)
+    text = plan if isinstance(plan, str) else json.dumps(plan)
+    for file in (run_dir.preflight, run_dir.footprint):
+        file.write_text(text, encoding="utf-8")
+    assert "Forecast and footprint" in run_report(read_run(run_dir.root))
+    assert machine_use(run_dir, {})["ram"]["peak"] is None
