@@ -193,5 +193,6 @@ def _gone(run_dir: RunDir, before: Path, learned: CheckpointState | None, others
     found = f" ({'; '.join(others[:_NAMED])})" if others else ""
     return (
         f"{before}, the game of {run_dir.root}, is gone, and no game file{rom} is near the run or "
-        f"the current folder{found}; name the file with --game FILE (with train: game=FILE)"
+        f"the current folder{found}; name the file with --game FILE (train --resume and --fork "
+        "take game=FILE, or member.game=FILE for an experiment)"
     )

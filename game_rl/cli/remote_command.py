@@ -28,6 +28,7 @@ from rich.table import Table
 from game_rl import events
 from game_rl.checkpoints.checkpoint_files import read_manifest, read_verified
 from game_rl.checkpoints.named import open_run
+from game_rl.checkpoints.run_game import find_game
 from game_rl.cli.arguments import add_command, add_group
 from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.config.experiments.experiment import load_experiment
@@ -349,6 +350,7 @@ def _push(arguments: argparse.Namespace) -> int:
 
 def _push_settings(arguments: argparse.Namespace) -> "UploadSettings":
     run_dir, config = open_run(arguments.run)
+    config = config.model_copy(update={"game": find_game(run_dir, config)})
     if arguments.to is not None:
         there = _upload(arguments.to)
         upload = (config.upload or there).model_copy(update={"to": there.to})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from game_rl.checkpoints.run_game import moved_game
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
@@ -126,14 +127,14 @@ def resume_experiment(
     """
     folder = find_experiment(root)
     with folder.locked():
-        here = f"run_dir={json.dumps(str(root))}"  # the folder may have been moved
-        before = load_experiment(folder.config, [here], is_saved=True)
+        here = [f"run_dir={json.dumps(str(root))}", *_moved_game(folder, overrides)]  # it may have
+        before = load_experiment(folder.config, here, is_saved=True)  # been moved
         if generation is not None and before.learner is not None:
             raise UsageError(
                 f"a {before.config.kind} with a learner cannot go back to an earlier generation: "
                 "its Lake already has what was played later; begin a new one with --config"
             )
-        experiment = load_experiment(folder.config, [*overrides, here], is_saved=True)
+        experiment = load_experiment(folder.config, [*overrides, *here], is_saved=True)
         _refuse_changes(before, experiment)
         report = _check_fit(experiment, command, generation)
         warnings = _ask_storage(experiment)
@@ -143,6 +144,15 @@ def resume_experiment(
         finish_going_back(folder)
         went = None if generation is None else (generation, go_back(folder, generation))
         return _carried_out(folder, experiment, command, report, warnings, went)
+
+
+def _moved_game(folder: ExperimentDir, overrides: Sequence[str]) -> list[str]:
+    """Return the override that gives an experiment its game back after a move, or the given one."""
+    given = [each for each in overrides if each.replace(" ", "").startswith("member.game=")]
+    runs = [RunDir(path) for path in sorted(folder.members.glob("*")) if RunDir(path).exists()]
+    if given or not runs:
+        return given
+    return [f"member.{override}" for override in moved_game(runs[0], ())]
 
 
 def check_experiment_packages(experiment: Experiment) -> None:

@@ -94,4 +94,5 @@ def _lake_plan(plan: Any) -> int | None:  # noqa: ANN401 - JSON
         for part in (parts if isinstance(parts, list) else ())
         if isinstance(part, dict) and str(part.get("name", "")).startswith("Lake")
     ]
-    return sum(found) if found and all(isinstance(n, int) for n in found) else None
+    sizes = [size for size in found if isinstance(size, int)]
+    return sum(sizes) if sizes and len(sizes) == len(found) else None
