@@ -18,6 +18,7 @@ from rich.console import Console
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl import event_log
+from game_rl.callbacks.custom_callback import PythonCallbacks, given_callbacks
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import named_checkpoint
@@ -147,6 +148,7 @@ def _warn_of(old: str, new: str) -> None:
 def train(
     config: ConfigSource,
     *changes: str,
+    callbacks: PythonCallbacks = None,
     until: int | None = None,
     force: bool = False,
     progress: bool = True,
@@ -160,6 +162,9 @@ def train(
 
     Args:
         config: as in `load_config`, with `changes` and `keys`, such as `total_timesteps=100_000`.
+        callbacks: objects of SB3's `BaseCallback`, or functions, as SB3's `learn` takes them; they
+            are called after the run's own. What their `state_dict` returns is saved with each
+            checkpoint, and `load_state_dict` gets it when `resume` is given such callbacks again.
         until: timestep at which to save and stop instead; `resume` continues from there.
         force: start even if the run does not fit this machine.
         progress: print the forecast, the progress and the evaluations.
@@ -170,7 +175,7 @@ def train(
     """
     run = load_config(config, *changes, **keys)
     check_custom_parts(run)
-    with _command(until, force=force, progress=progress, listeners=listeners) as command:
+    with _command(until, callbacks, listeners, force=force, progress=progress) as command:
         return training.train(run, command)
 
 
@@ -178,6 +183,7 @@ def resume(
     run: Run,
     *changes: str,
     at: int | None = None,
+    callbacks: PythonCallbacks = None,
     until: int | None = None,
     force: bool = False,
     progress: bool = True,
@@ -190,12 +196,13 @@ def resume(
         run: directory of the run, or what `train` returned.
         changes: keys of its config to change, each as a text `key=value`.
         at: timestep of a kept checkpoint to go back to; later ones are set aside.
+        callbacks: those of `train` again, since a run cannot save objects but only their state.
         keys: keys of its config to change, as in `total_timesteps=200_000`.
     """
     root, named = _named_at(run, at)
     refuse_run_of_experiment(root)
     overrides = [*changes, *_as_texts(keys)]
-    with _command(until, force=force, progress=progress, listeners=listeners) as command:
+    with _command(until, callbacks, listeners, force=force, progress=progress) as command:
         return training.resume(root, command, overrides=overrides, at=named)
 
 
@@ -204,6 +211,7 @@ def fork(
     run_dir: str | os.PathLike[str],
     *changes: str,
     at: int | None = None,
+    callbacks: PythonCallbacks = None,
     until: int | None = None,
     force: bool = False,
     progress: bool = True,
@@ -229,7 +237,7 @@ def fork(
     file = find_run(parent.root).config
     config = loader.load_config(file, overrides, is_saved=True, more_checks=level_problems)
     check_custom_parts(config)
-    with _command(until, force=force, progress=progress, listeners=listeners) as command:
+    with _command(until, callbacks, listeners, force=force, progress=progress) as command:
         return training.train(config, command)
 
 
@@ -247,14 +255,21 @@ def _place(run: Run) -> str:
 
 @contextlib.contextmanager
 def _command(
-    until: int | None, *, force: bool, progress: bool, listeners: Sequence[Listener]
+    until: int | None,
+    callbacks: PythonCallbacks,
+    listeners: Sequence[Listener],
+    *,
+    force: bool,
+    progress: bool,
 ) -> Iterator[TrainCommand]:
+    given = given_callbacks(callbacks)
     console, stop = Console(quiet=not progress), StopRequest()
     with contextlib.closing(RunConsole(console)) as run_console, stopping_on_signals(stop):
         yield TrainCommand(
             until=until,
             force=force,
             stop=stop,
+            callbacks=given,
             listeners=[run_console, *listeners],
             show=lambda report: console.print(render_report(report)),
         )

@@ -72,7 +72,7 @@ class CheckpointCallback(BoundaryCallback):
         is_comparable = best is not None and best.seed == seed_of(self._fixed.config)
         self.best = best if is_comparable else None
         self.evaluation_due = self._saved_as_due = state.evaluation_due
-        self.stop_counters = state.counters_with(self._fixed.config)
+        self.stop_counters = state.counters_with(self._fixed.config, self._fixed.given_callbacks)
         self.training_time = TrainingTime(state.training_s)
 
     def _on_training_start(self) -> None:

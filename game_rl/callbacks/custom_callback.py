@@ -1,18 +1,22 @@
-"""`callbacks`: SB3 callbacks of a person's own, named in errors, and their saved state."""
+"""SB3 callbacks of a person's own, named in errors, and their saved state.
 
-from collections.abc import Callable
+The config names their classes, or Python code gives them to `game_rl.train` as objects.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from pydantic import JsonValue
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ConvertCallback
 
 from game_rl.checkpoints.checkpoint_state import CustomCallbackState
 from game_rl.config.custom_class import described, line_of
 from game_rl.config.custom_part import CustomPart, PartError
-from game_rl.errors import ConfigError, GameRLError
+from game_rl.errors import ConfigError, GameRLError, UsageError
 from game_rl.plain_state import (
     array_to_json,
     bytes_to_json,
@@ -23,6 +27,72 @@ from game_rl.plain_state import (
 
 _METHODS = ("state_dict", "load_state_dict")
 
+CallbackFunction = Callable[[dict[str, Any], dict[str, Any]], bool]
+"""A function that SB3 calls after each vec step with the locals and globals of its loop."""
+
+PythonCallbacks = BaseCallback | CallbackFunction | Sequence[BaseCallback | CallbackFunction] | None
+"""What SB3's `learn` takes as its callback."""
+
+
+@dataclass(frozen=True)
+class GivenCallback:
+    """A callback that Python code has made; of what a `CustomPart` has, what is needed here.
+
+    Attributes:
+        key: its place among the callbacks that were given.
+        reference: `module:Class` of its class, or of the function.
+        own: the callback.
+    """
+
+    key: tuple[str, ...]
+    reference: str
+    own: BaseCallback
+
+    @property
+    def arguments(self) -> Mapping[str, JsonValue]:
+        return {}
+
+    @property
+    def name(self) -> str:
+        """Its place and class, for messages."""
+        return f"{self.key[0]}, {self.reference}"
+
+    def load_callback(self, folder: Path) -> Callable[..., BaseCallback]:  # noqa: ARG002
+        return lambda: self.own
+
+
+def given_callbacks(callbacks: PythonCallbacks) -> tuple[GivenCallback, ...]:
+    """Return the callbacks of a call in Python; those of a `CallbackList` one by one.
+
+    Raises:
+        UsageError: one is no callback.
+    """
+    if callbacks is None:
+        return ()
+    several = callbacks if isinstance(callbacks, list | tuple) else [callbacks]
+    flat: list[object] = []
+    for each in several:
+        flat += each.callbacks if isinstance(each, CallbackList) else [each]
+    return tuple(_given(each, f"callbacks[{number}]") for number, each in enumerate(flat))
+
+
+def _given(callback: object, key: str) -> GivenCallback:
+    if isinstance(callback, BaseCallback):
+        return GivenCallback((key,), _reference(type(callback)), callback)
+    if isinstance(callback, type):
+        name = callback.__name__
+        raise UsageError(f"{key} is the class {name}, not an object of it; write {name}()")
+    if not callable(callback):
+        raise UsageError(
+            f"{key} is {callback!r:.60}; give an object of BaseCallback of Stable-Baselines3, or a "
+            "function of locals and globals, and name classes in the config's key callbacks"
+        )
+    return GivenCallback((key,), _reference(callback), ConvertCallback(callback))
+
+
+def _reference(named: object) -> str:
+    return f"{getattr(named, '__module__', '')}:{getattr(named, '__qualname__', 'callback')}"
+
 
 class CustomCallback(BaseCallback):
     """Calls a callback of a person's own, as SB3 would, and names it in errors.
@@ -31,7 +101,7 @@ class CustomCallback(BaseCallback):
     session, so that a run trained by stretches is the run that was trained at once.
 
     Args:
-        part: the class and its arguments.
+        part: the class and its arguments, or the callback itself.
         folder: folder in which its module is looked for before installed ones.
         end_run: called with the reason once the callback has returned False, which ends the run at
             the next boundary.
@@ -40,7 +110,9 @@ class CustomCallback(BaseCallback):
         ConfigError: it raised an error; the message names its class and line.
     """
 
-    def __init__(self, part: CustomPart, folder: Path, end_run: Callable[[str], None]) -> None:
+    def __init__(
+        self, part: CustomPart | GivenCallback, folder: Path, end_run: Callable[[str], None]
+    ) -> None:
         super().__init__()
         self.part, self._folder, self._end_run = part, folder, end_run
         own = part.load_callback(folder)

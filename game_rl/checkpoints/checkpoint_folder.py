@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -117,10 +117,13 @@ class CheckpointFolder:
             return None
         return read_model(self.path, self._manifest, LakeState, name)
 
-    def custom_callbacks(self, config: RunConfig) -> list[CustomCallbackState | None]:
-        """Return the state of each callback of the config; None if the checkpoint has none."""
+    def custom_callbacks(self, references: Sequence[str]) -> list[CustomCallbackState | None]:
+        """Return the state of each of these callbacks; None if the checkpoint has none.
+
+        Args:
+            references: `module:Class` of each.
+        """
         name: FileName = "callbacks.json"
-        references = [part.reference for part in config.custom_callbacks]
         if name not in self._manifest.files:
             return [None] * len(references)
         return read_model(self.path, self._manifest, CustomCallbackStates, name).matched(references)

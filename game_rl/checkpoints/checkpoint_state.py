@@ -41,8 +41,13 @@ class StopCounters(Saved):
 
     @property
     def is_by_callback(self) -> bool:
-        """Whether a callback of the person's own has ended the run."""
+        """Whether a callback that the config names has ended the run."""
         return self.met.startswith("callbacks.")
+
+    @property
+    def given_callback(self) -> str:
+        """`module:Class` of the callback from Python code that has ended the run; "" if none."""
+        return self.met.split(", ")[1] if self.met.startswith("callbacks[") else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +61,7 @@ class FixedState:
     versions: dict[str, str]
     source_sha256: str
     computing: dict[str, str]
+    given_callbacks: tuple[str, ...] = ()
 
 
 class CheckpointState(Saved):
@@ -90,13 +96,22 @@ class CheckpointState(Saved):
     source_sha256: Sha256 | None = None
     """Digest of game_rl's source at that time; None in checkpoints of the last release."""
     computing: dict[str, str]
+    given_callbacks: tuple[str, ...] = ()
+    """`module:Class` of each callback that Python code gave to the training as an object."""
 
-    def counters_with(self, config: Mapping[str, object]) -> StopCounters:
+    def counters_with(
+        self, config: Mapping[str, object], given_callbacks: Sequence[str] = ()
+    ) -> StopCounters:
         """Return the counters, or new ones if `config` has other conditions.
+
+        They are also new if a callback has ended the run that is not given again.
 
         Args:
             config: a run's config as JSON values.
+            given_callbacks: `module:Class` of each callback that Python code has given.
         """
+        if (ended_it := self.stop_counters.given_callback) and ended_it not in given_callbacks:
+            return StopCounters()
         key = "callbacks" if self.stop_counters.is_by_callback else "stop_when"
         is_same = config.get(key) == self.config.get(key)
         return self.stop_counters if is_same else StopCounters()

@@ -8,11 +8,11 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
-from game_rl.callbacks.custom_callback import CustomCallback
+from game_rl.callbacks.custom_callback import CustomCallback, GivenCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_state import CustomCallbackStates
-from game_rl.config.schema import RunConfig
+from game_rl.config.custom_part import CustomPart
 from game_rl.event_log import EventLog
 from game_rl.events import StopConditionMet
 from game_rl.saved import Saved
@@ -20,24 +20,27 @@ from game_rl.training.extensions import Extension, RunParts
 
 
 class CustomCallbacksExtension(Extension):
-    """The callbacks that the config names; each is restored if it can save its state."""
+    """The callbacks that the config names and those that Python code has given.
 
-    def __init__(self, config: RunConfig, events: EventLog) -> None:
-        self._config, self._events = config, events
+    Each is restored if it can save its state.
+    """
+
+    def __init__(self, parts: Sequence[CustomPart | GivenCallback], events: EventLog) -> None:
+        self._events = events
         folder = Path.cwd()
-        self._callbacks = [
-            CustomCallback(part, folder, self._end_run) for part in config.custom_callbacks
-        ]
+        self._callbacks = [CustomCallback(part, folder, self._end_run) for part in parts]
         self._checkpoints: CheckpointCallback | None = None
 
     @classmethod
     def of(cls, parts: RunParts) -> Self | None:
-        """Build the callbacks, which runs their code; None if the config names none.
+        """Build the callbacks, which runs their code; None if there are none.
 
         Raises:
             ConfigError: a class is missing or no callback, or making its object failed.
         """
-        return cls(parts.config, parts.events) if parts.config.callbacks else None
+        own: tuple[CustomPart | GivenCallback, ...]
+        own = (*parts.config.custom_callbacks, *parts.given_callbacks)
+        return cls(own, parts.events) if own else None
 
     def last_callbacks(self, checkpoints: CheckpointCallback) -> Sequence[BaseCallback]:
         self._checkpoints = checkpoints
@@ -45,7 +48,7 @@ class CustomCallbacksExtension(Extension):
 
     def restore(self, checkpoint: Checkpoint) -> int:
         """Restore the callbacks, before the random numbers, which they may draw here."""
-        saved = checkpoint.custom_callbacks(self._config)
+        saved = checkpoint.custom_callbacks([each.part.reference for each in self._callbacks])
         for callback, state in zip(self._callbacks, saved, strict=True):
             if state is not None:
                 callback.restore(state)

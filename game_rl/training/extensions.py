@@ -14,6 +14,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
+from game_rl.callbacks.custom_callback import GivenCallback
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, Values
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
@@ -43,6 +44,7 @@ class RunParts:
         memory: samples the memory of this process and its workers.
         fixed: what all checkpoints of the run have in common.
         cores_trials_s: see CoresCallback.
+        given_callbacks: callbacks that Python code has given, beside those of the config.
     """
 
     config: RunConfig
@@ -58,6 +60,7 @@ class RunParts:
     memory: PssSampler
     fixed: FixedState
     cores_trials_s: float
+    given_callbacks: Sequence[GivenCallback] = ()
 
     @property
     def rhythm(self) -> tuple[int, ...]:

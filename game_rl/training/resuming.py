@@ -1,5 +1,6 @@
 """Resuming: whether there is anything to do, what changed, what begins anew, how to continue."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import torch
 
 from game_rl.algorithms.automatic import placement_of
+from game_rl.callbacks.custom_callback import GivenCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_folder import best_checkpoint
 from game_rl.checkpoints.checkpoint_state import (
@@ -19,6 +21,7 @@ from game_rl.checkpoints.checkpoint_store import set_aside_newer
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.algorithms import DQNConfig
+from game_rl.config.custom_part import CustomPart
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.episode_starts import game_changes
@@ -114,6 +117,7 @@ def resumed(
     *,
     changed: Sequence[str],
     set_aside: Sequence[str] = (),
+    given_callbacks: Sequence[GivenCallback] = (),
 ) -> Resumed:
     """Return the event that says which parts continue from the checkpoint, and which do not."""
     state, placement = checkpoint.state, placement_of(config)
@@ -136,6 +140,8 @@ def resumed(
         restored=checkpoint.contents,
         not_restored=(
             *_begins_anew(config, checkpoint),
+            *_callbacks_anew((*config.custom_callbacks, *given_callbacks), checkpoint),
+            *_callbacks_missing(given_callbacks, checkpoint),
             *_places_anew(game, checkpoint),
             *_differences(state, placement.device),
         ),
@@ -161,7 +167,7 @@ def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
         if config.env.wrappers:
             why += "; a wrapper whose attributes change needs state_dict and load_state_dict"
         anew.append(f"the episodes: {why}")
-    return [*anew, *_callbacks_anew(config, checkpoint)]
+    return anew
 
 
 def _places_anew(game: Game, checkpoint: Checkpoint) -> Iterator[str]:
@@ -170,14 +176,27 @@ def _places_anew(game: Game, checkpoint: Checkpoint) -> Iterator[str]:
         yield f"the map of visited places: `place` of game.yaml was [{', '.join(saved.names)}]"
 
 
-def _callbacks_anew(config: RunConfig, checkpoint: Checkpoint) -> Iterator[str]:
-    for part, state in zip(
-        config.custom_callbacks, checkpoint.custom_callbacks(config), strict=True
-    ):
+def _callbacks_anew(
+    parts: Sequence[CustomPart | GivenCallback], checkpoint: Checkpoint
+) -> Iterator[str]:
+    if checkpoint.state.num_timesteps == 0:
+        return  # nothing was played yet
+    saved = checkpoint.custom_callbacks([part.reference for part in parts])
+    for part, state in zip(parts, saved, strict=True):
         if state is None:
             yield f"{part.name}: the checkpoint has no state of it"
         elif not state.has_state:
             yield f"{part.name}: it has no state_dict and load_state_dict"
+
+
+def _callbacks_missing(given: Sequence[GivenCallback], checkpoint: Checkpoint) -> Iterator[str]:
+    missing = Counter(checkpoint.state.given_callbacks)
+    missing.subtract(each.reference for each in given)
+    for reference in missing.elements():
+        yield (
+            f"the callback {reference}, which Python code gave to this run: "
+            "game_rl.resume(run, callbacks=[...]) takes it again"
+        )
 
 
 def _differences(state: CheckpointState, device: str) -> tuple[str, ...]:
@@ -227,6 +246,8 @@ def already_reached(
     config: RunConfig,
     checkpoint: Checkpoint | None,
     asked: Asked,
+    *,
+    given_callbacks: Sequence[GivenCallback] = (),
 ) -> Ended | None:
     """Return how the run has ended, or None if there is something to do for the command.
 
@@ -236,7 +257,8 @@ def already_reached(
     if checkpoint is None:
         return None
     state, total = checkpoint.state, config.total_timesteps
-    met = state.counters_with(config.model_dump(mode="json")).met
+    given = [each.reference for each in given_callbacks]
+    met = state.counters_with(config.model_dump(mode="json"), given).met
     is_newest = run_dir.checkpoints_newest_first()[:1] == [checkpoint.path]
     end = total if asked.until is None else min(asked.until, total)
     if not is_newest or state.evaluation_due or not (met or state.num_timesteps >= end):
@@ -263,11 +285,16 @@ def _with_frames(state: CheckpointState, config: RunConfig) -> str:
 
 
 def _won(run_dir: RunDir, config: RunConfig, state: CheckpointState, met: str) -> str:
-    change = "callbacks=[]" if StopCounters(met=met).is_by_callback else "stop_when=null"
+    counters = StopCounters(met=met)
+    way_on = f"{run_dir.way_on} --set stop_when=null"
+    if counters.is_by_callback:
+        way_on = f"{run_dir.way_on} --set callbacks=[]"
+    elif counters.given_callback:
+        way_on = f"{run_dir.way_on}, which is without that callback"
     return (
         f"{run_dir.root} has ended at timestep {_with_frames(state, config)}: "
         f"{met}; nothing was trained and nothing was changed; train it on to its total with "
-        f"{run_dir.way_on} --set {change}"
+        f"{way_on}"
     )
 
 
@@ -301,12 +328,20 @@ def computing(device: str) -> dict[str, str]:
     }
 
 
-def fixed_state(config: RunConfig, game: Game, total: int, *, device: str) -> FixedState:
+def fixed_state(
+    config: RunConfig,
+    game: Game,
+    total: int,
+    *,
+    device: str,
+    given_callbacks: Sequence[GivenCallback] = (),
+) -> FixedState:
     """Return what all checkpoints of a session have in common.
 
     Args:
         total: timesteps over which schedules run.
         device: on which the network is computed.
+        given_callbacks: callbacks that Python code has given.
     """
     return FixedState(
         schedule_timesteps=total,
@@ -316,4 +351,5 @@ def fixed_state(config: RunConfig, game: Game, total: int, *, device: str) -> Fi
         versions=installed_versions(),
         source_sha256=source_sha256(),
         computing=computing(device),
+        given_callbacks=tuple(each.reference for each in given_callbacks),
     )

@@ -12,6 +12,7 @@ from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.algorithms.reward_scaling import reward_scaling_of
 from game_rl.callbacks.boundary import StopTraining
 from game_rl.callbacks.checkpoint_callback import check_finite
+from game_rl.callbacks.custom_callback import GivenCallback
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.resources import TRIALS_S
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
@@ -52,6 +53,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         stop: ends a stretch at its next boundary once a stop is requested.
         memory: samples the run's memory.
         extensions: extensions beside those that the config names.
+        callbacks: a person's own callbacks beside those of the config, called after the run's own.
         more: additional SB3 callbacks, which are called before the run's own.
         cores_trials_s: seconds in which the workers' cores are found; see CoresCallback.
 
@@ -79,6 +81,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         stop: StopRequest | None = None,
         memory: PssSampler | None = None,
         extensions: Sequence[Extension] = (),
+        callbacks: Sequence[GivenCallback] = (),
         more: Sequence[BaseCallback] = (),
         cores_trials_s: float = TRIALS_S,
     ) -> None:
@@ -86,7 +89,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         self._events, self._stop = events or EventLog(), stop or StopRequest()
         self._stop.deadline_s = config.checkpoints.deadline_s
         self._memory, self._more, self._given = memory or PssSampler(), more, extensions
-        self._cores_trials_s = cores_trials_s
+        self._cores_trials_s, self._given_callbacks = cores_trials_s, callbacks
         self.missing_replay = 0
         self._open(checkpoint)
 
@@ -215,8 +218,15 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             stop=self._stop,
             events=self._events,
             memory=self._memory,
-            fixed=fixed_state(config, game, total, device=str(self.model.device)),
+            fixed=fixed_state(
+                config,
+                game,
+                total,
+                device=str(self.model.device),
+                given_callbacks=self._given_callbacks,
+            ),
             cores_trials_s=self._cores_trials_s,
+            given_callbacks=self._given_callbacks,
         )
 
     def _build_envs(self, stack: ExitStack, *, is_offline: bool) -> VecEnv:

@@ -11,6 +11,7 @@ import torch
 
 from game_rl.algorithms.automatic import resolve_auto
 from game_rl.callbacks.baselines import play_baselines
+from game_rl.callbacks.custom_callback import GivenCallback
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluated_event
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_store import find_checkpoint
@@ -114,6 +115,7 @@ class TrainCommand:
             Lake; see `check_fit`.
         asks_storage: whether to refuse storage that does not exist or denies access.
         stop: ends the training early once a stop is requested.
+        callbacks: a person's own callbacks beside those of the config.
         listeners: listeners, each of which receives every event.
         show: receives the preflight's report before anything starts.
     """
@@ -125,6 +127,7 @@ class TrainCommand:
     measures_lake: bool = False
     asks_storage: bool = True
     stop: StopRequest
+    callbacks: Sequence[GivenCallback] = ()
     listeners: Sequence[Listener] = ()
     show: Callable[[PreflightReport], None] = lambda _: None
 
@@ -206,7 +209,10 @@ def resume(
         changed = [] if checkpoint is None else _changes(checkpoint, config, game)
         config = resolve_auto(config, game)
         asked = Asked(command.until, command.evaluates_at_end, is_changed=bool(overrides))
-        if (ended := already_reached(run_dir, config, checkpoint, asked)) is not None:
+        ended = already_reached(
+            run_dir, config, checkpoint, asked, given_callbacks=command.callbacks
+        )
+        if ended is not None:
             return _left_alone(run_dir, config, ended, command)
         report = report or _check_fit(config, game, command)
         warnings += _ask_storage(config, command)
@@ -386,6 +392,7 @@ class _Run:
                 stop=self.command.stop,
                 memory=memory,
                 extensions=[] if upload is None else [UploadExtension(upload)],
+                callbacks=self.command.callbacks,
             ) as session:
                 if session.missing_replay:
                     events.warn(
@@ -426,6 +433,7 @@ class _Run:
                     checkpoint,
                     changed=self.changed,
                     set_aside=places,
+                    given_callbacks=self.command.callbacks,
                 )
             )
         for warning in (*self.warnings, *self.game.warnings):
