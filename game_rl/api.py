@@ -21,7 +21,9 @@ from game_rl import event_log
 from game_rl.callbacks.custom_callback import PythonCallbacks, given_callbacks
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.checkpoints.named import find_run
+from game_rl.checkpoints.run_game import find_game, moved_game
 from game_rl.cli.arguments import named_checkpoint
+from game_rl.cli.printing import forecast_shown
 from game_rl.cli.run_console import RunConsole
 from game_rl.config import loader
 from game_rl.config.bundled_configs import find_config
@@ -41,7 +43,7 @@ from game_rl.playback.shown_episode import OverlayItem
 from game_rl.playback.trained_policy import TrainedPolicy, trained_policy
 from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_trained_run
 from game_rl.preflight import preflight as forecasts
-from game_rl.preflight.preflight_report import PreflightReport, render_report
+from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine, parse_machine
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
@@ -235,6 +237,7 @@ def fork(
     made = _as_texts({"fork": {"run": source}, "run_dir": run_dir})
     overrides = [*made, *changes, *_as_texts(keys)]
     file = find_run(parent.root).config
+    overrides = [*moved_game(parent, overrides), *overrides]
     config = loader.load_config(file, overrides, is_saved=True, more_checks=level_problems)
     check_custom_parts(config)
     with _command(until, callbacks, listeners, force=force, progress=progress) as command:
@@ -271,7 +274,7 @@ def _command(
             stop=stop,
             callbacks=given,
             listeners=[run_console, *listeners],
-            show=lambda report: console.print(render_report(report)),
+            show=forecast_shown(console, is_verbose=False),
         )
 
 
@@ -329,17 +332,20 @@ def _as_config(config: ConfigSource) -> RunConfig:
 # --- what a run has learned -------------------------------------------------------------------
 
 
-def load_policy(run: Run, checkpoint: str | int = "best") -> TrainedPolicy:
+def load_policy(
+    run: Run, checkpoint: str | int = "best", *, game: str | os.PathLike[str] | None = None
+) -> TrainedPolicy:
     """Return a policy of a run.
 
     Args:
         run: directory of the run, or what `train` returned.
         checkpoint: `best`, `latest`, or the timestep of a kept checkpoint.
+        game: game file to play, or name of a bundled game; None: the run's own.
 
     Raises:
         GameRLError: there is no such run or checkpoint, or it is damaged.
     """
-    return trained_policy(_opened(run, checkpoint))
+    return trained_policy(_opened(run, checkpoint, game=game))
 
 
 def evaluate(
@@ -350,6 +356,7 @@ def evaluate(
     deterministic: bool | None = None,
     seed: int | None = None,
     start_state: str | None = None,
+    game: str | os.PathLike[str] | None = None,
 ) -> Evaluation:
     """Play whole episodes with a policy of a run, and return their rewards and successes.
 
@@ -361,11 +368,12 @@ def evaluate(
             None: as in the evaluation that chose it.
         seed: chooses the episodes; None: those of the run's final evaluation.
         start_state: where each episode begins; None: as in the config.
+        game: as in `load_policy`.
 
     Raises:
         GameRLError: there is no such run, checkpoint or start state.
     """
-    found = _opened(run, checkpoint, deterministic)
+    found = _opened(run, checkpoint, deterministic=deterministic, game=game)
     return evaluate_run(found, episodes=episodes, seed=seed, start_state=start_state)
 
 
@@ -380,13 +388,13 @@ def record(
     start_states: Sequence[str] | None = None,
     overlay: Collection[OverlayItem] = (),
     grid: bool = False,
+    game: str | os.PathLike[str] | None = None,
 ) -> Path:
     """Record a clip of episodes with a policy of a run, and return its path.
 
     Args:
         run: directory of the run, or what `train` returned.
-        output: file that ends in .gif, or in .mp4 with the extra `video`; None: a GIF in the run's
-            `videos`.
+        output: file that ends in .gif, or in .mp4 with the extra `video`; None: one in the run.
         checkpoint: see `load_policy`.
         episodes: number of episodes.
         deterministic: as in `evaluate`.
@@ -394,16 +402,17 @@ def record(
         start_states: where episodes begin, drawn uniformly; None: as in the config.
         overlay: what is written below the screen, of `action`, `reward` and `value`.
         grid: show the episodes side by side instead of one after the other.
+        game: as in `load_policy`.
 
     Raises:
-        GameRLError: there is no such run, checkpoint or start state, or no such format.
+        GameRLError: there is no such run, checkpoint, start state or format.
     """
-    found = _opened(run, checkpoint, deterministic)
-    default = found.run_dir.videos / f"{found.checkpoint.path.name}.gif"
+    found = _opened(run, checkpoint, deterministic=deterministic, game=game)
+    clip = output or found.run_dir.videos / f"{found.checkpoint.path.name}.gif"
     return record_run(
         found,
         episodes=episodes,
-        output=default if output is None else Path(output),
+        output=Path(clip),
         seed=seed,
         start_states=start_states,
         overlay=overlay,
@@ -442,14 +451,26 @@ def export(
     return file
 
 
-def _opened(run: Run, checkpoint: str | int, deterministic: bool | None = None) -> TrainedRun:
+def _opened(
+    run: Run,
+    checkpoint: str | int,
+    *,
+    deterministic: bool | None = None,
+    game: str | os.PathLike[str] | None = None,
+) -> TrainedRun:
     root, named = named_checkpoint(_place(run))
     if named is not None and checkpoint != "best":
         raise UsageError(
             f"{_place(run)} and checkpoint={checkpoint!r} both name a checkpoint; leave one out"
         )
-    found = open_trained_run(run_of(root), str(checkpoint if named is None else named))
-    return found if deterministic is None else replace(found, deterministic=deterministic)
+    place = None if game is None else os.fspath(game)
+    found = open_trained_run(run_of(root), str(checkpoint if named is None else named), place)
+    playing = place or find_game(found.run_dir, found.config)
+    return replace(
+        found,
+        config=found.config.model_copy(update={"game": playing}),
+        deterministic=found.deterministic if deterministic is None else deterministic,
+    )
 
 
 # --- what a run has written -------------------------------------------------------------------

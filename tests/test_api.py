@@ -3,6 +3,7 @@
 import copy
 import importlib.metadata
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -309,6 +310,21 @@ def test_episodes_are_played_by_likeliest_or_drawn_actions_as_asked(
     clip = game_rl.record(run, deterministic=False, episodes=1)
     assert clip.parent == run.videos
     assert clip.suffix == ".gif"
+
+
+def test_the_policy_of_a_run_whose_game_was_moved_plays_it_where_it_is_now(
+    make_config: MakeConfig, tmp_path: Path
+) -> None:
+    shutil.copytree(TINY_GAME.parent, tmp_path / "old")
+    game = tmp_path / "old" / "game.yaml"
+    run = train_once(make_config("elsewhere", f"game={game}"))
+    (tmp_path / "old").rename(tmp_path / "new")
+    with pytest.raises(game_rl.GameRLError, match="--game"):
+        game_rl.load_policy(run, "latest")
+    policy = game_rl.load_policy(run, "latest", game=tmp_path / "new" / "game.yaml")
+    env = game_rl.make_env(policy.config)
+    env.step(policy.predict(env.reset(seed=0)[0])[0])
+    env.close()
 
 
 def test_a_policy_is_exported_for_sb3(make_config: MakeConfig, tmp_path: Path) -> None:

@@ -234,11 +234,13 @@ class Asked:
         until: timestep to bring it to; None: its end.
         evaluates_at_end: whether to play the final evaluation at its end.
         is_changed: whether the config is changed, so that the final evaluation is played again.
+        given_callbacks: callbacks that Python code has given.
     """
 
     until: int | None
     evaluates_at_end: bool
     is_changed: bool
+    given_callbacks: Sequence[GivenCallback] = ()
 
 
 def already_reached(
@@ -246,8 +248,6 @@ def already_reached(
     config: RunConfig,
     checkpoint: Checkpoint | None,
     asked: Asked,
-    *,
-    given_callbacks: Sequence[GivenCallback] = (),
 ) -> Ended | None:
     """Return how the run has ended, or None if there is something to do for the command.
 
@@ -257,7 +257,7 @@ def already_reached(
     if checkpoint is None:
         return None
     state, total = checkpoint.state, config.total_timesteps
-    given = [each.reference for each in given_callbacks]
+    given = [each.reference for each in asked.given_callbacks]
     met = state.counters_with(config.model_dump(mode="json"), given).met
     is_newest = run_dir.checkpoints_newest_first()[:1] == [checkpoint.path]
     end = total if asked.until is None else min(asked.until, total)

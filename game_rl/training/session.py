@@ -206,6 +206,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         log = CurveLog(self._events, total_timesteps=config.total_timesteps)
         self.model.logger.output_formats.append(log)
         stack.enter_context(closing_log(self.model.logger))
+        device, given = str(self.model.device), self._given_callbacks
         return RunParts(
             config=config,
             game=game,
@@ -218,15 +219,9 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             stop=self._stop,
             events=self._events,
             memory=self._memory,
-            fixed=fixed_state(
-                config,
-                game,
-                total,
-                device=str(self.model.device),
-                given_callbacks=self._given_callbacks,
-            ),
+            fixed=fixed_state(config, game, total, device=device, given_callbacks=given),
             cores_trials_s=self._cores_trials_s,
-            given_callbacks=self._given_callbacks,
+            given_callbacks=given,
         )
 
     def _build_envs(self, stack: ExitStack, *, is_offline: bool) -> VecEnv:

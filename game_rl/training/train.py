@@ -208,11 +208,8 @@ def resume(
         game = load_game(config.game)
         changed = [] if checkpoint is None else _changes(checkpoint, config, game)
         config = resolve_auto(config, game)
-        asked = Asked(command.until, command.evaluates_at_end, is_changed=bool(overrides))
-        ended = already_reached(
-            run_dir, config, checkpoint, asked, given_callbacks=command.callbacks
-        )
-        if ended is not None:
+        asked = _asked(command, is_changed=bool(overrides))
+        if (ended := already_reached(run_dir, config, checkpoint, asked)) is not None:
             return _left_alone(run_dir, config, ended, command)
         report = report or _check_fit(config, game, command)
         warnings += _ask_storage(config, command)
@@ -220,6 +217,10 @@ def resume(
         write_atomic(run_dir.config, dump_config(config))
         run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
         return replace(run, set_aside=() if at is None else moved).bring_to_its_end()
+
+
+def _asked(command: TrainCommand, *, is_changed: bool) -> Asked:
+    return Asked(command.until, command.evaluates_at_end, is_changed, command.callbacks)
 
 
 def _found_checkpoint(
