@@ -393,11 +393,9 @@ def record(
     """Record a clip of episodes with a policy of a run, and return its path.
 
     Args:
-        run: directory of the run, or what `train` returned.
+        run: as in `load_policy`.
         output: file that ends in .gif, or in .mp4 with the extra `video`; None: one in the run.
-        checkpoint: see `load_policy`.
-        episodes: number of episodes.
-        deterministic: as in `evaluate`.
+        checkpoint: as in `load_policy`, and `deterministic` and `episodes` as in `evaluate`.
         seed: chooses the episodes; None: those of the run's own clip.
         start_states: where episodes begin, drawn uniformly; None: as in the config.
         overlay: what is written below the screen, of `action`, `reward` and `value`.
