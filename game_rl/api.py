@@ -364,7 +364,8 @@ def evaluate(
         run: directory of the run, or what `train` returned.
         checkpoint: see `load_policy`.
         episodes: number of episodes.
-        deterministic: whether the policy takes its likeliest actions (True) or draws them (False).
+        deterministic: whether the policy takes its most probable actions (True) or samples
+            them (False).
             None: as in the evaluation that chose it.
         seed: chooses the episodes; None: those of the run's final evaluation.
         start_state: where each episode begins; None: as in the config.

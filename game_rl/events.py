@@ -36,7 +36,7 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class PlannedEpisodes(Saved):
-    """The episodes that a run plays beside its training, for forecasts of its time."""
+    """The episodes that a run plays in addition to its training, for forecasts of its time."""
 
     every_timesteps: Natural = 0
     """Timesteps between evaluations; 0 if there are none."""
@@ -101,7 +101,7 @@ class Resumed(_RunEvent):
     restored: tuple[str, ...]
     """The parts that continue exactly as they were."""
     not_restored: tuple[str, ...] = ()
-    """The parts that begin anew or compute in another way, each with the reason."""
+    """The parts that start again or compute in another way, each with the reason."""
     other_code: str = ""
     """How game_rl differs from the one that wrote the checkpoint; empty if it does not."""
     changes: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class Resumed(_RunEvent):
 
 
 class Forked(_RunEvent):
-    """A run begins from another run's checkpoint; earlier events are that run's."""
+    """A run starts from another run's checkpoint; earlier events are that run's."""
 
     event: Literal["forked"] = "forked"
     run: str
@@ -123,7 +123,7 @@ class Forked(_RunEvent):
     parent_timesteps: Natural
     """Timesteps of the checkpoint."""
     not_taken_over: tuple[str, ...] = ()
-    """The parts that begin anew, each with the reason."""
+    """The parts that start again, each with the reason."""
     changes: tuple[str, ...] = ()
     """Changes of the config and the game file, as `key: old -> new`."""
 
@@ -172,7 +172,7 @@ class CurvesRecorded(_RunEvent):
 
 
 class Evaluating(_RunEvent):
-    """An evaluation begins; `Evaluated` follows unless the run is stopped meanwhile."""
+    """An evaluation starts; `Evaluated` follows unless the run is stopped meanwhile."""
 
     event: Literal["evaluating"] = "evaluating"
     policy_timesteps: Natural
@@ -187,7 +187,7 @@ class Evaluating(_RunEvent):
 
 
 class StartStateResult(Saved):
-    """Results of the episodes of an evaluation that began in one start state."""
+    """Results of the episodes of an evaluation that started in one start state."""
 
     episodes: Natural
     successes: Natural | None
@@ -207,7 +207,7 @@ class Evaluated(_RunEvent):
     policy_timesteps: Natural
     """Timestep at which the policy was learned."""
     deterministic: bool = True
-    """Whether it took its likeliest actions instead of drawing them; the last release did not
+    """Whether it took its most probable actions instead of drawing them; the last release did not
     record it."""
     episodes: Natural
     mean_reward: float
@@ -224,7 +224,7 @@ class Evaluated(_RunEvent):
     offline_gradient_steps: Natural | None = None
     """Gradient steps so far, if the run is learning from Lakes before its first timestep."""
     by_start_state: dict[str, StartStateResult] | None = None
-    """Results apart by start state, if the episodes began in several."""
+    """Results apart by start state, if the episodes started in several."""
 
 
 class StopConditionMet(_RunEvent):
@@ -348,7 +348,7 @@ class UploadProgress(_RunEvent):
     is_ending: bool = False
     """Whether the training is over and waits for the upload."""
     is_trying: bool = True
-    """False after a failed attempt, until the next one begins."""
+    """False after a failed attempt, until the next one starts."""
 
 
 class Uploaded(_RunEvent):
@@ -384,7 +384,7 @@ class TeacherReady(_RunEvent):
     run: str
     """Id of the teacher's run; empty if it has none."""
     path: str
-    """Path of the teacher's run when this run began."""
+    """Path of the teacher's run when this run started."""
     policy_timesteps: Natural
     """Timestep at which the policy was learned."""
     sha256: str

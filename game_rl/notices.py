@@ -32,7 +32,7 @@ class ConfirmationPlayed(RunEvent):
 
     event: Literal["confirmation_played"] = "confirmation_played"
     deterministic: bool
-    """Whether the policy took its likeliest actions instead of drawing them."""
+    """Whether the policy took its most probable actions instead of drawing them."""
     episodes: Natural
     mean_reward: float
     std_reward: float

@@ -207,7 +207,7 @@ _NO_SUCCESS = 0.05  # below it, rewards are compared
 
 
 def likeliest_action_stuck(training: Training) -> Hint | None:
-    """Evaluations that take the likeliest action are far below the training, which draws."""
+    """Evaluations that take the most probable action are far below the training, which draws."""
     played = [each for each in training.evaluations if each.deterministic and not each.is_final]
     early = _EARLY * training.settings.total_timesteps
     newest = [each for each in played if each.policy_timesteps >= early][-_TWICE:]
@@ -222,7 +222,7 @@ def likeliest_action_stuck(training: Training) -> Hint | None:
         numbers = f"have a mean reward of {last.mean_reward:.2f}, the training {reward:.2f}"
     return Hint(
         "likeliest_action_stuck",
-        f"evaluations that always take the likeliest action {numbers}: where several actions are "
+        f"deterministic evaluations {numbers}: where several actions are "
         "about equally good, taking the same one again and again gets stuck; "
         "evaluation.deterministic: auto also plays as in training and keeps the better way, a "
         "lower algorithm.ent_coef makes the policy decide",

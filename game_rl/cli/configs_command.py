@@ -58,7 +58,7 @@ def _configs(arguments: argparse.Namespace) -> int:
         return 0
     print(file.read_text(encoding="utf-8"), end="")
     if others := ", ".join(each.name for each in named_files(file)):
-        hint = f"{file.name} names {others}, which must lie beside it: --copy copies all of them"
+        hint = f"{file.name} names {others}, which must be next to it: --copy copies all of them"
         print(hint, file=sys.stderr)
     return 0
 

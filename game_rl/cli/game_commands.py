@@ -79,8 +79,8 @@ def _add_written_files(parser: argparse.ArgumentParser) -> None:
         parser,
         "--parts-sheet",
         PNG,
-        text="PNG for the parts that the agent can see beside the screen, at some moments of play, "
-        "if game.yaml defines any (default: parts.png beside the contact sheet)",
+        text="PNG for the parts that the agent can see next to the screen, at some moments of "
+        "play, if game.yaml defines any (default: parts.png, next to contact_sheet.png)",
     )
     add_output(
         parser,

@@ -113,7 +113,7 @@ GROUPS: Mapping[str, Sequence[Command]] = {
             "draw a map of the places that a run's agents have visited, for games with a `place`",
         ),
     ),
-    "compare, keep and hand on": (
+    "compare, keep and share": (
         Command(
             "compare",
             "game_rl.cli.compare_commands",

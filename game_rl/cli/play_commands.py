@@ -109,7 +109,7 @@ def add_record(commands: "Commands", summary: str) -> None:
     _add_episode_choice(
         parser,
         default="that of the run's own clip",
-        states="begin each episode in one of these start states, drawn evenly,",
+        states="begin each episode in one of these start states, sampled uniformly,",
     )
     add_output(
         parser,

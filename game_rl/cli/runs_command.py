@@ -40,9 +40,8 @@ def add_runs(commands: "Commands", summary: str) -> None:
     parser.add_argument(
         "--prune",
         action="store_true",
-        help="after a question, delete what nothing needs any more of those that are not training: "
-        "checkpoints other than the best and the newest, and what was set aside as damaged or "
-        "when a run or an experiment went back",
+        help="ask, then delete unneeded files of stopped runs: checkpoints other than the best and "
+        "the newest, and what was set aside as damaged or when a run or an experiment went back",
     )
     parser.add_argument("--yes", action="store_true", help="with --prune: do not ask")
     add_json(parser, "list")
@@ -87,7 +86,7 @@ def _show(runs: "Sequence[ListedRun]") -> None:
         if run.fault:
             console.print("[yellow]warning:[/]", Text(run.fault), soft_wrap=True)
     if spare := sum(run.spare_bytes for run in runs if run.link_to is None):
-        print(f"{format_bytes(spare)} of this are not needed any more: --prune deletes them")
+        print(f"{format_bytes(spare)} of this are no longer needed: --prune deletes them")
 
 
 def _timesteps(run: "ListedRun") -> str:

@@ -1,4 +1,4 @@
-"""`game-rl train --smoke`: the whole way of a config within a minute, in a throw-away folder."""
+"""`game-rl train --smoke`: every stage of a config, scaled down to a minute, in a spare folder."""
 
 import argparse
 import json
@@ -58,7 +58,7 @@ def _run(arguments: argparse.Namespace, run_dir: Path, console: Console) -> str:
     run_console = RunConsole(console, is_verbose=arguments.verbose)
     config = startable_config(arguments.config, arguments.set, announce=run_console.announce)
     if config.fork is not None:
-        raise UsageError("--smoke tries a config that begins anew: leave the section fork out")
+        raise UsageError("--smoke tests a new run: leave the section fork out")
     game = load_game(config.game)
     check_teacher_named(config)
     check_fit(

@@ -78,7 +78,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--smoke",
         action="store_true",
-        help="try the whole way of the config within a minute, in a folder that is thrown away: "
+        help="run every stage, scaled down to a minute, in a folder that is deleted: "
         "preflight, two updates, an evaluation, a checkpoint, a resume and a clip (of an "
         "experiment: two members, one generation)",
     )

@@ -71,7 +71,7 @@ class PPOConfig(_OnPolicyConfig):
     micro_batch_size: Count | Literal["auto"] | None = "auto"
     """Number of timesteps of a batch that go through the network together. Smaller parts take less
     memory and give the same gradient. null: the whole batch. auto: chosen by the network's size,
-    the CPUs and their caches; on a GPU the whole batch. A run keeps the number that it began with.
+    the CPUs and their caches; on a GPU the whole batch. A run keeps its first number.
     """
     n_epochs: Annotated[int, Field(ge=0, le=1_000)] = 10
     """Number of times that an update goes through the whole rollout; 0: the run plays and learns
@@ -106,7 +106,7 @@ class PPOConfig(_OnPolicyConfig):
     Its module is a .py file in the current folder, or installed. It runs with your rights."""
     precision: _Precision = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
-    there. A run keeps the precision that it began with."""
+    there. A run keeps the precision that it started with."""
     stats_window_size: Count = 100
     """Number of latest episodes in the logged means of reward and length."""
 
@@ -156,7 +156,7 @@ class RestartConfig(StrictModel):
     """A restart of exploration: for a while, more actions are random again."""
 
     at: Timesteps
-    """Timestep at which the restart begins, counted from the beginning of the run."""
+    """Timestep at which the restart starts, counted from the beginning of the run."""
     start: UnitInterval
     """Share of random actions at that timestep."""
     over: Timesteps
@@ -206,7 +206,7 @@ class TeacherConfig(StrictModel):
     evaluations approaches the teacher's."""
     temperature: Positive | Literal["auto"] = "auto"
     """Number by which the values of actions are divided before the softmax. auto: such that the
-    teacher's likeliest action has a probability of at least 0.75 in half of the situations."""
+    teacher's most probable action has a probability of at least 0.75 in half of the situations."""
     until: Timesteps | None = None
     """Timestep from which the weight is 0; null: only the success rates decide."""
     keep_if_better: bool = True
@@ -232,7 +232,7 @@ class DQNConfig(StrictModel):
     target network gives its value."""
     learning_starts: Annotated[int, Field(ge=0, le=10**12)] = 10_000
     """Number of timesteps, of all envs together, that are played at random before learning
-    begins."""
+    starts."""
     train_freq: Count = 4
     """Number of vec steps between two updates; each vec step is n_envs timesteps."""
     gradient_steps: Annotated[int, Field(ge=0, le=1_000_000)] = 1
@@ -267,7 +267,7 @@ class DQNConfig(StrictModel):
     Its module is a .py file in the current folder, or installed. It runs with your rights."""
     precision: _Precision = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
-    there. A run keeps the precision that it began with."""
+    there. A run keeps the precision that it started with."""
     stats_window_size: Count = 100
     """Number of latest episodes in the logged means of reward and length."""
 
@@ -368,7 +368,7 @@ class PQNConfig(_OnPolicyConfig):
     Its module is a .py file in the current folder, or installed. It runs with your rights."""
     precision: _Precision = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
-    there. A run keeps the precision that it began with."""
+    there. A run keeps the precision that it started with."""
     stats_window_size: Count = 100
     """Number of latest episodes in the logged means of reward and length."""
 

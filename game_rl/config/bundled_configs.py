@@ -11,7 +11,7 @@ _SENTENCE = re.compile(r".*?[.?](?=\s|$)", re.DOTALL)
 
 
 def bundled_folder() -> Path:
-    """Return the folder: in the package where it was built, beside it in a checkout."""
+    """Return the folder: in the package where it was built, next to it in a checkout."""
     built = _PACKAGE / "configs"
     return built if built.is_dir() else _PACKAGE.parent / "configs"
 
@@ -50,7 +50,7 @@ def summary_of(file: Path) -> str:
 
 
 def named_files(file: Path) -> Sequence[Path]:
-    """Return the files beside a config that it names as `config`, and those that they name."""
+    """Return the files next to a config that it names as `config`, and those that they name."""
     found: dict[Path, None] = {}
     waiting = [file]
     while waiting:

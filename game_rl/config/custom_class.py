@@ -17,7 +17,7 @@ from game_rl.config.schema_guide import closest
 from game_rl.errors import GameRLError
 
 OWN_MODULE = "game_rl_own_"
-"""What the names of modules begin with that are files of the user's and cannot be imported."""
+"""What the names of modules start with that are files of the user's and cannot be imported."""
 
 _PACKAGE = Path(__file__).parents[1]
 _OURS = ("config", "games", "envs", "callbacks")  # whose files call the user's code

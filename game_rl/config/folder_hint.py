@@ -6,7 +6,7 @@ from game_rl.config.schema_guide import closest
 
 
 def meant_folder(root: Path) -> str:
-    """Return a question for the run or experiment beside `root` whose name is like its name.
+    """Return a question for the run or experiment next to `root` whose name is like its name.
 
     It is empty if there is none. `game-rl runs` lists all.
     """

@@ -7,10 +7,10 @@ _REPLAY = (
 _EXPLORATION = "write algorithm: {exploration: {start: 1.0, end: 0.05, fraction: 0.1}}"
 _ENTROPY = "did you mean algorithm.ent_coef?"
 _LAKE = (
-    "write a section lake beside algorithm: `lake: {}` is the folder lake in run_dir, "
+    "write a section lake next to algorithm: `lake: {}` is the folder lake in run_dir, "
     "`lake: {path: runs/lake}` a folder that several runs write"
 )
-_LAKE_KEY = "it belongs to the section lake, beside algorithm: write lake: "
+_LAKE_KEY = "it belongs to the section lake, next to algorithm: write lake: "
 _CALLBACKS = "write callbacks: [module:Class], or [{module:Class: {name: value}}] with arguments"
 _WRAPPERS = "write env: {wrappers: [module:Class]}, with arguments [{module:Class: {name: value}}]"
 _REWARD = (

@@ -60,7 +60,7 @@ class LearnFromConfig(StrictModel):
     """Share of each batch that is the run's own rows: a number, or {start, end, until}."""
     agents: Annotated[dict[Name, NotNegative], Field(min_length=1)] | None = None
     """Shares of the streams in the rest of each batch, in proportion, by the id of a run or its
-    beginning; streams whose ids begin alike share one. Streams without a share are not drawn. null:
+    beginning; streams whose ids start alike share one. Streams without a share are not drawn. null:
     every row is drawn with the same probability."""
     offline: OfflineConfig | None = None
     """A phase of learning from the Lakes alone, before the first timestep; null: no such phase."""

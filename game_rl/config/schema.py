@@ -76,7 +76,7 @@ class ObservationConfig(StrictModel):
 class GrowingLimit(StrictModel):
     """A limit that grows with a variable: min(most, start + add x growth).
 
-    Growth is by how much the variable has grown since the episode began, at least 0.
+    Growth is by how much the variable has grown since the episode started, at least 0.
     """
 
     start: Timesteps
@@ -124,11 +124,11 @@ class EnvConfig(StrictModel):
         | Annotated[dict[Name, Weight], Field(min_length=1)]
         | None
     ) = None
-    """Names of start states in game.yaml. Each episode begins in one of them, in training and in
-    evaluations. [shore, caves]: drawn evenly. {shore: 1, caves: 3}: drawn with these weights, here
+    """Names of start states in game.yaml. Each episode starts in one of them, in training and in
+    evaluations. [shore, caves]: sampled uniformly. {shore: 1, caves: 3}: sampled by weight, here
     three of four in caves. null: all of them, evenly."""
     max_idle_frames: Annotated[int, Field(ge=0, le=100_000)] = 30
-    """Each episode begins with frames without buttons. Their number is drawn at random, from 0 to
+    """Each episode starts with frames without buttons. Their number is drawn at random, from 0 to
     this."""
     sticky_actions: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Probability that a timestep repeats the action of the one before, whatever the agent chose
@@ -168,10 +168,10 @@ class EvaluationConfig(StrictModel):
     n_envs: Processes = 4
     """Number of emulators for evaluations, in addition to those of the training."""
     deterministic: bool | Literal["auto"] = "auto"
-    """true: deterministic, the policy takes its likeliest action. false: stochastic, it draws an
-    action, as in training. auto: PPO plays in both ways and the better one counts; DQN and PQN are
-    deterministic. Stochastic counts as better only if its mean reward is higher by more than one
-    standard error."""
+    """true: the policy takes its most probable action (deterministic). false: it samples an
+    action, as in training (stochastic). auto: PPO plays in both ways and the better one counts;
+    DQN and PQN are deterministic. Stochastic counts as better only if its mean reward is higher
+    by more than one standard error."""
 
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     """Seed of the episodes of evaluations during training; null: derived from the run's seed. After
@@ -232,16 +232,16 @@ class MonitoringConfig(StrictModel):
 
 
 class ForkConfig(StrictModel):
-    """A fork: the run begins from a checkpoint of another run, its parent, which stays as it is."""
+    """A fork: the run starts from a checkpoint of another run, its parent, which stays as it is."""
 
     run: Annotated[RunAt, Field(examples=["runs/duel_ppo@50176"])]
     """The parent's folder, with @T for its checkpoint of timestep T; without @T the newest one."""
     optimiser: Literal["keep", "new"] = "keep"
-    """keep: take over the parent's moments. new: moments begin at zero, which another algorithm
+    """keep: take over the parent's moments. new: moments start at zero, which another algorithm
     needs."""
     counters: Literal["keep", "new"] = "keep"
     """keep: timesteps, schedules and curves continue from T, and total_timesteps counts from the
-    parent's beginning. new: the run begins at timestep 0 with the parent's weights. If it has
+    parent's beginning. new: the run starts at timestep 0 with the parent's weights. If it has
     algorithm.learn_from.offline, it goes through that phase first."""
     weight_noise: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Standard deviation of Gaussian noise that is added to the weights of each layer, in units of
@@ -366,7 +366,7 @@ class RunConfig(DiagnosedModel):
     ] = "auto"
     """Device of the network; auto: the GPU if there is one."""
     fork: ForkConfig | None = None
-    """Checkpoint of another run that this run begins from; null: it begins with new weights."""
+    """Checkpoint of another run that this run starts from; null: it starts with new weights."""
     env: EnvConfig = EnvConfig()
     """The emulators, and how an episode is played on them."""
     algorithm: AlgorithmConfig = PPOConfig()

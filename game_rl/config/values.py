@@ -36,7 +36,7 @@ UnitInterval = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Weight = Annotated[float, Field(gt=0, le=1_000_000)]
-"""How often something is drawn, beside the weights of the others."""
+"""How often something is drawn, relative to the weights of the others."""
 Name = Annotated[str, Field(min_length=1), AfterValidator(printable)]
 
 

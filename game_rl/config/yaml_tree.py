@@ -255,7 +255,7 @@ class _TreeBuilder:
     def _alias(self, event: yaml.AliasEvent) -> Node:
         node = self._anchors.get(event.anchor or "")
         if node is None:
-            fix = f"write `&{event.anchor}` there, or put text that begins with * in quotes"
+            fix = f"write `&{event.anchor}` there, or put text that starts with * in quotes"
             message = f"`*{event.anchor}` refers to nothing complete before it; {fix}"
             raise DocumentError(self._place_of(event), message)
         self._count(node.size, event)
@@ -291,7 +291,7 @@ class _TreeBuilder:
             if not isinstance(event, yaml.ScalarEvent):
                 raise DocumentError(
                     self._place_of(event),
-                    "a key must be a word; put text that begins with {, [, * or & in quotes",
+                    "a key must be a word; put text that starts with {, [, * or & in quotes",
                 )
             name = self._scalar(event, key).text
             if name in children:

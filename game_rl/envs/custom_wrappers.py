@@ -135,7 +135,7 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
             return warning
         return (
             f"{state.wrapper}, changes its attributes and has no state_dict and load_state_dict: "
-            "the episodes begin anew at a resume, and the wrapper with them"
+            "the episodes start again at a resume, and the wrapper with them"
         )
 
     def _checked(self, observation: Observation) -> Observation:

@@ -117,7 +117,7 @@ class GameDefinition(StrictModel):
     hardware: Literal["dmg", "cgb"] = "dmg"
     """dmg for the four-shade Game Boy, cgb for Game Boy Color."""
     random_seed: str | None = None
-    """Variable that gets a random value when an episode begins."""
+    """Variable that gets a random value when an episode starts."""
     start_states: Annotated[dict[str, StartStateSpec], Field(min_length=1)]
     actions: Annotated[dict[str, ActionSpec], Field(min_length=2)]
     """What each action does in a timestep. [a, up] holds these buttons throughout it.
@@ -132,7 +132,7 @@ class GameDefinition(StrictModel):
     """Variables that say where the player is, such as [map, x, y]; for `same_place_for`, `visited`
     and the map of visited places, which every run of the game has."""
     place_offsets: Path | None = Field(default=None, exclude_if=lambda path: path is None)
-    """Path of a YAML file, relative to game.yaml, that places maps beside each other in the map of
+    """Path of a YAML file, relative to game.yaml, that places maps side by side in the map of
     visited places. Without it, the `offsets` of a `visited` part count."""
     endings: dict[str, Ending] = Field(default={})
     """Conditions that end the episode; one of them is enough."""
@@ -150,7 +150,7 @@ class GameDefinition(StrictModel):
 
     @property
     def file_of_offsets(self) -> Path | None:
-        """The file that places maps beside each other in the map of visited places."""
+        """The file that places maps side by side in the map of visited places."""
         if self.place_offsets is not None:
             return self.place_offsets
         of_parts = (p.visited.offsets for p in self.parts.values() if p.visited is not None)
@@ -182,7 +182,7 @@ class GameDefinition(StrictModel):
                 if not _NAME.fullmatch(name):
                     yield Problem(
                         (section, name),
-                        "a name has letters, digits and `_`, and begins with a letter; rename it",
+                        "a name has letters, digits and `_`, and starts with a letter; rename it",
                     )
 
     def _action_problems(self) -> Iterable[Problem]:
@@ -239,7 +239,7 @@ class GameDefinition(StrictModel):
                     yield Problem(
                         (*at, *key, name),
                         "needs to know where the player is; name the variables that say so, as in "
-                        "`place: [map, x, y]`, beside `endings`",
+                        "`place: [map, x, y]`, next to `endings`",
                         reads=(("place",),),
                     )
 

@@ -114,13 +114,13 @@ class VisitedSpec(StrictModel):
     """A grid with the places around the player that were visited in this episode."""
 
     radius: Annotated[int, Field(ge=1, le=128)]
-    """The grid begins this many places to the left of the player and above, and has twice as many
+    """The grid starts this many places to the left of the player and above, and has twice as many
     in a row."""
     size: Annotated[int, Field(ge=2, le=512)] | None = None
     """Side of the grid, a multiple of twice the radius: 48 with a radius of 12 makes each place 2 x
     2 cells. null: a cell for each place."""
     offsets: Path | None = None
-    """Path of a YAML file, relative to game.yaml, that places maps beside each other."""
+    """Path of a YAML file, relative to game.yaml, that places maps side by side."""
 
     def problems(self) -> Iterable[Problem]:
         side = 2 * self.radius
@@ -308,7 +308,7 @@ def _visited_problems(
         yield Problem(
             ("visited",),
             "needs to know where the player is; name the variables that say so, the last two of "
-            "them x and y, as in `place: [map, x, y]`, beside `parts`",
+            "them x and y, as in `place: [map, x, y]`, next to `parts`",
             reads,
         )
         return

@@ -50,22 +50,22 @@ class StartStateSpec(StrictModel):
     """State file, relative to game.yaml, in place of a script."""
     accept_older: Annotated[bool, Field(exclude_if=_is_default)] = False
     """Whether the state may be of an older format of PyBoy. It is then converted once, played for
-    a moment in another process, and kept as NAME.converted beside the file."""
+    a moment in another process, and kept as NAME.converted next to the file."""
     battery: Annotated[Path | None, Field(exclude_if=_is_default)] = None
     """Battery file (.sav, .ram), relative to game.yaml: what the cartridge's RAM holds at power-on,
     before the script."""
     write: _Values = Field(default={})
-    """Variables that get a value when an episode begins. This changes the game, and reports say
+    """Variables that get a value when an episode starts. This changes the game, and reports say
     so."""
     hold_values: _Values = Field(default={})
-    """Variables that are set to a value when an episode begins and after each timestep, before
+    """Variables that are set to a value when an episode starts and after each timestep, before
     rewards and endings look at them. This changes the game, and reports say so."""
 
     def problems(self) -> Iterable[Problem]:
         for name in self.write.keys() & self.hold_values.keys():
             yield Problem(("write", name), "hold_values sets it from the beginning on; remove this")
         if self.script is None and self.file is None:
-            yield Problem((), "does not say where episodes begin; give it a `script` or a `file`")
+            yield Problem((), "does not say where episodes start; give it a `script` or a `file`")
         elif self.script is not None and self.file is not None:
             yield Problem((), "has a `script` and a `file`; remove one of the two")
         elif self.accept_older and self.file is None:
@@ -96,7 +96,7 @@ class StartStateSpec(StrictModel):
         """How the start state changes the game; empty if it does not."""
         held, written = (
             ", ".join(f"{name} {verb} {value:,}" for name, value in values.items())
-            for values, verb in ((self.hold_values, "is held at"), (self.write, "begins as"))
+            for values, verb in ((self.hold_values, "is held at"), (self.write, "starts as"))
         )
         return ", ".join(filter(None, (written, held)))
 

@@ -49,7 +49,7 @@ def record_run(
 
     Args:
         seed: chooses the episodes; None: those of the run's own clip.
-        start_states: in which episodes begin, drawn evenly; None: those of the config.
+        start_states: in which episodes begin, sampled uniformly; None: those of the config.
         overlay: what is written below the screen.
         grid: whether the episodes are side by side.
 

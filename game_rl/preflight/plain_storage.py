@@ -265,8 +265,8 @@ def _disk(storage: PlainStorage) -> Table:
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
     for name, size, buys in (
-        ("in all", storage.total_bytes, "what is there at the end"),
-        ("minimum", storage.minimum_bytes, "it ends: a new file is written beside the old one"),
+        ("in total", storage.total_bytes, "what is there at the end"),
+        ("minimum", storage.minimum_bytes, "it ends: a new file is written next to the old one"),
         ("recommended", storage.recommended_bytes, f"a margin of {_MARGIN_FRACTION:.0%} and 1 GiB"),
         ("comfortable", storage.comfortable_bytes, "checkpoints of all generations are kept"),
     ):

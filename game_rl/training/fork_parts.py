@@ -128,7 +128,7 @@ class NewParts:
 
 
 def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
-    """Return the parts of the fork that begin anew.
+    """Return the parts of the fork that start again.
 
     Raises:
         UsageError: the algorithm differs, but the fork asks to keep the optimiser.
@@ -175,7 +175,7 @@ def told_anew(
     had_best: bool,
     had_callbacks: bool,
 ) -> Iterator[str]:
-    """Yield descriptions, for people, of the parts that begin anew, each with the reason."""
+    """Yield descriptions, for people, of the parts that start again, each with the reason."""
     seed = "another seed" if new.random_numbers else ""
     envs = ", ".join(differences.config_keys(("env",), but=_HOW_ENVS_RUN))
     of_replay = differences.config_keys((*_REPLAY_KEYS, "algorithm.name"))
@@ -188,7 +188,7 @@ def told_anew(
         (new.random_numbers, "the random numbers", seed),
         (new.emulators, "the episodes of the emulators", envs or seed),
         (new.replay and had_replay, "the replay", replay),
-        (had_best, "the best evaluation", "the fork is evaluated differently, or counts anew"),
+        (had_best, "the best evaluation", "the fork is evaluated differently, or counts again"),
     )
     for is_new, part, reason in rows:
         if is_new:

@@ -1,4 +1,4 @@
-"""Resuming: whether there is anything to do, what changed, what begins anew, how to continue."""
+"""Resuming: whether there is anything to do, what changed, what starts again, how to continue."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

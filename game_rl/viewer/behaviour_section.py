@@ -53,7 +53,7 @@ def _actions(run: ShownRun) -> Html | None:
         (name, count / largest, f"{100 * count / total:.1f} %")
         for name, count in zip(names, counts, strict=True)
     ]
-    acts = "its likeliest actions" if event.deterministic else "drawn actions"
+    acts = "its most probable actions" if event.deterministic else "sampled actions"
     which = "the final evaluation" if event.is_final else "the newest evaluation"
     about = f"{which[0].upper()}{which[1:]}: {total:,} timesteps of the policy of timestep "
     return _card("Actions", f"{about}{event.policy_timesteps:,}, which took {acts}.", rows)

@@ -101,7 +101,7 @@ def _evaluation_table(events: list[Evaluated], *, has_ways: bool) -> Html:
         ends = success_interval(event)
         marks = ["final, of the best policy" if event.is_final else ""]
         marks.append("best" if event is newest_best else "")
-        marks.append(("likeliest action" if event.deterministic else "drawn actions") * has_ways)
+        marks.append(("deterministic" if event.deterministic else "sampled") * has_ways)
         rows.append(
             (
                 f"{event.policy_timesteps:,}",

@@ -118,7 +118,7 @@ def _lines_of_one(
     ways = {event.deterministic for event in run.evaluations}
     name = "evaluation" if alone else group.name
     if len(ways) == 2 and alone:
-        for way, words in ((True, "likeliest action"), (False, "drawn actions")):
+        for way, words in ((True, "deterministic"), (False, "sampled")):
             events = [event for event in run.evaluations if event.deterministic == way]
             yield from _interval_line(
                 run, events, axis, is_success=is_success, label=f"evaluation, {words}",

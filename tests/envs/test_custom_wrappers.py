@@ -235,7 +235,7 @@ def test_a_changing_wrapper_without_state_dict_cannot_be_saved(
         assert env.save_state() == UnsavedEnv("env.wrappers.0, parts:Own")
         warning = env.check_reward()
         assert warning is not None
-        assert "has no state_dict and load_state_dict: the episodes begin anew" in warning
+        assert "has no state_dict and load_state_dict: the episodes start again" in warning
 
 
 def test_a_constant_wrapper_needs_no_state_dict(make: Make) -> None:

@@ -46,7 +46,7 @@ def test_a_fork_that_changes_nothing_is_its_parent_continued_bit_for_bit(
     resume(first.root, command(output))
     second = RunDir(second_config.run_dir)
     assert "bit for bit" not in told(output)
-    assert "begins anew" not in told(output)
+    assert "starts again" not in told(output)
     for fork in (first, second):
         assert learned(fork, 192) == learned(parent, 192)
         assert generators(fork, 192) == generators(parent, 192)
@@ -88,10 +88,10 @@ def test_what_a_fork_changes_begins_anew_and_is_said(make_config: MakeConfig) ->
     train(config, command(output))
     printed = told(output)
     assert "changed: seed: 0 -> 7" in printed
-    assert "begins anew: the random numbers (another seed)" in printed
-    assert "begins anew: the episodes of the emulators (env.n_envs)" in printed
-    assert "begins anew: the replay (env.n_envs)" in printed
-    assert "begins anew: the best evaluation" in printed
+    assert "starts again: the random numbers (another seed)" in printed
+    assert "starts again: the episodes of the emulators (env.n_envs)" in printed
+    assert "starts again: the replay (env.n_envs)" in printed
+    assert "starts again: the best evaluation" in printed
     assert RunDir(config.run_dir).checkpoint(192).is_dir()
 
 

@@ -232,8 +232,8 @@ _DECIDED_BY_MIXTURE: dict[Key, str] = {
     ("evaluation", "every_timesteps"): "there is one evaluation a round",
     ("evaluation", "episodes"): "it is fitness.episodes",
     ("evaluation", "seed"): "each round plays new episodes",
-    ("fork",): "the mixture decides what its runs begin from",
-    ("lake",): "the mixture has one for all members: write lake beside member",
+    ("fork",): "the mixture decides what its runs start from",
+    ("lake",): "the mixture has one for all members: write lake next to member",
 }
 
 
@@ -242,7 +242,7 @@ def _given_away(config: ExperimentConfig, member: Node) -> Iterator[Problem]:
     is_mixture = isinstance(config, MixtureConfig)
     reasons = {**(_DECIDED_BY_MIXTURE if is_mixture else _DECIDED_BY_POPULATION)}
     if config.rule == "injection":
-        reasons["lake",] = "with a learner, one is for all members: write lake beside member"
+        reasons["lake",] = "with a learner, one is for all members: write lake next to member"
     example = "duel_pqn.yaml" if is_mixture else "duel_ppo.yaml"
     yield from decided_key_problems(member, "member", reasons, example=example)
 
@@ -258,13 +258,13 @@ def _given_away_of_learner(config: ExperimentConfig, learner: Node | None) -> It
         ("evaluation", "every_timesteps"): "it is evaluated at the end of each stretch",
         ("evaluation", "episodes"): "it is fitness.episodes",
         ("evaluation", "seed"): "it plays the members' episodes, new ones each time",
-        ("fork",): f"the {kind} decides what its runs begin from",
-        ("lake",): f"the {kind} has one for all members: write lake beside member",
+        ("fork",): f"the {kind} decides what its runs start from",
+        ("lake",): f"the {kind} has one for all members: write lake next to member",
         ("total_timesteps",): f"it is {key}.timesteps",
         (*LEARN_FROM, "lakes"): f"it learns from the {kind}'s Lake",
-        (*LEARN_FROM, "agents"): "write member_shares beside config, or draw evenly",
+        (*LEARN_FROM, "agents"): "write member_shares next to config, or sample uniformly",
         (*OFFLINE, "gradient_steps"): f"it is {key}.gradient_steps",
-        ("algorithm", "teacher"): "write teacher: best_member, or null, beside config",
+        ("algorithm", "teacher"): "write teacher: best_member, or null, next to config",
         ("checkpoints", "save_replay_buffer"): f"the {kind} needs the replay to continue",
     }
     yield from decided_key_problems(learner, "learner", reasons, example="duel_dqn.yaml")

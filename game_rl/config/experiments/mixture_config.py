@@ -49,10 +49,10 @@ class CloneConfig(StrictModel):
     """true: only members that the learner beats on the round's episodes become clones. false: they
     become clones however good the learner is."""
     exploration: UnitInterval = 0.02
-    """Share of random actions that a clone begins with, at least exploration.end of the member's
+    """Share of random actions that a clone starts with, at least exploration.end of the member's
     config. It falls to that end in a straight line, in half a round."""
     optimiser: Literal["new", "keep"] = "new"
-    """new: moments begin at zero. keep: take over the learner's moments; this needs members with
+    """new: moments start at zero. keep: take over the learner's moments; this needs members with
     the learner's algorithm."""
 
 
@@ -107,7 +107,7 @@ class MixtureConfig(LearnerKeys):
     """Length of the learner's training in each round. live: timesteps from one evaluation to the
     next; rounds x this is its total."""
     learner_starts: Literal["kept", "fresh", "best_member"] = "kept"
-    """State with which the learner begins a round. kept: its own at the end of the round before.
+    """State with which the learner starts a round. kept: its own at the end of the round before.
     fresh: new weights. best_member: the weights of the round's best member."""
     clone: CloneConfig = CloneConfig()
     """How members continue as clones of the learner."""
@@ -230,7 +230,7 @@ FOLLOW_EVERY_S = 2.0
 def keys_of_rounds(root: Node, learner: Node) -> Iterator[Problem]:
     """Yield keys that have no meaning without rounds."""
     reasons: dict[Key, str] = {
-        ("learner_starts",): "the learner has one run, which begins with new weights",
+        ("learner_starts",): "the learner has one run, which starts with new weights",
         ("learner_per_round", "gradient_steps"): "the learner learns while it plays",
         ("clone",): "no member is cloned in mode: live",
         ("keep_rounds",): "there are no rounds to keep",

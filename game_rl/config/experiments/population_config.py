@@ -65,7 +65,7 @@ class MutationConfig(StrictModel):
     """How a value of the config changes when a member is copied."""
 
     factor: Annotated[tuple[Positive, Positive], Field(examples=[[0.8, 1.25]])]
-    """[least, most] factor, drawn evenly on a log scale. For a discount (gamma, gae_lambda,
+    """[least, most] factor, sampled uniformly on a log scale. For a discount (gamma, gae_lambda,
     q_lambda) it multiplies 1 - x."""
     bounds: Annotated[tuple[float, float], Field(examples=[[1e-5, 1e-2]])]
     """[least, most] value. For a schedule they bound its start, and its end changes by the same
@@ -243,7 +243,7 @@ class PopulationConfig(LearnerKeys):
 
     @property
     def learner_starts(self) -> Literal["kept"]:
-        """State with which the learner begins a generation: its own after the one before."""
+        """State with which the learner starts a generation: its own after the one before."""
         return "kept"
 
     @property
@@ -312,7 +312,7 @@ class PopulationConfig(LearnerKeys):
     def run_problems(self, run: RunConfig, learner: RunConfig | None) -> Iterator[Problem]:
         """Yield what is wrong with the configs of a member and of the learner."""
         if run.fork is not None:
-            yield Problem(("member", "fork"), "members begin with new weights: remove the section")
+            yield Problem(("member", "fork"), "members start with new weights: remove the section")
         yield from mutation_problems(self.mutation.values, run.model_dump(mode="json"))
         if not run.algorithm.learns:
             yield from self._problems_of_players()

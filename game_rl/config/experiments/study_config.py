@@ -87,7 +87,7 @@ class StudyConfig(StrictModel):
         "episodes": "write test: {episodes: ...}",
         "alpha": "write decision: {alpha: ...}",
         "margin": "write decision: {margin: ...}",
-        "paired": "it is a key of the study itself, beside primary",
+        "paired": "it is a key of the study itself, next to primary",
     }
 
     kind: Literal["study"]
@@ -116,7 +116,7 @@ class StudyConfig(StrictModel):
     metric: Literal["success_rate", "mean_reward"] = "success_rate"
     """The score of a run over its test episodes."""
     paired: bool = True
-    """Whether runs with the same seed are compared in pairs, as they begin with the same random
+    """Whether runs with the same seed are compared in pairs, as they start with the same random
     numbers."""
     primary: PairConfig
     """The comparison that answers the question."""
@@ -268,7 +268,7 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
     kind = kind_in(source, root)
     if kind != "study":
         raise UsageError(
-            f"{path} is the config of a {kind or 'run'}, not a study, which begins with "
+            f"{path} is the config of a {kind or 'run'}, not a study, which starts with "
             "`kind: study` (docs/how-to/studies.md); to compare trainings, name their run "
             "directories"
         )

@@ -94,7 +94,7 @@ def test_what_is_saved_is_read_back_as_it_was(
         ("clone.optimiser=keep", "pqn cannot continue with the optimiser of dqn"),
         ("learner.teacher=worst_member", "write best_member"),
         ("learner.learn_from.lakes=[x]", "it learns from the mixture's Lake"),
-        ("learner.learn_from.agents={a: 1}", "write member_shares beside config"),
+        ("learner.learn_from.agents={a: 1}", "write member_shares next to config"),
         ("learner.member_shares=3", "write weights of members, such as {best_member: 3}"),
         ("learner.member_shares={7: 1}", "write one from 0 to 2, or best_member"),
         ("learner.member_shares={1: -1}", "found -1; write a number from 0 on"),

@@ -100,7 +100,7 @@ def test_a_saved_population_reads_back_equal_wherever_it_is(file: Path, tmp_path
         ("member.env.n_env=3", "population.yaml --set member.env.n_env=3  env.n_env: unknown key"),
         ("timesteps_per_generation=500", "timesteps_per_generation  evaluation.every_timesteps"),
         ("member.config=3", "names no file"),
-        ("member.fork={run: runs/x}", "members begin with new weights"),
+        ("member.fork={run: runs/x}", "members start with new weights"),
         ("control=5", "more than the number of members, 4"),
         ("champion.candidates=9", "more than the number of members, 4"),
         ("selection.share=0.6", "selection.share"),

@@ -139,7 +139,7 @@ ALGORITHMS = (
         valid_and("algorithm: {name: pqn, feed: {lake: true}}\n"),
         (
             "line 4",
-            "algorithm.feed: unknown key; write a section lake beside algorithm: `lake: {}`",
+            "algorithm.feed: unknown key; write a section lake next to algorithm: `lake: {}`",
         ),
     ),
     WrongConfig(
@@ -156,7 +156,7 @@ ALGORITHMS = (
         valid_and("algorithm: {name: dqn, replay: {lake: true}}\n"),
         (
             "line 4",
-            "algorithm.replay.lake: unknown key; write a section lake beside algorithm",
+            "algorithm.replay.lake: unknown key; write a section lake next to algorithm",
         ),
     ),
     WrongConfig(
