@@ -51,7 +51,7 @@ class RunBoard:
         async with self._lock:
             run = self._followed.get(name)
             if run is None:
-                run = self._followed[name] = FollowedRun(run_dir, name or run_dir.root.name)
+                run = self._followed[name] = FollowedRun(run_dir, self.place.title_of(name))
             if self._clock() - self._read_at.get(name, float("-inf")) >= READ_EVERY_S:
                 await asyncio.to_thread(run.refresh)
                 self._read_at[name] = self._clock()

@@ -54,6 +54,7 @@ class WatchApp:
         self._hub = FrameHub()
         self._files = _page_files()
         self._n_streams: Counter[str] = Counter()
+        self._is_ending = asyncio.Event()
         self._answers: Mapping[str, Answer] = {
             "/api/state": self._state,
             "/api/curves": self._curves,
@@ -72,6 +73,10 @@ class WatchApp:
             answer = await self._answers[path](request)
         answer = answer or PlainTextResponse("there is nothing at this address\n", 404)
         await answer(scope, receive, send)
+
+    def end_streams(self) -> None:
+        """End all answers that would go on for ever."""
+        self._is_ending.set()
 
     async def _curves(self, request: Request) -> Response | None:
         run = await self._board.fresh(_run_of(request))
@@ -113,7 +118,7 @@ class WatchApp:
         stream = FrameStream(self._board, self._hub, _run_of(request), large, is_once=is_once)
         self._n_streams[browser] += not is_once
         try:
-            await _send_all(stream.messages(), receive, send)
+            await _send_all(stream.messages(), receive, send, self._is_ending)
         finally:
             self._n_streams[browser] -= not is_once
             self._n_streams += Counter()  # forgets those without a stream
@@ -127,26 +132,29 @@ def _run_of(request: Request) -> str:
     return request.query_params.get("run", "")
 
 
-async def _send_all(chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-    """Send chunks as they come, until they end or the client is gone."""
+async def _send_all(
+    chunks: AsyncIterator[bytes], receive: Receive, send: Send, is_ending: asyncio.Event
+) -> None:
+    """Send chunks as they come, until they end, the client is gone, or the server ends."""
     headers = [(b"content-type", b"application/octet-stream"), (b"x-accel-buffering", b"no")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     sending = asyncio.create_task(_pass_on(chunks, send))
     gone = asyncio.create_task(_disconnected(receive))
+    ending = asyncio.create_task(is_ending.wait())
     try:
-        await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((sending, gone, ending), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (sending, gone):
+        for task in (sending, gone, ending):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _pass_on(chunks: AsyncIterator[bytes], send: Send) -> None:
     try:
         async for chunk in chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
     finally:
         await chunks.aclose()  # type: ignore[attr-defined]  # a generator
 

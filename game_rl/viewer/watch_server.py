@@ -88,7 +88,8 @@ def make_server(
     place: WatchedPlace, *, host: str, port: int, token: str, allowed: Sequence[str] = ()
 ) -> uvicorn.Server:
     """Return the server, which does not listen yet."""
-    app = Access(WatchApp(place), token=token, port=port, host=host, allowed=allowed)
+    watch = WatchApp(place)
+    app = Access(watch, token=token, port=port, host=host, allowed=allowed)
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,
@@ -103,4 +104,16 @@ def make_server(
         backlog=_BACKLOG,
         timeout_graceful_shutdown=1,
     )
-    return uvicorn.Server(config)
+    return _Server(config, watch)
+
+
+class _Server(uvicorn.Server):
+    """Ends its streams before it ends, so that nothing is left that must be torn down."""
+
+    def __init__(self, config: uvicorn.Config, app: WatchApp) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._app.end_streams()
+        await super().shutdown(sockets)

@@ -46,13 +46,20 @@ class WatchedPlace:
             return found | ({"champion": champion} if champion.exists() else {})
         return _runs_in(self.root)
 
+    def title_of(self, name: str) -> str:
+        """Return what the page of a run calls it."""
+        if not self._is_experiment:
+            return name or self.root.absolute().name
+        of = "champion" if name == "champion" else f"member {name}"
+        return f"{self.root.absolute().name}, {of}"
+
     def overview(self, runs: Mapping[str, RunDir]) -> dict[str, Any]:
         """Return the numbers of the experiment, or of the runs of the folder."""
         if not self._is_experiment:
             return self._folder(runs)
         # modules that the page of a run does not need, and which would take a fifth of its memory
         module = importlib.import_module("game_rl.viewer.experiment_summary")
-        return {"name": self.root.name, **module.experiment_summary(self.root)}
+        return {"name": self.root.absolute().name, **module.experiment_summary(self.root)}
 
     def _folder(self, runs: Mapping[str, RunDir]) -> dict[str, Any]:
         experiments = [_experiment_now(path) for path in _experiments_in(self.root)]

@@ -76,8 +76,12 @@ def test_it_serves_in_a_small_process_until_it_is_interrupted(tmp_path: Path) ->
             assert "game_rl.viewer" in found.cmdline()
             assert token_of(printed) not in found.cmdline()
             assert found.memory_info().rss <= MOST_BYTES
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+            process.send_signal(signal.SIGINT)  # while a page is open
+            assert process.stdout is not None
+            after = process.stdout.read()
+            assert process.wait(timeout=30) == 0
+        assert "Traceback" not in after
+        assert "Cancel" not in after
     game.close()
 
 

@@ -51,5 +51,6 @@ def test_an_experiment_is_shown_with_its_members(
     with watching(folder.root) as server:
         overview = server.news()["overview"]
         assert overview["generation"] == 5
-        assert "state" in server.news(sorted(names)[0])
+        member = sorted(names)[0]
+        assert server.news(member)["state"]["name"] == f"population, member {member}"
         assert server.get("/api/state?run=none")[0] == 404

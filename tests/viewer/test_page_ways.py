@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from game_rl.events import RolloutEnded
+from game_rl.events import CurvesRecorded, Ended, Evaluated, RolloutEnded
 from game_rl.run_dir import RunDir, locked
 from tests.viewer.live_run import TOKEN, LiveGame, Watching, first_events, make_run, watching
 from tests.viewer.prefix_proxy import linking_to, proxied
@@ -163,6 +163,54 @@ def test_another_run_at_the_same_place_begins_a_page_of_its_own(
             wait_until(page, "document.body.classList.contains('lost')")
             assert "no run here any more" in page.inner_text(".lost-note")
             assert "99,000" in page.inner_text(".under")
+        finally:
+            found.close()
+
+
+def test_the_page_of_a_complete_run_leads_with_its_result_and_the_next_commands(
+    chromium: Any,
+    tmp_path: Path,
+) -> None:
+    final = Evaluated(timesteps=8_448, policy_timesteps=1_024, episodes=100, mean_length=50,
+                      mean_reward=8.9e-16, std_reward=1, success_rate=0.74, seconds=5,
+                      is_final=True)  # fmt: skip
+    curves = [CurvesRecorded(timesteps=n, values={"game/ending/won": 1.0, "game/ending/lost": 1.0})
+              for n in (1_024, 2_048)]  # fmt: skip
+    ended = Ended(timesteps=8_448, reason="completed", exit_code=0)
+    events = [*first_events(), *curves, RolloutEnded(timesteps=8_448, timesteps_per_s=500.0),
+              final, ended]  # fmt: skip
+    run = make_run(tmp_path / "my run", events)
+    run.videos.mkdir()
+    (run.videos / "best.gif").write_bytes(GIF)
+    with watching(run.root) as server:
+        found = Opened(chromium, server, reduced_motion="reduce")
+        try:
+            page = found.open()
+            page.wait_for_selector(".next li")
+            assert page.get_attribute(".progress", "aria-valuenow") == "100"
+            assert page.title().startswith("100\u00a0%")
+            assert page.inner_text(".under span").startswith("8,448 timesteps")
+            tiles = page.evaluate(
+                """[...document.querySelectorAll(".figure-tile:not([hidden])")]
+                .sort((a, b) => a.getBoundingClientRect().left - b.getBoundingClientRect().left)
+                .map((tile) => tile.innerText)"""
+            )
+            assert tiles[0].split("\n")[:2] == ["Final evaluation", "74\u00a0%"]
+            assert "reward 0" in tiles[0]
+            assert f"game-rl evaluate '{run.root}'" in page.inner_text(".next")
+            assert page.locator(".clip img").count() == 0  # who wants less motion asks for it
+            page.get_by_role("button", name="Play the clip").click()
+            wait_until(page, "document.querySelector('.clip img').naturalWidth === 1")
+            page.wait_for_selector(".groups summary")
+            page.get_by_text("How episodes end").click()
+            ticks = page.locator(".groups details[open] svg text").all_text_contents()
+            assert "100\u00a0%" in ticks
+            assert "150\u00a0%" not in ticks
+            page.get_by_label("Find a curve").fill("nothing like it")
+            assert "No curve has" in page.inner_text(".card p[role=status]")
+            page.get_by_label("Find a curve").fill("")
+            assert page.locator(".groups details:visible").count() == 1
+            assert found.complaints == []
         finally:
             found.close()
 

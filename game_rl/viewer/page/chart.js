@@ -1,14 +1,14 @@
 // Line charts in SVG: curves over timesteps, points of evaluations with their intervals.
 
 import {make, shape} from "./elements.js";
-import {number, short, whole} from "./words.js";
+import {number, percent, short, whole} from "./words.js";
 
 const MARGIN = {top: 8, right: 12, bottom: 24, left: 44};
 
 // series: [{name, colour, timesteps, values, intervals?, isPoints?}]; format: of a value.
 export class Chart {
   constructor({title, format = number, height = 190, range = null, isSmall = false, unit = "timesteps", isWhole = false}) {
-    Object.assign(this, {title, format, height, range, isSmall, unit, isWhole, series: []});
+    Object.assign(this, {left: MARGIN.left, title, format, height, range, isSmall, unit, isWhole, series: []});
     this.svg = shape("svg", {role: "img", class: "chart"});
     this.legend = make("ul", {class: "legend"});
     this.element = make("figure", {class: isSmall ? "figure small" : "figure"},
@@ -45,24 +45,28 @@ export class Chart {
     const all = this.series.flatMap(({values, intervals}) => [...values, ...(intervals ?? []).flat()]);
     const known = all.filter((value) => value != null && Number.isFinite(value));
     let [low, high] = this.range ?? [Math.min(...known), Math.max(...known)];
+    const isShare = this.format === percent && low >= 0 && high <= 1;
+    if (low === high && isShare) [low, high] = [0, 1];
     if (low === high) [low, high] = [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
     this.ticks = ticksOf(low, high, this.isSmall ? 3 : 4);
     const step = this.ticks[1] - this.ticks[0];
     if (!this.range) [low, high] = [Math.min(low, this.ticks[0]), Math.max(high, this.ticks.at(-1))];
+    const longest = Math.max(...this.ticks.map((tick) => this.tickText(tick).length));
+    this.left = Math.max(MARGIN.left, 7 * longest + 10);
     const last = Math.max(...this.series.map(({timesteps}) => timesteps.at(-1)));
     const first = Math.min(...this.series.map(({timesteps}) => timesteps[0]), this.isWhole ? Infinity : 0);
-    const [w, h] = [this.width - MARGIN.left - MARGIN.right, this.height - MARGIN.top - MARGIN.bottom];
+    const [w, h] = [this.width - this.left - MARGIN.right, this.height - MARGIN.top - MARGIN.bottom];
     this.last = last;
     this.first = first;
-    this.x = (timestep) => MARGIN.left + (w * (timestep - first)) / (last - first || 1);
+    this.x = (timestep) => this.left + (w * (timestep - first)) / (last - first || 1);
     this.y = (value) => MARGIN.top + h * (1 - (value - low) / (high - low || step));
   }
 
   * axes() {
     for (const tick of this.ticks) {
       const y = this.y(tick);
-      yield shape("line", {class: "grid", x1: MARGIN.left, x2: this.width - MARGIN.right, y1: y, y2: y});
-      yield shape("text", {x: MARGIN.left - 6, y: y + 4, "text-anchor": "end", text: this.tickText(tick)});
+      yield shape("line", {class: "grid", x1: this.left, x2: this.width - MARGIN.right, y1: y, y2: y});
+      yield shape("text", {x: this.left - 6, y: y + 4, "text-anchor": "end", text: this.tickText(tick)});
     }
     const end = this.width - MARGIN.right - (this.isSmall ? 0 : 78);
     for (const tick of ticksOf(this.first, this.last, this.width < 360 ? 2 : 4)) {
@@ -107,7 +111,7 @@ export class Chart {
     }
     const box = this.svg.getBoundingClientRect();
     const place = ((event.clientX - box.left) / box.width) * this.width;
-    const share = (place - MARGIN.left) / (this.width - MARGIN.left - MARGIN.right);
+    const share = (place - this.left) / (this.width - this.left - MARGIN.right);
     const wanted = this.first + Math.max(0, Math.min(1, share)) * (this.last - this.first);
     this.cross.setAttribute("visibility", "visible");
     this.cross.setAttribute("x1", this.x(wanted));

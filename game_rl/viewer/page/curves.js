@@ -1,7 +1,7 @@
 // How the agents learn: success and reward, then all other curves by group.
 
 import {Chart} from "./chart.js";
-import {make} from "./elements.js";
+import {make, setText} from "./elements.js";
 import {number, percent, whole} from "./words.js";
 
 const EVERY_MS = 5000;
@@ -47,6 +47,8 @@ export class Curves {
       make("div", {class: "card-head"}, make("h2", {id: "learning-title", text: "How they learn"}), this.filter), this.none,
       make("div", {class: "charts"}, this.success.element, this.reward.element), this.box);
     this.filter.hidden = true;
+    this.noneFound = make("p", {class: "note", role: "status", hidden: true});
+    this.box.before(this.noneFound);
   }
 
   // Asks for the curves if there are more points than at the last time.
@@ -150,6 +152,8 @@ export class Curves {
       else if (this.wasFinding) box.open = box.wasOpen;
     }
     this.wasFinding = Boolean(wanted);
+    this.noneFound.hidden = !wanted || [...this.groups.values()].some(({box}) => !box.hidden);
+    setText(this.noneFound, this.noneFound.hidden ? "" : `No curve has “${this.filter.value.trim()}” in its name.`);
   }
 }
 

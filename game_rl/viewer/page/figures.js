@@ -2,7 +2,7 @@
 
 import {sparkline} from "./chart.js";
 import {bar, make, setText} from "./elements.js";
-import {bytes, duration, number, percent, plural, short, whole} from "./words.js";
+import {bytes, duration, number, percent, plural, reward, short, whole} from "./words.js";
 
 const CONSOLE_FPS = 59.7275;
 
@@ -47,12 +47,13 @@ export class Figures {
     this.set("success", "Success in training", {
       value: percent(state.success_rate), note: "of the last episodes", isShown: state.success_rate != null,
     });
-    this.set("reward", "Reward in training", {value: number(state.mean_reward), note: "mean of the last episodes"});
+    this.set("reward", "Reward in training", {value: reward(state.mean_reward), note: "mean of the last episodes"});
     const shown = final ?? evaluation;
     this.set("evaluation", final ? "Final evaluation" : "Newest evaluation", {
-      value: !shown ? "–" : shown.success_rate == null ? number(shown.mean_reward) : percent(shown.success_rate),
+      value: !shown ? "–" : shown.success_rate == null ? reward(shown.mean_reward) : percent(shown.success_rate),
       note: !shown ? "none yet" : evaluationNote(shown, final ? null : best),
     });
+    this.tile("evaluation").group.classList.toggle("first", Boolean(final)); // what the run is worth
     const {stuck, looped, term} = state.circles;
     this.set("circles", "Going in circles", {
       value: percent(stuck), isShown: stuck > 0.01 || looped > 0.15,
@@ -95,9 +96,9 @@ export class Figures {
 }
 
 function evaluationNote(shown, best) {
-  const {success_rate: rate, success_interval: interval, episodes, mean_reward: reward} = shown;
+  const {success_rate: rate, success_interval: interval, episodes, mean_reward: mean} = shown;
   const range = interval ? `${percent(interval[0])} to ${percent(interval[1])} (95 %)` : "";
-  const parts = [range || plural(episodes, "episode"), rate == null ? "" : `reward ${number(reward)}`];
+  const parts = [range || plural(episodes, "episode"), rate == null ? "" : `reward ${reward(mean)}`];
   if (best && best.policy_timesteps !== shown.policy_timesteps) {
     parts.push(`best ${best.success_rate == null ? number(best.mean_reward) : percent(best.success_rate)}`);
   }

@@ -1,9 +1,9 @@
 // The top of a page: what it is, how well it goes, and when it ends, in one sentence and a bar.
 
 import {bar, make, setText} from "./elements.js";
-import {clock, duration, number, percent, plural, whole} from "./words.js";
+import {clock, duration, percent, plural, reward, whole} from "./words.js";
 
-const STATES = {
+export const STATES = {
   training: ["training", "good"],
   completed: ["complete", "good"],
   complete: ["complete", "good"],
@@ -29,21 +29,21 @@ export class Heading {
 
   show({title, state, sentence, share, played, left}) {
     setText(this.title, title);
-    document.title = `${share == null ? "" : `${percent(share)} · `}${title} – game_rl`;
+    document.title = `${share == null ? "" : `${percent(Math.min(1, share))} · `}${title} – game_rl`;
     const [word, tone] = STATES[state] ?? [state, ""];
     setText(this.state, word);
     this.state.className = `state ${tone} ${state === "training" ? "running" : ""}`;
     setText(this.sentence, sentence);
     this.progress.hidden = share == null;
     this.progress.querySelector(".fill").style.width = `${100 * Math.min(1, share ?? 0)}%`;
-    this.progress.setAttribute("aria-valuenow", String(Math.round(100 * (share ?? 0))));
+    this.progress.setAttribute("aria-valuenow", String(Math.round(100 * Math.min(1, share ?? 0))));
     setText(this.played, played);
     setText(this.left, left);
   }
 }
 
 export function runSentence(state) {
-  const {game, n_envs: agents, algorithm, success_rate: success, mean_reward: reward} = state;
+  const {game, n_envs: agents, algorithm, success_rate: success, mean_reward: earned} = state;
   const who = agents ? plural(agents, "agent") : "The agents";
   const from = state.start_states.length > 1 && state.start_states.length < 5 ? ` from ${listed(state.start_states)}` : "";
   const plays = `${who} ${agents === 1 ? "plays" : "play"} ${game || "the game"}${from} with one policy` +
@@ -53,31 +53,46 @@ export function runSentence(state) {
   const last = final ?? state.best_evaluation ?? state.evaluation;
   if (state.state === "training") {
     if (success != null) result.push(`succeed in ${percent(success)} of their episodes`);
-    else if (reward != null) result.push(`earn ${number(reward)} an episode`);
+    else if (earned != null) result.push(`earn ${reward(earned)} an episode`);
     return `${plays}. ${result.length ? `They ${result[0]}.` : "The first episodes are not over yet."}`;
   }
   if (!last) return `${plays.replace(" play ", " played ").replace("learns", "learned")}. No evaluation was played.`;
-  const how = last.success_rate == null ? `earns ${number(last.mean_reward)} an episode` : `succeeds in ${percent(last.success_rate)} of ${plural(last.episodes, "episode")}`;
+  const how = last.success_rate == null ? `earns ${reward(last.mean_reward)} an episode` : `succeeds in ${percent(last.success_rate)} of ${plural(last.episodes, "episode")}`;
   const which = final ? "In the final evaluation, the best policy" : "The best policy so far";
   return `${plays.replace(" play ", " played ").replace("learns", "learned")}. ${which} ${how}.`;
 }
 
 const listed = (names) => [names.slice(0, -1).join(", "), names.at(-1)].join(" and ").replaceAll("_", " ");
 
+// What a run does beside playing and learning, in words after "it is".
+const PHASES = {
+  evaluating: "playing an evaluation",
+  confirming: "confirming its goal with new episodes",
+  "final evaluation": "playing the final evaluation",
+  recording: "recording the clip",
+};
+
 export function runProgress(state) {
-  const {timesteps, total_timesteps: total, seconds_left: left, ended} = state;
+  const {timesteps, total_timesteps: total, seconds_left: left, left_is: kind, ended} = state;
+  const isTraining = state.state === "training";
+  const isComplete = ["complete", "completed"].includes(state.state);
   const atMost = state.stop_when.length > 0;
-  const share = total ? timesteps / total : null;
-  const played = total ? `${whole(timesteps)} of ${atMost ? "at most " : ""}${whole(total)} timesteps` : `${whole(timesteps)} timesteps`;
-  const early = atMost && state.state === "training" ? `; it ends early with ${state.stop_when.join(" or ")}` : "";
-  let when = "";
+  const share = isComplete ? 1 : total ? timesteps / total : null;
+  let played = `${whole(timesteps)} timesteps`;
+  if (total && timesteps < total) {
+    played = isComplete ? `${whole(timesteps)} timesteps, of at most ${whole(total)}`
+      : `${whole(timesteps)} of ${atMost ? "at most " : ""}${whole(total)} timesteps`;
+  }
+  const early = atMost && isTraining && timesteps < total ? `; it ends early with ${state.stop_when.join(" or ")}` : "";
+  const when = [];
+  if (isTraining && PHASES[state.phase]) when.push(`now ${PHASES[state.phase]}`);
   if (left != null) {
     const end = clock(new Date(Date.now() + 1000 * left));
-    when = state.left_is === "at most" ? `ends by ${end} at the latest, in ${duration(left)}` : `ends about ${end}, in ${duration(left)}`;
+    when.push(kind === "at most" ? `ends by ${end} at the latest, in ${duration(left)}` : `ends about ${end}, in ${duration(left)}`);
   } else if (ended) {
-    when = `ended ${clock(new Date(ended.time))}${ended.text ? `: ${ended.text}` : ""}`;
-  } else if (state.state === "training" && timesteps >= (total ?? Infinity)) {
-    when = "playing its last evaluation";
+    when.push(`ended ${clock(new Date(ended.time))}${ended.text ? `: ${ended.text}` : ""}`);
+  } else if (isTraining && !when.length && total) {
+    when.push(timesteps >= total ? "about to end" : "the time left is known after the first updates");
   }
-  return {share, played: played + early, left: when};
+  return {share, played: played + early, left: when.join("; ")};
 }

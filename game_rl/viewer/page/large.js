@@ -3,7 +3,7 @@
 import {bar, make, setText} from "./elements.js";
 import {drawPacked} from "./frames.js";
 import {PartsView} from "./parts.js";
-import {number, percent, whole} from "./words.js";
+import {number, percent, reward, whole} from "./words.js";
 
 const MOST_SCALE = 3;
 
@@ -15,13 +15,14 @@ export class Large {
     this.actions = new Bars("What it chooses");
     this.terms = new Bars("Reward of this episode");
     this.variables = make("dl", {class: "variables"});
-    this.variablesBox = make("details", {open: true}, make("summary", {text: "Variables of the game"}), this.variables);
+    this.arrays = make("dl", {class: "arrays"}); // each on a line of its own, which it may need
+    this.variablesBox = make("details", {open: true}, make("summary", {text: "Variables of the game"}), this.variables, this.arrays);
     this.parts = new PartsView();
     this.frame = make("div", {class: "stage"}, this.canvas);
     this.element = make("div", {class: "large"}, this.frame,
       make("div", {class: "beside"}, this.title, this.facts),
-      make("div", {class: "pair"}, this.actions.element, this.terms.element));
-    this.inside = make("div", {class: "inside"}, this.variablesBox, this.parts.element);
+      make("div", {class: "pair"}, this.actions.element, this.terms.element), this.variablesBox);
+    this.inside = make("div", {class: "inside"}, this.parts.element);
     this.observer = new ResizeObserver(() => this.size());
     this.observer.observe(this.element);
   }
@@ -44,11 +45,11 @@ export class Large {
     setText(this.title, name);
     const action = layout.actions[screen.action] ?? "–";
     this.canvas.setAttribute("aria-label",
-      `Screen of agent ${screen.env + 1}: episode ${screen.episode + 1}, reward ${number(screen.episode_reward)}`);
+      `Screen of agent ${screen.env + 1}: episode ${screen.episode + 1}, reward ${reward(screen.episode_reward)}`);
     rows(this.facts, [
       ["Episode", `${whole(screen.episode + 1)}, from ${screen.start_state.replaceAll("_", " ")}`],
       ["Timestep", whole(screen.episode_timestep)],
-      ["Reward so far", number(screen.episode_reward)],
+      ["Reward so far", reward(screen.episode_reward)],
       ["It expects", screen.value == null ? "–" : number(screen.value)],
       ["Action", action],
     ]);
@@ -62,14 +63,16 @@ export class Large {
       isChosen: i === screen.action,
     })), isShare);
     this.terms.show(Object.entries(screen.reward_terms).map(([term, value]) => ({
-      name: term, value, text: number(value), isChosen: false,
+      name: term, value, text: reward(value), isChosen: false,
     })), false);
     const variables = Object.entries(screen.variables);
     this.variablesBox.hidden = !variables.length;
     if (this.variablesBox.open) {
-      rows(this.variables, variables.map(([key, value]) => [key, Array.isArray(value) ? value.map(number).join(" ") : number(value)]));
+      rows(this.variables, variables.filter(([, value]) => !Array.isArray(value)).map(([key, value]) => [key, number(value)]));
+      rows(this.arrays, variables.filter(([, value]) => Array.isArray(value)).map(([key, value]) => [key, value.map(number).join(" ")]));
     }
     this.parts.show(screen.parts, layout);
+    this.inside.hidden = this.parts.element.hidden;
   }
 }
 

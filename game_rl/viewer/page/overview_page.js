@@ -4,8 +4,8 @@ import {Chart} from "./chart.js";
 import {bar, make, setText, shape} from "./elements.js";
 import {FrameFeed, drawPacked} from "./frames.js";
 import {Happenings} from "./happenings.js";
-import {Heading} from "./heading.js";
-import {clock, duration, number, percent, plural, short, whole} from "./words.js";
+import {Heading, STATES} from "./heading.js";
+import {clock, duration, number, percent, plural, reward as earned, short, whole} from "./words.js";
 
 const MOST_LARGE = 3; // members whose screens are shown at twice their size
 const CELL = {width: 46, height: 34};
@@ -60,8 +60,11 @@ export class OverviewPage {
 
   showFolder(state) {
     const training = state.members.filter((member) => member.state === "training").length;
-    this.heading.show({title: "Runs", state: training ? "training" : "complete", share: null, played: "", left: "",
-      sentence: `${plural(state.members.length, "run")}, of which ${training} ${training === 1 ? "is" : "are"} training.`});
+    const experiments = state.members.filter((member) => member.is_experiment).length;
+    const runs = state.members.length - experiments;
+    const kinds = [runs || !experiments ? plural(runs, "run") : "", experiments ? plural(experiments, "experiment") : ""].filter(Boolean);
+    const sentence = !state.is_there ? "This folder is no longer there." : `${kinds.join(" and ")}; ${training || "none"} of them ${training === 1 ? "is" : "are"} training.`;
+    this.heading.show({title: state.name || "Runs", state: training ? "training" : "not training", share: null, played: "", left: "", sentence});
     this.champion.hidden = this.mixing.hidden = true;
   }
 
@@ -72,7 +75,7 @@ export class OverviewPage {
     const until = state.members.reduce((sum, member) => sum + member.until, 0);
     const isTraining = state.state === "training";
     const share = state.is_live ? done / until : (generation - 1 + Math.min(1, this.shareOfStage(state))) / generations;
-    const results = best ? ` The fittest of ${stage} ${best.generation} has a fitness of ${this.value(best.best)}.` : "";
+    const results = champion ? ` The champion is ${champion.folder}: ${fitness(champion.final)} in ${plural(champion.final.episodes, "episode")} that were held out.` : best ? ` The fittest of ${stage} ${best.generation} has a fitness of ${this.value(best.best)}.` : "";
     this.heading.show({
       title: state.name, state: state.state, share: isTraining || state.state === "complete" ? (state.state === "complete" ? 1 : share) : share,
       sentence: `${plural(state.members.length, "member")} of a ${state.kind}, each with ${plural(state.n_envs, "agent")}, ${isTraining ? "learn" : "learned"} to play ${state.game} by ${state.algorithm.toUpperCase()}, ${state.is_live ? "all at once" : `${isTraining ? `now in ${stage} ${whole(generation)} of ${whole(generations)}` : `in ${plural(generations, stage)}`}`}.${results}${state.text ? ` ${state.text}.` : ""}`,
@@ -127,14 +130,30 @@ export class OverviewPage {
     members.forEach((member) => {
       const tile = this.tile(member.folder);
       const total = isFolder ? member.total_timesteps : member.until;
-      tile.item.classList.toggle("over", state !== "training");
       tile.fill.firstChild.style.width = `${100 * Math.min(1, member.timesteps / (total || 1))}%`;
-      setText(tile.played, `${short(member.timesteps)} of ${short(total)}${member.timesteps_per_s && !member.is_done ? ` · ${whole(member.timesteps_per_s)}/s` : ""}`);
+      const isPlaying = (member.state ?? state) === "training" && !member.is_done;
+      const played = total && member.timesteps < total ? `${short(member.timesteps)} of ${short(total)}` : `${short(member.timesteps)} timesteps`;
+      setText(tile.played, member.timesteps == null ? "" : `${played}${member.timesteps_per_s && isPlaying ? ` · ${whole(member.timesteps_per_s)}/s` : ""}`);
+      tile.item.classList.toggle("over", (member.state ?? state) !== "training");
+      if (member.is_experiment) {
+        this.showExperimentTile(tile, member);
+        return;
+      }
       setText(tile.result, isFolder ? runResult(member) : member.fitness ? fitness(member.fitness) : "no fitness yet");
-      setText(tile.note, isFolder ? member.state : member.copy_of ? `copy of ${member.copy_of}${member.changes ? `: ${member.changes}` : ""}` : "");
+      setText(tile.note, isFolder ? STATES[member.state]?.[0] ?? member.state : member.copy_of ? `copy of ${member.copy_of}${member.changes ? `: ${member.changes}` : ""}` : "");
       setText(tile.waits, !isFolder && state === "training" && member.is_done ? "has trained; waits for the others" : "");
       this.members.append(tile.item);
     });
+  }
+
+  // An experiment has a page of its own, which another command shows.
+  showExperimentTile(tile, {kind, state, stage, generation, generations, n_members: count, path}) {
+    tile.item.classList.add("experiment");
+    tile.item.querySelector("a").removeAttribute("href");
+    setText(tile.result, count == null ? kind : `${kind} of ${whole(count)}`);
+    setText(tile.note, `${STATES[state]?.[0] ?? state}${stage ? `, ${stage} ${whole(generation)} of ${whole(generations)}` : ""}`);
+    setText(tile.waits, `game-rl watch ${path}`);
+    this.members.append(tile.item);
   }
 
   tile(folder) {
@@ -255,6 +274,10 @@ function fitness(found) {
   return `${percent(rate)}${interval ? ` (${Math.round(100 * interval[0])}–${Math.round(100 * interval[1])})` : ""}, reward ${number(reward)}`;
 }
 
-function runResult({success_rate: rate, mean_reward: reward}) {
-  return rate == null ? `reward ${number(reward)}` : `success ${percent(rate)}`;
+// What the page of a run leads with: the final evaluation, or the best so far, else the training's episodes.
+function runResult(member) {
+  const {state, final_evaluation: final, best_evaluation: best} = member;
+  const {success_rate: rate, mean_reward: mean} = final ?? (state === "training" ? null : best) ?? member;
+  const result = rate == null ? `reward ${earned(mean)}` : `success ${percent(rate)}`;
+  return final ? `${result}, final` : result;
 }

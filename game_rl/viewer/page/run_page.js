@@ -10,9 +10,18 @@ import {Large} from "./large.js";
 import {PlacesMap} from "./places.js";
 import {Screens} from "./screens.js";
 import {Settings} from "./settings.js";
-import {clock, duration, number, percent, short, whole} from "./words.js";
+import {clock, duration, percent, reward, short, whole} from "./words.js";
 
 const MOST_MILESTONES = 12;
+const DOING_EVERY_MS = 250;
+const STILL_AFTER_MS = 700;
+const DOING = {
+  learning: "learning from what they have played …",
+  evaluating: "an evaluation is played …",
+  confirming: "new episodes are played to confirm the goal …",
+  "final evaluation": "the final evaluation is played …",
+  recording: "the clip is recorded …",
+};
 
 export class RunPage {
   constructor(run, agent, {announce, go}) {
@@ -31,7 +40,7 @@ export class RunPage {
       label: "The agents' screens; the arrow keys go from one to another",
       onChoose: (key) => this.go({run: this.run, agent: Number(key.slice(key.lastIndexOf("/") + 1))}),
       nameOf: (screen) => `Agent ${screen.env + 1}`,
-      noteOf: (screen) => number(screen.episode_reward),
+      noteOf: (screen) => reward(screen.episode_reward),
     });
     this.makeSections();
   }
@@ -46,19 +55,21 @@ export class RunPage {
         make("table", {}, make("thead", {}, make("tr", {}, ...columns.map((text) => make("th", {scope: "col", text})))), this.table)));
     this.stage = make("div", {class: "agents"}, this.large.element, this.screens.element, this.large.inside);
     this.agentsTitle = make("h2", {id: "agents-title", text: "The agents now"});
+    this.doing = make("span", {class: "doing"});
     this.agents = make("section", {class: "card", "aria-labelledby": "agents-title"},
-      make("div", {class: "card-head"}, this.agentsTitle, this.button),
+      make("div", {class: "card-head"}, make("div", {class: "title"}, this.agentsTitle, this.doing), this.button),
       this.liveNote, this.stage, this.tableBox);
     this.hints = card("Hints", "hints");
     this.milestones = card("Milestones", "milestones");
     this.states = card("Newest evaluation by start state", "states");
     this.clip = card("Newest clip", "clip");
+    this.next = card("What comes next", "next");
     this.settings = new Settings(this.run);
     this.ended = make("div", {class: "ended"}, make("div"), make("div", {class: "narrow"}));
     const main = make("main", {id: "main", tabindex: -1}, this.figures.element, this.hints, this.agents, this.ended,
       make("div", {class: "columns"},
         make("div", {class: "wide"}, this.curves.element, this.places.element),
-        this.narrow = make("div", {class: "narrow"}, this.states, this.happenings.element, this.milestones, this.clip, this.settings.element)));
+        this.narrow = make("div", {class: "narrow"}, this.states, this.happenings.element, this.milestones, this.clip, this.next, this.settings.element)));
     this.element = make("div", {class: "run"}, this.heading.element, main);
     this.showButton();
   }
@@ -80,6 +91,7 @@ export class RunPage {
     this.showMilestones(state.milestones);
     this.showStates(state);
     this.showClip(state.clips[0]);
+    this.showNext(state);
   }
 
   setHappenings(lines) { this.happenings.set(lines); }
@@ -101,6 +113,9 @@ export class RunPage {
   pause() {
     this.feed?.close();
     this.feed = null;
+    clearInterval(this.timer);
+    this.timer = null;
+    setText(this.doing, "");
   }
 
   close() { this.pause(); }
@@ -113,6 +128,14 @@ export class RunPage {
       onState: (state, text) => { this.refusal = state === "refused" ? text : ""; this.showLiveNote(); },
     });
     this.feed.open();
+    this.timer ??= setInterval(() => this.showDoing(), DOING_EVERY_MS);
+  }
+
+  // While the network learns or is evaluated, nobody plays here and the screens stand still.
+  showDoing() {
+    const isStill = performance.now() - (this.screensAt ?? 0) > STILL_AFTER_MS;
+    const isTraining = this.state?.state === "training" && this.newest.size && !this.isPaused;
+    setText(this.doing, isTraining && isStill ? DOING[this.state.phase] ?? "" : "");
   }
 
   choose(agent) {
@@ -143,6 +166,8 @@ export class RunPage {
       this.places.large = this.agent;
     }
     for (const screen of screens) this.newest.set(screen.env, screen);
+    this.screensAt = performance.now();
+    this.showDoing();
     this.screens.show(screens);
     if (screens.some(({env}) => env === this.agent)) this.showLarge();
     this.places.move(screens);
@@ -162,7 +187,7 @@ export class RunPage {
     this.tabledAt = now;
     const rows = [...this.newest.values()].sort((a, b) => a.env - b.env).map((screen) => [
       `Agent ${screen.env + 1}`, whole(screen.episode + 1), whole(screen.episode_timestep),
-      this.layout.actions[screen.action] ?? "–", number(screen.episode_reward), screen.place ? screen.place.join(", ") : "–",
+      this.layout.actions[screen.action] ?? "–", reward(screen.episode_reward), screen.place ? screen.place.join(", ") : "–",
     ]);
     this.table.replaceChildren(...rows.map(([first, ...others]) =>
       make("tr", {}, make("th", {scope: "row", text: first}), ...others.map((text) => make("td", {text})))));
@@ -188,10 +213,10 @@ export class RunPage {
     const [left, right] = this.ended.children;
     if (isClipFirst) {
       left.append(this.clip);
-      right.append(this.states, this.milestones);
+      right.append(this.next, this.states, this.milestones);
     } else {
       this.happenings.element.before(this.states);
-      this.happenings.element.after(this.milestones, this.clip);
+      this.happenings.element.after(this.milestones, this.clip, this.next);
     }
   }
 
@@ -223,12 +248,28 @@ export class RunPage {
     const found = Object.entries((final ?? evaluation)?.by_start_state ?? {});
     this.states.hidden = !found.length;
     setText(this.states.querySelector("h2"), `${final ? "Final" : "Newest"} evaluation by start state`);
-    this.states.fill(found.map(([name, {episodes, successes, mean_reward: reward}]) => {
-      const result = successes == null ? `reward ${number(reward)}` : `${whole(successes)} of ${whole(episodes)}`;
-      const note = successes == null ? `${whole(episodes)} episodes` : `successful; reward ${number(reward)}`;
+    this.states.fill(found.map(([name, {episodes, successes, mean_reward: mean}]) => {
+      const result = successes == null ? `reward ${reward(mean)}` : `${whole(successes)} of ${whole(episodes)}`;
+      const note = successes == null ? `${whole(episodes)} episodes` : `successful; reward ${reward(mean)}`;
       return make("li", {}, make("p", {class: "both"}, make("span", {text: name.replaceAll("_", " ")}), make("b", {text: result})),
         successes == null ? null : bar(successes / episodes), make("p", {class: "note", text: note}));
     }), "ul");
+  }
+
+  // When it ended, and the commands that a finished or stopped run is for.
+  showNext({ended, path, state, best_evaluation: best, final_evaluation: final}) {
+    const isOver = Boolean(ended) && state !== "training";
+    this.next.hidden = !isOver;
+    if (!isOver) return;
+    const commands = [];
+    if (state !== "completed") commands.push([`game-rl train --resume ${quoted(path)}`, "continues the training"]);
+    if (best || final) {
+      commands.push([`game-rl evaluate ${quoted(path)}`, "plays new episodes"], [`game-rl record ${quoted(path)}`, "makes a clip"]);
+    }
+    commands.push([`game-rl report ${quoted(path)}`, "writes all of this into one file"]);
+    const when = new Date(ended.time).toLocaleString("en-GB", {dateStyle: "full", timeStyle: "short"});
+    this.next.fill([make("li", {text: `It ended on ${when}.`}),
+      ...commands.map(([text, what]) => make("li", {}, make("code", {text}), make("span", {class: "note", text: what})))], "ul");
   }
 
   showClip(name) {
@@ -238,10 +279,26 @@ export class RunPage {
     this.clipName = name;
     const address = `api/clip?run=${encodeURIComponent(this.run)}&name=${encodeURIComponent(name)}`;
     const isVideo = name.endsWith(".mp4");
+    const isStill = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const alt = `Clip ${name}: episodes of the best policy`;
     const shown = isVideo ? make("video", {src: address, controls: true, loop: true, "aria-label": `Clip ${name}`})
-      : make("img", {src: address, alt: `Clip ${name}: episodes of the best policy`});
+      : isStill ? stillClip(address, alt) : make("img", {src: address, alt});
     this.clip.fill([shown, make("p", {class: "note", text: name})], "div");
   }
+}
+
+// The first picture of a moving one, until somebody asks for more.
+function stillClip(address, alt) {
+  const canvas = make("canvas", {role: "img", "aria-label": alt});
+  const image = new Image();
+  image.addEventListener("load", () => {
+    [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+    canvas.getContext("2d").drawImage(image, 0, 0);
+  });
+  image.src = address;
+  const box = make("div", {}, canvas);
+  box.append(make("button", {type: "button", class: "plain", text: "▶ Play the clip", onclick: () => box.replaceChildren(make("img", {src: address, alt}))}));
+  return box;
 }
 
 function card(title, id) {
@@ -256,6 +313,8 @@ function card(title, id) {
   };
   return element;
 }
+
+const quoted = (path) => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 function noPictures(state) {
   if (!state || state.state === "training") return "The pictures come with the next timesteps. A training that began with an older version of game_rl, or with live.fps: 0, shows none.";

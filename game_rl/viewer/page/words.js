@@ -15,10 +15,14 @@ export function number(value) {
   if (value == null) return "–";
   if (Number.isInteger(value)) return plain.format(value);
   const size = Math.abs(value);
+  if (size < 1e-9) return "0"; // what is left of sums that are 0
   if (size >= 1000) return plain.format(Math.round(value));
   if (size > 0 && size < 0.001) return value.toExponential(1);
   return String(Number(value.toPrecision(size >= 100 ? 4 : 3)));
 }
+
+// A reward, which is a sum of numbers of 32 bits.
+export const reward = (value) => number(value != null && Math.abs(value) < 1e-6 ? 0 : value);
 
 export function bytes(count) {
   if (count == null) return "–";
