@@ -43,7 +43,7 @@ class PlannedEpisodes(Saved):
     episodes: Natural = 0
     """Episodes of an evaluation, in all its ways together."""
     confirm_episodes: Natural = 0
-    """Episodes that confirm a goal of `stop_when`; 0 if it has none."""
+    """The most episodes that confirm a goal of `stop_when`; 0 if it has none."""
     final_episodes: Natural = 0
     clip_episodes: Natural = 0
     clip_frames: Natural | None = None

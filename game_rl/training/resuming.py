@@ -30,6 +30,7 @@ from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Begun, Ended, PlannedEpisodes, Resumed
 from game_rl.games.definition import Game
 from game_rl.run_dir import RunDir, RunIdentity
+from game_rl.statistics import MOST_BATCHES
 from game_rl.system.units import with_frames
 from game_rl.system.versions import (
     code_difference,
@@ -96,13 +97,13 @@ def begun(identity: RunIdentity, config: RunConfig, game: Game) -> Begun:
 
 def _planned_episodes(config: RunConfig) -> PlannedEpisodes:
     evaluation, recording, stop_when = config.evaluation, config.recording, config.stop_when
-    has_goal = stop_when is not None and (
-        stop_when.success_rate is not None or stop_when.mean_reward is not None
-    )
+    confirm = 0
+    if stop_when is not None and {stop_when.success_rate, stop_when.mean_reward} != {None}:
+        confirm = MOST_BATCHES * stop_when.confirm_episodes
     return PlannedEpisodes(
         every_timesteps=evaluation.every_timesteps,
         episodes=evaluation.episodes * len(config.evaluation_ways),
-        confirm_episodes=stop_when.confirm_episodes if stop_when is not None and has_goal else 0,
+        confirm_episodes=confirm,
         final_episodes=evaluation.final_episodes,
         clip_episodes=recording.episodes,
         clip_frames=None if recording.max_s is None else int(recording.max_s * FRAMES_PER_SECOND),
