@@ -26,6 +26,12 @@ class BaselinePlayed(RunEvent):
     def name(self) -> str:
         return f"always {self.action}" if self.action else "random actions"
 
+    @property
+    def in_words(self) -> str:
+        success = "" if self.success_rate is None else f"success {self.success_rate:.0%}, "
+        reward = f"reward {self.mean_reward:.2f} in {self.episodes:,} episodes"
+        return f"{self.name}: {success}{reward}"
+
 
 class ConfirmationPlayed(RunEvent):
     """New episodes were played, because the evaluations reached a goal of `stop_when`."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from game_rl.curve_points import Curve
-from game_rl.events import Evaluated
+from game_rl.events import BaselinePlayed, Evaluated
 from game_rl.statistics import wilson_interval
 
 _REWARD, _SUCCESS = "rollout/ep_rew_mean", "rollout/success_rate"
@@ -47,6 +47,7 @@ class HintSettings:
     Attributes:
         value_weight: weight of PPO's value loss; None for the others.
         scales_rewards: whether the algorithm scales, clips or normalises rewards.
+        action_names: names of the actions.
         has_endings: whether an episode can end otherwise than by the limit.
         truncation: the condition that truncates episodes that are stuck, as game.yaml would have
             it.
@@ -58,6 +59,7 @@ class HintSettings:
     scales_rewards: bool
     has_endings: bool
     truncation: str
+    action_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,7 @@ class Training:
     Attributes:
         curves: the curves by name, as `read_curves` returns them.
         evaluations: the evaluations during training, the oldest first.
+        baselines: what policies reached that have learned nothing.
         is_at_end: whether the run has ended.
     """
 
@@ -74,6 +77,7 @@ class Training:
     timesteps: int
     curves: Mapping[str, Curve]
     evaluations: Sequence[Evaluated]
+    baselines: Sequence[BaselinePlayed] = ()
     is_at_end: bool = False
 
     @property
@@ -388,6 +392,75 @@ def reward_in_a_loop(training: Training) -> Hint | None:
     return None
 
 
+_LEAST_ACTIONS = 50  # in an evaluation, from which one action alone is no chance
+
+
+def one_action(training: Training) -> Hint | None:
+    """The policy takes the same action in every timestep of its evaluations."""
+    newest = _newest_two(training, since=_EARLY)
+    if training.settings.n_actions < 2 or not newest:
+        return None
+    taken = {_only_action(each) for each in newest}
+    if len(taken) > 1 or None in taken:
+        return None
+    (action,) = taken
+    names, count = training.settings.action_names, sum(newest[-1].action_counts)
+    name = names[action] if action is not None and action < len(names) else f"number {action}"
+    return Hint(
+        "one_action",
+        f"the policy takes one action alone: {name} in all {count:,} timesteps of the newest "
+        f"evaluation (reward {newest[-1].mean_reward:.2f}); if that is enough to succeed, make "
+        "success or the rewards of game.yaml harder to get; if not, raise algorithm.ent_coef or "
+        "the exploration, and begin again",
+        "rewards",
+    )
+
+
+def _newest_two(training: Training, *, since: float) -> list[Evaluated]:
+    """Return the evaluations at the last two timesteps, in each way; none before `since`."""
+    first = since * training.settings.total_timesteps
+    played = [each for each in training.evaluations if not each.is_final]
+    timesteps = sorted({e.policy_timesteps for e in played if e.policy_timesteps >= first})
+    if len(timesteps) < _TWICE:
+        return []
+    return [each for each in played if each.policy_timesteps in timesteps[-_TWICE:]]
+
+
+def _only_action(played: Evaluated) -> int | None:
+    taken = [action for action, count in enumerate(played.action_counts) if count]
+    return taken[0] if len(taken) == 1 and sum(played.action_counts) >= _LEAST_ACTIONS else None
+
+
+_LATE = 0.5  # of the run: until then an agent may not have begun to learn
+
+
+def no_better_than_baseline(training: Training) -> Hint | None:
+    """Evaluations are no better than random actions, or than the best constant action."""
+    newest = _newest_two(training, since=_LATE)
+    if not training.baselines or not newest:
+        return None
+    best = max(training.baselines, key=lambda each: each.mean_reward)
+    if any(_is_better(each, best) for each in newest):
+        return None
+    return Hint(
+        "no_better_than_baseline",
+        f"the agent is no better than a policy that has learned nothing: evaluations have a mean "
+        f"reward of {newest[-1].mean_reward:.2f}; {best.in_words}; check that the observation "
+        "shows what matters and that the rewards come often enough, or change "
+        "algorithm.learning_rate",
+        "rewards",
+    )
+
+
+def _is_better(played: Evaluated, baseline: BaselinePlayed) -> bool:
+    """Whether its mean reward is higher by more than the standard error of the difference."""
+    pair = (played, baseline)
+    error = math.sqrt(sum(each.std_reward**2 / each.episodes for each in pair))
+    if played.mean_reward - baseline.mean_reward > error:
+        return True
+    return (played.success_rate or 0.0) > (baseline.success_rate or 0.0)
+
+
 RULES: tuple[Rule, ...] = (
     updates_too_large,
     reward_scale,
@@ -396,6 +469,8 @@ RULES: tuple[Rule, ...] = (
     reward_in_a_loop,
     reward_without_success,
     likeliest_action_stuck,
+    one_action,
+    no_better_than_baseline,
     episodes_stuck,
     flat_at_the_end,
 )

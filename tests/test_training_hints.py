@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from game_rl.curve_points import Curve
-from game_rl.events import Evaluated
+from game_rl.events import BaselinePlayed, Evaluated
 from game_rl.training_hints import RULES, Hint, HintSettings, Training, hints_for
 from tests.recorded_curves.record import Recording, recorded, recorded_names
 
@@ -31,6 +31,9 @@ SETTINGS = HintSettings(
     has_endings=True,
     truncation="`stuck: {no_reward_for: 256}` in `endings`",
 )
+
+
+BY_HAND = {"episodes_stuck", "flat_at_the_end", "one_action", "no_better_than_baseline"}
 
 
 def moments(recording: Recording) -> Iterator[Training]:
@@ -185,4 +188,76 @@ def test_values_that_are_lost_are_too_large_updates() -> None:
 
 def test_every_rule_is_tried_here_or_on_a_recording() -> None:
     tried = {name for hints in BAD.values() for name in hints}
-    assert {rule.__name__ for rule in RULES} == tried | {"episodes_stuck", "flat_at_the_end"}
+    assert {rule.__name__ for rule in RULES} == tried | BY_HAND
+
+
+def evaluations(*counts: tuple[int, ...], reward: float = 2.0, at: int = 60_000) -> list[Evaluated]:
+    """An evaluation every 10,000 timesteps with these counts of the actions."""
+    return [
+        Evaluated(
+            timesteps=at + 10_000 * number,
+            policy_timesteps=at + 10_000 * number,
+            deterministic=True,
+            episodes=20,
+            mean_reward=reward,
+            std_reward=1.0,
+            success_rate=1.0,
+            mean_length=100,
+            action_counts=count,
+            seconds=1.0,
+        )
+        for number, count in enumerate(counts)
+    ]
+
+
+def named(found: Training) -> dict[str, Hint]:
+    return {hint.name: hint for hint in hints_for(found)}
+
+
+FIRE, MIXED = (0, 1_490, 0, 0), (1, 1_489, 0, 0)
+
+
+def test_a_policy_of_one_action_is_told_even_if_it_wins() -> None:
+    settings = replace(SETTINGS, action_names=("wait", "fire", "left", "right"))
+    found = replace(training(), settings=settings, evaluations=evaluations(MIXED, FIRE, FIRE))
+    assert "fire in all 1,490 timesteps" in named(found)["one_action"].text
+    for counts, at in (
+        ((FIRE, MIXED), 60_000),
+        ((FIRE,), 60_000),
+        ((FIRE, (0, 0, 1_490, 0)), 60_000),
+        ((FIRE, FIRE), 10_000),
+        (((0, 9, 0, 0), (0, 9, 0, 0)), 60_000),
+        (((), ()), 60_000),  # as in logs of older versions
+    ):
+        found = replace(training(), evaluations=evaluations(*counts, at=at))
+        assert "one_action" not in named(found)
+
+
+def baseline(reward: float, success: float | None = None, action: str = "") -> BaselinePlayed:
+    return BaselinePlayed(
+        timesteps=0,
+        action=action,
+        episodes=20,
+        mean_reward=reward,
+        std_reward=1.0,
+        success_rate=success,
+        mean_length=100,
+        seconds=1.0,
+    )
+
+
+def test_an_agent_that_is_no_better_than_the_better_baseline_is_told() -> None:
+    both = [baseline(0.5, 0.0), baseline(1.9, 1.0, "fire")]
+    found = replace(training(), evaluations=evaluations(MIXED, MIXED), baselines=both)
+    text = named(found)["no_better_than_baseline"].text
+    assert "always fire: success 100%, reward 1.90 in 20 episodes" in text
+    better = [
+        [],
+        [baseline(0.5, 0.0)],
+        [baseline(1.6, 1.0)],
+        [baseline(2.5, 0.9)],  # it succeeds more often
+    ]
+    for each in better:
+        assert "no_better_than_baseline" not in named(replace(found, baselines=each))
+    early = replace(found, evaluations=evaluations(MIXED, MIXED, at=30_000))
+    assert "no_better_than_baseline" not in named(early)

@@ -12,7 +12,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.curve_points import Curve
 from game_rl.envs.repetition import STUCK_AFTER_TIMESTEPS
 from game_rl.event_log import EventLog, read_events
-from game_rl.events import CurvesRecorded, Evaluated, Event, HintGiven
+from game_rl.events import BaselinePlayed, CurvesRecorded, Evaluated, Event, HintGiven
 from game_rl.games.definition import Game, GameDefinition
 from game_rl.run_dir import RunDir
 from game_rl.training_hints import Hint, HintSettings, Training, hints_for
@@ -50,6 +50,7 @@ class HintsCallback(BoundaryCallback):
     def _forget(self) -> None:
         self._curves: dict[str, tuple[array[int], array[float]]] = {}
         self._evaluations: list[Evaluated] = []
+        self._baselines: list[BaselinePlayed] = []
         self._given: dict[str, int] = {}
 
     def _on_training_start(self) -> None:
@@ -71,6 +72,8 @@ class HintsCallback(BoundaryCallback):
                     values.append(value)
             case Evaluated(is_final=False, offline_gradient_steps=None):
                 self._evaluations.append(event)
+            case BaselinePlayed():
+                self._baselines.append(event)
             case HintGiven():
                 self._given[event.name] = event.timesteps
 
@@ -91,6 +94,7 @@ class HintsCallback(BoundaryCallback):
                 for name, (timesteps, values) in self._curves.items()
             },
             evaluations=self._evaluations,
+            baselines=self._baselines,
             is_at_end=is_at_end,
         )
         for hint in hints_for(training):
@@ -124,6 +128,7 @@ def hint_settings(config: RunConfig, game: Game) -> HintSettings:
     return HintSettings(
         total_timesteps=config.total_timesteps,
         n_actions=len(definition.actions),
+        action_names=game.action_names,
         value_weight=algorithm.vf_coef if algorithm.name == "ppo" else None,
         scales_rewards=reward.normalize or reward.clip is not None or reward.scale != 1,
         has_endings=bool(definition.endings) or definition.reward is not None,

@@ -119,6 +119,8 @@ class RunConsole:
                 self._show_last_uploads(event)
             case events.MilestoneReached():
                 self._calm.add(event)
+            case events.BaselinePlayed():
+                self._line(event, f"to compare with, {event.in_words}")
             case events.HintGiven():
                 self._line(event, f"hint: {event.text}")
             case events.StillWorking():

@@ -94,6 +94,7 @@ def _lines(status: "RunStatus", left: str) -> list[tuple[str, str]]:
     lines = [("state", state), ("timesteps", _how_far(status))]
     if (evaluation := status.evaluation) is not None:
         lines.append(("evaluation", _evaluation_words(evaluation)))
+    lines += [("baseline", text) for text in status.baselines]
     if status.ended_by:
         lines.append(("ended early", status.ended_by))
     elif status.stop_when and status.ended != "completed":

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from game_rl.curve_points import read_curves
 from game_rl.event_log import read_events
 from game_rl.events import (
+    BaselinePlayed,
     Begun,
     CheckpointSaved,
     Ended,
@@ -57,6 +58,7 @@ class RunStatus:
         last_checkpoint: timesteps of the newest checkpoint here, or None.
         evaluation: timesteps, mean reward and success rate of the newest evaluation, and whether
             it is the final one.
+        baselines: what policies reached that have learned nothing, in words.
         ended: how the last process ended, in a word; None while it trains, or if it was killed.
         stop_when: conditions under which the run ends before its total, in words.
         ended_by: the one that has ended it; empty if none has.
@@ -74,6 +76,7 @@ class RunStatus:
     timesteps_per_s: float | None
     last_checkpoint: int | None
     evaluation: dict[str, float | int | bool | None] | None
+    baselines: tuple[str, ...]
     ended: str | None
     stop_when: tuple[str, ...]
     game_changes: tuple[str, ...]
@@ -108,6 +111,7 @@ def run_status(run_dir: RunDir) -> RunStatus:
         timesteps_per_s=speeds[-1] if speeds else None,
         last_checkpoint=max([*here, *saved[-1:]], default=None),
         evaluation=None if not evaluations else _evaluation(evaluations[-1]),
+        baselines=tuple(event.in_words for event in events if isinstance(event, BaselinePlayed)),
         ended=last.reason if isinstance(last, Ended) else None,
         stop_when=starts[-1].stop_when if starts else (),
         game_changes=starts[-1].game_changes if starts else (),

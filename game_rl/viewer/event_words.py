@@ -56,6 +56,8 @@ def _of_run(event: TimedEvent) -> Happening | None:
             return Happening("forked", text)
         case events.Evaluated():
             return _evaluated(event)
+        case events.BaselinePlayed():
+            return Happening("baseline", event.in_words)
         case events.ConfirmationPlayed():
             reached = "the goal is reached" if event.is_reached else "the goal is not reached"
             text = f"{event.in_words}; {reached}"

@@ -13,6 +13,7 @@ import yaml
 
 from game_rl.event_log import EventFollower
 from game_rl.events import (
+    BaselinePlayed,
     CurvesRecorded,
     Evaluated,
     Event,
@@ -209,13 +210,15 @@ def _points(events: Sequence[Event]) -> Iterator[tuple[str, int, float]]:
                 yield from _shown(event, f"evaluation{way}", event.policy_timesteps)
                 if event.deterministic or not is_any_deterministic:
                     yield from _by_start_state(event)
+        elif isinstance(event, BaselinePlayed):
+            yield from _shown(event, f"baseline/{event.name}", 0)
         elif isinstance(event, CurvesRecorded):
             for name, value in event.values.items():
                 yield name, event.timesteps, value
 
 
 def _shown(
-    event: RolloutEnded | Evaluated, group: str, timesteps: int
+    event: RolloutEnded | Evaluated | BaselinePlayed, group: str, timesteps: int
 ) -> Iterator[tuple[str, int, float]]:
     if event.success_rate is not None:
         yield f"{group}/success_rate", timesteps, event.success_rate

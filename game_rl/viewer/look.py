@@ -6,7 +6,7 @@ series colours of at least 3:1. The series can be told apart with each kind of c
 
 from dataclasses import dataclass, fields
 
-EVALUATION, STOCHASTIC_EVALUATION, TRAINING = range(3)
+EVALUATION, STOCHASTIC_EVALUATION, TRAINING, BASELINES = range(4)
 """The series colours of one run's curves, on the page as in plots and reports."""
 
 

@@ -32,6 +32,7 @@ _STYLES: dict[LineStyle, dict[str, Any]] = {
     "second": {"linewidth": 1.4, "linestyle": (0, (1, 1.1))},
     # the plan has a few rows, and what is written comes in steps: a row holds for all before it
     "forecast": {"linewidth": 1.4, "linestyle": (0, (5, 3)), "drawstyle": "steps-pre"},
+    "baseline": {"linewidth": 1.2, "linestyle": (0, (6, 4))},
     "dots": {"marker": "o", "markersize": 4, "linestyle": "none", "alpha": 0.6},
     "final": {"linewidth": 1.4, "marker": "D", "markersize": 5, "linestyle": "none"},
 }

@@ -8,10 +8,10 @@ import numpy as np
 
 from game_rl.viewer.seed_curves import Floats, SeedCurve, places_of, values_at
 
-LineStyle = Literal["main", "seed", "second", "forecast", "final", "dots"]
+LineStyle = Literal["main", "seed", "second", "forecast", "final", "dots", "baseline"]
 """main: a run or the mean of seeds; seed: one of several; second: the same in another way, such as
 while training; forecast: what the preflight predicted; final: the final evaluation, a point; dots:
-points of several, without a line."""
+points of several, without a line; baseline: a policy that has learned nothing."""
 Unit = Literal["share", "difference", "number", "bytes", "per_second"]
 """difference: of two shares."""
 

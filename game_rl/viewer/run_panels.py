@@ -11,7 +11,7 @@ from game_rl.config.strict_model import flat
 from game_rl.events import CheckpointSaved, CurvesRecorded, Evaluated
 from game_rl.experiments.compare.comparison_arms import NO_DIFFERENCE, arm_names, settings_of
 from game_rl.system.units import GIB
-from game_rl.viewer.look import EVALUATION, STOCHASTIC_EVALUATION, TRAINING
+from game_rl.viewer.look import BASELINES, EVALUATION, STOCHASTIC_EVALUATION, TRAINING
 from game_rl.viewer.panels import Panel, PlotLine, Unit, seed_lines, thinned
 from game_rl.viewer.seed_curves import Floats, SeedCurve
 from game_rl.viewer.shown_run import (
@@ -132,6 +132,21 @@ def _lines_of_one(
     if alone and curve in run.curves:
         found = thinned(_curve_of(run, curve, axis))
         yield PlotLine("while training", colour + TRAINING, found.x, found.y, style="second")
+    if alone:
+        yield from _baseline_lines(run, axis, is_success=is_success)
+
+
+def _baseline_lines(run: ShownRun, axis: PlotAxis, *, is_success: bool) -> Iterator[PlotLine]:
+    """Yield what policies that have learned nothing reached, as lines over the whole run."""
+    if not run.evaluations:
+        return
+    last = max(event.policy_timesteps for event in run.evaluations)
+    x = run.clock.at([0, last], axis)
+    for number, event in enumerate(run.baselines):
+        value = event.success_rate if is_success else event.mean_reward
+        if value is not None:
+            y = np.full(2, value, dtype=np.float64)
+            yield PlotLine(event.name, BASELINES + number, x, y, style="baseline")
 
 
 def _interval_line(

@@ -17,7 +17,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.curve_points import Curve, read_curves
 from game_rl.errors import NoCheckpointError
 from game_rl.event_log import read_events
-from game_rl.events import Begun, Evaluated, Event, Forked, Resumed
+from game_rl.events import BaselinePlayed, Begun, Evaluated, Event, Forked, Resumed
 from game_rl.run_dir import RunDir
 from game_rl.saved import parse_json
 from game_rl.statistics import wilson_interval
@@ -122,6 +122,11 @@ class ShownRun:
             and not event.is_final
             and event.offline_gradient_steps is None
         ]
+
+    @property
+    def baselines(self) -> list[BaselinePlayed]:
+        """What policies that have learned nothing reached before the training."""
+        return [event for event in self.events if isinstance(event, BaselinePlayed)]
 
     @property
     def final(self) -> Evaluated | None:

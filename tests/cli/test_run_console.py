@@ -10,6 +10,7 @@ from rich.console import Console
 
 from game_rl.cli.run_console import RunConsole
 from game_rl.events import (
+    BaselinePlayed,
     Begun,
     CheckpointSaved,
     ConfirmationPlayed,
@@ -200,6 +201,13 @@ def test_milestones_and_hints_are_lines_when_they_happen() -> None:
     for at, name in ((8, "one"), (9, "two")):
         console(MilestoneReached(timesteps=at, kind="reward_term", name=name, text=name, hours=0.0))
         assert output.getvalue().splitlines()[-1].strip() == f"{at}   milestone: {name}"
+    console(
+        BaselinePlayed(
+            timesteps=0, episodes=9, mean_reward=1, std_reward=0, mean_length=9, seconds=1
+        )
+    )
+    told = "0   to compare with, random actions: reward 1.00 in 9 episodes"
+    assert output.getvalue().splitlines()[-1].strip() == told
     console(HintGiven(timesteps=16, name="x", text="lower [gamma]", key="algorithm.gamma"))
     assert output.getvalue().splitlines()[-1].strip() == "16   hint: lower [gamma]"
 

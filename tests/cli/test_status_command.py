@@ -9,7 +9,14 @@ import pytest
 
 from game_rl.cli.main import main
 from game_rl.event_log import EventFile
-from game_rl.events import Begun, CurvesRecorded, HintGiven, MilestoneReached, RolloutEnded
+from game_rl.events import (
+    BaselinePlayed,
+    Begun,
+    CurvesRecorded,
+    HintGiven,
+    MilestoneReached,
+    RolloutEnded,
+)
 from game_rl.run_dir import RunDir
 
 
@@ -28,6 +35,18 @@ def root(tmp_path: Path) -> Path:
                 frame_skip=8,
                 device="cpu",
                 precision="float32",
+            )
+        )
+        file.add(
+            BaselinePlayed(
+                timesteps=0,
+                action="kick",
+                episodes=9,
+                mean_reward=-1.5,
+                std_reward=1.0,
+                success_rate=0.0,
+                mean_length=9,
+                seconds=1,
             )
         )
         for timesteps, value in ((16, 1), (64, 2)):
@@ -57,6 +76,7 @@ def test_it_shows_the_newest_milestones_hints_and_stuck_episodes(
     shown = capsys.readouterr().out
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert "hint lower gamma, 400" in lines
+    assert "baseline always kick: success 0%, reward -1.50 in 9 episodes" in lines
     assert "lower gamma, 100" not in shown
     assert "milestone timestep frame after" in lines
     assert "badges reached 2 64 512 15 min" in lines

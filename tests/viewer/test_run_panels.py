@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from game_rl.event_log import EventFile
 from game_rl.events import (
+    BaselinePlayed,
     Begun,
     CheckpointSaved,
     CurvesRecorded,
@@ -62,6 +64,30 @@ def test_evaluations_are_those_of_eval_csv(tiny: ShownRun) -> None:
         shown = line(panels[name], "main")
         assert shown.x.tolist() == [float(row["timesteps"]) for row in rows]
         np.testing.assert_allclose(shown.y, [float(row[column]) for row in rows], atol=5e-5)
+
+
+def test_baselines_are_level_lines_over_the_evaluations_of_one_run(tiny: ShownRun) -> None:
+    played = [
+        BaselinePlayed(
+            timesteps=0,
+            action=action,
+            episodes=20,
+            mean_reward=reward,
+            std_reward=1.0,
+            success_rate=0.25,
+            mean_length=9,
+            seconds=1.0,
+        )
+        for action, reward in (("", -4.0), ("kick", -2.0))
+    ]
+    assert not [each for each in panels_by_name(tiny)["reward"].lines if each.style == "baseline"]
+    with_them = replace(tiny, events=(*tiny.events, *played))
+    panels = panels_by_name(with_them)
+    for number, (label, reward) in enumerate((("random actions", -4.0), ("always kick", -2.0))):
+        shown = line(panels["reward"], "baseline", number)
+        assert (shown.label, shown.y.tolist()) == (label, [reward, reward])
+        assert shown.x.tolist() == [0.0, line(panels["reward"], "main").x[-1]]
+        assert line(panels["success"], "baseline", number).y.tolist() == [0.25, 0.25]
 
 
 def test_the_interval_of_a_success_rate_is_where_a_test_of_95_percent_ends(tiny: ShownRun) -> None:

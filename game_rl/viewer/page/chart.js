@@ -5,7 +5,7 @@ import {number, percent, short, whole} from "./words.js";
 
 const MARGIN = {top: 8, right: 12, bottom: 24, left: 44};
 
-// series: [{name, colour, timesteps, values, intervals?, isPoints?}]; format: of a value.
+// series: [{name, colour, timesteps, values, intervals?, isPoints?, isDashed?}]; format: of a value.
 export class Chart {
   constructor({title, format = number, height = 190, range = null, isSmall = false, unit = "timesteps", isWhole = false}) {
     Object.assign(this, {left: MARGIN.left, title, format, height, range, isSmall, unit, isWhole, series: []});
@@ -85,12 +85,12 @@ export class Chart {
     return decimals ? tick.toFixed(decimals) : number(tick);
   }
 
-  curve({colour, timesteps, values, intervals, isPoints}) {
+  curve({colour, timesteps, values, intervals, isPoints, isDashed}) {
     const at = timesteps.map((timestep, i) => [this.x(timestep), values[i] == null ? null : this.y(values[i])]);
     const known = at.filter(([, y]) => y != null);
     const style = `var(--series-${colour})`;
     const path = known.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
-    const drawn = [shape("path", {d: path, class: isPoints ? "curve thin" : "curve", stroke: style})];
+    const drawn = [shape("path", {d: path, class: isDashed ? "curve dashed" : isPoints ? "curve thin" : "curve", stroke: style})];
     if (intervals) {
       intervals.forEach((pair, i) => {
         if (!pair) return;

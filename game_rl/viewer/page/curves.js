@@ -33,7 +33,7 @@ const MACHINE = {
   ram_gib: "memory in GiB", vram_gib: "GPU memory in GiB", ram_free_gib: "free memory in GiB",
   disk_free_gib: "free disk in GiB", cpu_percent: "processor in %",
 };
-const SHOWN_FIRST = ["training/", "evaluation/", "evaluation_stochastic/"];
+const SHOWN_FIRST = ["training/", "baseline/", "evaluation/", "evaluation_stochastic/"];
 
 export class Curves {
   constructor(run, {onCurves}) {
@@ -75,8 +75,8 @@ export class Curves {
     const both = (key) => [
       ...named(`training/${key}`, "training", 3), ...named(`evaluation/${key}`, "evaluation", 1, true),
       ...named(`evaluation_stochastic/${key}`, "evaluation, stochastic", 2, true)];
-    this.success.show(both("success_rate"));
-    this.reward.show(both("mean_reward"));
+    this.success.show(withBaselines(curves, "success_rate", both("success_rate")));
+    this.reward.show(withBaselines(curves, "mean_reward", both("mean_reward")));
     this.none.hidden = Object.keys(curves).length > 0;
     const grouped = new Map(GROUPS.map(({title}) => [title, new Map()]));
     for (const [key, curve] of Object.entries(curves)) {
@@ -158,3 +158,14 @@ export class Curves {
 }
 
 const words = (name) => name.replaceAll("_", " ");
+
+// Adds what policies that have learned nothing reached, as lines over the whole run.
+function withBaselines(curves, key, series) {
+  const last = Math.max(0, ...series.map(({timesteps}) => timesteps.at(-1) ?? 0));
+  const found = Object.keys(curves).filter((name) => name.startsWith("baseline/") && name.endsWith(`/${key}`));
+  if (!last) return series;
+  return [...series, ...found.map((name, i) => {
+    const value = curves[name].values.at(-1);
+    return {name: name.slice("baseline/".length, -key.length - 1), colour: 4 + i, isDashed: true, timesteps: [0, last], values: [value, value]};
+  })];
+}
