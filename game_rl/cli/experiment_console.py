@@ -1,13 +1,13 @@
 """Printing an experiment's events to standard output, as tables or as JSON."""
 
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 
 from game_rl import events
+from game_rl.cli.members_line import MembersLine
 from game_rl.cli.printing import console_for
 from game_rl.config.experiments.experiment import STAGES
 from game_rl.events import ExperimentEvent, StretchEnded
@@ -19,6 +19,7 @@ from game_rl.experiments.experiment_tables import (
     forecast_table,
     generation_table,
 )
+from game_rl.experiments.members_progress import generation_progress
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.system.units import format_bytes, format_duration
 
@@ -41,15 +42,20 @@ class ExperimentConsole:
     Args:
         result: console for the champion (default: `console`).
         is_verbose: whether each member's training gets a line when it ends.
+
+    Attributes:
+        watch: command that shows the experiment in a browser; empty if nobody could call it.
     """
 
     def __init__(
         self, console: Console, *, result: Console | None = None, is_verbose: bool = False
     ) -> None:
+        self.watch = ""
         self._console = console
         self._result = result or console
         self._is_verbose = is_verbose
         self._generations, self._stage = 0, ""
+        self._members: MembersLine | None = None
         self._stretches: dict[int, StretchEnded] = {}
 
     def notice(self, text: str) -> None:
@@ -60,13 +66,27 @@ class ExperimentConsole:
         render = forecast_table if self._is_verbose else forecast_summary
         console_for(report.verdict, self._console).print(render(report))
 
+    def follow(self, root: Path) -> None:
+        """Show from now on how far the members of the experiment at `root` are."""
+        folder = ExperimentDir(root)
+        self._members = MembersLine(self._console, lambda: generation_progress(folder))
+
+    def close(self) -> None:
+        """Take the line of the members away; may be called twice."""
+        if self._members is not None:
+            self._members.close()
+
     def __call__(self, event: ExperimentEvent) -> None:
         match event:
             case events.ExperimentBegun():
                 self._generations = event.generations
                 self._stage = STAGES.get(event.kind, "generation").capitalize()
+                if self.watch:
+                    self._print(f"watch it: [bold]{escape(self.watch)}[/]")
             case events.GenerationBegun():
                 self._stretches.clear()
+                if self._members is not None:
+                    self._members.start()
                 self._print(f"[bold]{self._stage} {event.generation}/{self._generations}[/]")
             case events.StretchEnded():
                 self._stretches[event.number] = event
@@ -85,9 +105,12 @@ class ExperimentConsole:
             case events.ExperimentWarned():
                 self._warn(event.text)
             case events.GenerationEnded():
+                self.close()
                 self._show_generation(event)
             case events.ChampionFound():
                 self._show_champion(event)
+            case events.ExperimentEnded():
+                self.close()
             case _:
                 pass
 
@@ -115,7 +138,6 @@ class ExperimentConsole:
             self._result.print(champion_table(champion))
         text = f"champion     {escape(event.path)}"
         self._result.print(text, soft_wrap=True, highlight=False)
-        self._print(f"curves       tensorboard --logdir {escape(quote(str(folder.root)))}")
 
 
 def _stretch_line(event: StretchEnded) -> str:

@@ -16,6 +16,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.text import Text
 
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import (
@@ -25,7 +26,7 @@ from game_rl.cli.arguments import (
     not_negative,
     positive,
 )
-from game_rl.cli.printing import console_for, forecast_shown
+from game_rl.cli.printing import console_for, forecast_shown, print_words
 from game_rl.cli.run_console import RunConsole, print_json
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
@@ -39,8 +40,12 @@ from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.system.units import format_duration, with_frames
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from game_rl.cli.arguments import Commands
+    from game_rl.cli.experiment_console import ExperimentConsole
     from game_rl.config.schema import RunConfig
+    from game_rl.experiments.study.study_forecast import StudyReport
     from game_rl.experiments.study.study_results import PairResult
     from game_rl.experiments.tasks import Death
     from game_rl.training.train import TrainingResult
@@ -309,7 +314,7 @@ def _print_result(result: "TrainingResult", console: "Console", *, with_hints: b
     from game_rl.preflight.preflight_report import footprint_line
 
     def line(name: str, text: object) -> None:
-        console.print(f"{name:<12} {text}", soft_wrap=True, markup=False, highlight=False)
+        print_words(console, Text(f"{name:<12} {text}"), indent=13)
 
     root = result.run_dir.root
     if result.left_alone:
@@ -330,9 +335,14 @@ def _print_result(result: "TrainingResult", console: "Console", *, with_hints: b
     line("footprint", footprint_line(result.footprint))
     line("run", root)
     if with_hints:
-        console.print("what to look at next:")
-        for name, text in next_steps(root, result.video):
-            line(f"  {name}", text)
+        _print_steps(next_steps(root, result.video), console)
+
+
+def _print_steps(steps: "Sequence[tuple[str, str]]", console: Console) -> None:
+    """Print commands, each in one line so that it can be copied, however narrow the terminal is."""
+    console.print("what to look at next:")
+    for name, text in steps:
+        console.print(f"  {name:<10} {text}", soft_wrap=True, markup=False, highlight=False)
 
 
 def _experiment_kind(arguments: argparse.Namespace) -> str | None:
@@ -366,17 +376,40 @@ def _train_members(arguments: argparse.Namespace) -> int:
         listeners=[print_json if is_json else watcher],
         show=watcher.show_preflight,
     )
-    with stopping_on_signals(stop, watcher.notice):
+    with closing(watcher), stopping_on_signals(stop, watcher.notice):
         if arguments.config is not None:
-            begin_experiment(load_experiment(arguments.config, arguments.set), command)
+            experiment = load_experiment(arguments.config, arguments.set)
+            root = experiment.config.run_dir
+            _follow(watcher, root)
+            begin_experiment(experiment, command)
         else:
+            root = Path(arguments.resume)
+            _follow(watcher, root)
             resume_experiment(
                 Path(arguments.resume),
                 command,
                 generation=arguments.generation,
                 overrides=arguments.set,
             )
+    if not arguments.quiet:
+        _print_steps(_experiment_steps(root), Console(quiet=is_json))
     return 0
+
+
+def _experiment_steps(root: Path) -> list[tuple[str, str]]:
+    """Return the commands to look at an experiment with that has ended, each with its name."""
+    return [
+        ("watch", _watch_command(root)),
+        ("report", shell_command("game-rl", "report", str(root), "--output", "report.html")),
+        ("status", shell_command("game-rl", "status", str(root))),
+        ("record", shell_command("game-rl", "record", str(root), "--output", "champion.gif")),
+        ("curves", shell_command("tensorboard", "--logdir", str(root))),
+    ]
+
+
+def _follow(watcher: "ExperimentConsole", root: Path) -> None:
+    watcher.watch = _watch_command(root)
+    watcher.follow(root)
 
 
 def next_steps(run: Path, video: Path | None) -> list[tuple[str, str]]:
@@ -424,21 +457,32 @@ def _found(program: str) -> str:
 
 def train_study(arguments: argparse.Namespace) -> int:
     """Make the missing results of a study."""
+    from game_rl.cli.members_line import MembersLine
     from game_rl.cli.preflight_command import show_study_forecast
+    from game_rl.experiments.members_progress import study_progress
     from game_rl.experiments.study.study_run import StudyCommand, run_study
 
     console = Console(quiet=arguments.log == "json" or arguments.quiet)
     stop = StopRequest(math.inf)
+    study = load_study(arguments.config, arguments.set)
+    line = MembersLine(console, lambda: study_progress(study))
+
+    def show(report: "StudyReport") -> None:
+        show_study_forecast(report, console_for(report.verdict, console))
+        line.start()
+
     command = StudyCommand(
         stop=stop,
         force=arguments.force,
         measures_lakes=True,
-        show=lambda report: show_study_forecast(report, console_for(report.verdict, console)),
+        show=show,
         on_result=_print_json if arguments.log == "json" else functools.partial(_show, console),
         on_death=functools.partial(_show_death, console),
     )
-    study = load_study(arguments.config, arguments.set)
-    with stopping_on_signals(stop, lambda text: console.print(text, style="yellow", markup=False)):
+    with (
+        closing(line),
+        stopping_on_signals(stop, lambda text: console.print(text, style="yellow", markup=False)),
+    ):
         run_study(study, command)
     report = f"game-rl compare {quote(str(arguments.config))}"
     console.print(f"report       {report}", soft_wrap=True, markup=False)
