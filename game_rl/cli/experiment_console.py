@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from game_rl import events
 from game_rl.cli.members_line import MembersLine
-from game_rl.cli.printing import console_for
+from game_rl.cli.printing import console_for, print_words
 from game_rl.config.experiments.experiment import STAGES
 from game_rl.events import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -115,10 +116,10 @@ class ExperimentConsole:
                 pass
 
     def _print(self, text: str) -> None:
-        self._console.print(text, soft_wrap=True, highlight=False)
+        print_words(self._console, Text.from_markup(text, emoji=False))
 
     def _warn(self, text: str) -> None:
-        self._console.print("[yellow]warning:[/]", escape(text), soft_wrap=True)
+        print_words(self._console, Text.assemble(("warning:", "yellow"), f" {text}"))
 
     def _show_generation(self, event: events.GenerationEnded) -> None:
         record = read_record(Path(event.record), GenerationRecord)
@@ -137,7 +138,7 @@ class ExperimentConsole:
         if champion is not None:
             self._result.print(champion_table(champion))
         text = f"champion     {escape(event.path)}"
-        self._result.print(text, soft_wrap=True, highlight=False)
+        print_words(self._result, Text.from_markup(text, emoji=False), indent=13)
 
 
 def _stretch_line(event: StretchEnded) -> str:
