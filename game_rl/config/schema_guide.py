@@ -12,6 +12,7 @@ from game_rl.config.strict_model import Key
 JsonSchema = dict[str, Any]
 
 _WORD_CHARACTERS = 60  # the time to compare words grows with the square of it
+_LEAST_BEGINNING = 4  # characters that only one option begins with
 
 
 class SchemaGuide:
@@ -172,9 +173,12 @@ def schema_guide(model: type[BaseModel]) -> SchemaGuide:
 
 
 def closest(word: str, options: Sequence[str]) -> str | None:
-    """Return the option that the word is probably a misspelling of."""
+    """Return the option that the word is probably a misspelling, or the beginning, of."""
     by_folded = {_folded(option): option for option in options}
     slip = _folded(word)[:_WORD_CHARACTERS]
+    begun = [one for one in by_folded if one.startswith(slip)]
+    if len(slip) >= _LEAST_BEGINNING and len(begun) == 1:
+        return by_folded[begun[0]]
     matches = difflib.get_close_matches(slip, by_folded, n=1, cutoff=0.65)
     alike = (one for one in by_folded if slip[:3] == one[:3])  # as `environment` and `env`
     begins = (one for one in alike if slip.startswith(one) or one.startswith(slip))
@@ -227,5 +231,9 @@ def _describe_section(schema: JsonSchema) -> str:
         least = schema.get("minProperties", 0)
         few = f"at least {least} " if least else ""
         return f"a section of {few}`name: value` line{'s' * (least != 1)}"
+    chosen = dict(_constants(schema))
+    if chosen:  # one of several kinds: its keys matter less than what chooses it
+        inside = ", ".join(f"{name}: {_as_written(value)}" for name, value in chosen.items())
+        return "{" + inside + (", ..." if len(names) > len(chosen) else "") + "}"
     inside = ", ".join(f"{name}: ..." for name in names[:4])
     return "{" + inside + (", ..." if len(names) > 4 else "") + "}"

@@ -4,6 +4,7 @@ import codecs
 import io
 import os
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -31,6 +32,7 @@ ASCII_FORMS = {
     **{chr(dots): "*" for dots in range(0x2800, 0x2900)},  # a spinner
 }
 _ERRORS = "game_rl.ascii_forms"
+_LEAST_COLUMNS = 20
 
 
 def ascii_form(character: str) -> str:
@@ -136,7 +138,35 @@ def _tell_of_lost_output(error: OSError) -> None:
 def _complain(text: str) -> None:
     with suppress(OSError):  # the exit code still says that it failed
         if sys.stderr:
-            sys.stderr.write(f"{text}\n")
+            sys.stderr.write(f"{with_whole_words(text, _columns(sys.stderr))}\n")
+
+
+def with_whole_words(text: str, columns: int | None) -> str:
+    """Return the text with lines that break between words, each a little further in than its first.
+
+    Args:
+        columns: width of the terminal; None for a file, whose lines stay as they are.
+    """
+    if columns is None or columns < _LEAST_COLUMNS:
+        return text
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        lines += textwrap.wrap(
+            line,
+            columns,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]
+    return "\n".join(lines)
+
+
+def _columns(stream: TextIO) -> int | None:
+    with suppress(OSError, ValueError):
+        if stream.isatty():
+            return os.get_terminal_size(stream.fileno()).columns
+    return None
 
 
 def flush_or_silence(stream: TextIO | None) -> None:

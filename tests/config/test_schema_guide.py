@@ -28,13 +28,13 @@ class Zoo(StrictModel):
 @pytest.mark.parametrize(
     ("key", "allowed"),
     [
-        ("boss", "{kind: ..., lives: ...} or {kind: ..., name: ...}"),
+        ("boss", "{kind: cat, ...} or {kind: dog, ...}"),
         ("boss.kind", "cat or dog"),
         ("boss.name", "text"),
         ("cages", "a section of `name: value` lines"),
         ("cages.mine.lives", "a whole number from 1 to 9"),
         ("pair.1", "text"),
-        ("many", "a list [...], each {kind: ..., lives: ...}"),
+        ("many", "a list [...], each {kind: cat, ...}"),
         ("many.3.lives", "a whole number from 1 to 9"),
         ("no.such", ""),
     ],
@@ -71,6 +71,13 @@ def test_defaults_and_examples_are_those_of_the_fields() -> None:
 )
 def test_a_slip_finds_what_was_meant(word: str, meant: str | None) -> None:
     assert closest(word, ["n_envs", "env", "algorithm"]) == meant
+
+
+def test_the_beginning_of_one_name_means_that_name() -> None:
+    names = ["duel_dqn", "duel_ppo", "duel_pqn", "duel_population", "duel_variables_ppo"]
+    assert closest("duel_pop", names) == "duel_population"
+    assert closest("duel_var", names) == "duel_variables_ppo"
+    assert closest("duel_pp", names) == "duel_ppo"
 
 
 @pytest.mark.parametrize(

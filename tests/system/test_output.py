@@ -13,6 +13,7 @@ from game_rl.system.output import (
     ascii_form,
     flush_or_silence,
     lasting_output,
+    with_whole_words,
     write_every_character,
 )
 
@@ -77,3 +78,15 @@ def opened(place: str) -> io.TextIOWrapper:
     reader, writer = os.pipe()
     os.close(reader)
     return os.fdopen(writer, "w", encoding="utf-8")
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_an_error_breaks_between_words_on_a_terminal_and_nowhere_in_a_file(columns: int) -> None:
+    text = (
+        "error: /work/configs/duel_ppo.yaml: 1 problem\n"
+        "  --set algorithm=recurrent_ppo  algorithm: found recurrent_ppo; allowed: {name: ppo, ...}"
+    )
+    shown = with_whole_words(text, columns)
+    assert shown.split() == text.split()
+    assert all(len(line) <= columns for line in shown.splitlines())
+    assert with_whole_words(text, None) == text

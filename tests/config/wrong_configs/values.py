@@ -65,9 +65,14 @@ VALUES = (
         ("line 4", "env: found nothing", "{n_envs: ..."),
     ),
     WrongConfig(
+        "the name of an algorithm that is not there for a section",
+        valid_and("algorithm: recurrent_ppo\n"),
+        ("line 4", "algorithm: found recurrent_ppo", "{name: ppo, ...} or {name: dqn, ...}"),
+    ),
+    WrongConfig(
         "a number for a section",
         valid_and("algorithm: 3\n"),
-        ("line 4", "algorithm: found 3", "{name: ..., n_steps: ..."),
+        ("line 4", "algorithm: found 3", "{name: ppo, ...} or {name: dqn, ...}"),
     ),
     WrongConfig(
         "no space after a colon in a section",
