@@ -5,7 +5,6 @@ import binascii
 import hashlib
 import json
 import zlib
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -94,8 +93,8 @@ def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - JSON
     """Parse JSON that another version, or anybody, may have written.
 
     Raises:
-        ValueError: it is no JSON, or it is nested too deeply, or a number in it is not finite or
-            takes more than 64 bits.
+        ValueError: it is no JSON, or it is nested too deeply, or a number in it is not finite,
+            has more than a hundred digits, or is whole and takes more than 64 bits.
     """
     try:
         return json.loads(
@@ -103,6 +102,9 @@ def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - JSON
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+_LARGEST_FLOAT = 1e100  # far beyond float32; sums and units of it stay finite
 
 
 def _bounded(digits: str) -> int:
@@ -114,7 +116,7 @@ def _bounded(digits: str) -> int:
 
 def _finite(digits: str) -> float:
     number = float(digits)
-    if not isfinite(number):
+    if not abs(number) < _LARGEST_FLOAT:
         raise ValueError(f"{digits} is too large")
     return number
 

@@ -204,6 +204,7 @@ ROLLOUT = '{"event": "rollout_ended", "timesteps_per_s": 1.0, "timesteps": 7'
         f'{ROLLOUT}, "time": "0001-01-01T00:00:00+00:00"}}',
         f'{ROLLOUT}, "mean_reward": NaN}}',
         f'{ROLLOUT}, "mean_reward": 1e999}}',
+        f'{ROLLOUT}, "mean_reward": -1e308}}',
         ROLLOUT.replace("7", "9" * 30) + "}",
         ROLLOUT.replace("7", "9" * 5_000) + "}",
         ROLLOUT.replace("7", "-7") + "}",
