@@ -3,17 +3,19 @@
 import argparse
 from collections.abc import Iterable
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from game_rl.cli.arguments import add_command, not_negative, positive
 from game_rl.cli.outputs import PNG, TRACE, add_output
-from game_rl.cli.printing import add_json, print_facts, print_result
+from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.config.loader import game_path
 from game_rl.envs.episode_courses import courses_text
 from game_rl.envs.game_file_check import GameFileCheck, check_game_file
@@ -25,12 +27,15 @@ from game_rl.games.starter import write_starter
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
     from game_rl.envs.game_check import GameCheck
+    from game_rl.envs.seed_search import SeedsFound
 
 
 _WRONG_GAME = GameFileError.exit_code
 _WRITTEN = {"sheet": "contact sheet", "parts_sheet": "parts", "trace": "trace"}
 _TIMESTEPS = 2_000
 _OF_PLAY = ("recorded", "timesteps", "seed", "sheet", "parts_sheet", "trace")
+_SEARCH_S = 120
+_SHOWN_CANDIDATES = 5
 
 
 def add_check_game(commands: "Commands", summary: str) -> None:
@@ -62,6 +67,15 @@ def add_check_game(commands: "Commands", summary: str) -> None:
         action="store_true",
         help="check everything but the ROM, the files of start states and play; tell which of them "
         "are missing",
+    )
+    parser.add_argument(
+        "--find-seed",
+        type=positive,
+        nargs="?",
+        const=_SEARCH_S,
+        metavar="SECONDS",
+        help="search work RAM and high RAM for the game's random numbers, for `random_seed`, and "
+        f"check nothing else; takes at most about this long (default: {_SEARCH_S})",
     )
     _add_written_files(parser)
     add_json(parser)
@@ -113,6 +127,8 @@ def _check_game(arguments: argparse.Namespace) -> int:
 
     if arguments.without_rom:
         return _check_without_rom(arguments)
+    if arguments.find_seed is not None:
+        return _find_seed(arguments)
     game = load_game(arguments.game)
     if arguments.parts_sheet and not game.definition.parts:
         raise UsageError(
@@ -147,18 +163,78 @@ def _check_game(arguments: argparse.Namespace) -> int:
 
 
 def _check_without_rom(arguments: argparse.Namespace) -> int:
-    for name in _OF_PLAY:
-        if getattr(arguments, name) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"{option} is for play, and --without-rom plays nothing; leave out one of the two"
-            )
+    _refuse_options(arguments, (*_OF_PLAY, "find_seed"), "--without-rom plays nothing")
     check = check_game_file(arguments.game)
     if arguments.json:
         print_facts(check.to_json())
     else:
         _print_file_check(check, Console())
     return 0
+
+
+def _refuse_options(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    for name in names:
+        if getattr(arguments, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for play, and {why}; leave out one of the two")
+
+
+def _find_seed(arguments: argparse.Namespace) -> int:
+    from game_rl.envs.game_check import find_seed
+
+    _refuse_options(arguments, _OF_PLAY, "--find-seed searches only")
+    game = load_game(arguments.game)
+    with Progress(
+        TextColumn("changing one byte at a time:"),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=PROGRESS,
+        transient=True,
+    ) as bar:
+        task = bar.add_task("", total=None)
+        found = find_seed(
+            game,
+            limit_s=arguments.find_seed,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if arguments.json:
+        print_facts({"title": game.definition.title, **asdict(found)})
+    else:
+        _print_seeds(found, Console())
+    return 0
+
+
+def _print_seeds(found: "SeedsFound", console: Console) -> None:
+    tried = f"{found.tried:,} of {found.searched:,} bytes were tried in {found.seconds:,.0f} s"
+    likely = [each for each in found.candidates if each.is_likely]
+    if found.candidates:
+        table = Table("address", "type", title="candidates for random_seed", title_justify="left")
+        table.add_column("score", justify="right")
+        table.add_column("20 values give", justify="right")
+        table.add_column("from")
+        for each in found.candidates[:_SHOWN_CANDIDATES]:
+            place, courses = f"0x{each.address:04X}", courses_text(each.found.courses)
+            name = escape(each.found.start_state)
+            table.add_row(place, each.type, f"{each.score:.0%}", courses, name)
+        console.print(table)
+    console.print(f"{tried}; the time was up" if found.is_cut_off else tried)
+    if likely:
+        variable = f"seed: {{address: 0x{likely[0].address:04X}, type: {likely[0].type}}}"
+        console.print(
+            f"write into game.yaml, then run check-game again:\n  random_seed: seed\n"
+            f"  variables:\n    {variable}",
+            markup=False,
+            highlight=False,
+        )
+    elif found.is_cut_off:
+        console.print("nothing likely yet; give --find-seed more seconds")
+    else:
+        console.print(
+            "nothing likely: the game may draw no random numbers between its start states and the "
+            "end of 80 seconds of play, or take them from the divider register (0xFF04), which "
+            "env.max_idle_frames varies",
+            soft_wrap=True,
+        )
 
 
 def _print_file_check(check: GameFileCheck, console: Console) -> None:

@@ -76,14 +76,14 @@ class CoursePlayer:
         self._player = ActionPlayer(emulator, game, frame_skip, 0.0)
         self._frame_skip, self._seed = frame_skip, seed
 
-    def timesteps(self, frames: int) -> Iterator[bool]:
+    def timesteps(self, frames: int, *, draws: bool = True) -> Iterator[bool]:
         """Play timesteps of about `frames` frames; yield after each whether its screen is drawn."""
         rng, done, number = np.random.default_rng(0), 0, 0
         while done < frames:
             action = int(rng.integers(self._player.n_actions))
             for _ in range(int(rng.integers(1, _LONGEST_HOLD_TIMESTEPS + 1))):
                 number += 1
-                is_drawn = number % _TIMESTEPS_A_PICTURE == 0
+                is_drawn = draws and number % _TIMESTEPS_A_PICTURE == 0
                 self._player.play(action, rng, render=is_drawn)
                 done += self._frame_skip + self._player.waited_frames
                 yield is_drawn

@@ -23,6 +23,7 @@ from game_rl.envs.milestone_watch import MILESTONES, MilestoneState, MilestoneWa
 from game_rl.envs.observation import FrameFormat, Observation, ObservationFormat
 from game_rl.envs.observer import Observer
 from game_rl.envs.repetition import RepetitionGuard, RepetitionState
+from game_rl.envs.seed_search import SeedSearch
 from game_rl.errors import LockUpError
 from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT
 from game_rl.games.definition import Game
@@ -377,17 +378,23 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     ) -> tuple[list[StartCourses], list[str]]:
         """Return how episodes from these start states vary, and warnings; then call `reset`."""
         starts = self._starts
-        player = CoursePlayer(
+        variety = StartVariety(self._course_player(), self._game, starts, is_thorough=is_thorough)
+        unkept = [text for name in names for text in starts.unkept(name)]
+        courses = [variety.count(name) for name in names]
+        return courses, [*unkept, *variety.warnings(courses)]
+
+    def seed_search(self, names: Sequence[str]) -> SeedSearch:
+        """Return a search for the game's random numbers, after which `reset` must come."""
+        return SeedSearch(self._course_player(), self._starts, names)
+
+    def _course_player(self) -> CoursePlayer:
+        return CoursePlayer(
             self._emulator,
             self._game,
             self._watched,
             frame_skip=self._frame_skip,
-            seed=starts.seed_variable,
+            seed=self._starts.seed_variable,
         )
-        variety = StartVariety(player, self._game, starts, is_thorough=is_thorough)
-        unkept = [text for name in names for text in starts.unkept(name)]
-        courses = [variety.count(name) for name in names]
-        return courses, [*unkept, *variety.warnings(courses)]
 
     def start_fault(self, name: str) -> str | None:
         """Say if an episode is over or won in this start state; the next call must be `reset`."""

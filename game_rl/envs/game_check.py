@@ -1,6 +1,6 @@
 """`game-rl check-game`: plays a game, and reports what its game.yaml does."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.game_trace import GameTrace
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.envs.observation import parts_seen
+from game_rl.envs.seed_search import SeedsFound
 from game_rl.errors import GameFileError, LockUpError
 from game_rl.games.actions import least_frame_skip
 from game_rl.games.bank_check import BankCheck
@@ -174,6 +175,23 @@ def check_game(
         starts=tuple(Moment(f"start: {state.name}", state.screen) for state in start_states),
         moments=tuple(log.some_moments()),
     )
+
+
+def find_seed(
+    game: Game,
+    *,
+    limit_s: float,
+    progress: Callable[[int, int], None],
+    only: Sequence[str] | None = None,
+) -> SeedsFound:
+    """Search the memory for the game's random numbers; see `SeedSearch`.
+
+    Args:
+        only: start states to begin from; None for all.
+    """
+    with closing(make_game_env(_config_for(game), game)) as env:
+        search = env.seed_search(list(only or game.definition.start_states))
+        return search.run(limit_s=limit_s, progress=progress)
 
 
 def _config_for(game: Game) -> EnvConfig:

@@ -1,0 +1,75 @@
+"""Random numbers are found in games of which it is known where they are."""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from game_rl.envs.game_check import find_seed
+from game_rl.games.definition import load_game
+from tests.emulator import fake_emulator as fake
+from tests.emulator.fake_emulator import FakeEmulator
+from tests.envs.example import fake_env, fake_game
+
+RANDOM, TIMER, COUNTER = 0xC020, 0xC024, 0xC026
+
+
+class DicingEmulator(FakeEmulator):
+    """Every fourth frame, a generator's byte decides where the player is pushed.
+
+    A timer makes another push each time that it has run down, and a counter makes none.
+    """
+
+    def _advance(self) -> None:
+        super()._advance()
+        memory = self._memory
+        memory[COUNTER] = memory[COUNTER] + 1 & 0xFF
+        memory[TIMER] = memory[TIMER] - 1 & 0x3F
+        if memory[TIMER] == 0:
+            memory[fake.X] = min(149, memory[fake.X] + 1)
+        if memory[fake.FRAME_COUNT] % 4 == 0:
+            memory[RANDOM] = memory[RANDOM] * 141 + 57 & 0xFF
+            memory[fake.X] = (memory[fake.X] + (memory[RANDOM] >> 6)) % 140
+
+
+def test_a_byte_of_random_numbers_is_found_among_counters_timers_and_positions() -> None:
+    game = fake_game(random_seed=None, actions={"idle": [], "left": ["left"]})
+    told: list[tuple[int, int]] = []
+    with closing(fake_env(game, emulator=DicingEmulator(), frame_skip=8)) as env:
+        found = env.seed_search(["level_1"]).run(
+            limit_s=60, progress=lambda done, total: told.append((done, total))
+        )
+    best, *others = found.candidates
+    assert (best.address, best.type, best.is_likely) == (RANDOM, "u8", True)
+    assert best.found.courses >= 15  # 20 values of a byte, of which some may be the same
+    assert not any(each.is_likely for each in others)
+    assert (found.is_cut_off, told[0]) == (False, (0, 8_319))
+
+
+def test_a_search_ends_when_its_time_is_up() -> None:
+    game = fake_game(random_seed=None)
+    with closing(fake_env(game, frame_skip=40)) as env:
+        found = env.seed_search(["level_1"]).run(limit_s=0.0, progress=lambda *_: None)
+    assert (found.tried, found.is_cut_off, found.candidates) == (0, True, ())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "start_state", "address"),
+    [("duel", "level_2", 0xC19F), ("beacon", "caves", 0xC3D8), ("seasons", "winter", 0xC4AF)],
+)
+def test_the_random_numbers_of_the_bundled_games_are_found(
+    tmp_path: Path, name: str, start_state: str, address: int
+) -> None:
+    folder = shutil.copytree(load_game(name).folder, tmp_path / name)
+    text = (folder / "game.yaml").read_text(encoding="utf-8")
+    without = text.replace("random_seed: rng_seed\n", "")
+    assert without != text
+    (folder / "game.yaml").write_text(without, encoding="utf-8")
+    found = find_seed(
+        load_game(str(folder)), limit_s=3_600, progress=lambda *_: None, only=[start_state]
+    )
+    best = found.candidates[0]
+    assert (best.address, best.type, best.is_likely) == (address, "u16", True)
+    assert best.found.courses >= 10
