@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from game_rl.cli.main import main
+from game_rl.envs import game_check
+from game_rl.envs.episode_courses import StartCourses
 from game_rl.envs.game_check import find_seed
+from game_rl.envs.seed_search import SeedCandidate, SeedsFound
 from game_rl.games.definition import load_game
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
@@ -73,3 +77,17 @@ def test_the_random_numbers_of_the_bundled_games_are_found(
     best = found.candidates[0]
     assert (best.address, best.type, best.is_likely) == (address, "u16", True)
     assert best.found.courses >= 10
+
+
+def test_the_command_prints_the_lines_to_add_and_refuses_what_it_does_not_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    best = SeedCandidate(0xC19F, 2, 0.9, StartCourses("level_1", 20, 19, 600))
+    found = SeedsFound((best,), tried=30, searched=8_319, seconds=4.0, is_cut_off=False)
+    monkeypatch.setattr(game_check, "find_seed", lambda *_, **__: found)
+    assert main(["check-game", "duel", "--find-seed"]) == 0
+    told = capsys.readouterr().out
+    assert "30 of 8,319 bytes were tried in 4 s" in told
+    assert "    seed: {address: 0xC19F, type: u16}" in told
+    assert main(["check-game", "duel", "--find-seed", "--timesteps", "5"]) == 2
+    assert "--timesteps is for play, and --find-seed searches only" in capsys.readouterr().err
