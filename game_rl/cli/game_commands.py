@@ -68,6 +68,12 @@ def add_check_game(commands: "Commands", summary: str) -> None:
         help="check everything but the ROM, the files of start states and play; tell which of them "
         "are missing",
     )
+    _add_seed_search(parser)
+    _add_written_files(parser)
+    add_json(parser)
+
+
+def _add_seed_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--find-seed",
         type=positive,
@@ -77,8 +83,6 @@ def add_check_game(commands: "Commands", summary: str) -> None:
         help="search work RAM and high RAM for the game's random numbers, for `random_seed`, and "
         f"check nothing else; takes at most about this long (default: {_SEARCH_S})",
     )
-    _add_written_files(parser)
-    add_json(parser)
 
 
 def _add_written_files(parser: argparse.ArgumentParser) -> None:

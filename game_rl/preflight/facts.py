@@ -71,6 +71,7 @@ class RunFacts:
         game_changes: how start states change the game, in words.
         part_formats: the parts that the game's observations can have, by name.
         has_waits: whether the game's `step` makes timesteps longer than `frame_skip`.
+        longest_wait_frames: frames that the game's `step` may add to a timestep.
         has_places: whether the game names a `place`, so that visited places are counted.
     """
 
@@ -92,6 +93,7 @@ class RunFacts:
     game_changes: tuple[str, ...] = ()
     part_formats: Mapping[str, PartFormat] = field(default_factory=dict)
     has_waits: bool = False
+    longest_wait_frames: int = 0
     has_places: bool = False
     n_start_states: int = 1
 
@@ -178,6 +180,7 @@ def run_facts(
     seen = make_observation_format(config.env, game)
     _check_pictures(config, seen)
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
+    step = game.definition.step
     longest = config.env.most_episode_timesteps or assumed
     usual = min(longest, assumed) if probe is None else round(probe.median)
     placement = find_placement(
@@ -188,7 +191,8 @@ def run_facts(
         n_actions=len(game.action_names),
         four_shades=not game.is_colour,
         part_formats=part_formats(game.definition),
-        has_waits=game.definition.step is not None,
+        has_waits=step is not None,
+        longest_wait_frames=0 if step is None else step.at_most_frames,
         has_places=game.definition.place is not None,
         rom_bytes=len(game.rom.data),
         n_game_curves=_n_game_curves(game),

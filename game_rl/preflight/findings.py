@@ -1,5 +1,6 @@
 """What is wrong or could be better, each with its fix."""
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -25,6 +26,10 @@ from game_rl.system.import_cost import USUAL_IMPORT_COST
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
 from game_rl.vec_env.workers import training_workers
+
+# A wait looks at the variables after each frame. A core of a shared machine played 9,000 to 10,000
+# such frames of the bundled games in a second; a busy one has a third of it.
+_FRAMES_A_SECOND_ONE_BY_ONE = 3_000
 
 Severity = Literal["error", "warning", "info"]
 
@@ -491,6 +496,26 @@ def game_is_changed(situation: Situation) -> Finding | None:
     )
 
 
+def step_may_outlast_workers(situation: Situation) -> Finding | None:
+    """Warn of a `step` in game.yaml with which a worker may take longer than it has."""
+    env, frames = situation.config.env, situation.facts.longest_wait_frames
+    workers = training_workers(env.n_workers, n_envs=env.n_envs, cpus=situation.facts.cpus)
+    envs = -(-env.n_envs // workers)
+    seconds = envs * frames / _FRAMES_A_SECOND_ONE_BY_ONE
+    if seconds <= env.worker_timeout_s:
+        return None
+    return Finding(
+        "warning",
+        "step_may_outlast_workers",
+        "env.worker_timeout_s",
+        f"if `step.until` of the game does not hold, a timestep takes up to "
+        f"`step.at_most_frames`, {frames:,} frames, in each of the {envs} envs of a worker: some "
+        f"{seconds:,.0f} s, and a worker that takes longer than {env.worker_timeout_s:g} s ends "
+        "the run; a lower step.at_most_frames in game.yaml helps as well",
+        Fix("env.worker_timeout_s", math.ceil(2 * seconds)),
+    )
+
+
 def observation_has_parts(situation: Situation) -> Finding | None:
     """Say how many bytes each part of an observation takes."""
     form = situation.facts.observation_format(situation.config)
@@ -530,6 +555,7 @@ CHECKS: tuple[Check, ...] = (
     torch_for_cuda,
     own_parts_not_counted,
     game_is_changed,
+    step_may_outlast_workers,
     observation_has_parts,
 )
 

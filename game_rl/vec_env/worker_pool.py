@@ -290,7 +290,9 @@ def _hang(handles: Iterable[_Handle], timeout_s: float) -> WorkerError:
     who = ", ".join(f"{handle} to `{handle.awaited.value}`" for handle in handles if handle.awaited)
     return WorkerError(
         f"no answer within {timeout_s:g} s from {who}; "
-        "if the environments do need that long, raise env.worker_timeout_s"
+        "if the environments do need that long, raise env.worker_timeout_s; if game.yaml has "
+        "`step`, its `until` may never hold, so check it with game-rl check-game, or lower "
+        "`step.at_most_frames`"
     )
 
 

@@ -59,23 +59,17 @@ def test_a_search_ends_when_its_time_is_up() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "start_state", "address"),
-    [("duel", "level_2", 0xC19F), ("beacon", "caves", 0xC3D8), ("seasons", "winter", 0xC4AF)],
-)
-def test_the_random_numbers_of_the_bundled_games_are_found(
-    tmp_path: Path, name: str, start_state: str, address: int
-) -> None:
-    folder = shutil.copytree(load_game(name).folder, tmp_path / name)
+def test_the_random_numbers_of_a_bundled_game_are_found(tmp_path: Path) -> None:
+    folder = shutil.copytree(load_game("duel").folder, tmp_path / "duel")
     text = (folder / "game.yaml").read_text(encoding="utf-8")
     without = text.replace("random_seed: rng_seed\n", "")
     assert without != text
     (folder / "game.yaml").write_text(without, encoding="utf-8")
     found = find_seed(
-        load_game(str(folder)), limit_s=3_600, progress=lambda *_: None, only=[start_state]
+        load_game(str(folder)), limit_s=3_600, progress=lambda *_: None, only=["level_2"]
     )
     best = found.candidates[0]
-    assert (best.address, best.type, best.is_likely) == (address, "u16", True)
+    assert (best.address, best.type, best.is_likely) == (0xC19F, "u16", True)
     assert best.found.courses >= 10
 
 

@@ -47,6 +47,15 @@ def test_a_run_that_fits_and_is_well_made_has_no_findings(situation: Make) -> No
     assert check(situation()) == ()
 
 
+def test_a_wait_that_may_outlast_the_workers_is_named_and_its_fix_mends_it(situation: Make) -> None:
+    quick = situation(facts__longest_wait_frames=600)
+    assert "step_may_outlast_workers" not in by_code(quick)
+    slow = situation(facts__longest_wait_frames=36_000, env__n_envs=64, env__n_workers=4)
+    finding = by_code(slow)["step_may_outlast_workers"]
+    assert "`step.at_most_frames`, 36,000 frames, in each of the 16 envs" in finding.message
+    assert "step_may_outlast_workers" not in by_code(mended(slow, finding))
+
+
 def test_findings_come_worst_first(situation: Make) -> None:
     found = check(situation(**FIGHTER, facts__four_shades=True, machine__ram_available_bytes=GIB))
     order = [{"error": 0, "warning": 1, "info": 2}[finding.severity] for finding in found]
