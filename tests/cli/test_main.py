@@ -173,7 +173,7 @@ def test_a_table_is_printed_on_every_terminal(
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
     assert call("preflight", "--config", config, "--on", "ram=64GiB") == 0
     text = written.getvalue().decode(encoding)
-    assert "RAM   ....................  " in text
+    assert "RAM   #...................  " in text
     assert "?" not in text
 
 
@@ -286,9 +286,9 @@ def test_each_command_loads_only_what_it_needs(tmp_path: Path) -> None:
         (["--version"], 20, 450),
         (["--help"], 20, 450),
         (["configs"], 60, 650),
-        (["train", str(tmp_path / "none.yaml")], 190, 750),
-        (["train", "duel_ppo", "nokey=1"], 190, 750),
-        (["status", str(tmp_path / "none")], 200, 770),
+        (["train", str(tmp_path / "none.yaml")], 200, 760),
+        (["train", "duel_ppo", "nokey=1"], 200, 760),
+        (["status", str(tmp_path / "none")], 210, 780),
         (["runs", str(tmp_path)], 230, 800),
     ]
     words = json.dumps([each for each, *_ in most])
@@ -325,7 +325,7 @@ def test_mistakes_are_told_without_loading_torch(tmp_path: Path, config: Path) -
         "both name a checkpoint": ["record", f"{run}@64", "--checkpoint", "64"],
         "must end in .gif or .mp4": ["record", run, "--output", "clip.avi"],
         "did you mean level_1": ["evaluate", run, "--start-states", "levle_1"],
-        "does not end in .zip": ["export", run, "--output", "policy.txt"],
+        "must end in .zip, not .txt": ["export", run, "--output", "policy.txt"],
         "there is no file": ["import", "no.zip", "--config", str(config)],
         "algorithm.name is dqn": ["tune", "--config", str(config), "--set", teacher],
         "a resumed run cannot change seed": ["train", "--resume", run, "--set", "seed=5"],

@@ -323,6 +323,8 @@ def test_paths_in_the_changes_of_a_fork_are_relative_to_the_current_folder(
     text = parent.joinpath("config.yaml").read_text(encoding="utf-8")
     copied = text.replace("game: duel", "game: game/game.yaml")  # as a fetched run has it
     parent.joinpath("config.yaml").write_text(copied, encoding="utf-8")
+    (parent / "game").mkdir()
+    (parent / "game" / "game.yaml").touch()
     here.mkdir()
     monkeypatch.chdir(here)
     words = ["train", "--fork", "../far/away/run@64", "run_dir=new", "algorithm={name: dqn}"]

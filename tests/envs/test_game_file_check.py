@@ -134,9 +134,18 @@ def test_what_a_reward_class_takes_is_checked(folder: Path) -> None:
         check_game_file("wrong_class.yaml")
 
 
-@pytest.mark.parametrize("word", ["recorded", "timesteps", "seed", "sheet", "trace"])
-def test_options_of_play_do_not_go_with_it(word: str, capsys: Output) -> None:
-    assert main(["check-game", "game.yaml", "--without-rom", f"--{word}", "7"]) == 2
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("recorded", "7"),
+        ("timesteps", "7"),
+        ("seed", "7"),
+        ("sheet", "sheet.png"),
+        ("trace", "trace.csv"),
+    ],
+)
+def test_options_of_play_do_not_go_with_it(word: str, value: str, capsys: Output) -> None:
+    assert main(["check-game", "game.yaml", "--without-rom", f"--{word}", value]) == 2
     assert f"--{word} is for play" in " ".join(capsys.readouterr().err.split())
 
 
