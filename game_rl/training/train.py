@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 import torch
 
 from game_rl.algorithms.automatic import resolve_auto
-from game_rl.callbacks.baselines import play_baselines
+from game_rl.callbacks.baselines import BASELINES_S, play_baselines
 from game_rl.callbacks.custom_callback import GivenCallback
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluated_event
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -412,13 +413,19 @@ class _Run:
         if self.checkpoint is not None or not config.evaluation.baselines:
             return
         with events.telling_if_slow("playing baselines"), suppress(EvaluationInterrupted):
-            for baseline in play_baselines(
+            found = play_baselines(
                 session.evaluation_env,
                 self.game.action_names,
                 seed=evaluation_seed(config),
                 stop=self.command.stop,
-            ):
+            )
+            for baseline in found:
                 events.emit(baseline.event())
+            if not found:
+                events.warn(
+                    f"no episode of a baseline ended within {BASELINES_S:.0f} s; to compare with "
+                    f"one, run game-rl evaluate {quote(str(self.run_dir.root))} --policy random"
+                )
 
     def _announce(self, events: EventLog) -> None:
         identity, checkpoint = self.run_dir.identity(), self.checkpoint
