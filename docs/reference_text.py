@@ -1,6 +1,7 @@
 """Writes the parts of the reference that the code decides: `make reference`.
 
-These are keys of configs, commands, events and exit codes. A page has them between two comments:
+These are keys of configs, commands, the Python API, events and exit codes. A page has them between
+two comments:
 
     <!-- generated: run keys -->
     <!-- end -->
@@ -9,6 +10,7 @@ The option --check changes nothing; its exit code is 1 if a page is not current.
 """
 
 import argparse
+import ast
 import json
 import os
 import re
@@ -356,6 +358,129 @@ def key_hints_text() -> str:
     return "\n".join(lines) + "\n"
 
 
+# --- the Python API ---------------------------------------------------------------------------
+
+_PACKAGE = Path(errors.__file__).parent
+_WIDTH = 100  # of a line of code
+_SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):\n((?:    .*\n|\n)+)", re.MULTILINE)
+_ITEM = re.compile(r"^    (\w[\w ,]*): ((?:.*\n)(?:     +.*\n|\n(?=     ))*)", re.MULTILINE)
+
+
+def python_functions_text() -> str:
+    """Return the functions of the public API with their signatures, read without running them."""
+    tree = _parsed("game_rl.api")
+    public = _public_names(tree)
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return "".join(_function(node) for node in found if node.name in public)
+
+
+def python_results_text() -> str:
+    """Return the classes whose objects the functions return, with all that they have."""
+    tree = _parsed("game_rl.api")
+    classes = {name: cls for name in _RESULTS for cls in [_class(tree, name)]}
+    return "".join(_class_text(node) for node in classes.values())
+
+
+_RESULTS = ("TrainingResult", "TrainedPolicy", "Evaluation", "PreflightReport")
+
+
+def _parsed(module: str) -> ast.Module:
+    path = _PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _public_names(tree: ast.Module) -> list[str]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    raise AssertionError("api.py has no __all__")
+
+
+def _class(tree: ast.Module, name: str) -> ast.ClassDef:
+    """Return the definition of a class that a module imports."""
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    module = next(node.module for node in imports if name in [each.name for each in node.names])
+    found = [node for node in _parsed(str(module)).body if isinstance(node, ast.ClassDef)]
+    return next(node for node in found if node.name == name)
+
+
+def _function(node: ast.FunctionDef) -> str:
+    text, sections = _docstring(node)
+    blocks = [f"\n### `{node.name}`\n\n```py\n{_signature(node)}\n```\n\n{text}\n\n"]
+    blocks += [_entry(name, text=words) for name, words in sections.get("Args", {}).items()]
+    for name, words in sections.get("Raises", {}).items():
+        blocks.append(f"\nRaises `{name}`: {words}\n")
+    return "".join(blocks)
+
+
+def _class_text(node: ast.ClassDef) -> str:
+    text, sections = _docstring(node)
+    told = sections.get("Attributes", {})
+    blocks = [f"\n### `{node.name}`\n\n{text}\n\n"]
+    for inner in node.body:
+        if isinstance(inner, ast.AnnAssign):
+            name = ast.unparse(inner.target)
+            blocks.append(_entry(name, f"`{ast.unparse(inner.annotation)}`", told[name]))
+        elif isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
+            words = _docstring(inner)[0].partition("\n\n")[0]
+            decorators = [ast.unparse(each) for each in inner.decorator_list]
+            if "property" in decorators:
+                assert inner.returns is not None
+                blocks.append(_entry(inner.name, f"`{ast.unparse(inner.returns)}`", words))
+            else:
+                blocks.append(_entry(_signature(inner, is_short=True), text=words))
+    return "".join(blocks)
+
+
+def _docstring(
+    node: ast.FunctionDef | ast.ClassDef,
+) -> tuple[str, dict[str, dict[str, str]]]:
+    """Return the text of a docstring before its sections, and the items of each section."""
+    whole = (ast.get_docstring(node) or "") + "\n"
+    assert whole.strip(), f"{node.name} has no docstring"
+    found = {
+        section[1]: {name: _escaped(text) for name, text in _ITEM.findall(section[2])}
+        for section in _SECTION.finditer(whole)
+    }
+    text = _SECTION.sub("", whole)
+    return "\n\n".join(_escaped(part) for part in text.strip().split("\n\n")), found
+
+
+def _signature(node: ast.FunctionDef, *, is_short: bool = False) -> str:
+    """Return the signature; a short one is without types."""
+    one = [_parameter(*each, is_short=is_short) for each in _parameters(node.args)]
+    returns = "" if node.returns is None or is_short else f" -> {ast.unparse(node.returns)}"
+    line = f"{node.name}({', '.join(one)}){returns}"
+    if is_short or len(line) <= _WIDTH:
+        return line
+    return "\n".join([f"{node.name}(", *(f"    {each}," for each in one), f"){returns}"])
+
+
+def _parameters(found: ast.arguments) -> Iterator[tuple[str, ast.arg | None, ast.expr | None]]:
+    """Yield stars, name and default of each parameter, and of the star between them."""
+    positional = [each for each in (*found.posonlyargs, *found.args) if each.arg != "self"]
+    plain = len(positional) - len(found.defaults)
+    for each, default in zip(positional, [*[None] * plain, *found.defaults], strict=True):
+        yield "", each, default
+    if found.vararg is not None or found.kwonlyargs:
+        yield "*", found.vararg, None
+    for each, default in zip(found.kwonlyargs, found.kw_defaults, strict=True):
+        yield "", each, default
+    if found.kwarg is not None:
+        yield "**", found.kwarg, None
+
+
+def _parameter(
+    stars: str, found: ast.arg | None, default: ast.expr | None, *, is_short: bool
+) -> str:
+    name = "" if found is None else found.arg
+    is_typed = found is not None and found.annotation is not None and not is_short
+    kind = f": {ast.unparse(found.annotation)}".replace("'", '"') if is_typed else ""
+    value = "" if default is None else ast.unparse(default).replace("'", '"')
+    equals = " = " if kind else "="
+    return f"{stars}{name}{kind}{equals + value if value else ''}"
+
+
 def _keys_of(name: str) -> Callable[[], str]:
     return lambda: _Keys(name).text()
 
@@ -367,6 +492,8 @@ TEXTS: Mapping[str, Callable[[], str]] = {
     "events": events_text,
     "exit codes": exit_codes_text,
     "key hints": key_hints_text,
+    "python functions": python_functions_text,
+    "python results": python_results_text,
 }
 """The text for each name that a comment `generated` may have."""
 

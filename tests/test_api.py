@@ -1,9 +1,12 @@
 """The public API: the same answers as the modules below, loaded only when it is used."""
 
 import copy
+import dataclasses
 import importlib.metadata
+import inspect
 import re
-import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -315,8 +318,10 @@ def test_episodes_are_played_by_likeliest_or_drawn_actions_as_asked(
 def test_the_policy_of_a_run_whose_game_was_moved_plays_it_where_it_is_now(
     make_config: MakeConfig, tmp_path: Path
 ) -> None:
-    shutil.copytree(TINY_GAME.parent, tmp_path / "old")
     game = tmp_path / "old" / "game.yaml"
+    game.parent.mkdir()
+    text = TINY_GAME.read_text(encoding="utf-8").replace("../..", str(TINY_GAME.parents[2]))
+    game.write_text(text, encoding="utf-8")
     run = train_once(make_config("elsewhere", f"game={game}"))
     (tmp_path / "old").rename(tmp_path / "new")
     with pytest.raises(game_rl.GameRLError, match="--game"):
@@ -349,6 +354,62 @@ def test_a_fork_trains_a_new_run_from_a_checkpoint(make_config: MakeConfig, tmp_
     assert game_rl.load_policy(made, "latest").config.total_timesteps == 300
     with pytest.raises(game_rl.GameRLError, match="exists and is not empty"):
         game_rl.fork(run, tmp_path / "fork", progress=False)
+
+
+def test_every_parameter_and_all_that_a_result_has_is_documented() -> None:
+    """A parameter that `train` has, too, may be documented there."""
+    shared = str(api.train.__doc__)
+    for name in set(api.__all__) - {"forecast"}:
+        function = getattr(api, name)
+        if inspect.isfunction(function):
+            text = str(function.__doc__) + (shared if name in ("fork", "resume") else "")
+            for parameter in inspect.signature(function).parameters:
+                assert f" {parameter}:" in text or f"`{parameter}`" in text, (name, parameter)
+    for result in (
+        game_rl.TrainingResult,
+        game_rl.TrainedPolicy,
+        game_rl.Evaluation,
+        game_rl.PreflightReport,
+    ):
+        assert result.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        for field in dataclasses.fields(result):
+            assert f" {field.name}:" in str(result.__doc__), (result, field.name)
+        for name, member in vars(result).items():
+            if not name.startswith("_") and (callable(member) or isinstance(member, property)):
+                assert member.__doc__, (result, name)
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
+
+
+@pytest.mark.slow
+def test_the_script_of_the_page_runs(tmp_path: Path) -> None:
+    """As a person writes it who knows SB3, but for shorter trainings and fewer episodes."""
+    text = PAGE.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+    quick = '"evaluation.episodes=2", "evaluation.final_episodes=2", "recording.max_s=5", run'
+    for old, new in {
+        '"duel_ppo", run': f'"duel_ppo", {quick}',
+        "20_480": "1_024",
+        "40_960": "2_048",
+        "61_440": "3_072",
+        "episodes=20)": "episodes=2)",
+        "learn(1_024)": "learn(256)",
+    }.items():
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "script.py").write_text(text, encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(game_rl.__version__)
+    assert (tmp_path / "fight.gif").read_bytes().startswith(b"GIF89a")
+    finals = [e for e in game_rl.read_events(tmp_path / "runs" / "fork") if e.event == "evaluated"]
+    assert finals[-1].timesteps == 3_072
 
 
 def test_a_run_without_a_lake_says_how_to_get_one(make_config: MakeConfig) -> None:

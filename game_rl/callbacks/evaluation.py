@@ -85,15 +85,16 @@ class Evaluation:
 
     Attributes:
         deterministic: whether the policy took its likeliest actions or drew them.
-        rewards: of each episode, in the order in which they ended.
-        successes: of each episode, if the game file defines success.
-        start_states: of each episode; empty where the env does not tell, as one that a dead worker
-            has cut short.
+        rewards: undiscounted sum of each episode, in the order in which they ended.
+        lengths: timesteps of each episode.
+        successes: whether each episode was a success, if the game file defines success.
+        start_states: name of each episode's start state; empty where the env does not tell, as one
+            that a dead worker has cut short.
         q_minus_return: mean over the episodes of the return that the policy expected at the first
             observation minus the discounted return that it got, of rewards as it has learned them.
             Above 0 it expected too much.
         action_counts: how often each action was taken; empty if the actions are not discrete.
-        seconds: duration of the evaluation.
+        seconds: duration of the evaluation in seconds.
         ended: the episodes with their actions, if the envs log them, in the same order.
         ends: how each episode ended, in the same order; empty where the env does not tell.
         unfinished: rewards so far of the episodes that were still running when the time was over.
@@ -113,14 +114,17 @@ class Evaluation:
 
     @property
     def episodes(self) -> int:
+        """Number of episodes."""
         return len(self.rewards)
 
     @property
     def mean_reward(self) -> float:
+        """Mean of the episodes' rewards."""
         return float(np.mean(self.rewards))
 
     @property
     def std_reward(self) -> float:
+        """Standard deviation of the episodes' rewards, not of their mean."""
         return float(np.std(self.rewards))
 
     @property
@@ -142,6 +146,7 @@ class Evaluation:
 
     @property
     def mean_length(self) -> float:
+        """Mean number of timesteps of an episode."""
         return float(np.mean(self.lengths))
 
     @property
@@ -186,6 +191,7 @@ class Evaluation:
         return best is None or self.mean_reward > best.mean_reward
 
     def to_json(self) -> dict[str, object]:
+        """Return the results as plain data, without the single episodes."""
         return {
             "episodes": self.episodes,
             "mean_reward": self.mean_reward,

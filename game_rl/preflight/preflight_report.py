@@ -27,8 +27,13 @@ class PreflightReport:
     """Whether a run fits a machine, the resources that it takes, and what to change.
 
     Attributes:
-        speed: None if the machine's speed was not measured.
-        growth: empty for a run that keeps no timesteps on disk.
+        verdict: `fits`, `tight` or `does_not_fit`.
+        machine: CPUs, memory and disk of the machine, in bytes.
+        footprint: predicted memory, disk and work of the training, part by part, in bytes.
+        findings: what does not fit or is near it, each with the way out.
+        plan: disk needed over the timesteps of the run, in bytes.
+        speed: timesteps per second and hours; None if the machine's speed was not measured.
+        growth: what the timesteps on disk take as they grow; empty for a run that keeps none there.
         checks: every check, with what it compared; those that found something are in `findings`.
     """
 

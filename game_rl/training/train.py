@@ -73,10 +73,12 @@ class TrainingResult:
     """The result of a training.
 
     Attributes:
+        run_dir: directory of the run, which every function takes that takes a run.
         timesteps: number of timesteps learned from so far.
         frame_skip: emulator frames in each timestep.
         waited_frames: emulator frames beyond these, which the game's `step` has added.
-        footprint: memory and disk, predicted and measured; empty if the run was left alone.
+        footprint: memory and disk in bytes, predicted and measured, by name; empty if the run was
+            left alone.
         evaluation: final evaluation of the best policy; None if there was none, because the run has
             not reached its end or the command asked for none.
         best_name: name of the best policy, for people; None without a final evaluation.
@@ -100,6 +102,7 @@ class TrainingResult:
 
     @property
     def exit_code(self) -> int:
+        """Exit code of the command; 0 unless nothing of the upload was stored."""
         return NotStoredError.exit_code if self.not_stored else 0
 
 
