@@ -324,9 +324,10 @@ def test_the_policy_of_a_run_whose_game_was_moved_plays_it_where_it_is_now(
     game.write_text(text, encoding="utf-8")
     run = train_once(make_config("elsewhere", f"game={game}"))
     (tmp_path / "old").rename(tmp_path / "new")
-    with pytest.raises(game_rl.GameRLError, match="--game"):
-        game_rl.load_policy(run, "latest")
-    policy = game_rl.load_policy(run, "latest", game=tmp_path / "new" / "game.yaml")
+    policy = game_rl.load_policy(run, "latest")
+    assert policy.config.game == str(tmp_path / "new" / "game.yaml")
+    given = game_rl.load_policy(run, "latest", game=TINY_GAME)
+    assert given.config.game == str(TINY_GAME)
     env = game_rl.make_env(policy.config)
     env.step(policy.predict(env.reset(seed=0)[0])[0])
     env.close()
