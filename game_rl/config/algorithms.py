@@ -103,7 +103,8 @@ class PPOConfig(_OnPolicyConfig):
     network: Network = NATURE
     """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
     module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
-    Its module is a .py file in the current folder, or installed. It runs with your rights."""
+    Its module is a .py file beside this one or in the current folder, or is installed. It runs with
+    your rights."""
     precision: _Precision = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
@@ -264,7 +265,8 @@ class DQNConfig(StrictModel):
     network: Network = NATURE
     """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
     module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
-    Its module is a .py file in the current folder, or installed. It runs with your rights."""
+    Its module is a .py file beside this one or in the current folder, or is installed. It runs with
+    your rights."""
     precision: _Precision = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
@@ -365,7 +367,8 @@ class PQNConfig(_OnPolicyConfig):
     network: Network = NATURE
     """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
     module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
-    Its module is a .py file in the current folder, or installed. It runs with your rights."""
+    Its module is a .py file beside this one or in the current folder, or is installed. It runs with
+    your rights."""
     precision: _Precision = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""

@@ -1,5 +1,10 @@
 """A user's own Python class, named `module:Class`: found, imported, and its errors located.
 
+One rule holds for all of them. A module is looked up beside the file that names it, then in the
+current folder, then among what is installed. One that is found in a folder is loaded from its file
+under a name of its own, so it takes the place of no other module, installed or not; what it imports
+is looked up in the same folders after what is installed.
+
 A config or a game.yaml may come from a stranger, so finding a class runs no code of it.
 """
 
@@ -9,7 +14,8 @@ import importlib.util
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -31,20 +37,31 @@ _SHOWN_CLASSES = 12
 _SHOWN_CHARACTERS = 500  # of an error message of the user's code
 
 
-def class_source(reference: str, folder: Path, *, error: type[GameRLError]) -> str:
+def places_beside(folder: Path) -> tuple[Path, ...]:
+    """Return the folders where a module is looked up that a file in `folder` names."""
+    here = Path.cwd()
+    beside = here / folder
+    return (beside,) if beside == here else (beside, here)
+
+
+def class_source(reference: str, places: Sequence[Path], *, error: type[GameRLError]) -> str:
     """Return the file or installed module that `module:Class` names, without running its code.
+
+    Args:
+        places: folders where the module is looked up before what is installed.
 
     Raises:
         error: there is no such module, or the file is not valid Python or lacks the class.
     """
     module_name, _, class_name = reference.partition(":")
-    path = module_file(module_name, folder)
-    if path.is_file():
+    path = _first_file(module_name, places)
+    if path is not None:
         _check_source(path, class_name, error)
         return str(path)
     # only the first part of a dotted name, as finding the rest would import the first part
-    if importlib.util.find_spec(module_name.partition(".")[0]) is None:
-        raise _no_module(module_name, path, error)
+    with _importable(places):
+        if importlib.util.find_spec(module_name.partition(".")[0]) is None:
+            raise _no_module(module_name, places, error)
     return f"the module {module_name}"
 
 
@@ -54,15 +71,15 @@ def module_file(module: str, folder: Path) -> Path:
 
 
 def load_class(
-    reference: str, folder: Path, *, error: type[GameRLError]
+    reference: str, places: Sequence[Path], *, error: type[GameRLError]
 ) -> tuple[type, ModuleType]:
-    """Import `module:Class`; `module` is a .py in `folder`, or importable.
+    """Import `module:Class`; `module` is a .py in one of `places`, or importable.
 
     Raises:
         error: there is no such module or class, or importing it failed.
     """
     module_name, _, class_name = reference.partition(":")
-    module = _load_module(module_name, folder, error)
+    module = _load_module(module_name, places, error)
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
         classes = [n for n, v in vars(module).items() if isinstance(v, type)]
@@ -90,18 +107,34 @@ def line_of(error: BaseException, folder: Path) -> str:
     )
 
 
-def _load_module(name: str, folder: Path, fault: type[GameRLError]) -> ModuleType:
-    path = module_file(name, folder)
+def _first_file(module: str, places: Sequence[Path]) -> Path | None:
+    files = (module_file(module, place) for place in places)
+    return next((file for file in files if file.is_file()), None)
+
+
+@contextmanager
+def _importable(places: Sequence[Path]) -> Iterator[None]:
+    """Let modules in the folders be imported, after installed ones."""
+    added = [str(place) for place in places if str(place) not in sys.path]
+    sys.path += added
     try:
-        if path.is_file():
-            return _load_file(path)
-        return importlib.import_module(name)
+        yield
+    finally:
+        for place in added:
+            sys.path.remove(place)
+
+
+def _load_module(name: str, places: Sequence[Path], fault: type[GameRLError]) -> ModuleType:
+    path = _first_file(name, places)
+    try:
+        with _importable(places):
+            return importlib.import_module(name) if path is None else _load_file(path)
     except ModuleNotFoundError as error:
         if error.name == name:
-            raise _no_module(name, path, fault) from None
+            raise _no_module(name, places, fault) from None
         raise fault(f"{name} needs the module {error.name}; install it") from error
     except (Exception, SystemExit) as error:
-        place = line_of(error, folder)
+        place = line_of(error, places[0] if path is None else path.parent)
         raise fault(f"importing {name} failed with {described(error)}{place}; fix it") from error
 
 
@@ -119,10 +152,13 @@ def _check_source(path: Path, class_name: str, fault: type[GameRLError]) -> None
         raise _no_class(class_name, str(path), classes, fault)
 
 
-def _no_module(name: str, path: Path, fault: type[GameRLError]) -> GameRLError:
-    near = closest(name, sorted(file.stem for file in path.parent.glob("*.py")))
+def _no_module(name: str, places: Sequence[Path], fault: type[GameRLError]) -> GameRLError:
+    files = [module_file(name, place) for place in places]
+    others = {other.stem for file in files for other in file.parent.glob("*.py")}
+    near = closest(name, sorted(others))
     guess = f"; did you mean {near}?" if near else ""
-    return fault(f"there is no module {name}: neither {path} nor an installed one{guess}")
+    sought = " nor ".join(map(str, files))
+    return fault(f"there is no module {name}: neither {sought} nor an installed one{guess}")
 
 
 def _no_class(

@@ -1,27 +1,28 @@
 """Parts of a person's own in a run's config: `callbacks`, `env.wrappers` and `algorithm.network`.
 
 An item of such a list, as rl_zoo3 has them, and such a network are `module:Class`, or a mapping of
-one `module:Class` to its arguments. The module is a .py file in the current folder, or installed.
+one `module:Class` to its arguments. `custom_class` says where a module is looked up. A config that
+was read from a file in another folder than the current one names that folder, as `FOLDER/module`,
+so that the class is found wherever the run goes on.
 """
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, JsonValue
 
-from game_rl.config.custom_class import class_source, load_class
+from game_rl.config.custom_class import class_source, load_class, module_file
 from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem
 from game_rl.errors import ConfigError
 
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
-_PATTERN = rf"{_NAME}(\.{_NAME})*:{_NAME}"
+_PATTERN = rf"(.*/)?{_NAME}(\.{_NAME})*:{_NAME}"
 _REFERENCE = re.compile(_PATTERN)
 _FORM = "write module:Class, or {module:Class: {name: value}} with arguments"
 
@@ -80,17 +81,55 @@ class CustomPart:
 
     Attributes:
         key: its key in the run's config, such as `callbacks.0`.
-        reference: `module:Class`.
+        written: `module:Class`, or `FOLDER/module:Class`.
     """
 
     key: Key
-    reference: str
+    written: str
     arguments: Mapping[str, JsonValue]
+
+    @property
+    def reference(self) -> str:
+        """`module:Class`, without a folder."""
+        return self.written.rpartition("/")[2]
+
+    @property
+    def file_name(self) -> Path:
+        """Its module as a file of a folder."""
+        return module_file(self.reference.partition(":")[0], Path())
+
+    def places(self, folder: Path) -> tuple[Path, ...]:
+        """Return where its module is looked up; `folder` is the current one."""
+        named = self.written.rpartition("/")[0]
+        return tuple(dict.fromkeys((folder / named, folder)))
 
     @property
     def name(self) -> str:
         """Its key and class, for messages."""
         return f"{'.'.join(self.key)}, {self.reference}"
+
+    @property
+    def item(self) -> str | dict[str, Mapping[str, JsonValue]]:
+        """As a config has it."""
+        return {self.written: self.arguments} if self.arguments else self.written
+
+    def beside(self, folder: Path, *, is_saved: bool) -> "CustomPart":
+        """Return the part with the folder of the file that names it, if its module is there.
+
+        So it is if that is the current folder, or if the module is elsewhere. A missing module of a
+        config that is new is sought there, and the message says so.
+        """
+        here = Path.cwd()
+        place = (here / folder / self.written.rpartition("/")[0]).resolve()
+        if place == here.resolve():
+            return replace(self, written=self.reference)
+        if "/" not in self.written and not (place / self.file_name).is_file():
+            if is_saved:
+                return self
+            with suppress(ConfigError):
+                self.source(here)
+                return self
+        return replace(self, written=f"{place.as_posix()}/{self.reference}")
 
     def source(self, folder: Path) -> str:
         """Return its file or installed module, without running its code.
@@ -98,8 +137,7 @@ class CustomPart:
         Raises:
             ConfigError: there is no such module or class.
         """
-        with _importable(folder):
-            return class_source(self.reference, folder, error=ConfigError)
+        return class_source(self.reference, self.places(folder), error=ConfigError)
 
     def load(
         self, folder: Path, *, base: tuple[str, str], of_what: str, before: Sequence[object] = ()
@@ -115,8 +153,7 @@ class CustomPart:
             PartError: there is no such class, it is no such part, or takes other arguments.
         """
         try:
-            with _importable(folder):
-                found, _ = load_class(self.reference, folder, error=ConfigError)
+            found, _ = load_class(self.reference, self.places(folder), error=ConfigError)
         except ConfigError as error:
             raise PartError(self.key, str(error)) from error
         bases = [(one.__module__, one.__qualname__) for one in found.__mro__]
@@ -198,31 +235,17 @@ def network_problems(parts: Sequence[CustomPart], folder: Path) -> Iterator[Prob
             yield Problem(error.key, error.message)
 
 
-def part_files(parts: Sequence[CustomPart], folder: Path) -> tuple[Path, ...]:
-    """Return the files in the folder that have the classes; a missing module has none.
+def part_files(parts: Sequence[CustomPart], folder: Path) -> dict[Path, Path]:
+    """Return the files that have the classes, by their path in their folder.
 
-    Installed modules are left out.
+    Installed modules are left out, and modules that are missing.
     """
-    found = []
+    found = {}
     for part in parts:
         try:
             source = Path(part.source(folder))
         except ConfigError:
             continue
-        if source.is_absolute() and source not in found:
-            found.append(source)
-    return tuple(found)
-
-
-@contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """Let modules in the folder be imported, after installed ones: the part's and their own."""
-    place = str(folder)
-    if place in sys.path:
-        yield
-        return
-    sys.path.append(place)
-    try:
-        yield
-    finally:
-        sys.path.remove(place)
+        if source.is_absolute():
+            found[part.file_name] = source
+    return found

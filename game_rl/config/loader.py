@@ -17,7 +17,7 @@ from game_rl.config.diagnosis import Diagnosis
 from game_rl.config.migration import up_to_date
 from game_rl.config.schema import RunConfig
 from game_rl.config.schema_guide import closest
-from game_rl.config.strict_model import Key, Problem
+from game_rl.config.strict_model import Key, Problem, with_changed
 from game_rl.config.upload import without_secrets
 from game_rl.config.values import expanded_path
 from game_rl.config.yaml_tree import (
@@ -101,6 +101,7 @@ def _config_in(
     root, problems = source.tree(overrides)
     _refuse_game_file(source, root)
     config = source.model_of(root, problems, RunConfig, run_dir_problems)
+    config = _with_folders_of_parts(config, source, root)
     if not source.is_saved:  # a list of runs needs no class of theirs
         source.refuse(root, custom_part_problems(config))
     game_file = game_path(config.game, relative_to=source.folder_of(root.nearest(("game",))))
@@ -340,6 +341,22 @@ def _require_way(root: Node, key: Key, place: Place) -> None:
             raise DocumentError(place, message)
 
 
+def _with_folders_of_parts(config: RunConfig, source: Document, root: Node) -> RunConfig:
+    """Return the config with the folder of the file that names it at each part that is there."""
+    moved = [
+        part.beside(source.folder_of(root.nearest(part.key)), is_saved=source.is_saved)
+        for part in config.custom_parts
+    ]
+    if moved == list(config.custom_parts):
+        return config
+    network = {part.key: part.item for part in moved if part.key[-1] == "network"}
+    lists: dict[Key, list[object]] = {}
+    for part in moved:
+        if part.key not in network:
+            lists.setdefault(part.key[:-1], []).append(part.item)
+    return with_changed(config, {**network, **lists})
+
+
 def custom_part_problems(config: RunConfig) -> Iterator[Problem]:
     """Check that the classes of a person's own parts exist, without running their code."""
     if parts := config.custom_parts:
@@ -433,7 +450,7 @@ def run_based_on(
     """
     base, tree = based_on(source, section)
     tree = with_decided(tree, decided)
-    run = base.model_of(tree, [], RunConfig)
+    run = _with_folders_of_parts(base.model_of(tree, [], RunConfig), base, tree)
     base.refuse(tree, custom_part_problems(run))
     game_file = game_path(run.game, relative_to=base.folder_of(tree.nearest(("game",))))
     return run if game_file is None else run.model_copy(update={"game": str(game_file)})

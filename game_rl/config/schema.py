@@ -140,8 +140,9 @@ class EnvConfig(StrictModel):
     """Seconds without an answer after which a worker process counts as hung."""
     wrappers: Annotated[PartItems, Field(examples=[["my_wrappers:Penalty"]])] = ()
     """Gymnasium wrappers of your own around each env, the innermost first, as module:Class or
-    {module:Class: {name: value}} with arguments. The module is a .py file in the current folder, or
-    installed. It runs with your rights. A wrapper must keep both spaces."""
+    {module:Class: {name: value}} with arguments. The module is a .py file beside this
+    one or in the current folder, or is installed. It runs with your rights. A wrapper must keep
+    both spaces."""
 
     @property
     def most_episode_timesteps(self) -> int | None:
@@ -394,8 +395,8 @@ class RunConfig(DiagnosedModel):
     upload."""
     callbacks: Annotated[PartItems, Field(examples=[["my_callbacks:Lives"]])] = ()
     """Callbacks of your own for Stable-Baselines3, called after the run's, as module:Class or
-    {module:Class: {name: value}} with arguments. The module is a .py file in the current folder, or
-    installed. It runs with your rights."""
+    {module:Class: {name: value}} with arguments. The module is a .py file beside this
+    one or in the current folder, or is installed. It runs with your rights."""
 
     @property
     def custom_callbacks(self) -> tuple[CustomPart, ...]:

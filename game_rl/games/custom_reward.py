@@ -10,7 +10,13 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 
-from game_rl.config.custom_class import class_source, described, line_of, load_class
+from game_rl.config.custom_class import (
+    class_source,
+    described,
+    line_of,
+    load_class,
+    places_beside,
+)
 from game_rl.errors import GameFileError
 from game_rl.games.own_methods import OwnMethod, Sources
 from game_rl.games.variables import Value
@@ -58,22 +64,23 @@ def reward_source(reference: str, folder: Path) -> str:
     Raises:
         GameFileError: there is no such module, or the file is not valid Python or lacks the class.
     """
-    return class_source(reference, folder, error=GameFileError)
+    return class_source(reference, places_beside(folder), error=GameFileError)
 
 
 def load_custom_reward(
     reference: str, folder: Path, sources: Sources = MappingProxyType({})
 ) -> "GameReward":
-    """Return a new object of `module:Class`; `module` is a .py in `folder`, or importable.
+    """Return a new object of `module:Class`; `custom_class` says where `module` is.
 
     Args:
+        folder: folder of the game.yaml.
         sources: what its methods may take besides the variables.
 
     Raises:
         GameFileError: there is no such module or class, or importing it or making the object
             failed, or the class lacks `reset` or `step`, or a parameter of a method is not known.
     """
-    found, module = load_class(reference, folder, error=GameFileError)
+    found, module = load_class(reference, places_beside(folder), error=GameFileError)
     return GameReward(found, reference, Path(module.__file__ or folder).parent, sources)
 
 

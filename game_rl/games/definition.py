@@ -146,7 +146,8 @@ class GameDefinition(StrictModel):
     reward: (
         Annotated[str, Field(pattern=r"^[\w.]+:\w+$", examples=["my_module:MyReward"])] | None
     ) = None
-    """Reward class in Python as `module:Class`, in addition to `rewards` or instead of them."""
+    """Reward class in Python as `module:Class`, in addition to `rewards` or instead of them. The
+    module is a .py file beside this one or in the current folder, or is installed."""
 
     @property
     def file_of_offsets(self) -> Path | None:

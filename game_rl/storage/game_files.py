@@ -35,13 +35,12 @@ def upload_settings(
 
 
 def _with_own_parts(game: GameFiles, config: RunConfig) -> GameFiles:
-    """Add the modules of a person's own parts that are files in the current folder."""
+    """Add the modules of a person's own parts that are files and not installed."""
     if not config.custom_parts:
         return game
-    here = Path.cwd()
     files = {
-        f"{_PARTS}/{file.relative_to(here).as_posix()}": file
-        for file in part_files(config.custom_parts, here)
+        f"{_PARTS}/{name.as_posix()}": file
+        for name, file in part_files(config.custom_parts, Path.cwd()).items()
     }
     return game.model_copy(update={"paths": {**game.paths, **files}})
 

@@ -1,11 +1,14 @@
 """Parts of a person's own in a config: their forms, and what is reported where."""
 
 import json
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from game_rl.config.custom_class import load_class
 from game_rl.config.custom_part import PartError, callback_problems, parts_of
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import EnvConfig, RunConfig
@@ -128,6 +131,7 @@ def test_a_saved_config_is_read_where_its_modules_are_not(
 ) -> None:
     config = load("callbacks: [my_callbacks:Lives]\n")
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    (folder / "my_callbacks.py").unlink()
     assert load_config(folder / "run.yaml", is_saved=True).callbacks == config.callbacks
 
 
@@ -181,3 +185,71 @@ def test_a_module_may_import_its_neighbours_and_a_package_may_be_in_the_folder(
     (part,) = parts_of(("parts:Other",), "callbacks")
     with pytest.raises(PartError, match=r"callbacks\.0: .* has no class Other"):
         part.load_callback(tmp_path)
+
+
+NAMED = """\
+callbacks: [my_callbacks:Lives, {my_callbacks:Lives: {n: 3}}]
+env: {wrappers: [my_callbacks:Lives, "gymnasium.wrappers:Autoreset"]}
+algorithm: {network: "my_callbacks:Lives"}
+"""
+
+
+def sources(config: RunConfig) -> list[str]:
+    return [part.source(Path.cwd()) for part in config.custom_parts]
+
+
+def test_a_module_is_looked_up_beside_the_config_then_here_then_among_what_is_installed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, here = folder / "project", folder
+    project.mkdir()
+    file = project / "run.yaml"
+    file.write_text(CONFIG + NAMED, encoding="utf-8")
+    installed = "the module gymnasium.wrappers"
+    in_current = load_config(file)
+    assert in_current.callbacks == ("my_callbacks:Lives", {"my_callbacks:Lives": {"n": 3}})
+    of_current = str(here / "my_callbacks.py")
+    assert sources(in_current) == [of_current, installed, *[of_current] * 3]
+
+    beside = project / "my_callbacks.py"
+    beside.write_text(CALLBACKS, encoding="utf-8")
+    config = load_config(file)
+    assert [part.reference for part in config.custom_parts] == [
+        "my_callbacks:Lives", "gymnasium.wrappers:Autoreset", *["my_callbacks:Lives"] * 3
+    ]  # fmt: skip
+    assert [part.arguments for part in config.custom_callbacks] == [{}, {"n": 3}]
+    assert sources(config) == [str(beside), installed, *[str(beside)] * 3]
+
+    (elsewhere := folder / "elsewhere").mkdir()
+    monkeypatch.chdir(elsewhere)
+    (elsewhere / "config.yaml").write_text(dump_config(config), encoding="utf-8")  # as a run has it
+    saved = load_config(elsewhere / "config.yaml", is_saved=True)
+    assert saved == config
+    assert sources(saved) == sources(config)
+
+    beside.rename(elsewhere / "my_callbacks.py")  # the project was moved: the current folder counts
+    assert sources(saved)[0] == str(elsewhere / "my_callbacks.py")
+
+
+def test_a_missing_module_is_told_with_the_places_where_it_was_looked_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "run.yaml").write_text(f"{CONFIG}callbacks: [mine:Lives]\n", encoding="utf-8")
+    (elsewhere := folder / "elsewhere").mkdir()
+    monkeypatch.chdir(elsewhere)
+    sought = f"neither {folder / 'mine.py'} nor {elsewhere / 'mine.py'} nor an installed one"
+    with pytest.raises(ConfigError, match=re.escape(sought)):
+        load_config(folder / "run.yaml")
+
+
+def test_a_module_of_the_folder_takes_the_place_of_no_other(folder: Path) -> None:
+    (folder / "random.py").write_text("import json, own_json\nclass Lives: pass\n", "utf-8")
+    (folder / "json.py").write_text("raise RuntimeError('not ours')\n", encoding="utf-8")
+    (folder / "own_json.py").write_text("", encoding="utf-8")
+    before, path = sys.modules["random"], list(sys.path)
+    found, module = load_class("random:Lives", (folder,), error=ConfigError)
+    assert (found.__name__, module.__file__) == ("Lives", str(folder / "random.py"))
+    assert found.__module__ == module.__name__ != "random"
+    assert sys.modules["random"] is before
+    assert sys.path == path
+    del sys.modules["own_json"]

@@ -97,7 +97,7 @@ def storage_problems(executor: ExecutorConfig, run: RunConfig) -> Iterator[Probl
         yield _refused("algorithm.learn_from", "Lakes of other runs")
     if run.lake is not None and run.lake.path is not None:
         yield _refused("lake.path", f"{run.lake.path}, which members share")
-    for file in part_files(run.custom_parts, Path.cwd()) if run.custom_parts else ():
+    for file in part_files(run.custom_parts, Path.cwd()).values():
         yield Problem(
             _PLACE,
             f"the member's config names a class in {file}, which nodes that share no files with "

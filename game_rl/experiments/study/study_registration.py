@@ -139,7 +139,7 @@ def _files(study: Study) -> Iterator[Path]:
     yield from (path for arm in study.arms.values() for path in arm.files)
     for run in (run for arm in study.arms.values() for run in arm.players):
         if run.custom_parts:
-            yield from part_files(run.custom_parts, Path.cwd())
+            yield from part_files(run.custom_parts, Path.cwd()).values()
         if run.game in bundled_games():
             continue
         game = load_game(run.game)
