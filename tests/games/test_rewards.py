@@ -1,6 +1,8 @@
 import itertools
 import math
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.errors import GameFileError
-from game_rl.games.custom_reward import load_custom_reward
+from game_rl.games.custom_reward import load_custom_reward, reward_source
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.rewards import EpisodeReward
 
@@ -80,6 +82,26 @@ def test_two_games_may_both_have_a_module_of_one_name(tmp_path: Path) -> None:
         )
         found.append(load_custom_reward("rewards:Reward", folder).step({}))
     assert found == [1.0, 2.0]
+
+
+def test_a_reward_is_looked_up_beside_the_game_then_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (game := tmp_path / "game").mkdir()
+    monkeypatch.chdir(tmp_path)
+    code = "import own_values\nclass Reward:\n    def reset(self, variables): pass\n"
+    for folder, value in ((tmp_path, 1), (game, 2)):
+        lines = f"    def step(self, variables): return own_values.ONE * {value}\n"
+        (folder / "rewards.py").write_text(code + lines, encoding="utf-8")
+        (tmp_path / "own_values.py").write_text("ONE = 1.0\n", encoding="utf-8")
+        assert reward_source("rewards:Reward", game) == str(folder / "rewards.py")
+        assert load_custom_reward("rewards:Reward", game).step({}) == value
+    del sys.modules["own_values"]
+    sought = f"neither {game / 'other.py'} nor {tmp_path / 'other.py'} nor an installed one"
+    calls: tuple[Callable[[str, Path], object], ...] = (reward_source, load_custom_reward)
+    for look_up in calls:
+        with pytest.raises(GameFileError, match=re.escape(sought)):
+            look_up("other:Reward", game)
 
 
 def test_an_importable_module_will_do(tmp_path: Path) -> None:
