@@ -232,10 +232,14 @@ def events_section(run: ShownRun) -> Html:
 
 def _event_table(told: Sequence[tuple[Event, Happening]]) -> Html:
     rows = [
-        (f"{event.time:%Y-%m-%d %H:%M:%S}", f"{event.timesteps:,}", found.title, found.text)
+        (
+            f"{event.time:%Y-%m-%d %H:%M:%S}",
+            f"{event.timesteps:,}",
+            joined(element("b", found.title), f" {found.text}"),
+        )
         for event, found in told
     ]
-    return table(("time (UTC)", "timestep", "event", ""), rows, numbers=(1,), texts=(2, 3))
+    return table(("time (UTC)", "timestep", "event"), rows, numbers=(1,), texts=(0, 2))
 
 
 # ---------------------------------------------------------------------- reproduce
