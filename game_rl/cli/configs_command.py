@@ -68,8 +68,8 @@ def _named(name: str) -> Path:
     found = known.get(Path(name).name.removesuffix(".yaml"))
     if found is None:
         meant = closest(name, list(known))
-        guess = f"; did you mean {meant}?" if meant else ""
-        raise UsageError(f"there is no bundled config {name!r}{guess}; game-rl configs lists them")
+        guess = f"; did you mean {meant}? game-rl" if meant else "; game-rl"
+        raise UsageError(f"there is no bundled config {name!r}{guess} configs lists them")
     return found
 
 

@@ -128,7 +128,7 @@ def _option_first(option: str, rest: Sequence[str]) -> str:
 def _unknown_options(unknown: Sequence[str], parser: argparse.ArgumentParser) -> str:
     """Return a message on options that a command does not have."""
     from game_rl.config.schema import RunConfig
-    from game_rl.config.schema_guide import closest
+    from game_rl.config.schema_guide import closest, schema_guide
 
     known = [name for action in parser._actions for name in action.option_strings]
     name = unknown[0].partition("=")[0]
@@ -139,6 +139,8 @@ def _unknown_options(unknown: Sequence[str], parser: argparse.ArgumentParser) ->
     elif f"--{name}" in known:
         meant = f"--{name}"
     guess = f"; did you mean {meant}?" if meant else f"; see {parser.prog} --help"
+    if "--set" in known and "." not in key:  # `--n-envs` is the key env.n_envs
+        key = min(schema_guide(RunConfig).places_of(key), key=len, default=key)
     if "--set" in known and key.partition(".")[0] in RunConfig.model_fields:
         guess = f"; a key of the config is written without dashes: {key}=..."
     return f"{parser.prog} has no argument {shlex.join(unknown)}{guess}"

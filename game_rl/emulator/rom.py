@@ -187,14 +187,16 @@ def _read_file(path: Path) -> bytes:
 
 def _roms_near(folder: Path) -> str:
     found: list[Path] = []
-    for place in (folder, Path("roms")):
+    places = dict.fromkeys((folder, Path("roms")))
+    for place in places:
         try:
             entries = sorted(place.iterdir())
         except OSError:
             continue
         found += [e for e in entries if e.suffix.lower() in {".gb", ".gbc"} and e not in found]
     if not found:
-        return f" (no .gb or .gbc file in {folder}{os.sep} or roms{os.sep})"
+        looked = " or ".join(f"{place}{os.sep}" for place in places)
+        return f" (no .gb or .gbc file in {looked})"
     more = f" and {len(found) - 5} more" if len(found) > 5 else ""
     return f" (found: {', '.join(str(f) for f in found[:5])}{more})"
 
