@@ -318,14 +318,13 @@ def _print_result(result: "TrainingResult", console: "Console", *, with_hints: b
 
     root = result.run_dir.root
     if result.left_alone:
-        console.print(result.left_alone, soft_wrap=True, markup=False)
+        print_words(console, result.left_alone)
         return
     if result.evaluation is None:
         reached = with_frames(result.timesteps, result.frame_skip, result.waited_frames)
-        console.print(
+        print_words(
+            console,
             f"trained up to timestep {reached} and saved; continue with {result.run_dir.way_on}",
-            soft_wrap=True,
-            markup=False,
         )
         return
     title = f"best policy, {result.best_name}"
