@@ -242,6 +242,17 @@ def _changes(situation: Situation) -> Compared:
     return Compared(f"{count} start state{'' if count == 1 else 's'} with write or hold_values")
 
 
+def _longest_timestep(situation: Situation) -> Compared:
+    frames = situation.facts.longest_wait_frames
+    if not frames:
+        return Compared("no timestep waits for `step.until`", applies=False)
+    return Compared(
+        f"{frames:,} frames in each of {findings.envs_of_a_worker(situation)} envs of a worker, "
+        f"some {findings.longest_timestep_s(situation):,.0f} s, against "
+        f"{situation.config.env.worker_timeout_s:g} s of env.worker_timeout_s"
+    )
+
+
 def _parts(situation: Situation) -> Compared:
     form = situation.facts.observation_format(situation.config)
     if not form.is_dict:
@@ -271,6 +282,7 @@ COMPARISONS: Mapping[Check, Callable[[Situation], Compared]] = {
     findings.torch_for_cuda: _torch,
     findings.own_parts_not_counted: _own_parts,
     findings.game_is_changed: _changes,
+    findings.step_may_outlast_workers: _longest_timestep,
     findings.observation_has_parts: _parts,
 }
 """What each of `findings.CHECKS` compares; a test holds that none is missing."""

@@ -499,9 +499,8 @@ def game_is_changed(situation: Situation) -> Finding | None:
 def step_may_outlast_workers(situation: Situation) -> Finding | None:
     """Warn of a `step` in game.yaml with which a worker may take longer than it has."""
     env, frames = situation.config.env, situation.facts.longest_wait_frames
-    workers = training_workers(env.n_workers, n_envs=env.n_envs, cpus=situation.facts.cpus)
-    envs = -(-env.n_envs // workers)
-    seconds = envs * frames / _FRAMES_A_SECOND_ONE_BY_ONE
+    envs = envs_of_a_worker(situation)
+    seconds = longest_timestep_s(situation)
     if seconds <= env.worker_timeout_s:
         return None
     return Finding(
@@ -514,6 +513,19 @@ def step_may_outlast_workers(situation: Situation) -> Finding | None:
         "the run; a lower step.at_most_frames in game.yaml helps as well",
         Fix("env.worker_timeout_s", math.ceil(2 * seconds)),
     )
+
+
+def longest_timestep_s(situation: Situation) -> float:
+    """Return what a worker takes for a timestep in which no env's `step.until` holds."""
+    frames = envs_of_a_worker(situation) * situation.facts.longest_wait_frames
+    return frames / _FRAMES_A_SECOND_ONE_BY_ONE
+
+
+def envs_of_a_worker(situation: Situation) -> int:
+    """Return how many envs the worker with the most of them has."""
+    env = situation.config.env
+    workers = training_workers(env.n_workers, n_envs=env.n_envs, cpus=situation.facts.cpus)
+    return -(-env.n_envs // workers)
 
 
 def observation_has_parts(situation: Situation) -> Finding | None:
