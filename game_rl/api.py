@@ -104,7 +104,12 @@ def load_config(config: ConfigSource, *changes: str, **keys: object) -> RunConfi
     overrides = [*changes, *_as_texts(keys)]
     if isinstance(config, RunConfig):
         return loader.changed_config(config, overrides, more_checks=level_problems)
-    return loader.load_config(find_config(Path(config)), overrides, more_checks=level_problems)
+    file = find_config(Path(config))
+    if file.is_file() and (kind := loader.config_kind(file)) is not None:
+        raise UsageError(
+            f"{file} describes a {kind}, not a run; train it with game-rl train {config}"
+        )
+    return loader.load_config(file, overrides, more_checks=level_problems)
 
 
 def _as_texts(keys: Mapping[str, object]) -> list[str]:
@@ -374,6 +379,7 @@ def evaluate(
     Raises:
         GameRLError: there is no such run, checkpoint or start state.
     """
+    _check_episodes(episodes)
     found = _opened(run, checkpoint, deterministic=deterministic, game=game)
     return evaluate_run(found, episodes=episodes, seed=seed, start_state=start_state)
 
@@ -406,6 +412,7 @@ def record(
     Raises:
         GameRLError: there is no such run, checkpoint, start state or format.
     """
+    _check_episodes(episodes)
     found = _opened(run, checkpoint, deterministic=deterministic, game=game)
     clip = output or found.run_dir.videos / f"{found.checkpoint.path.name}.gif"
     return record_run(
@@ -448,6 +455,11 @@ def export(
     file.parent.mkdir(parents=True, exist_ok=True)
     export_policy(found, file)
     return file
+
+
+def _check_episodes(episodes: int) -> None:
+    if episodes < 1:
+        raise UsageError(f"episodes is {episodes}; allowed: a whole number of at least 1")
 
 
 def _opened(

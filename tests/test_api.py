@@ -105,6 +105,18 @@ def test_a_config_is_loaded_by_name_or_file_with_changes(tmp_path: Path) -> None
         game_rl.load_config(str(file))
 
 
+def test_the_config_of_an_experiment_is_refused_with_the_command_that_takes_it() -> None:
+    message = r"duel_population.yaml describes a population, not a run; train it with game-rl train"
+    with pytest.raises(game_rl.GameRLError, match=message):
+        game_rl.load_config("duel_population")
+
+
+def test_no_episodes_are_refused(tmp_path: Path) -> None:
+    for play in (game_rl.evaluate, game_rl.record):
+        with pytest.raises(game_rl.GameRLError, match="episodes is 0; allowed: a whole number"):
+            play(tmp_path, episodes=0)
+
+
 def test_keys_are_changed_by_texts_or_keywords_of_a_name_or_a_config(tmp_path: Path) -> None:
     changes = ["seed=3", "env.n_envs=8", f"run_dir={tmp_path}", "total_timesteps=9_000"]
     expected = loader.load_config(CONFIGS / "duel_ppo.yaml", changes)
