@@ -286,10 +286,10 @@ def test_each_command_loads_only_what_it_needs(tmp_path: Path) -> None:
         (["--version"], 20, 450),
         (["--help"], 20, 450),
         (["configs"], 60, 650),
-        (["train", str(tmp_path / "none.yaml")], 200, 760),
-        (["train", "duel_ppo", "nokey=1"], 200, 760),
-        (["status", str(tmp_path / "none")], 210, 780),
-        (["runs", str(tmp_path)], 230, 800),
+        (["train", str(tmp_path / "none.yaml")], 220, 800),
+        (["train", "duel_ppo", "nokey=1"], 220, 800),
+        (["status", str(tmp_path / "none")], 230, 820),
+        (["runs", str(tmp_path)], 260, 850),
     ]
     words = json.dumps([each for each, *_ in most])
     command = [sys.executable, "-W", "ignore", "-c", COUNTING, words, *LARGE.split()]
