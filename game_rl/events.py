@@ -224,7 +224,7 @@ class Evaluated(_RunEvent):
     offline_gradient_steps: Natural | None = None
     """Gradient steps so far, if the run is learning from Lakes before its first timestep."""
     by_start_state: dict[str, StartStateResult] | None = None
-    """Results apart by start state, if the episodes started in several."""
+    """Results by start state, if the episodes started in several."""
 
 
 class StopConditionMet(_RunEvent):

@@ -159,7 +159,7 @@ class RestartConfig(StrictModel):
     at: Timesteps
     """Timestep at which the restart starts, counted from the beginning of the run."""
     start: UnitInterval
-    """Share of random actions at that timestep."""
+    """Exploration rate at that timestep."""
     over: Timesteps
     """Number of timesteps in which the share goes in a straight line to what it would be without
     the restart."""
@@ -169,9 +169,9 @@ class ExplorationConfig(StrictModel):
     """The share of actions that are random instead of those with the highest value."""
 
     start: UnitInterval = 1.0
-    """Share of random actions at timestep 0."""
+    """Exploration rate at timestep 0."""
     end: UnitInterval = 0.05
-    """Share of random actions from `fraction` of the run on."""
+    """Exploration rate from `fraction` of the run on."""
     fraction: Annotated[float, Field(gt=0, le=1)] = 0.1
     """Part of total_timesteps in which the share goes from start to end, in a straight line."""
     restarts: Annotated[tuple[RestartConfig, ...], Field(max_length=_MOST_RESTARTS)] = ()
@@ -328,7 +328,7 @@ class PQNExplorationConfig(ExplorationConfig):
     """The share of actions that are random instead of those with the highest value."""
 
     end: UnitInterval = 0.001
-    """Share of random actions from `fraction` of the run on."""
+    """Exploration rate from `fraction` of the run on."""
 
 
 class PQNConfig(_OnPolicyConfig):

@@ -19,7 +19,7 @@ _REWARD = (
 )
 _NORMALIZED = (
     "write algorithm: {reward: {normalize: true}}, with clip: 10.0 for VecNormalize's clip_reward; "
-    "pictures are always scaled to 0..1"
+    "frames are always scaled to 0..1"
 )
 _EPISODE_OR_ROLLOUT = (
     "it can mean two things: algorithm.n_steps is how many timesteps each env plays between "
@@ -93,8 +93,8 @@ KEY_HINTS = {
     "normalize_rewards": _NORMALIZED,
     "vecnormalize": _NORMALIZED,
     "vec_normalize": _NORMALIZED,
-    "normalize_images": "pictures are always scaled to 0..1: remove it",
-    "normalize_observations": "pictures are always scaled to 0..1: remove it",
+    "normalize_images": "frames are always scaled to 0..1: remove it",
+    "normalize_observations": "frames are always scaled to 0..1: remove it",
     "buffer_size": _REPLAY,
     "replay_buffer_size": _REPLAY,
     "exploration_fraction": _EXPLORATION,

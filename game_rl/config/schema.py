@@ -114,11 +114,11 @@ class EnvConfig(StrictModel):
     """Number of emulator frames in one timestep; 4 frames are 1/15 s. An action holds its buttons
     for all of them, unless game.yaml says otherwise."""
     frame_stack: Annotated[int, Field(ge=1, le=64)] = 4
-    """Number of latest pictures, one a timestep, that the agent sees together, so that it can see
+    """Number of latest frames, one a timestep, that the agent sees together, so that it can see
     motion."""
     max_episode_timesteps: Timesteps | GrowingLimit | None = 1_000
     """Number of timesteps after which an episode is cut off (truncated). A section lets it grow
-    with a variable of the game, so that an episode in which the agent gets on may last longer."""
+    with a variable of the game, so that an episode lasts longer while the agent makes progress."""
     start_states: (
         Annotated[tuple[Name, ...], Field(min_length=1)]
         | Annotated[dict[Name, Weight], Field(min_length=1)]
@@ -126,13 +126,13 @@ class EnvConfig(StrictModel):
     ) = None
     """Names of start states in game.yaml. Each episode starts in one of them, in training and in
     evaluations. [shore, caves]: sampled uniformly. {shore: 1, caves: 3}: sampled by weight, here
-    three of four in caves. null: all of them, evenly."""
+    three of four in caves. null: all of them, uniformly."""
     max_idle_frames: Annotated[int, Field(ge=0, le=100_000)] = 30
     """Each episode starts with frames without buttons. Their number is drawn at random, from 0 to
     this."""
     sticky_actions: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Probability that a timestep repeats the action of the one before, whatever the agent chose
-    (Machado et al. 2018 use 0.25), so that an agent cannot learn a sequence of buttons by heart. In
+    (Machado et al. 2018 use 0.25), so that an agent cannot memorise a sequence of buttons. In
     evaluations, too. 0: never."""
     observation: ObservationConfig = ObservationConfig()
     """What the agent sees: the screen in some resolution and colours, and parts of the game."""
@@ -585,13 +585,13 @@ def image_fault(height: int, width: int, *, channels: int, network: Network = NA
             way_out = "use algorithm.network: {screen: small},"
     if min(height, width) < smallest:
         return (
-            f"the agent's picture is {width}x{height}, and the network needs at least "
+            f"the agent's frame is {width}x{height}, and the network needs at least "
             f"{smallest}x{smallest}; {way_out} env.observation.size: full, "
             "or a larger observation.crop in game.yaml"
         )
     if channels >= min(height, width):  # SB3 takes the smallest dimension for the channels
         return (
-            f"{channels} channels (frame_stack x colours) in a picture of {width}x{height}: SB3 "
+            f"{channels} channels (frame_stack x colours) in a frame of {width}x{height}: SB3 "
             "would mistake a side of it for the channels; lower env.frame_stack"
         )
     return None

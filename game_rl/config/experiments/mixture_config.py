@@ -49,7 +49,7 @@ class CloneConfig(StrictModel):
     """true: only members that the learner beats on the round's episodes become clones. false: they
     become clones however good the learner is."""
     exploration: UnitInterval = 0.02
-    """Share of random actions that a clone starts with, at least exploration.end of the member's
+    """Exploration rate that a clone starts with, at least exploration.end of the member's
     config. It falls to that end in a straight line, in half a round."""
     optimiser: Literal["new", "keep"] = "new"
     """new: moments start at zero. keep: take over the learner's moments; this needs members with
