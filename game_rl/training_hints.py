@@ -229,7 +229,8 @@ def likeliest_action_stuck(training: Training) -> Hint | None:
         f"deterministic evaluations {numbers}: where several actions are "
         "about equally good, taking the same one again and again gets stuck; "
         "evaluation.deterministic: auto also plays as in training and keeps the better way, a "
-        "lower algorithm.ent_coef makes the policy decide",
+        "lower algorithm.ent_coef makes the policy decide; if the game ignores that action there, "
+        "as a blocked move, let the agent see its latest actions with a part {actions: 4}",
         "evaluation.deterministic",
     )
 

@@ -21,7 +21,7 @@ from game_rl.envs.episode_courses import courses_text
 from game_rl.envs.game_file_check import GameFileCheck, check_game_file
 from game_rl.envs.game_trace import game_trace
 from game_rl.errors import GameFileError, UsageError
-from game_rl.games.definition import load_game
+from game_rl.games.definition import Game, load_game
 from game_rl.games.starter import write_starter
 
 if TYPE_CHECKING:
@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 
 
 _WRONG_GAME = GameFileError.exit_code
-_WRITTEN = {"sheet": "contact sheet", "parts_sheet": "parts", "trace": "trace"}
+_WRITTEN = {
+    "sheet": "contact sheet",
+    "scripts_sheet": "start scripts, step by step",
+    "parts_sheet": "parts",
+    "trace": "trace",
+}
 _TIMESTEPS = 2_000
 _OF_PLAY = ("recorded", "timesteps", "seed", "sheet", "parts_sheet", "trace")
 _SEARCH_S = 120
@@ -125,9 +130,7 @@ def add_new_game(commands: "Commands", summary: str) -> None:
 
 
 def _check_game(arguments: argparse.Namespace) -> int:
-    from game_rl.envs.contact_sheet import write_contact_sheet
     from game_rl.envs.game_check import check_game, read_recorded_episode
-    from game_rl.envs.parts_sheet import write_parts_sheet
 
     if arguments.without_rom:
         return _check_without_rom(arguments)
@@ -148,13 +151,7 @@ def _check_game(arguments: argparse.Namespace) -> int:
             recorded=recorded,
             trace=trace,
         )
-    is_bundled = game_path(arguments.game, relative_to=Path()) is None
-    sheet = arguments.sheet or (Path() if is_bundled else game.folder) / "contact_sheet.png"
-    written = {"sheet": sheet}
-    write_contact_sheet([*check.starts, *check.moments], sheet)
-    if check.parts:
-        written["parts_sheet"] = arguments.parts_sheet or sheet.with_name("parts.png")
-        write_parts_sheet(check.moments, game, written["parts_sheet"])
+    written = _write_sheets(arguments, game, check)
     if arguments.trace:
         written["trace"] = arguments.trace
     if arguments.json:
@@ -174,6 +171,23 @@ def _check_without_rom(arguments: argparse.Namespace) -> int:
     else:
         _print_file_check(check, Console())
     return 0
+
+
+def _write_sheets(arguments: argparse.Namespace, game: Game, check: "GameCheck") -> dict[str, Path]:
+    from game_rl.envs.contact_sheet import write_contact_sheet
+    from game_rl.envs.parts_sheet import write_parts_sheet
+
+    is_bundled = game_path(arguments.game, relative_to=Path()) is None
+    sheet = arguments.sheet or (Path() if is_bundled else game.folder) / "contact_sheet.png"
+    written = {"sheet": sheet}
+    write_contact_sheet([*check.starts, *check.moments], sheet)
+    if check.scripts:
+        written["scripts_sheet"] = sheet.with_name("start_scripts.png")
+        write_contact_sheet(check.scripts, written["scripts_sheet"])
+    if check.parts:
+        written["parts_sheet"] = arguments.parts_sheet or sheet.with_name("parts.png")
+        write_parts_sheet(check.moments, game, written["parts_sheet"])
+    return written
 
 
 def _refuse_options(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:

@@ -6,6 +6,7 @@ of PyBoy 2.8.
 
 import hashlib
 import os
+import re
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,8 +124,11 @@ def absent_rom(path: Path, *, sha256: str = "", sha1: str = "") -> Rom:
     )
 
 
-def read_rom(path: Path) -> Rom:
+def read_rom(path: Path, *, named_by: str = "`rom.path`") -> Rom:
     """Read the ROM at `path` and check its header.
+
+    Args:
+        named_by: what names the file, for the message if there is none.
 
     The checksum of the whole file is not checked: a Game Boy does not check it either, and patched
     games break it.
@@ -132,7 +136,7 @@ def read_rom(path: Path) -> Rom:
     Raises:
         RomError: there is no such file, it cannot be read, or it is not a ROM that PyBoy can run.
     """
-    data = _read_file(path)
+    data = _read_file(path, named_by)
     _check_looks_like_a_rom(path, data)
     _check_header_checksum(path, data)
     lacks_a_bank = len(data) == BANK_BYTES and data[_ROM_SIZE] == 0
@@ -158,7 +162,7 @@ def header_checksum(data: bytes) -> int:
     return -(sum(data[0x134:_CHECKSUM]) + _CHECKSUM - 0x134) & 0xFF
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: Path, named_by: str) -> bytes:
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
@@ -174,7 +178,7 @@ def _read_file(path: Path) -> bytes:
             return file.read(LARGEST_ROM_BYTES + 1)  # files of /proc have no size
     except FileNotFoundError:
         raise RomError(
-            f"there is no ROM at {path}; put the file there or correct `rom.path`"
+            f"there is no ROM at {path}; put the file there or correct {named_by}"
             f"{_roms_near(path.parent)}"
         ) from None
     except PermissionError:
@@ -276,7 +280,8 @@ def _n_ram_banks(path: Path, cartridge: CartridgeType, code: int) -> int:
 
 def _title(data: bytes) -> str:
     text = data[_TITLE].split(b"\0")[0].decode("ascii", errors="replace")
-    return "".join(c for c in text if c.isprintable() and c != "\N{REPLACEMENT CHARACTER}").strip()
+    shown = "".join(c for c in text if c.isprintable() and c != "\N{REPLACEMENT CHARACTER}").strip()
+    return re.split(r"\s{2,}", shown)[0]  # a maker's code may follow spaces that pad the title
 
 
 class OtherFile(NamedTuple):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +30,7 @@ from game_rl.games.bank_check import BankCheck
 from game_rl.games.decimal_check import DecimalCheck
 from game_rl.games.definition import Game, unknown_name
 from game_rl.games.parts import part_formats
+from game_rl.games.start_states import ScriptStep, play_script
 from game_rl.games.variables import Value, Values
 
 
@@ -66,6 +68,7 @@ _LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button makes n
 _REACTION_TIMESTEPS = 10
 _FURTHER_FRAMES = (30, 120, 480)  # to wait for the game to obey
 _PICTURES_OF_PLAY = 8
+_MOST_OF_SCRIPTS, _SCRIPT_FRAMES = 64, 60  # screens of scripts, and frames between two of a wait
 _EPISODE_TIMESTEPS = 1_000_000  # so many that only the endings end episodes
 
 
@@ -112,6 +115,7 @@ class GameCheck:
         errors: such sentences about values that cannot be right.
         starts: each start state, for the contact sheet.
         moments: some moments of the play.
+        scripts: what the scripts of start states lead to, step by step.
     """
 
     title: str
@@ -128,11 +132,12 @@ class GameCheck:
     errors: tuple[str, ...]
     starts: tuple[Moment, ...] = field(repr=False)
     moments: tuple[Moment, ...] = field(repr=False)
+    scripts: tuple[Moment, ...] = field(repr=False)
 
     def to_json(self) -> dict[str, object]:
         """Return all but the pictures."""
-        found = asdict(replace(self, starts=(), moments=()))
-        del found["starts"], found["moments"]
+        found = asdict(replace(self, starts=(), moments=(), scripts=()))
+        del found["starts"], found["moments"], found["scripts"]
         return found
 
 
@@ -174,7 +179,39 @@ def check_game(
         errors=tuple(log.banks.errors()),
         starts=tuple(Moment(f"start: {state.name}", state.screen) for state in start_states),
         moments=tuple(log.some_moments()),
+        scripts=tuple(islice(_script_moments(game), _MOST_OF_SCRIPTS)),
     )
+
+
+def _script_moments(game: Game) -> Iterator[Moment]:
+    """Yield the screen after each step of the scripts, and every 60 frames of a long one.
+
+    What scripts have in common is shown once.
+    """
+    shown: set[tuple[ScriptStep, ...]] = set()
+    with closing(make_emulator(game)) as emulator:
+        power_on = emulator.save_state()
+        for name, spec in game.definition.start_states.items():
+            if spec.script is None or spec.battery is not None:
+                continue
+            emulator.load_state(power_on)
+            frame, played = 0, list[ScriptStep]()
+            for part in (part for step in spec.script for part in _parts_of(step)):
+                play_script(emulator, (part,))
+                frame += part.wait or part.frames or 0
+                played.append(part)
+                if tuple(played) not in shown:
+                    shown.add(tuple(played))
+                    what = "wait" if part.hold is None else "+".join(part.hold)
+                    yield Moment(f"{name} {frame:,}: {what}", emulator.screen().copy())
+
+
+def _parts_of(step: ScriptStep) -> Iterator[ScriptStep]:
+    left = step.wait or 0
+    while left > _SCRIPT_FRAMES:
+        yield ScriptStep(wait=_SCRIPT_FRAMES)
+        left -= _SCRIPT_FRAMES
+    yield step if step.wait is None else ScriptStep(wait=left)
 
 
 def find_seed(
@@ -413,6 +450,13 @@ class _PlayLog:
         kept = min(_PICTURES_OF_PLAY, len(self._moments))
         return [self._moments[i * len(self._moments) // kept] for i in range(kept)]
 
+    def _awaited(self, game: Game) -> frozenset[str]:
+        """Return the variables for which `step` has waited, which are seen in one state only."""
+        step = game.definition.step
+        if step is None or not any(self._waited) or step.at_most_frames in self._waited:
+            return frozenset()
+        return frozenset(name for _, name in step.until.references())
+
     def _step_warnings(self, game: Game) -> Iterator[str]:
         step = game.definition.step
         if step is None:
@@ -439,8 +483,9 @@ class _PlayLog:
         return tuple(TermSum(name, self._sums[name], self._times[name]) for name in self._sums)
 
     def warnings(self, game: Game, *, has_endings: bool) -> Iterator[str]:
+        awaited = self._awaited(game)
         for name, value in self._firsts.items():
-            if name not in self._vary:
+            if name not in self._vary and name not in awaited:
                 always = "" if isinstance(value, tuple) else f", it is always {value}"
                 operation = game.definition.variables[name].operation
                 what = "its address" if operation is None else f"`{operation}`"

@@ -18,7 +18,7 @@ rom:
   path: {rom}
   sha256: "{sha256}"   # of this revision of the game: addresses differ between revisions
 {symbols}
-hardware: {hardware}   # dmg: four shades; cgb: Game Boy Color
+hardware: {hardware}   # dmg: four shades, which take less memory; cgb: Game Boy Color
 
 # Where episodes begin: what to press from power-on, in frames (60 a second). The logo takes about
 # 80 of them. Look at the contact sheet of check-game, and continue until the player can act.
@@ -44,7 +44,8 @@ actions:
 # Where the game keeps its numbers. Types: u8 u16 u24 u32 s8 s16 s24 s32, bcd and digits (with
 # bytes: 3, say), bit (with bit: 0 to 7) and bits (an array, with bytes); longer ones have endian:
 # little (the default) or big; banked RAM has bank.
-# THIS ONE IS A GUESS: replace it by real addresses, they begin at 0xC000.
+# THIS ONE IS A GUESS: replace it by real addresses. They are in work RAM (0xC000 to 0xDFFF), high
+# RAM (0xFF80 to 0xFFFE), or the cartridge's RAM (0xA000 to 0xBFFF).
 variables:
   score: {{address: 0xC000, type: u8}}
   # lives: {{address: 0xC0A1, type: u8}}
@@ -75,7 +76,7 @@ def write_starter(rom_path: Path, folder: Path) -> Path:
         RomError: the file is not a ROM that game_rl can run.
         UsageError: there already is a game.yaml, or it cannot be written.
     """
-    rom = read_rom(rom_path)
+    rom = read_rom(rom_path, named_by="the path")
     path = folder / "game.yaml"
     text = _text(rom, path)
     if has_half_character(text):
@@ -103,7 +104,7 @@ def _text(rom: Rom, path: Path) -> str:
         rom=_quoted(_relative(rom.path, path.parent)),
         sha256=rom.sha256,
         symbols=_symbols_line(rom.path, path.parent),
-        hardware="cgb" if rom.requires_colour else "dmg",
+        hardware="cgb" if rom.supports_colour else "dmg",
     )
 
 

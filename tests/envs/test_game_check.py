@@ -80,6 +80,18 @@ def test_the_contact_sheet_shows_every_start_state_first(
         assert sheet.height == -(-len(pictures) // 4) * 168 + 8
 
 
+def test_the_scripts_of_start_states_are_shown_step_by_step_and_what_they_share_once(
+    check: GameCheck,
+) -> None:
+    labels = [moment.label for moment in check.scripts]
+    assert labels[:6] == [
+        *("level_1 60: wait", "level_1 90: wait", "level_1 94: start"),
+        *("level_1 106: wait", "level_1 110: start", "level_1 139: wait"),
+    ]
+    assert labels[6:8] == ["level_2 110: right", "level_2 118: wait"]
+    assert (check.scripts[5].screen == check.starts[0].screen).all()
+
+
 def test_a_sheet_that_cannot_be_written_is_told(check: GameCheck, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         write_contact_sheet(check.starts, tmp_path)

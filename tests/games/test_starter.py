@@ -1,4 +1,5 @@
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,10 @@ def test_a_starter_is_a_valid_game_with_the_roms_facts(tmp_path: Path) -> None:
     assert game.definition.hardware == "dmg"
 
 
-@pytest.mark.parametrize(("flag", "hardware"), [(0xC0, "cgb"), (0x80, "dmg"), (0, "dmg")])
-def test_the_hardware_is_what_the_cartridge_needs(tmp_path: Path, flag: int, hardware: str) -> None:
+@pytest.mark.parametrize(("flag", "hardware"), [(0xC0, "cgb"), (0x80, "cgb"), (0, "dmg")])
+def test_the_hardware_is_the_best_that_the_cartridge_supports(
+    tmp_path: Path, flag: int, hardware: str
+) -> None:
     path = write_starter(rom_file(tmp_path, colour_flag=flag), tmp_path / "game")
     assert load_game(str(path)).definition.hardware == hardware
 
@@ -39,6 +42,24 @@ def test_a_symbol_file_beside_the_rom_is_used(tmp_path: Path) -> None:
     rom.with_suffix(".sym").write_text("00:C000 wScore\n", encoding="utf-8")
     path = write_starter(rom, tmp_path / "game")
     assert load_game(str(path)).definition.symbols == Path("../my game.sym")
+
+
+def test_what_pads_the_title_is_left_out(tmp_path: Path) -> None:
+    rom = rom_file(tmp_path)
+    rom.write_bytes(make_rom(title=b"2048-gb    Xxxx"))
+    assert load_game(str(write_starter(rom, tmp_path / "g"))).definition.title == "2048-Gb"
+
+
+def test_a_rom_that_is_not_there_is_looked_for_in_each_folder_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RomError) as caught:
+        write_starter(Path("roms/pokemon.gb"), tmp_path)
+    assert str(caught.value) == (
+        f"there is no ROM at {Path('roms/pokemon.gb')}; put the file there or correct the path "
+        f"(no .gb or .gbc file in roms{os.sep})"
+    )
 
 
 @pytest.mark.parametrize("title", [b'A "B" \\ {C}', b"YES", b"", b"# X: Y", b"{title}"])
