@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.evaluation import Evaluation, evaluate
+from game_rl.config.values import BASELINES_S
 from game_rl.events import BaselinePlayed
 from game_rl.games.actions import RANDOM, constant_action
 from game_rl.seeds import seed_for
@@ -17,8 +18,6 @@ from game_rl.system.stop_request import StopRequest
 
 BASELINE_EPISODES = 20
 """Episodes of each baseline before a training, unless `BASELINES_S` are over."""
-BASELINES_S = 10.0
-"""The longest time that the baselines of a training take together."""
 _TRIED_EPISODES = 4  # of each action, to find the best one
 
 

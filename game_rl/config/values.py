@@ -87,3 +87,6 @@ def _absolute(text: str) -> str:
 
 RunAt = Annotated[Name, AfterValidator(_absolute)]
 """A run directory, with `@T` for its checkpoint of timestep T; see `run_at`."""
+
+BASELINES_S = 10.0
+"""The longest time in seconds that the baselines of a training take together."""

@@ -7,6 +7,7 @@ from typing import Literal
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import EvaluationConfig, RunConfig, StopWhenConfig
+from game_rl.config.values import BASELINES_S
 from game_rl.statistics import MOST_BATCHES
 
 
@@ -231,10 +232,15 @@ def forecast_speed(
             * measured.gradient_step_s,
             "evaluation": played * episode_timesteps * measured.evaluation_vec_step_s,
             "checkpoints": saved * measured.checkpoint_s,
-            "start": measured.start_s,
+            "start": measured.start_s + _baselines_s(config, training),
         },
         limit_s=None if hours is None else hours * 3_600,
     )
+
+
+def _baselines_s(config: RunConfig, training: TrainingArithmetic) -> float:
+    """Return the most seconds in which the baselines of a new run are played."""
+    return BASELINES_S if config.evaluation.baselines and training.began_at == 0 else 0.0
 
 
 def _confirmation_share(config: RunConfig) -> int:

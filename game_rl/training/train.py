@@ -11,7 +11,7 @@ from shlex import quote
 import torch
 
 from game_rl.algorithms.automatic import resolve_auto
-from game_rl.callbacks.baselines import BASELINES_S, play_baselines
+from game_rl.callbacks.baselines import play_baselines
 from game_rl.callbacks.custom_callback import GivenCallback
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluated_event
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -22,6 +22,7 @@ from game_rl.checkpoints.run_game import moved_game
 from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
+from game_rl.config.values import BASELINES_S
 from game_rl.durable_files import write_atomic
 from game_rl.errors import Interrupted, NoCheckpointError, NotStoredError, TrainingError
 from game_rl.event_log import EventFile, EventLog
