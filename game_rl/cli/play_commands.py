@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -153,8 +153,11 @@ def _add_logged(parser: argparse.ArgumentParser) -> None:
     add_logged_choice(logged)
 
 
-def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
-    """Return a table of the results, with a row for each start state if there are several."""
+def evaluation_table(evaluation: "Evaluation", title: str) -> Group:
+    """Return a table of the results, with a row for each start state if there are several.
+
+    The title may have a path, so it stays one line beside narrower columns.
+    """
     apart = evaluation.by_start_state
     if apart is not None:
         rows = {name: _start_state_cells(result) for name, result in apart.items()}
@@ -162,7 +165,7 @@ def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
         return _start_states_table({"all": _evaluation_cells(evaluation), **rows}, whole)
     success = _with_interval(evaluation.success_rate, evaluation.success_interval, "{:.0%}")
     reward = _with_interval(evaluation.mean_reward, evaluation.reward_interval, "{:.2f}")
-    table = Table(title=Text(title), title_justify="left", show_header=False)
+    table = Table(show_header=False)
     table.add_column()
     table.add_column(overflow="fold")
     table.add_row("episodes", f"{evaluation.episodes:,}, {_way(evaluation)}")
@@ -171,7 +174,11 @@ def evaluation_table(evaluation: "Evaluation", title: str) -> Table:
     table.add_row("mean length", f"{evaluation.mean_length:,.0f} timesteps")
     if evaluation.endings:
         table.add_row("endings", Text(_endings(evaluation)))
-    return table
+    return _titled(title, table)
+
+
+def _titled(title: str, table: Table) -> Group:
+    return Group(Text(title, style="table.title", no_wrap=True, overflow="ignore"), table)
 
 
 def _way(evaluation: "Evaluation") -> str:
@@ -212,14 +219,14 @@ def _evaluation_cells(evaluation: "Evaluation") -> dict[str, str]:
     }
 
 
-def _start_states_table(rows: Mapping[str, Mapping[str, str]], title: str) -> Table:
-    table = Table(title=Text(title), title_justify="left")
+def _start_states_table(rows: Mapping[str, Mapping[str, str]], title: str) -> Group:
+    table = Table()
     table.add_column("start state")
     for name in next(iter(rows.values())):
         table.add_column(name, justify="right")
     for name, cells in rows.items():
         table.add_row(Text(name), *cells.values())
-    return table
+    return _titled(title, table)
 
 
 def _variables_table(evaluation: "Evaluation") -> Table:
@@ -282,7 +289,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 def _result_tables(
     results: Mapping[str | None, "Evaluation"], player: _Player, root: str
-) -> list[Table]:
+) -> list[Group | Table]:
     """Return the tables of one evaluation, or one table of those of several start states."""
     evaluation = next(iter(results.values()))
     if None not in results:
