@@ -191,10 +191,7 @@ def _unknown_host(host: str) -> str:
 
 def is_host_name(text: str) -> bool:
     """Whether it is a number or a name of a host, without a port."""
-    return (
-        re.fullmatch(r"[0-9a-z_]([0-9a-z_.-]{0,251}[0-9a-z_.])?|[0-9a-f:.]{2,45}", text.lower())
-        is not None
-    )
+    return _HOST_NAME.fullmatch(text.lower()) is not None
 
 
 class _Headers:
