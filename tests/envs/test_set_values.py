@@ -141,7 +141,7 @@ def test_changes_are_said_in_words_for_the_chosen_start_states() -> None:
     game = changed_game(write={"x": 20, "result": 0}, hold_values={"frames": 9_999})
     (words,) = game_changes(game)
     assert words == (
-        "start state level_1: x begins as 20, result begins as 0, frames is held at 9,999"
+        "start state level_1: x starts as 20, result starts as 0, frames is held at 9,999"
     )
     assert game_changes(game, ["level_2", "level_1"]) == (words,)
     assert game_changes(game, {"level_2": 1.0}) == game_changes(fake_game()) == ()
@@ -169,7 +169,7 @@ def test_a_value_that_does_not_stay_is_a_warning_and_all_are_named(tmp_path: Pat
     )
     check = check_game(game, seed=0, timesteps=20)
     assert warning in check.warnings
-    told = "start state beginning: high begins as 7, divider is held at 99"
+    told = "start state beginning: high starts as 7, divider is held at 99"
     assert check.to_json()["game_changes"] == (told,)
 
 

@@ -122,7 +122,7 @@ def test_evaluate_prints_the_documented_json(
     assert set(found) == {
         "episodes", "mean_reward", "std_reward", "success_rate", "mean_length",
         "deterministic", "policy_timesteps", "policy_frames", "q_minus_return",
-        "by_start_state",
+        "by_start_state", "success_interval", "reward_interval", "endings", "variables",
     }  # fmt: skip
     assert found["episodes"] == 3
 

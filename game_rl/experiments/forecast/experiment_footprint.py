@@ -84,11 +84,14 @@ def duration(
 def _training_s(
     run: RunConfig, report: PreflightReport, measured: MeasuredSpeed, episode_timesteps: float
 ) -> float:
-    """Return the time of a whole run, without its start and its final evaluation."""
+    """Return the time of a whole run, without its start and its final evaluation.
+
+    Its baselines, which are part of the start, are not played by members and learners.
+    """
     assert report.speed is not None
     episodes = run.evaluation.final_episodes
     final_s = playing_s(run.evaluation, episodes, measured, episode_timesteps=episode_timesteps)
-    return report.speed.wall_s - measured.start_s - final_s
+    return report.speed.wall_s - report.speed.seconds["start"] - final_s
 
 
 CONTROLLER_BYTES = 70_000_000  # its resident size after generations of members

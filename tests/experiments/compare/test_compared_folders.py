@@ -162,5 +162,7 @@ def test_mixtures_that_differ_by_seed_and_place_are_one_arm(
 
 
 def test_a_folder_that_is_no_run_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
     with pytest.raises(UsageError, match=r"is not a run directory: it has no config\.yaml; name"):
-        read_folder(tmp_path)
+        read_folder(folder)
