@@ -50,7 +50,7 @@ test-slow: $(TESTABLE)  ## the tests that take more than a second of processor t
 
 test-ci: $(TESTABLE)  ## the same without those that CI leaves out, the longest first
 	$(BIN)/python -m pytest -m "(slow and not soak) or hypothesis" --hypothesis-profile full \
-	  --numprocesses 2 --dist worksteal
+	  --numprocesses $(TEST_WORKERS) --dist worksteal
 
 lint: $(TESTABLE)  ## ruff and mypy
 	$(BIN)/ruff check .
