@@ -19,7 +19,7 @@ from tests.training.forks import FILES, quiet
 
 OLDER_STATE = Path(__file__).parents[1] / "emulator" / "older_states" / "duel_pyboy_2.7.1.z"
 CHANGES = (
-    "start state level_1: fight_timer begins as 60, player_health is held at 9",
+    "start state level_1: fight_timer starts as 60, player_health is held at 9",
     "start state older: opponent_health is held at 30",
 )
 
