@@ -17,7 +17,7 @@ from pathlib import Path
 import game_rl
 
 config: game_rl.RunConfig = game_rl.load_config("duel_ppo", "seed=1")
-made = game_rl.RunConfig(game="duel", total_timesteps=100_000, run_dir="runs/x", env={"n_envs": 4})
+made = game_rl.RunConfig(game="duel", total_timesteps=100_000, run_dir=Path("runs/x"))
 version: str = game_rl.__version__
 report: game_rl.PreflightReport = game_rl.preflight("duel_ppo", "seed=1", run_dir=Path("runs/x"))
 fits: bool = report.verdict == "fits"
