@@ -83,7 +83,7 @@ def opened(place: str) -> io.TextIOWrapper:
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
 def test_an_error_breaks_between_words_on_a_terminal_and_nowhere_in_a_file(columns: int) -> None:
     text = (
-        "error: /work/configs/duel_ppo.yaml: 1 problem\n"
+        "error: /home/configs/duel_ppo.yaml: 1 problem\n"
         "  --set algorithm=recurrent_ppo  algorithm: found recurrent_ppo; allowed: {name: ppo, ...}"
     )
     shown = with_whole_words(text, columns)
