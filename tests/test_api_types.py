@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = next((ROOT / "docs").rglob("api.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 CONSUMER = """
 from pathlib import Path
 
 import game_rl
 
 config: game_rl.RunConfig = game_rl.load_config("duel_ppo", "seed=1")
-made = game_rl.RunConfig(game="duel", total_timesteps=100_000, run_dir=Path("runs/x"))
+made = game_rl.RunConfig(
+    game="duel", total_timesteps=100_000, run_dir="runs/x", env={"n_envs": 4}
+)
 version: str = game_rl.__version__
 report: game_rl.PreflightReport = game_rl.preflight("duel_ppo", "seed=1", run_dir=Path("runs/x"))
 fits: bool = report.verdict == "fits"
@@ -78,9 +80,10 @@ def checked(python: Path, folder: Path, *files: Path) -> list[str]:
 
 
 def examples() -> list[str]:
-    """The programs of the page on the API, but for the cell of a notebook."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
-    return [block for block in blocks if "IPython" not in block]
+    """The programs of README and docs that use the API, but for the cell of a notebook."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    return [block for block in blocks if "import game_rl" in block and "IPython" not in block]
 
 
 @pytest.mark.slow
@@ -88,7 +91,7 @@ def test_mypy_accepts_programs_that_use_it_rightly_and_no_others(
     python: Path, tmp_path: Path
 ) -> None:
     programs = [CONSUMER, *examples()]
-    assert len(programs) >= 3
+    assert len(programs) > 4
     files = [tmp_path / f"program_{n}.py" for n in range(len(programs))]
     wrong = tmp_path / "wrong.py"
     for file, text in zip([*files, wrong], [*programs, WRONG], strict=True):

@@ -6,7 +6,7 @@ arguments. Editors show the docstrings of the fields, through `configs/run.schem
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -347,6 +347,10 @@ class RunConfig(DiagnosedModel):
     """One training run."""
 
     key_hints: ClassVar[dict[str, str]] = KEY_HINTS
+
+    if TYPE_CHECKING:  # run_dir may be text and a section a dict, which fields cannot say
+
+        def __init__(self, /, **keys: Any) -> None: ...  # noqa: ANN401
 
     game: Annotated[Name, Field(examples=["duel"])]
     """Name of a bundled game, or path of a game.yaml, relative to this file's folder."""

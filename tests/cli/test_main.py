@@ -225,7 +225,9 @@ def test_the_contact_sheet_is_left_in_the_games_folder(
     sheet = folder / "contact_sheet.png"
     for name in ("my_game/game.yaml", "my_game/"):
         assert call("check-game", name, "--timesteps", 20) == 0
-        assert f"contact sheet: {sheet}" in flat(capsys.readouterr().out)
+        scripts = folder / "start_scripts.png"
+        last = f"contact sheet: {sheet} start scripts, step by step: {scripts}"
+        assert flat(capsys.readouterr().out).endswith(last)
         sheet.unlink()
     assert call("check-game", "duel", "--timesteps", 20) == 0
     written = sorted(path.name for path in tmp_path.iterdir() if path.is_file())

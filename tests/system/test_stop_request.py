@@ -48,9 +48,11 @@ def run_dir(tmp_path: Path) -> RunDir:
 def stop() -> Iterator[StopRequest]:
     stop = StopRequest()
     stop.deadline_s = 1000.0
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and so would the stop
     before = signal.getsignal(signal.SIGTERM)
     with stopping_on_signals(stop):
         yield stop
+    signal.signal(signal.SIGHUP, hangup)
     assert signal.getsignal(signal.SIGTERM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 

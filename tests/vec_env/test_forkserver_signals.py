@@ -5,6 +5,7 @@ import sys
 
 CODE = """
 import multiprocessing, signal
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(["game_rl.vec_env.forkserver_signals"])
 with context.Pool(1) as pool:
