@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from game_rl.durable_files import write_atomic
 from game_rl.errors import GameRLError, UsageError
-from game_rl.run_dir import RunDir
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import RunDir
 
 Result = dict[str, object]
 

@@ -22,8 +22,8 @@ from game_rl.config.loader import load_config
 from game_rl.config.schema import CheckpointsConfig, RunConfig
 from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.run_dir import RunDir
 from game_rl.training.session import TrainingSession, training_process
 
 _EVERY_TIMESTEPS = CheckpointsConfig().every_timesteps

@@ -20,8 +20,8 @@ from statistics import median
 from types import MappingProxyType
 
 from game_rl.config.loader import dump_config, load_config
+from game_rl.files.run_dir import RunDir
 from game_rl.jobs.requests import StretchRequest, request_file, write_request
-from game_rl.run_dir import RunDir
 from game_rl.system.processes import share_environment
 
 _CONFIG = Path(__file__).parents[1] / "configs" / "duel_population.yaml"

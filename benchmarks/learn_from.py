@@ -30,6 +30,7 @@ from benchmarks.linked_lake import linked
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_env, make_observation_format
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_pool import LakePool
@@ -37,7 +38,6 @@ from game_rl.lake.lake_reader import LakeReader
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.writer import LakeWriter
-from game_rl.run_dir import RunDir
 from game_rl.system.process_memory import resident_bytes
 from game_rl.training.session import TrainingSession, training_process
 

@@ -28,7 +28,7 @@ from statistics import median
 from benchmarks.way import ROOT, code_of
 from game_rl.config.loader import load_config
 from game_rl.envs.live_file import LiveReader
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 
 _BARS = {"watched": 1.02, "unwatched": 1.005}
 _ARMS = (*_BARS, "before")
@@ -38,7 +38,7 @@ from pathlib import Path
 import psutil
 from benchmarks.trainings.ours import settled_session
 from game_rl.config.loader import load_config
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 
 def cpu_s():
     training = psutil.Process()

@@ -30,7 +30,7 @@ from benchmarks.arms import (
     settings,
 )
 from benchmarks.line_plot import Line, draw_rates
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 
 _CONFIG = "configs/duel_pqn.yaml"
 _FRAME_SKIP = 8

@@ -202,7 +202,7 @@ class PondStore(Sb3Store):
 
     def save(self, folder: Path) -> None:
         from game_rl.buffers.array_file import dump_arrays
-        from game_rl.durable_files import synced_file
+        from game_rl.files.durable_files import synced_file
 
         with synced_file(folder / "replay.safetensors") as file:
             file.writelines(dump_arrays(self.buffer.pond.state_dict()))

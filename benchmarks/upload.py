@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.storage.upload_settings import UploadSettings
 from tests.storage.lakes import add_lake_checkpoint
 from tests.storage.runs import make_run, settings_of

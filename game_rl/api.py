@@ -32,6 +32,7 @@ from game_rl.envs.bundled_env import StackedEnv, make_bundled_env
 from game_rl.errors import GameRLError, NoLakeError, UsageError
 from game_rl.events import Event, Listener
 from game_rl.experiments.experiment_dir import refuse_run_of_experiment, run_of
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_limits import check_zip_to_write, exchangeable
 from game_rl.interchange.sb3_zip import export_policy
@@ -44,7 +45,6 @@ from game_rl.playback.trained_policy import TrainedPolicy, trained_policy
 from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_trained_run
 from game_rl.preflight import preflight as forecasts
 from game_rl.preflight.preflight_report import PreflightReport
-from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine, parse_machine
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.training import train as training

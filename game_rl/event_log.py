@@ -36,8 +36,8 @@ from game_rl.events import (
     Warned,
     WentBack,
 )
-from game_rl.run_dir import RunDir
-from game_rl.saved import parse_json
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import parse_json
 from game_rl.slow_work import telling_if_slow
 
 _ANY_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])

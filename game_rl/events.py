@@ -17,13 +17,13 @@ from game_rl.experiment_events import GenerationEnded as GenerationEnded
 from game_rl.experiment_events import MemberDied as MemberDied
 from game_rl.experiment_events import StretchEnded as StretchEnded
 from game_rl.experiment_events import WentBack as WentBack
+from game_rl.files.saved import Natural, Saved
 from game_rl.notices import BaselinePlayed as BaselinePlayed
 from game_rl.notices import ConfirmationPlayed as ConfirmationPlayed
 from game_rl.notices import HintGiven as HintGiven
 from game_rl.notices import MilestoneReached as MilestoneReached
 from game_rl.notices import PlanPassed as PlanPassed
 from game_rl.notices import StillWorking as StillWorking
-from game_rl.saved import Natural, Saved
 from game_rl.timed_event import RunEvent as _RunEvent
 from game_rl.timed_event import TimedEvent as TimedEvent
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
-from game_rl.saved import Natural, Saved
+from game_rl.files.saved import Natural, Saved
 from game_rl.timed_event import TimedEvent
 
 

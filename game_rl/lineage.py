@@ -13,12 +13,12 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from game_rl.durable_files import write_saved
 from game_rl.errors import CheckpointError
 from game_rl.event_log import read_events
 from game_rl.events import Event
-from game_rl.run_dir import RunDir
-from game_rl.saved import Natural, NaturalIfAny, Saved, file_sha256, read_saved
+from game_rl.files.durable_files import write_saved
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import Natural, NaturalIfAny, Saved, file_sha256, read_saved
 
 _FrameSkip = Annotated[int, Field(ge=1)]
 

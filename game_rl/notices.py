@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from game_rl.saved import Natural
+from game_rl.files.saved import Natural
 from game_rl.statistics import mean_interval, wilson_interval
 from game_rl.timed_event import RunEvent
 

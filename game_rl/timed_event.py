@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
-from game_rl.saved import Natural
+from game_rl.files.saved import Natural
 
 
 def _checked(time: datetime) -> datetime:

@@ -36,7 +36,7 @@ from game_rl.events import (
     Warned,
 )
 from game_rl.experiments.experiment_status import read_tail
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 
 
 def begun() -> Begun:

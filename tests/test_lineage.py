@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 
 from game_rl.errors import CheckpointError
+from game_rl.files.run_dir import RunDir
 from game_rl.lineage import (
     Lineage,
     Source,
@@ -19,7 +20,6 @@ from game_rl.lineage import (
     totals,
     write_lineage,
 )
-from game_rl.run_dir import RunDir
 
 
 def source(run: str, timesteps: int, *, began_at: int = 0, **more: object) -> Source:

@@ -14,8 +14,8 @@ from rich.console import Console
 from game_rl.cli.run_console import RunConsole
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
+from game_rl.files.run_dir import RunDir
 from game_rl.preflight.preflight_report import render_report
-from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.train import TrainCommand, train
 

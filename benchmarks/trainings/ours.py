@@ -16,8 +16,8 @@ from benchmarks.trainings.update_clock import UpdateClock
 from benchmarks.trainings.work import Work
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.run_dir import RunDir
 from game_rl.training.session import TrainingSession, training_process
 
 CONFIG = Path(__file__).with_name("duel.yaml")

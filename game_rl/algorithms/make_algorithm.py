@@ -28,8 +28,8 @@ from game_rl.config.algorithms import (
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import LinearSchedule, Schedule
 from game_rl.envs.observation import ObservationFormat
+from game_rl.files.run_dir import RunDir
 from game_rl.loggers.make_logger import make_logger
-from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.placement import Placement
 from game_rl.system.process_memory import keep_freed_memory

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter
 
-from game_rl.saved import Saved
+from game_rl.files.saved import Saved
 
 PIECE_BYTES = 4 << 20
 _DTYPES = {

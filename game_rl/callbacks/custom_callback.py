@@ -17,7 +17,7 @@ from game_rl.checkpoints.checkpoint_state import CustomCallbackState
 from game_rl.config.custom_class import described, line_of
 from game_rl.config.custom_part import CustomPart, PartError
 from game_rl.errors import ConfigError, GameRLError, UsageError
-from game_rl.plain_state import (
+from game_rl.files.plain_state import (
     array_to_json,
     bytes_to_json,
     checked_json,

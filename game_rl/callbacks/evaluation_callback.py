@@ -26,7 +26,7 @@ from game_rl.checkpoints.evaluation_files import (
 )
 from game_rl.event_log import EventLog
 from game_rl.events import Evaluating, StopConditionMet
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 
 
 class EvaluationCallback(EvalCallback, BoundaryCallback):

@@ -13,8 +13,8 @@ from game_rl.curve_points import Curve
 from game_rl.envs.repetition import STUCK_AFTER_TIMESTEPS
 from game_rl.event_log import EventLog, read_events
 from game_rl.events import BaselinePlayed, CurvesRecorded, Evaluated, Event, HintGiven
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, GameDefinition
-from game_rl.run_dir import RunDir
 from game_rl.training_hints import Hint, HintSettings, Training, hints_for
 
 _LOOKS = 100  # at the curves, over a run

@@ -16,7 +16,7 @@ from game_rl.callbacks.plan_watch import PlanWatch
 from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.checkpoints.checkpoint_files import STOP_MARGIN_BYTES
 from game_rl.errors import TrainingError
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system.machine import cpu_percent, disk_free_bytes, effective_ram_bytes, own_cores
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.processes import set_cores

@@ -39,8 +39,8 @@ from game_rl.checkpoints.model_state import (
 from game_rl.checkpoints.tensorboard_log import cut_log, restore_log, save_log
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError
-from game_rl.run_dir import RunDir
-from game_rl.saved import Saved
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import Saved
 from game_rl.vec_env.array_parts import Space, in_parts, part_items
 from game_rl.vec_env.make_vec_env import VecEnvState, restore_vec_env
 

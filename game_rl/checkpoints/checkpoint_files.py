@@ -14,9 +14,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from game_rl.durable_files import link_file, new_directory, synced_file, write_synced
 from game_rl.errors import CheckpointError
-from game_rl.saved import Saved, Sha256, parse_saved
+from game_rl.files.durable_files import link_file, new_directory, synced_file, write_synced
+from game_rl.files.saved import Saved, Sha256, parse_saved
 from game_rl.system.units import MIB
 
 MANIFEST = "manifest.json"

@@ -25,9 +25,9 @@ from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.place_counts import PlaceCounts, SavedPlaces, parse_place_counts
 from game_rl.errors import CheckpointError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
 from game_rl.lake.mark import LakeState
-from game_rl.run_dir import RunDir
 
 _WORDS: dict[FileName, str] = {
     "policy.safetensors": "policy",

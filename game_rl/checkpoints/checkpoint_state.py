@@ -8,8 +8,8 @@ from pydantic import Field, JsonValue, model_validator
 
 from game_rl.checkpoints.evaluation_files import was_deterministic
 from game_rl.envs.game_boy_env import EnvState
+from game_rl.files.saved import Blob, Natural, NaturalIfAny, Saved, Sha256
 from game_rl.loggers.log_files import TableSize
-from game_rl.saved import Blob, Natural, NaturalIfAny, Saved, Sha256
 
 _MERSENNE_WORDS = 624
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from game_rl.durable_files import write_atomic
-from game_rl.run_dir import RunDir
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import RunDir
 
 _WAY = "deterministic"  # a column that tables of the last release lack
 

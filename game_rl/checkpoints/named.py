@@ -13,9 +13,9 @@ from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import Saved, parse_saved
 from game_rl.games.definition import Game
-from game_rl.run_dir import RunDir
-from game_rl.saved import Saved, parse_saved
 
 _Kind = TypeVar("_Kind", bound=Saved)
 _RESTORE = "restore it from a copy, or use another checkpoint"

@@ -21,8 +21,8 @@ from game_rl.config.loader import game_path, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import differences
 from game_rl.errors import CheckpointError, GameFileError, GameRLError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, GameDefinition, load_game
-from game_rl.run_dir import RunDir
 
 _NAMED = 5  # changed keys that a message names
 _SHOWN = 12  # characters of a digest

@@ -10,6 +10,7 @@ from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
 from game_rl.checkpoints.checkpoint_state import CurveSums, LogState
 from game_rl.checkpoints.curve_log import CurveLog
+from game_rl.files.run_dir import RunDir
 from game_rl.loggers.log_files import (
     TableSize,
     appended_files,
@@ -19,7 +20,6 @@ from game_rl.loggers.log_files import (
     table_size,
 )
 from game_rl.loggers.progress_table import ProgressTable
-from game_rl.run_dir import RunDir
 
 
 def save_log(logger: Logger, run_dir: RunDir) -> LogState:

@@ -14,7 +14,6 @@ from game_rl.cli.outputs import add_output
 from game_rl.cli.printing import add_json, print_facts, print_result, print_table, print_words
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.experiments.study_config import load_study
-from game_rl.durable_files import write_atomic
 from game_rl.errors import UsageError
 from game_rl.experiments.compare.compared_folders import changed_games, read_folder
 from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
@@ -24,6 +23,7 @@ from game_rl.experiments.compare.comparison_report import (
     comparison_parts,
     markdown_lines,
 )
+from game_rl.files.durable_files import write_atomic
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from game_rl.cli.arguments import add_command
 from game_rl.cli.outputs import HTM, HTML, PNG, SVG, add_output
 from game_rl.cli.printing import add_json, print_result
-from game_rl.durable_files import write_atomic
+from game_rl.files.durable_files import write_atomic
 from game_rl.viewer.plotted_runs import plotted_panels
 
 if TYPE_CHECKING:

@@ -33,9 +33,9 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.envs.logged_episodes import LoggedEpisode, LoggedEpisodes
 from game_rl.errors import UsageError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.actions import RANDOM, constant_action
 from game_rl.games.definition import Game
-from game_rl.run_dir import RunDir
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluation import Evaluation

@@ -17,9 +17,9 @@ from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind, load_config
 from game_rl.errors import UsageError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.lake.lake_feed import level_problems
-from game_rl.run_dir import RunDir
 from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:

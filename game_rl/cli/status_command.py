@@ -15,7 +15,7 @@ from game_rl.cli.printing import add_json, print_facts, print_words
 from game_rl.cli.progress_line import left_words
 from game_rl.event_log import read_events
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.storage.run_status import run_status
 from game_rl.system.units import format_bytes, format_duration
 from game_rl.time_left import EndClock

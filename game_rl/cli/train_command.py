@@ -34,7 +34,7 @@ from game_rl.config.loader import config_kind
 from game_rl.config.upload import checked_address
 from game_rl.errors import NotStoredError, UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, refuse_run_of_experiment, run_of
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system.processes import python_variables
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.system.units import format_duration, with_frames

@@ -10,7 +10,7 @@ from typing import Any
 from game_rl.config.schema import RunConfig
 from game_rl.config.yaml_tree import Node, Place, parse_document
 from game_rl.errors import ConfigError
-from game_rl.saved import parse_saved
+from game_rl.files.saved import parse_saved
 
 _GONE = (
     ("algorithm", "feed"),

@@ -7,7 +7,7 @@ import zlib
 from array import array
 from dataclasses import dataclass
 
-from game_rl.saved import Blob, Natural, Saved
+from game_rl.files.saved import Blob, Natural, Saved
 
 EPISODE_LOG = "episode_log"
 """Key of an episode's last `info`: its `EpisodeLog`, where the env notes them."""

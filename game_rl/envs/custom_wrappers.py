@@ -21,8 +21,8 @@ from game_rl.config.custom_part import CustomPart, PartError
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv, WrapperState
 from game_rl.envs.observation import Observation
 from game_rl.errors import ConfigError, GameRLError
+from game_rl.files.plain_state import array_to_json, checked_json, state_from_json, state_to_json
 from game_rl.games.place_tally import Visits
-from game_rl.plain_state import array_to_json, checked_json, state_from_json, state_to_json
 
 _WRAPPER = ("gymnasium.core", "Wrapper")
 _OF_GYMNASIUM = ("env", "_action_space", "_observation_space", "_metadata", "_cached_spec")

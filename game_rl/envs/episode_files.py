@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from game_rl.durable_files import sync_directory
 from game_rl.envs.button_log import EpisodeLog
 from game_rl.errors import UsageError
-from game_rl.saved import Saved, Sha256, parse_saved
+from game_rl.files.durable_files import sync_directory
+from game_rl.files.saved import Saved, Sha256, parse_saved
 
 LIMIT, LOCKED_UP, WORKER_DIED, BY_WRAPPER = "(limit)", "(locked up)", "(worker died)", "(wrapper)"
 """Endings other than those that the game names, which have no parentheses."""

@@ -25,6 +25,7 @@ from game_rl.envs.observer import Observer
 from game_rl.envs.repetition import RepetitionGuard, RepetitionState
 from game_rl.envs.seed_search import SeedSearch
 from game_rl.errors import LockUpError
+from game_rl.files.saved import Blob, Saved
 from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
@@ -34,7 +35,6 @@ from game_rl.games.parts import PartsState, own_part_names
 from game_rl.games.place_tally import PlaceTally, Visits
 from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Value, numbers_of
-from game_rl.saved import Blob, Saved
 
 OWN_ENDINGS = "own_endings"
 """Key of an episode's `info`: the names of the endings of the game's own reward class."""

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.envs.packing import FramePacking
-from game_rl.saved import Natural, Saved
+from game_rl.files.saved import Natural, Saved
 
 MAGIC = b"GRLLIVE\x01"
 HEAD_BYTES = 64

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.durable_files import rename
 from game_rl.envs.live_layout import CHECKED_FROM, MOST_OWN_TERMS_BYTES, WANTED_AT, LiveLayout
 from game_rl.envs.observation import Observation
+from game_rl.files.durable_files import rename
 from game_rl.games.variables import Values
 from game_rl.system.file_positions import BINARY, read_at, write_at
 

@@ -23,7 +23,7 @@ from game_rl.envs.episode_files import (
     segments_in,
 )
 from game_rl.errors import UsageError
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 
 _PLACED = np.dtype(  # an episode's session, its block, and where its actions are in it
     [*ROW.descr, ("under", "<i4"), ("block", "<i4"), ("first", "<i8")]

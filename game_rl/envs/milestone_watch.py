@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from game_rl.files.saved import Saved
 from game_rl.games.variables import Value, Values
-from game_rl.saved import Saved
 
 MILESTONES = "milestones"
 """Key of a timestep's `info`: what the episode has `NewMilestone` in it."""

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from game_rl.files.saved import Blob, Natural, Saved
 from game_rl.games.map_offsets import Offsets
 from game_rl.games.place_tally import Visits
-from game_rl.saved import Blob, Natural, Saved
 
 SHEET_SIDE = 32
 MOST_SHEETS = 8_192

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from game_rl.envs.observation import SCREEN, Observation
+from game_rl.files.saved import Saved
 from game_rl.games.definition import GameDefinition
 from game_rl.games.variables import Values
-from game_rl.saved import Saved
 
 STUCK_AFTER_TIMESTEPS = 256
 """Timesteps in a row without a new state after which an episode counts as stuck."""

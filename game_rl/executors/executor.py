@@ -20,7 +20,7 @@ class Job:
         request: file that says what is to be done, in the experiment's folder.
         output: file to which its output is appended.
         cpus: number of CPUs for torch's threads, on which the rounding of its numbers depends.
-        claim: claim under which it writes to its run (see `game_rl.run_dir`), or None.
+        claim: claim under which it writes to its run (see `game_rl.files.run_dir`), or None.
         module: module of the command.
         reads: folders of the experiment that it needs, apart from its request.
         writes: files and folders that it writes, apart from its output.

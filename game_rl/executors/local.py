@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from game_rl.executors.executor import CompletedJob, Job
-from game_rl.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE
+from game_rl.files.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE
 from game_rl.system.fork_server import (
     ForkServer,
     ForkServerError,

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from game_rl.config.loader import load_yaml_model
-from game_rl.durable_files import write_atomic
 from game_rl.emulator.rom_search import find_rom
 from game_rl.errors import GameFileError, RomError, StorageError
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.saved import file_sha256
 from game_rl.games.definition import GameDefinition
-from game_rl.saved import file_sha256
 from game_rl.storage.faults import Patience
 from game_rl.storage.game_files import game_files
 from game_rl.storage.object_store import ObjectStore

@@ -23,12 +23,12 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from game_rl.config.loader import dump_config, load_config
-from game_rl.durable_files import write_atomic, write_saved
 from game_rl.errors import ExperimentError, StorageError
 from game_rl.executors.executor import Demand, Job, staging_folder
 from game_rl.executors.node_checks import Needs, game_needs, marked, marked_storage
-from game_rl.run_dir import RunDir, standing_claim
-from game_rl.saved import Saved, parse_saved
+from game_rl.files.durable_files import write_atomic, write_saved
+from game_rl.files.run_dir import RunDir, standing_claim
+from game_rl.files.saved import Saved, parse_saved
 from game_rl.storage.blobs import read_tree, restore_tree, send_blobs
 from game_rl.storage.faults import Patience
 from game_rl.storage.manifest import FolderTree, as_json, blob_name, blobs_of, parse_stored

@@ -21,8 +21,8 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.decision import timesteps_before, waited_before
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, read_record
+from game_rl.files.run_dir import RunDir
 from game_rl.lineage import read_lineage
-from game_rl.run_dir import RunDir
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
-from game_rl.durable_files import link_file, new_directory, remove_directory, write_saved
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.records import (
@@ -17,8 +16,9 @@ from game_rl.experiments.records import (
     read_records,
 )
 from game_rl.experiments.tensorboard_curves import remove_curves
+from game_rl.files.durable_files import link_file, new_directory, remove_directory, write_saved
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.lake import Lake
-from game_rl.run_dir import RunDir
 
 
 def link_checkpoint(source: Path, target: Path) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 from game_rl.checkpoints.checkpoint_folder import CheckpointFolder, best_checkpoint, best_of
 from game_rl.checkpoints.named import saved_state
 from game_rl.config.loader import load_config
-from game_rl.durable_files import remove_directory
 from game_rl.errors import CheckpointError, GameRLError, UsageError, system_fault
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status
 from game_rl.experiments.records import ChampionRecord, read_record
-from game_rl.run_dir import RunDir
+from game_rl.files.durable_files import remove_directory
+from game_rl.files.run_dir import RunDir
 from game_rl.storage.journal import read_upload_state
 from game_rl.storage.run_status import RunStatus, run_status
 

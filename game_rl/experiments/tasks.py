@@ -13,6 +13,7 @@ from game_rl.errors import ExperimentError, Interrupted
 from game_rl.executors.executor import CompletedJob, Executor, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord
+from game_rl.files.run_dir import RunDir, take_claim
 from game_rl.jobs.requests import (
     REQUEST_SUFFIX,
     CompareActionsRequest,
@@ -23,7 +24,6 @@ from game_rl.jobs.requests import (
     request_file,
     write_request,
 )
-from game_rl.run_dir import RunDir, take_claim
 from game_rl.system.machine import disk_free_bytes
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.units import MIB, format_bytes

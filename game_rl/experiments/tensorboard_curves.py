@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import fmean, median, pstdev
 
 from game_rl.config.experiments.experiment import ExperimentConfig
-from game_rl.durable_files import write_atomic
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import GenerationRecord, TrainedMember, Value
+from game_rl.files.durable_files import write_atomic
 
 
 def write_curves(plan: Plan, record: GenerationRecord) -> None:

@@ -14,7 +14,6 @@ from game_rl.config.experiments.experiment import Experiment, dump_experiment, l
 from game_rl.config.loader import Document, dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
-from game_rl.durable_files import write_atomic
 from game_rl.errors import (
     ConfigError,
     DoesNotFitError,
@@ -48,11 +47,12 @@ from game_rl.experiments.kept_generations import (
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.experiments.tasks import MemberTasks, TaskRunner
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.jobs.requests import FinishRequest
 from game_rl.jobs.results import FinishedRun, Played, finished_once, read_result
 from game_rl.preflight.random_play import measured_lake
-from game_rl.run_dir import RunDir
 from game_rl.storage.first_request import ask_once
 from game_rl.system.extras import check_extra
 from game_rl.system.machine import detect_machine, with_room

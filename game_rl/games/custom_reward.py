@@ -18,9 +18,9 @@ from game_rl.config.custom_class import (
     places_beside,
 )
 from game_rl.errors import GameFileError
+from game_rl.files.plain_state import checked_json, state_from_json, state_to_json
 from game_rl.games.own_methods import OwnMethod, Sources
 from game_rl.games.variables import Value
-from game_rl.plain_state import checked_json, state_from_json, state_to_json
 
 SCREEN_ARGUMENT, MEMORY, ACTION = "screen", "memory", "action"
 ENDINGS, TRUNCATIONS = "endings", "truncations"

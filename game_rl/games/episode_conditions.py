@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from game_rl.files.saved import Saved
 from game_rl.games.conditions import Condition, Ending
 from game_rl.games.variables import Values, numbers_of
-from game_rl.saved import Saved
 
 
 class ConditionState(Saved):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import N_TILES, TILE_SIDE, Emulator
+from game_rl.files.saved import Blob, Saved
 from game_rl.games.definition import Game, GameDefinition
 from game_rl.games.map_offsets import read_map_offsets
 from game_rl.games.own_parts import OwnParts, no_own_parts, own_format, own_values
@@ -21,7 +22,6 @@ from game_rl.games.part_spec import PartSpec, TilesSpec, VisitedSpec
 from game_rl.games.variables import Values
 from game_rl.games.visited_map import VisitedMap
 from game_rl.games.visited_places import VisitedPlaces
-from game_rl.saved import Blob, Saved
 
 PartValues = dict[str, NDArray[Any]]
 

@@ -5,10 +5,10 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from game_rl.durable_files import write_atomic
 from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import unpack_state
 from game_rl.errors import EmulatorError
+from game_rl.files.durable_files import write_atomic
 
 _LARGEST_STATE_BYTES = 4 * 2**20  # PyBoy's have up to 0.4 MB
 

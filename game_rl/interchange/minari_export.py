@@ -10,9 +10,9 @@ import numpy as np
 from minari.data_collector import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
 
-from game_rl.durable_files import new_directory
 from game_rl.envs.observation import Observation, rows_of
 from game_rl.errors import LakeError
+from game_rl.files.durable_files import new_directory
 from game_rl.interchange.replay_export import action_bounds, action_space, blocks_in_order
 from game_rl.interchange.sb3_replay import Array, Progress, quiet
 from game_rl.lake.lake import Lake

@@ -10,10 +10,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from game_rl.durable_files import new_directory
 from game_rl.envs.observation import Observation, ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
+from game_rl.files.durable_files import new_directory
 from game_rl.interchange.sb3_replay import (
     Array,
     Progress,

@@ -5,7 +5,7 @@ from pathlib import Path
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 
 
 def exchangeable(config: RunConfig) -> PPOConfig | DQNConfig:

@@ -41,13 +41,13 @@ from game_rl.config.loader import dump_config
 from game_rl.config.network import NATURE, Network, hidden_layers
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import Schedule
-from game_rl.durable_files import rename, write_atomic
 from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import CheckpointError
+from game_rl.files.durable_files import rename, write_atomic
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, load_game
 from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write, exchangeable
 from game_rl.playback.trained_run import TrainedRun
-from game_rl.run_dir import RunDir
 from game_rl.training.resuming import fixed_state
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 

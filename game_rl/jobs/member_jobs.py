@@ -19,10 +19,11 @@ from game_rl.checkpoints.checkpoint_store import find_checkpoint
 from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.config.loader import load_config
 from game_rl.config.strict_model import Key
-from game_rl.durable_files import write_saved
 from game_rl.envs.observation import Observation, rows_of
 from game_rl.errors import ExperimentError, NonFiniteError
 from game_rl.events import Event, Listener, Progress, RolloutEnded
+from game_rl.files.durable_files import write_saved
+from game_rl.files.run_dir import RunDir, check_claim
 from game_rl.jobs.requests import (
     CompareActionsRequest,
     CopyRequest,
@@ -44,7 +45,6 @@ from game_rl.lake.sampler import Sampler
 from game_rl.lake.view import LakeView
 from game_rl.playback.trained_run import evaluate_run, open_own_run, open_trained_run
 from game_rl.preflight.preflight_report import measured_ram_peak_bytes
-from game_rl.run_dir import RunDir, check_claim
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads

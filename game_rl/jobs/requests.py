@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from game_rl.durable_files import write_saved
 from game_rl.errors import UsageError
-from game_rl.saved import Natural, Saved, read_saved
+from game_rl.files.durable_files import write_saved
+from game_rl.files.saved import Natural, Saved, read_saved
 from game_rl.system.output import exit_code_of, write_every_character
 from game_rl.system.processes import end_with_parent
 

@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
-from game_rl.durable_files import write_saved
 from game_rl.errors import ExperimentError, GameRLError
+from game_rl.files.durable_files import write_saved
+from game_rl.files.run_dir import RunDir, check_claim
+from game_rl.files.saved import Natural, NaturalIfAny, Saved, read_saved
 from game_rl.jobs.requests import FinishRequest
-from game_rl.run_dir import RunDir, check_claim
-from game_rl.saved import Natural, NaturalIfAny, Saved, read_saved
 from game_rl.system.versions import installed_versions
 
 

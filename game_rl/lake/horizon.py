@@ -16,8 +16,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from game_rl.durable_files import write_atomic
-from game_rl.saved import from_document, to_document
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.saved import from_document, to_document
 
 _FILES_IN_CAPACITY = 8
 

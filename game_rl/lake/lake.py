@@ -11,8 +11,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from game_rl.durable_files import link_file, rename, sync_directory, write_atomic
 from game_rl.errors import LakeError, NoLakeError
+from game_rl.files.durable_files import link_file, rename, sync_directory, write_atomic
+from game_rl.files.run_dir import HeldLock, file_lock
 from game_rl.lake.horizon import NO_LIMIT, Capacity, Firsts, Horizon, highest, is_of, raised
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import NOTHING, Mark, MarkedSegment
@@ -30,7 +31,6 @@ from game_rl.lake.segment import (
     superseded,
 )
 from game_rl.lake.view import LakeView, ends_of
-from game_rl.run_dir import HeldLock, file_lock
 
 _MOST_LISTINGS = 20
 

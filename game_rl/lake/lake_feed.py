@@ -10,13 +10,13 @@ from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Problem
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import LakeError, UsageError
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake, other_level
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import NOTHING, LakeState, Mark
 from game_rl.lake.segment_sink import OnFull
 from game_rl.lake.writer import LakeWriter
-from game_rl.run_dir import RunDir
 
 
 class LakeFeed:

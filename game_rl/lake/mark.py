@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from game_rl.saved import Natural, Saved, from_document, to_document
+from game_rl.files.saved import Natural, Saved, from_document, to_document
 
 _KIND = "mark of a lake, format 1"
 

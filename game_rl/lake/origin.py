@@ -14,15 +14,15 @@ from pydantic import JsonValue
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
-from game_rl.durable_files import write_atomic
 from game_rl.errors import GameRLError, LakeError
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import from_document, to_document
 from game_rl.games.definition import Game, load_game
 from game_rl.games.parts import shows_place
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.view import EvictedError, LakeView, n_seen
-from game_rl.run_dir import RunDir
-from game_rl.saved import from_document, to_document
 
 _KIND = "origin of a lake's stream, format 1"
 _OF_THE_GAME = ("hardware", "actions", "rewards", "reward", "endings", "observation")

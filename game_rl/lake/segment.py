@@ -31,8 +31,8 @@ from shlex import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.durable_files import rename, sync_directory
 from game_rl.errors import LakeError
+from game_rl.files.durable_files import rename, sync_directory
 from game_rl.lake import block as blocks
 from game_rl.lake.block import HEAD, DamagedBlockError
 from game_rl.lake.lake_schema import LakeSchema

@@ -7,9 +7,9 @@ so they are cut before anything is written.
 import os
 from pathlib import Path
 
-from game_rl.durable_files import write_atomic
-from game_rl.run_dir import RunDir
-from game_rl.saved import Natural, Saved
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import Natural, Saved
 
 
 class TableSize(Saved):

@@ -3,9 +3,9 @@
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 
 from game_rl.config.logging_config import LoggingConfig
+from game_rl.files.run_dir import RunDir
 from game_rl.loggers.progress_table import ProgressTable
 from game_rl.loggers.row_journal import RowJournal
-from game_rl.run_dir import RunDir
 
 
 def make_logger(config: LoggingConfig, run_dir: RunDir) -> Logger:

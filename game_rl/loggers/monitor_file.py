@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.errors import UsageError
-from game_rl.saved import parse_json
+from game_rl.files.saved import parse_json
 
 _COLUMNS = "r,l,t,is_success,start_state,timesteps"
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.logger import CSVOutputFormat, filter_excluded_keys
 
-from game_rl.durable_files import write_atomic
+from game_rl.files.durable_files import write_atomic
 from game_rl.loggers.log_files import TableSize, table_size
 
 

@@ -23,11 +23,11 @@ from typing import Any, Literal
 
 import wandb
 
-from game_rl.durable_files import write_saved
 from game_rl.errors import UsageError
+from game_rl.files.durable_files import write_saved
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import read_saved
 from game_rl.loggers.wandb_settings import SentRows, WandbSettings, sent_file
-from game_rl.run_dir import RunDir
-from game_rl.saved import read_saved
 from game_rl.system.processes import ignore_signals, yield_to_others
 
 _Mode = Literal["online", "offline"]

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from game_rl.saved import Natural, Saved
+from game_rl.files.saved import Natural, Saved
 
 WANDB_PROCESS = "game_rl.loggers.wandb_process"
 

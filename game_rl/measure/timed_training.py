@@ -26,10 +26,10 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.config.values import nearest_divisors
 from game_rl.envs.make_env import make_observation_format
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
 from game_rl.preflight.random_play import write_random_play
 from game_rl.preflight.workload import ExperimentSpeed, MeasuredSpeed, training_arithmetic
-from game_rl.run_dir import RunDir
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.processes import changed_environment, python_variables, take_cpu_share
 from game_rl.system.threads import torch_threads

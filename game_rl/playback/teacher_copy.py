@@ -13,16 +13,16 @@ from pydantic import Field
 
 from game_rl.checkpoints.checkpoint_files import MANIFEST, FileName, Manifest, read_manifest
 from game_rl.checkpoints.checkpoint_folder import CheckpointFolder
-from game_rl.durable_files import (
+from game_rl.errors import CheckpointError
+from game_rl.files.durable_files import (
     link_file,
     new_directory,
     remove_directory,
     write_atomic,
     write_synced,
 )
-from game_rl.errors import CheckpointError
-from game_rl.run_dir import RunDir
-from game_rl.saved import Natural, NaturalIfAny, Saved, read_saved
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import Natural, NaturalIfAny, Saved, read_saved
 
 _WAY_OUT = "restore it from a copy, or start the run again"
 _Share = Annotated[float, Field(ge=0, le=1)]

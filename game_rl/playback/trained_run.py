@@ -33,10 +33,10 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.envs.observation import Observation
 from game_rl.errors import CheckpointError, NoCheckpointError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
 from game_rl.playback.checkpoint_survey import is_teacher_best
 from game_rl.playback.teacher_copy import read_teacher
-from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.units import with_frames

@@ -13,6 +13,7 @@ from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.envs.make_env import check_env_config, make_observation_format, observation_format
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import CheckpointError, ConfigError, UsageError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import CropSpec, Game
 from game_rl.games.part_format import PartFormat
 from game_rl.games.parts import part_formats
@@ -20,7 +21,6 @@ from game_rl.lake.lake_feed import check_level
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark
 from game_rl.lake.origin import LakeRows, check_agreement
-from game_rl.run_dir import RunDir
 from game_rl.system.import_cost import USUAL_IMPORT_COST
 from game_rl.system.machine import Machine, is_same_disk, nearest_folder
 from game_rl.system.placement import USUAL_CACHE_BYTES, Bf16Way, find_placement

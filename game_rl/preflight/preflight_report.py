@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from game_rl.files.saved import parse_json
 from game_rl.preflight.disk import GrowthRow
 from game_rl.preflight.disk_plan import DiskPlan, render_plan
 from game_rl.preflight.explanation import CheckResult
@@ -15,7 +16,6 @@ from game_rl.preflight.facts import MeasuredLake
 from game_rl.preflight.findings import Finding
 from game_rl.preflight.footprint import Footprint, GpuFootprint, MemoryFootprint, Part, Verdict
 from game_rl.preflight.workload import SpeedForecast, TrainingArithmetic
-from game_rl.saved import parse_json
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes, format_deviation, format_duration
 

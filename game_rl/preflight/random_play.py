@@ -17,6 +17,7 @@ from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.envs.observation import Observation
 from game_rl.errors import LakeError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
 from game_rl.lake.block import BlockEncoder, decode
 from game_rl.lake.lake import Lake
@@ -26,7 +27,6 @@ from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.segment import SEALED, scan
 from game_rl.lake.writer import LakeWriter
 from game_rl.preflight.facts import EpisodeLengths, LevelCost, MeasuredLake
-from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.vec_env.array_parts import each_part
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Literal
 
-from game_rl.durable_files import folder_bytes
 from game_rl.event_log import EventLog, parse_event
 from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
-from game_rl.run_dir import RunDir
-from game_rl.saved import Saved
+from game_rl.files.durable_files import folder_bytes
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import Saved
 from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.upload_settings import UploadSettings
 from game_rl.system.processes import python_variables

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.checkpoints.checkpoint_files import MANIFEST, FileEntry, read_manifest
-from game_rl.durable_files import (
+from game_rl.errors import CheckpointError, StorageError
+from game_rl.files.durable_files import (
     new_directory,
     remove_directory,
     replaced_directory,
     sync_directory,
     synced_file,
 )
-from game_rl.errors import CheckpointError, StorageError
+from game_rl.files.saved import file_sha256
 from game_rl.lake.segment import SEALED, SHELVED
-from game_rl.saved import file_sha256
 from game_rl.storage.faults import LostFileError
 from game_rl.storage.manifest import _OF_CHECKPOINTS, FolderTree, Piece, StoredFile, blob_name
 from game_rl.storage.object_store import CHUNK_BYTES, PART_BYTES, ObjectStore, Stored

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
-from game_rl.saved import Natural, Saved
+from game_rl.files.saved import Natural, Saved
 from game_rl.storage.faults import SecondWriterError
 from game_rl.storage.manifest import run_folder
 from game_rl.storage.object_store import ObjectStore

@@ -15,11 +15,11 @@ from typing import Any
 from game_rl.config.loader import dump_config
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
-from game_rl.durable_files import remove_directory, write_atomic
 from game_rl.errors import StorageError, UsageError
+from game_rl.files.durable_files import remove_directory, write_atomic
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import parse_saved
 from game_rl.loggers.log_files import TableSize, appended_files, cut_file, cut_table
-from game_rl.run_dir import RunDir
-from game_rl.saved import parse_saved
 from game_rl.storage.blobs import _PART, Tell, fetch_file, restore_tree
 from game_rl.storage.claim import refuse_active
 from game_rl.storage.faults import NO_PATIENCE, Patience

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pydantic import ValidationError
 
 from game_rl.errors import UsageError
-from game_rl.saved import Saved
+from game_rl.files.saved import Saved
 from game_rl.storage.background import UPLOAD_PROCESS, started
 from game_rl.storage.faults import PASSING_FAULTS, FaultKind, StoreFault
 

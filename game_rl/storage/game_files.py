@@ -6,8 +6,8 @@ from game_rl.config.custom_part import part_files
 from game_rl.config.loader import game_path, load_yaml_model
 from game_rl.config.schema import RunConfig
 from game_rl.errors import GameFileError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import GameDefinition
-from game_rl.run_dir import RunDir
 from game_rl.storage.upload_settings import GameFiles, UploadSettings
 
 _FOLDER, _PARTS = "game", "parts"  # in a fetched run

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Generic, TypeVar
 
 from game_rl.errors import StorageError, UsageError
-from game_rl.saved import Saved
+from game_rl.files.saved import Saved
 from game_rl.storage.blobs import blob_fault
 from game_rl.storage.claim import read_claim
 from game_rl.storage.faults import NO_PATIENCE, Patience

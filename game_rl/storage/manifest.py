@@ -18,8 +18,8 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, JsonValue
 
 from game_rl.errors import StorageError
-from game_rl.run_dir import RunIdentity
-from game_rl.saved import Natural, Saved, Sha256, parse_saved
+from game_rl.files.run_dir import RunIdentity
+from game_rl.files.saved import Natural, Saved, Sha256, parse_saved
 
 _Stored = TypeVar("_Stored", bound=Saved)
 _OF_CHECKPOINTS = ("checkpoints", "offline")

@@ -10,11 +10,11 @@ from typing import Any
 from game_rl.checkpoints.checkpoint_files import MANIFEST, Manifest, read_manifest, read_verified
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.event_log import checkpoint_times, read_events
+from game_rl.files.run_dir import RunDir, RunIdentity
+from game_rl.files.saved import file_sha256
 from game_rl.lake.mark import Mark, MarkedSegment
 from game_rl.lake.segment import SHELVED
 from game_rl.loggers.log_files import appended_files
-from game_rl.run_dir import RunDir, RunIdentity
-from game_rl.saved import file_sha256
 from game_rl.storage.blobs import BlobSource, growing_pieces
 from game_rl.storage.faults import LostFileError
 from game_rl.storage.manifest import Piece, RunFile, RunManifest

@@ -16,8 +16,8 @@ from game_rl.events import (
     RolloutEnded,
     StopConditionMet,
 )
+from game_rl.files.run_dir import RunDir
 from game_rl.milestone_rows import MilestoneRow, milestone_rows
-from game_rl.run_dir import RunDir
 from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.manifest import run_folder
 

@@ -20,7 +20,7 @@ from shlex import quote
 
 from game_rl.errors import GameRLError, StorageError, UsageError
 from game_rl.events import Event, Warned
-from game_rl.run_dir import RunDir, upload_lock
+from game_rl.files.run_dir import RunDir, upload_lock
 from game_rl.storage.faults import PASSING_FAULTS, Patience, SecondWriterError, StoreFault
 from game_rl.storage.first_request import FirstAnswer
 from game_rl.storage.journal import Journal

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from game_rl.durable_files import folder_bytes
 from game_rl.events import Event, Uploaded, UploadProgress, UploadQueued, Warned
-from game_rl.run_dir import RunDir
+from game_rl.files.durable_files import folder_bytes
+from game_rl.files.run_dir import RunDir
 from game_rl.storage.blobs import BlobSource, RateLimit, find_blob, read_tree, send_blob, send_blobs
 from game_rl.storage.claim import Claim
 from game_rl.storage.faults import (

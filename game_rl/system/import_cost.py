@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from game_rl.durable_files import write_atomic
+from game_rl.files.durable_files import write_atomic
 from game_rl.system.processes import python_variables
 
 _LIBRARIES = ("torch", "stable_baselines3", "tensorboard", "pyboy", "numpy")

@@ -20,13 +20,13 @@ from game_rl.config.strict_model import Problem, differences
 from game_rl.config.values import run_at
 from game_rl.envs.make_env import wrapper_problems
 from game_rl.errors import DoesNotFitError, GameFileError, UsageError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, load_game
 from game_rl.games.parts import unused_parts
 from game_rl.lake.lake_feed import level_problems
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.preflight.random_play import measured_lake
-from game_rl.run_dir import RunDir
 from game_rl.system.extras import check_extra
 from game_rl.system.machine import detect_machine, with_room
 from game_rl.training.wandb_log import check_wandb

@@ -18,10 +18,10 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_files import Cut, EpisodeWriter, PlayedUnder
 from game_rl.envs.logged_episodes import read_episodes_of
 from game_rl.event_log import EventLog
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
 from game_rl.playback.trained_run import TrainedRun
-from game_rl.run_dir import RunDir
-from game_rl.saved import Saved
 from game_rl.system.versions import installed_versions, source_sha256
 from game_rl.training.extensions import Extension, RunParts
 

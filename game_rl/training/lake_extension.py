@@ -20,13 +20,13 @@ from game_rl.checkpoints.checkpoint_files import LAKE_MARGIN_BYTES, FileName
 from game_rl.errors import CheckpointError, LakeError
 from game_rl.event_log import EventLog
 from game_rl.events import DiskForecast
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import Saved
 from game_rl.lake.horizon import NO_LIMIT, Capacity
 from game_rl.lake.lake_feed import LakeFeed, make_lake_feed
 from game_rl.lake.mark import LakeState, Mark
 from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.pond_refill import refill_replay, save_lake
-from game_rl.run_dir import RunDir
-from game_rl.saved import Saved
 from game_rl.system.machine import disk_free_bytes, is_same_disk
 from game_rl.system.units import GIB, MIB, format_bytes, format_duration
 from game_rl.training.extensions import Extension, RunParts

@@ -25,7 +25,7 @@ from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import RunConfig
 from game_rl.event_log import EventLog
 from game_rl.events import Evaluating, OfflineProgress
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.extensions import Extension, RunParts
 

@@ -28,8 +28,8 @@ from game_rl.envs.episode_starts import game_changes
 from game_rl.errors import CheckpointError, system_fault
 from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Begun, Ended, PlannedEpisodes, Resumed
+from game_rl.files.run_dir import RunDir, RunIdentity
 from game_rl.games.definition import Game
-from game_rl.run_dir import RunDir, RunIdentity
 from game_rl.statistics import MOST_BATCHES
 from game_rl.system.units import with_frames
 from game_rl.system.versions import (

@@ -27,6 +27,7 @@ from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.event_log import EventLog
 from game_rl.events import TeacherReady, Validated
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
 from game_rl.lineage import Source, add_sources, manifest_sha256, read_lineage
 from game_rl.playback.teacher_copy import (
@@ -46,7 +47,6 @@ from game_rl.playback.trained_run import (
     open_teacher,
     open_trained_run,
 )
-from game_rl.run_dir import RunDir
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads

@@ -23,10 +23,11 @@ from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import BASELINES_S
-from game_rl.durable_files import write_atomic
 from game_rl.errors import Interrupted, NoCheckpointError, NotStoredError, TrainingError
 from game_rl.event_log import EventFile, EventLog
 from game_rl.events import Ended, Evaluating, Listener, Recorded, StillWorking
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_feed import level_problems
 from game_rl.playback.recording import record_run
@@ -38,7 +39,6 @@ from game_rl.preflight.preflight_report import (
     compare_footprint,
     measured_ram_peak_bytes,
 )
-from game_rl.run_dir import RunDir
 from game_rl.slow_work import telling_if_slow
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.first_request import ask_once

@@ -18,8 +18,8 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.event_log import EventLog
 from game_rl.events import Begun, CheckpointSaved, Evaluated, Event, Recorded, Resumed
+from game_rl.files.run_dir import EXPERIMENT_VARIABLE, RunDir
 from game_rl.loggers.wandb_settings import WANDB_PROCESS, WandbSettings, journal_rows
-from game_rl.run_dir import EXPERIMENT_VARIABLE, RunDir
 from game_rl.storage.background import started
 from game_rl.system.extras import check_extra
 from game_rl.system.stop_request import StopRequest

@@ -21,7 +21,7 @@ from game_rl.events import (
     MilestoneReached,
     RolloutEnded,
 )
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.viewer.event_words import happening
 from game_rl.viewer.machine_use import machine_use
 from game_rl.viewer.run_summary import run_summary

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from game_rl.envs.live_file import LiveReader, LiveScreen
 from game_rl.envs.live_layout import LiveLayout
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 
 WANT_EVERY_S = 2.0
 _OPEN_EVERY_S = 1.0

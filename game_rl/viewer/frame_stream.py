@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.viewer.frame_hub import FrameHub
 from game_rl.viewer.frame_wire import HEARTBEAT, FrameEncoder
 from game_rl.viewer.run_board import RunBoard

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from game_rl.run_dir import RunDir
-from game_rl.saved import parse_json
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import parse_json
 from game_rl.system.units import GIB
 
 Json = dict[str, Any]

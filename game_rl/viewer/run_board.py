@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.viewer.followed_run import FollowedRun
 from game_rl.viewer.watched_place import WatchedPlace
 

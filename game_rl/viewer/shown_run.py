@@ -18,8 +18,8 @@ from game_rl.curve_points import Curve, read_curves
 from game_rl.errors import NoCheckpointError
 from game_rl.event_log import read_events
 from game_rl.events import BaselinePlayed, Begun, Evaluated, Event, Forked, Resumed
-from game_rl.run_dir import RunDir
-from game_rl.saved import parse_json
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import parse_json
 from game_rl.statistics import wilson_interval
 
 PlotAxis = Literal["timesteps", "frames", "hours"]

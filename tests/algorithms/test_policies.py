@@ -22,7 +22,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from tests.tiny_env import FRAME, TinyEnv
 
 ALGORITHMS: list[dict[str, Any]] = [

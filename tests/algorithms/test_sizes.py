@@ -34,8 +34,8 @@ from game_rl.config.algorithms import DQNConfig, LayerNorm, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
+from game_rl.files.run_dir import RunDir
 from game_rl.preflight.memory import gradient_step_bytes, network_of, together
-from game_rl.run_dir import RunDir
 from game_rl.system.machine import bf16_way
 from game_rl.system.placement import Hardware, Precision
 from game_rl.system.threads import torch_threads

@@ -12,7 +12,7 @@ from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.checkpoints.checkpoint_state import CheckpointState, FixedState
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.event_log import EventLog
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from tests.tiny_env import TinyEnv
 

@@ -16,7 +16,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import Interrupted, UsageError
 from game_rl.event_log import read_events
 from game_rl.events import BaselinePlayed, Evaluated
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.train import TrainCommand, resume, train
 from tests.callbacks.conftest import tiny_vec_env

@@ -11,7 +11,7 @@ from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint_callback import NonFiniteCallback
 from game_rl.config.algorithms import DQNConfig
 from game_rl.errors import Interrupted, TrainingError
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from tests.callbacks.conftest import make_checkpoints, saved_timesteps, tiny_vec_env
 from tests.tiny_context import tiny_context

@@ -17,7 +17,7 @@ from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.errors import TrainingError
 from game_rl.event_log import EventLog
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system.machine import own_cores
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.threads import torch_threads

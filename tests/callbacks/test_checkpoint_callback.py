@@ -8,7 +8,7 @@ from game_rl.callbacks.boundary import StopCallback, StopTraining
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import TrainingError
 from game_rl.event_log import EventLog
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from tests.callbacks.conftest import N_STEPS, make_checkpoints, make_stop, saved_timesteps
 
 MakeModel = Callable[..., PPO]

@@ -23,8 +23,8 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import GameFileError
 from game_rl.event_log import EventLog, read_events
 from game_rl.events import ExplorationRestarted
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
-from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv

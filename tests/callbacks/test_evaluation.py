@@ -22,7 +22,7 @@ from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.events import Evaluated, Event
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from tests.callbacks.conftest import make_checkpoints, tiny_vec_env
 from tests.tiny_env import EPISODE_LENGTH, TinyEnv

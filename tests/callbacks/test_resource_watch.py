@@ -15,9 +15,9 @@ from game_rl.callbacks.resources import ResourceMonitorCallback
 from game_rl.config.loader import load_config
 from game_rl.event_log import EventLog
 from game_rl.events import Event, ResourceLow
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.preflight.preflight import preflight
-from game_rl.run_dir import RunDir
 from game_rl.system.process_memory import PssSampler
 from tests.callbacks.conftest import make_checkpoints, make_stop
 from tests.callbacks.test_callbacks import MakeModel

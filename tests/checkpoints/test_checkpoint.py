@@ -32,7 +32,7 @@ from game_rl.checkpoints.model_state import (
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from tests.callbacks.conftest import FIXED_STATE, tiny_vec_env
 from tests.examples import examples
 

@@ -8,11 +8,11 @@ from rich.console import Console
 from game_rl.checkpoints import checkpoint_files
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.model_state import Tensors
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.preflight.disk import predicted_checkpoint_bytes
 from game_rl.preflight.facts import run_facts
 from game_rl.preflight.memory import storage
-from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine
 from game_rl.training.train import train
 from tests.tiny_run import MakeConfig, command

@@ -19,8 +19,8 @@ from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.envs.observation import ObservationFormat, rows_of
 from game_rl.errors import CheckpointError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.run_dir import RunDir
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.make_vec_env import restore_vec_env, save_vec_env
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv

@@ -21,7 +21,7 @@ from game_rl.checkpoints.evaluation_files import (
     with_ways,
     write_episodes,
 )
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from tests.callbacks.conftest import FIXED_STATE
 from tests.checkpoints.test_checkpoint import tiny_ppo
 

@@ -16,7 +16,7 @@ from game_rl.algorithms.pqn import PQN
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.model_state import load_module_tensors, with_present_names
 from game_rl.config.algorithms import PQNConfig
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from tests.callbacks.conftest import FIXED_STATE
 from tests.tiny_context import tiny_context
 from tests.tiny_env import TinyEnv

@@ -20,8 +20,8 @@ from game_rl.checkpoints.run_game import (
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, GameFileError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.run_dir import RunDir
 from tests.tiny_run import TINY_GAME
 
 DUEL = TINY_GAME.parents[2] / "game_rl" / "games" / "duel"

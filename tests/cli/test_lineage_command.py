@@ -7,7 +7,7 @@ import pytest
 
 from game_rl.cli.main import main
 from game_rl.config.strict_model import with_changed
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.training.train import train
 from tests.tiny_run import MakeConfig, command
 from tests.training.forks import fork_of, quiet, whole_run

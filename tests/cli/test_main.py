@@ -14,8 +14,8 @@ from game_rl.cli.main import main
 from game_rl.cli.parser import COMMANDS
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.run_dir import RunDir
 from tests.config.wrong_configs.every import WRONG_CONFIGS
 from tests.config.wrong_configs.wrong_config import WrongConfig
 from tests.emulator.roms import BAD_ROMS, BadRom

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.lake import Lake
-from game_rl.run_dir import RunDir
 from tests.cli.test_main import CONFIG, kept_run
 from tests.lake.plays import SCHEMA
 

@@ -12,8 +12,8 @@ import yaml
 from game_rl.cli.main import main
 from game_rl.cli.parser import make_parser
 from game_rl.config.loader import load_config
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.run_dir import RunDir
 from tests.experiments.study.conftest import write_study
 from tests.experiments.test_run_list import make_run as listed_run
 from tests.storage.conftest import disk_address as disk_address  # a fixture

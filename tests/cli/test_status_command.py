@@ -17,7 +17,7 @@ from game_rl.events import (
     MilestoneReached,
     RolloutEnded,
 )
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 
 
 @pytest.fixture

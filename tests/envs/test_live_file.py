@@ -21,8 +21,8 @@ from game_rl.envs.live_layout import LiveLayout
 from game_rl.envs.live_slots import make_live_layout, most_live_bytes
 from game_rl.envs.live_writer import LiveFile, SlotWriter, open_live_file
 from game_rl.envs.make_env import make_observation_format
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.run_dir import RunDir
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game
 from tests.envs.live_writing import layout_of, numbered_step
 

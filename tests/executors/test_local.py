@@ -14,8 +14,8 @@ import pytest
 
 from game_rl.executors.executor import CompletedJob, Job
 from game_rl.executors.local import LocalExecutor
+from game_rl.files.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE, RunDir
 from game_rl.jobs.requests import StretchRequest, request_file, write_request
-from game_rl.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE, RunDir
 from tests.executors.job_program import MODULE, asking
 
 _TIMEOUT_S = 120.0

@@ -9,8 +9,8 @@ import pytest
 
 from game_rl.executors.executor import Job
 from game_rl.executors.staging import GivenUpError, NodeStaging, StagedJob, StorageStaging
+from game_rl.files.run_dir import RunDir, take_claim
 from game_rl.jobs.requests import request_file
-from game_rl.run_dir import RunDir, take_claim
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.conftest import disk_address as disk_address  # fixtures
 from tests.storage.runs import add_checkpoint, make_run

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from game_rl.durable_files import new_directory, write_atomic
 from game_rl.executors.executor import CompletedJob, Job
+from game_rl.files.durable_files import new_directory, write_atomic
+from game_rl.files.run_dir import RunDir
 from game_rl.jobs.requests import (
     CompareActionsRequest,
     CopyRequest,
@@ -26,7 +27,6 @@ from game_rl.jobs.requests import (
 )
 from game_rl.jobs.results import ActionDifferences, Played, StretchResult
 from game_rl.lake.lake import Lake
-from game_rl.run_dir import RunDir
 from tests.lake.plays import SCHEMA
 
 

@@ -25,7 +25,7 @@ from game_rl.experiments.backup import (
     write_state,
 )
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.run_dir import upload_lock
+from game_rl.files.run_dir import upload_lock
 from game_rl.storage.background import started
 from game_rl.storage.faults import SecondWriterError
 from game_rl.storage.fetch import fetch_experiment

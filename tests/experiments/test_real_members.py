@@ -10,7 +10,7 @@ from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord, read_record
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system.processes import CPUS_VARIABLE
 from game_rl.training.train import train
 from tests.faults.population_faults import write_population

@@ -10,8 +10,8 @@ from game_rl.event_log import read_events, read_experiment_events
 from game_rl.events import StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord, read_record
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.lake import Lake
-from game_rl.run_dir import RunDir
 from tests.faults.live_books import wrong_books
 from tests.faults.mixture_files import write_live_mixture, write_mixture
 

@@ -34,7 +34,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from tests.faults.configs import ALGORITHMS, GAMES, LONG, SHORT, Length, Setting
 from tests.faults.trainings import HANG_S, Bench, Tally, Training
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import psutil
 
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.storage.fetch import fetch_run
 from game_rl.storage.inventory import RemoteAddress, stored_runs, verify_stored
 from game_rl.storage.journal import read_upload_state

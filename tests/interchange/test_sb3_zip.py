@@ -27,10 +27,10 @@ from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.event_log import final_evaluation, read_events
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_zip import export_policy, import_policy, plain_model, read_sb3_zip
 from game_rl.playback.trained_run import open_trained_run
-from game_rl.run_dir import RunDir
 from game_rl.training.train import resume
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 from tests.tiny_run import TINY, MakeConfig, command, train_once

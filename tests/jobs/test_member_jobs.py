@@ -13,9 +13,10 @@ from gymnasium import spaces
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.loader import dump_config
-from game_rl.durable_files import write_atomic
 from game_rl.errors import ExperimentError, Interrupted, LakeError
 from game_rl.events import Evaluating, Event
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import RunDir
 from game_rl.jobs.member_jobs import (
     compare_actions,
     copy_run,
@@ -34,7 +35,6 @@ from game_rl.jobs.results import ActionDifferences, FinishedRun, StretchResult, 
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
-from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.train import TrainCommand, train
 from tests.lake.plays import SCHEMA

@@ -16,6 +16,7 @@ from game_rl.buffers.feed import Transitions
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.block import decode
 from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake
@@ -24,7 +25,6 @@ from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import LakeState, Mark, new_stream
 from game_rl.lake.segment import SEALED, scan
 from game_rl.lake.writer import LakeWriter
-from game_rl.run_dir import RunDir
 from tests.buffers.scripted_env import N_ACTIONS, scripted_vec_env
 from tests.lake.plays import Play
 from tests.preflight.conftest import make_config

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from game_rl.files.run_dir import RunDir
 from game_rl.loggers.wandb_settings import (
     WANDB_PROCESS,
     WandbSettings,
     journal_rows,
     sent_file,
 )
-from game_rl.run_dir import RunDir
 from game_rl.storage.background import started
 from tests.loggers.wandb_file import WandbFile, offline_files, read_wandb_file
 

@@ -11,8 +11,8 @@ from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_env
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.run_dir import RunDir
 from tests.tiny_run import TINY, train_once
 
 _CHANGES = (

@@ -7,6 +7,7 @@ import pytest
 from game_rl.checkpoints.checkpoint_files import write_files
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.errors import CheckpointError
+from game_rl.files.run_dir import RunDir
 from game_rl.lineage import manifest_sha256
 from game_rl.playback.teacher_copy import (
     TeacherRecord,
@@ -19,7 +20,6 @@ from game_rl.playback.teacher_copy import (
     write_teacher,
     write_validation,
 )
-from game_rl.run_dir import RunDir
 
 STATE = CheckpointState(
     num_timesteps=64,

@@ -10,12 +10,12 @@ import torch
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
-from game_rl.durable_files import remove_directory
 from game_rl.errors import CheckpointError
+from game_rl.files.durable_files import remove_directory
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.playback.recording import record_run
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
-from game_rl.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.extensions import evaluation_seed
 from game_rl.training.train import TrainCommand, train

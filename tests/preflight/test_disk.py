@@ -25,6 +25,7 @@ from game_rl.config.upload import UploadConfig
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError, UsageError
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.lake.lake import Lake
 from game_rl.preflight import calibration
@@ -43,7 +44,6 @@ from game_rl.preflight.memory import network_of
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.preflight_report import PreflightReport, render_report
 from game_rl.preflight.random_play import measured_lake, probe_lake, write_random_play
-from game_rl.run_dir import RunDir
 from game_rl.system.machine import Machine, is_same_disk
 from game_rl.system.units import GIB
 from game_rl.training.admission import check_fit, check_new_run

@@ -85,8 +85,8 @@ def _points(curve: Curve) -> str:
 def main(root: str, name: str, command: str) -> None:
     from game_rl.callbacks.hints import hint_settings
     from game_rl.config.loader import load_config
+    from game_rl.files.run_dir import RunDir
     from game_rl.games.definition import load_game
-    from game_rl.run_dir import RunDir
 
     run_dir = RunDir(Path(root))
     config = load_config(run_dir.config, is_saved=True)

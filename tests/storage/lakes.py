@@ -8,8 +8,8 @@ import numpy as np
 
 from game_rl.checkpoints.checkpoint_files import write_files
 from game_rl.config.schema import LakeConfig, RunConfig
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.mark import Mark, MarkedSegment
-from game_rl.run_dir import RunDir
 from tests.storage.runs import ROM
 
 _END = b"the end."

@@ -16,7 +16,7 @@ import pytest
 from game_rl.config.upload import UploadConfig
 from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved, Event, Uploaded, Warned
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.storage import background as background_module
 from game_rl.storage.background import _START, BackgroundUpload
 from game_rl.storage.inventory import stored_runs

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from game_rl.event_log import read_events
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.storage.inventory import stored_runs
 from game_rl.storage.object_store import ObjectStore
 from tests.faults.proxy import FaultProxy, Plan

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.durable_files import remove_directory
 from game_rl.events import Event, Uploaded, UploadQueued, Warned
+from game_rl.files.durable_files import remove_directory
 from game_rl.storage.faults import SecondWriterError, StoreFault
 from game_rl.storage.fetch import fetch_run
 from game_rl.storage.inventory import RemoteAddress, stored_checkpoints, stored_runs, verify_stored

@@ -15,7 +15,7 @@ from game_rl.callbacks.boundary import StopCallback, StopTraining
 from game_rl.errors import Interrupted
 from game_rl.event_log import EventLog
 from game_rl.events import Event
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system import stop_request
 from game_rl.system.processes import handled_signals
 from game_rl.system.stop_request import StopRequest, stopping_on_signals

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.training.forking import find_source, forked_config
 from tests.tiny_run import MakeConfig, train_once
 

@@ -11,7 +11,7 @@ from game_rl.cli.main import main
 from game_rl.event_log import read_events
 from game_rl.events import Begun, Resumed
 from game_rl.experiments.compare.compared_folders import changed_games
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.storage.run_status import run_status
 from game_rl.training.train import resume, train
 from tests.tiny_run import TINY_GAME, MakeConfig, command

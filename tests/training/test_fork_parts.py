@@ -14,8 +14,8 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.errors import CheckpointError, UsageError
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.lake import Lake
-from game_rl.run_dir import RunDir
 from game_rl.training.fork_parts import add_weight_noise
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.train import resume, train

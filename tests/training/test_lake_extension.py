@@ -19,11 +19,11 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.event_log import EventLog
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.run_dir import RunDir
 from game_rl.system.units import GIB, MIB
 from game_rl.training import extensions, lake_extension
 from game_rl.training.lake_extension import Growth, LakeGrowthCallback, project

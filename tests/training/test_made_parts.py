@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.training.train import resume, train
 from tests.tiny_run import TINY_GAME, MakeConfig, command
 from tests.training.forks import FILES, KINDS, quiet

@@ -13,9 +13,9 @@ from game_rl.algorithms.reward_scaling import RewardScaling
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.lake import Lake
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
-from game_rl.run_dir import RunDir
 from game_rl.training.fork_parts import link_for_play
 from game_rl.training.train import resume, train
 from game_rl.vec_env.make_vec_env import make_vec_env

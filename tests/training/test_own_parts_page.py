@@ -9,7 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.loader import load_config
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.training.train import resume, train
 from tests.tiny_run import command
 from tests.training.forks import quiet

@@ -15,8 +15,8 @@ from game_rl.envs.place_counts import PlaceCounts
 from game_rl.errors import CheckpointError, TrainingError
 from game_rl.event_log import read_events
 from game_rl.events import Resumed
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.run_dir import RunDir
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.lake import Lake
-from game_rl.run_dir import RunDir
 from game_rl.training.train import resume, train
 from tests.tiny_run import MakeConfig, command
 from tests.training.forks import quiet

@@ -11,9 +11,9 @@ from game_rl.cli.main import main
 from game_rl.errors import UsageError
 from game_rl.event_log import read_events
 from game_rl.events import Resumed
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.lake.origin import read_origin
-from game_rl.run_dir import RunDir
 from game_rl.training.fork_parts import find_differences
 from game_rl.training.train import resume, train
 from tests.tiny_run import TINY_GAME, MakeConfig, command

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.training.train import resume, train
 from tests.tiny_run import MakeConfig, command, train_once
 

@@ -7,7 +7,7 @@ import pytest
 
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.training.train import resume, train
 from tests.tiny_run import TINY_GAME, command
 from tests.training.test_resuming import assert_same_run, console, told, write_config

@@ -28,8 +28,8 @@ from game_rl.errors import CheckpointError, Interrupted, UsageError
 from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Ended, Evaluating, Event, MilestoneReached, Resumed
 from game_rl.experiments.compare.compared_folders import read_folder
+from game_rl.files.run_dir import RunDir
 from game_rl.preflight.preflight_report import PreflightReport, measured_ram_peak_bytes
-from game_rl.run_dir import RunDir
 from game_rl.storage.run_status import run_status
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.versions import source_sha256

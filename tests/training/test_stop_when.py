@@ -27,7 +27,7 @@ from game_rl.events import (
     StopConditionMet,
 )
 from game_rl.experiments.compare.compared_folders import read_folder
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.train import TrainCommand, resume, train

@@ -21,9 +21,9 @@ from game_rl.cli.main import main
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, DoesNotFitError, UsageError
 from game_rl.events import Event, Warned
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.playback.trained_run import open_trained_run
-from game_rl.run_dir import RunDir
 from game_rl.training.train import FinalEvaluation, TrainingResult, evaluate_best, train
 from tests.tiny_run import TINY, MakeConfig, command
 

@@ -20,8 +20,8 @@ from game_rl.envs.live_writer import LiveFile, ShownStep, SlotWriter, open_live_
 from game_rl.envs.make_env import make_observation_format
 from game_rl.event_log import EventFile
 from game_rl.events import Begun, CheckpointSaved, Evaluated, Event, RolloutEnded, Warned
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.run_dir import RunDir
 from game_rl.viewer.watch_server import listen, make_server
 from game_rl.viewer.watched_place import WatchedPlace
 

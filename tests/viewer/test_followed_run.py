@@ -28,8 +28,8 @@ from game_rl.events import (
     StartStateResult,
     StopConditionMet,
 )
+from game_rl.files.run_dir import RunDir, locked
 from game_rl.games.place_tally import Visits
-from game_rl.run_dir import RunDir, locked
 from game_rl.statistics import wilson_interval
 from game_rl.viewer.event_words import happening
 from game_rl.viewer.followed_run import (

@@ -22,7 +22,7 @@ from game_rl.events import (
     MilestoneReached,
     StartStateResult,
 )
-from game_rl.run_dir import RunDir, locked
+from game_rl.files.run_dir import RunDir, locked
 from tests.viewer.live_run import (
     TOKEN,
     LiveGame,

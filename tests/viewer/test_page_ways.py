@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from game_rl.events import CurvesRecorded, Ended, Evaluated, RolloutEnded
-from game_rl.run_dir import RunDir, locked
+from game_rl.files.run_dir import RunDir, locked
 from tests.viewer.live_run import TOKEN, LiveGame, Watching, first_events, make_run, watching
 from tests.viewer.prefix_proxy import linking_to, proxied
 from tests.viewer.test_page_browser import Opened, chromium, training, wait_until

@@ -26,7 +26,7 @@ from game_rl.events import (
     Resumed,
     RolloutEnded,
 )
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.system.units import GIB
 from game_rl.viewer.panels import Panel, PlotLine, seed_lines, thinned
 from game_rl.viewer.run_panels import RunGroup, grouped_runs, run_panels, speed_curve

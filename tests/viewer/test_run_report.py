@@ -11,7 +11,7 @@ import pytest
 
 from game_rl.event_log import EventFile
 from game_rl.events import HintGiven, MilestoneReached, StartStateResult, Warned
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.viewer import clip_card, report_sections
 from game_rl.viewer.machine_use import machine_use
 from game_rl.viewer.run_report import run_report, state_of

@@ -15,7 +15,7 @@ import pytest
 
 from game_rl.event_log import EventFile, read_events
 from game_rl.events import Resumed, RolloutEnded, Warned
-from game_rl.run_dir import RunDir
+from game_rl.files.run_dir import RunDir
 from game_rl.viewer.bounded_protocol import MOST_CONNECTIONS, BoundedProtocol
 from tests.viewer.live_run import RUN_ID, LiveGame, Watching, first_events, make_run, watching
 

@@ -32,8 +32,8 @@ from game_rl.experiments.records import (
     read_record,
     read_records,
 )
+from game_rl.files.run_dir import RunDir
 from game_rl.lineage import Source, at, played_by, totals
-from game_rl.run_dir import RunDir
 
 
 def read_folder(path: Path) -> ComparedFolder:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from game_rl.errors import UsageError
-from game_rl.saved import Natural, Saved
+from game_rl.files.saved import Natural, Saved
 
 Metric = Literal["success_rate", "mean_reward"]
 

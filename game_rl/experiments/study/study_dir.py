@@ -8,12 +8,12 @@ from pathlib import Path
 from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.config.experiments.study_config import ExperimentArm, Study, StudyConfig
 from game_rl.config.loader import dump_config
-from game_rl.durable_files import write_atomic
 from game_rl.executors.executor import Job
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.tasks import Task
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import RunDir, locked
 from game_rl.jobs.requests import FinishRequest, request_file
-from game_rl.run_dir import RunDir, locked
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from typing import Any, Literal
 from game_rl.config.custom_part import part_files
 from game_rl.config.experiments.study_config import Study
 from game_rl.config.strict_model import differences
-from game_rl.durable_files import write_saved
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.records import read_record
 from game_rl.experiments.study.study_dir import study_dir
+from game_rl.files.durable_files import write_saved
+from game_rl.files.saved import Saved, file_sha256
 from game_rl.games.definition import bundled_games, load_game
-from game_rl.saved import Saved, file_sha256
 
 _PACKAGE = Path(__file__).parents[2]
 _NOT_OF_THE_PLAN = {"executor", "run_dir"}  # they change no result

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from game_rl.config.experiments.study_config import Study
-from game_rl.durable_files import write_atomic
 from game_rl.errors import DoesNotFitError, ExperimentError, Interrupted, UsageError
 from game_rl.executors.executor import Executor
 from game_rl.executors.local import LocalExecutor
@@ -22,11 +21,12 @@ from game_rl.experiments.study.study_results import (
     write_result,
 )
 from game_rl.experiments.tasks import Death, Task, TaskRunner
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.jobs.results import FinishedRun, read_result
 from game_rl.preflight.facts import MeasuredLake
 from game_rl.preflight.random_play import measured_lake
-from game_rl.run_dir import RunDir
 from game_rl.system.machine import detect_machine
 from game_rl.system.stop_request import StopRequest
 

@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from game_rl.config.experiments.experiment import dump_experiment, load_experiment
-from game_rl.durable_files import write_saved
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -19,6 +18,7 @@ from game_rl.experiments.records import (
     read_record,
     read_records,
 )
+from game_rl.files.durable_files import write_saved
 from game_rl.jobs.requests import CopyRequest
 from game_rl.jobs.results import JobResult, StretchResult
 from tests.experiments.broken_off import Killed, account_of, killed_at, record

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from game_rl import run_dir as run_dir_module
 from game_rl.config.loader import dump_config
-from game_rl.durable_files import new_directory, remove_directory, write_atomic
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.events import CheckpointSaved, Event
-from game_rl.jobs.member_jobs import run_stretch
-from game_rl.jobs.requests import StretchRequest
-from game_rl.run_dir import (
+from game_rl.files import run_dir as run_dir_module
+from game_rl.files.durable_files import new_directory, remove_directory, write_atomic
+from game_rl.files.run_dir import (
     CLAIM_VARIABLE,
     EXPERIMENT_VARIABLE,
     HeldLock,
@@ -25,6 +23,8 @@ from game_rl.run_dir import (
     file_lock,
     take_claim,
 )
+from game_rl.jobs.member_jobs import run_stretch
+from game_rl.jobs.requests import StretchRequest
 from game_rl.system.stop_request import StopRequest
 from tests.tiny_run import MakeConfig
 
@@ -125,7 +125,7 @@ def test_a_lock_is_for_one_and_ends_with_its_process(tmp_path: Path) -> None:
     run_dir = RunDir(tmp_path)
     hold = (
         "import sys, pathlib\n"
-        "from game_rl.run_dir import Parent, RunDir\n"
+        "from game_rl.files.run_dir import Parent, RunDir\n"
         "with RunDir(pathlib.Path(sys.argv[1])).locked():\n"
         "    print('held', flush=True); sys.stdin.read()"
     )

@@ -21,9 +21,9 @@ from typing import Annotated
 from filelock import FileLock, Timeout
 from pydantic import Field
 
-from game_rl.durable_files import remove_leftovers, write_atomic, write_saved
 from game_rl.errors import ExperimentError, UsageError
-from game_rl.saved import Natural, Saved, read_saved
+from game_rl.files.durable_files import remove_leftovers, write_atomic, write_saved
+from game_rl.files.saved import Natural, Saved, read_saved
 
 try:
     import fcntl

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from game_rl.plain_state import array_to_json, state_from_json, state_to_json
+from game_rl.files.plain_state import array_to_json, state_from_json, state_to_json
 
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
