@@ -20,8 +20,8 @@ import numpy as np
 
 from game_rl.config.loader import load_config
 from game_rl.config.schema import CheckpointsConfig, RunConfig
-from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.training.session import TrainingSession, training_process

@@ -3,7 +3,7 @@
     python -m benchmarks.generation [--members 4] [--timesteps 8192] [--at-once 2] [--turns 3]
 
 Runs in turns one generation of duel_population, from its beginning to its record, and the same
-stretches with `python -m game_rl.jobs`, equally many at once.
+stretches with `python -m game_rl.experiments.jobs`, equally many at once.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from statistics import median
 from types import MappingProxyType
 
 from game_rl.config.loader import dump_config, load_config
+from game_rl.experiments.jobs.requests import StretchRequest, request_file, write_request
 from game_rl.files.run_dir import RunDir
-from game_rl.jobs.requests import StretchRequest, request_file, write_request
 from game_rl.system.processes import share_environment
 
 _CONFIG = Path(__file__).parents[1] / "configs" / "duel_population.yaml"
@@ -87,7 +87,7 @@ def train_by_hand(folder: Path, timesteps: int, at_once: int) -> float:
         result = root.with_suffix(".json")
         request = StretchRequest(root=hand, run=root, until=timesteps, seed=seed, result=result)
         write_request(request_file(result), request)
-        _run("game_rl.jobs", request_file(result), environment=share_environment(1))
+        _run("game_rl.experiments.jobs", request_file(result), environment=share_environment(1))
 
     began = time.monotonic()
     with ThreadPoolExecutor(at_once) as hands:

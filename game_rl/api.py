@@ -17,7 +17,6 @@ from pydantic_core import to_jsonable_python
 from rich.console import Console
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl import event_log
 from game_rl.callbacks.custom_callback import PythonCallbacks, given_callbacks
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.checkpoints.named import find_run
@@ -30,7 +29,7 @@ from game_rl.config.bundled_configs import find_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.bundled_env import StackedEnv, make_bundled_env
 from game_rl.errors import GameRLError, NoLakeError, UsageError
-from game_rl.events import Event, Listener
+from game_rl.events import Event, Listener, event_log
 from game_rl.experiments.experiment_dir import refuse_run_of_experiment, run_of
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game

@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import VecEnv
 import game_rl
 from game_rl import api
 from game_rl.config import loader
-from game_rl.event_log import read_events
+from game_rl.events.event_log import read_events
 from game_rl.games.definition import load_game
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.preflight.preflight import preflight

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from game_rl.event_log import EventLog
+from game_rl.events.event_log import EventLog
 from game_rl.system.stop_request import StopRequest
 
 

@@ -10,8 +10,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval, any_due
 from game_rl.envs.game_boy_env import OWN_ENDINGS
-from game_rl.event_log import EventLog, read_events
 from game_rl.events import ExplorationRestarted, Progress, RolloutEnded, WorkerRestarted
+from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.schedules import Restart, RestartingRamp
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv

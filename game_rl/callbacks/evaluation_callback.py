@@ -24,8 +24,8 @@ from game_rl.checkpoints.evaluation_files import (
     read_episodes,
     write_episodes,
 )
-from game_rl.event_log import EventLog
 from game_rl.events import Evaluating, StopConditionMet
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 
 

@@ -9,13 +9,13 @@ import numpy as np
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.episode_logging import EpisodeLogger
 from game_rl.config.schema import RunConfig
-from game_rl.curve_points import Curve
 from game_rl.envs.repetition import STUCK_AFTER_TIMESTEPS
-from game_rl.event_log import EventLog, read_events
 from game_rl.events import BaselinePlayed, CurvesRecorded, Evaluated, Event, HintGiven
+from game_rl.events.curve_points import Curve
+from game_rl.events.event_log import EventLog, read_events
+from game_rl.events.training_hints import Hint, HintSettings, Training, hints_for
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, GameDefinition
-from game_rl.training_hints import Hint, HintSettings, Training, hints_for
 
 _LOOKS = 100  # at the curves, over a run
 _AGAIN_AFTER = 0.5  # of the run; a hint that still holds then is given once more

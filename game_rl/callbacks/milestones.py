@@ -6,8 +6,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.envs.milestone_watch import MILESTONES, is_new_maximum
-from game_rl.event_log import EventLog, read_events
 from game_rl.events import MilestoneReached
+from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import RunDir
 
 _Kind = Literal["reward_term", "start_state", "variable"]

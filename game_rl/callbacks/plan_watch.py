@@ -6,10 +6,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from game_rl.callbacks.resource_watch import Resource, largest_growing_part
-from game_rl.event_log import EventLog, read_events
+from game_rl.events import PlanPassed
+from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import parse_json
-from game_rl.notices import PlanPassed
 from game_rl.system.units import format_bytes
 
 SHARES = (0.8, 1.0)

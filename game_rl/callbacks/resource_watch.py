@@ -3,8 +3,8 @@
 from contextlib import suppress
 from typing import Literal
 
-from game_rl.event_log import EventLog
 from game_rl.events import ResourceLow
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import parse_json
 from game_rl.system.units import format_bytes

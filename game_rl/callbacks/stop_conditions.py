@@ -9,8 +9,8 @@ from stable_baselines3.common.type_aliases import PolicyPredictor
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, joined_evaluations
 from game_rl.checkpoints.checkpoint_state import StopCounters
 from game_rl.config.schema import StopWhenConfig
-from game_rl.event_log import EventLog
 from game_rl.events import ConfirmationPlayed, Evaluating
+from game_rl.events.event_log import EventLog
 from game_rl.seeds import seed_for
 from game_rl.statistics import MOST_BATCHES, mean_interval, rate_test
 

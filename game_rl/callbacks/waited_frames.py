@@ -3,7 +3,7 @@
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.envs.action_player import WAITED_FRAMES
-from game_rl.event_log import EventLog
+from game_rl.events.event_log import EventLog
 
 
 class WaitedFramesCallback(BaseCallback):

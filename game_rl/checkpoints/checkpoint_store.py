@@ -16,10 +16,10 @@ from game_rl.checkpoints.model_state import replay_bytes, unpacked_replay_bytes
 from game_rl.checkpoints.named import kept_path
 from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.events import CheckpointSaved
+from game_rl.events.lineage import Source, add_sources
 from game_rl.files.durable_files import remove_directory, replaced_directory
 from game_rl.files.run_dir import RunDir, check_claim
 from game_rl.files.saved import Saved
-from game_rl.lineage import Source, add_sources
 from game_rl.vec_env.make_vec_env import VecEnvState
 
 

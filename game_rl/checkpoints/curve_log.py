@@ -6,8 +6,8 @@ import numpy as np
 from stable_baselines3.common.logger import KVWriter
 
 from game_rl.checkpoints.checkpoint_state import CurveSums
-from game_rl.event_log import EventLog
 from game_rl.events import CURVE_POINTS, CurvesRecorded
+from game_rl.events.event_log import EventLog
 
 _OTHER_STEPS = ("eval/", "offline/")  # events of their own have them
 

@@ -13,9 +13,7 @@ from game_rl.cli.arguments import add_command, named_checkpoint
 from game_rl.cli.printing import add_json, print_facts
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config
-from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
-from game_rl.experiments.records import read_records
-from game_rl.lineage import (
+from game_rl.events.lineage import (
     Source,
     all_sources,
     counted_once,
@@ -23,6 +21,8 @@ from game_rl.lineage import (
     played_in_all,
     run_as_source,
 )
+from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
+from game_rl.experiments.records import read_records
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands

@@ -12,7 +12,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.slow_work import telling_if_slow
+from game_rl.events.slow_work import telling_if_slow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

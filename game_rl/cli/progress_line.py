@@ -7,8 +7,8 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from game_rl.events.time_left import TimeLeft
 from game_rl.system.units import format_duration
-from game_rl.time_left import TimeLeft
 
 _GAP = "  "
 _NEARLY_DONE_S = 10

@@ -14,8 +14,8 @@ from game_rl.cli.calm_lines import CalmLines
 from game_rl.cli.printing import print_words
 from game_rl.cli.progress_line import ProgressLine, Standing
 from game_rl.events import Event, TimedEvent
+from game_rl.events.time_left import EndClock, TimeLeft
 from game_rl.system.units import format_bytes, format_duration, with_frames
-from game_rl.time_left import EndClock, TimeLeft
 
 _LINES_A_RUN = 20  # without a terminal to draw a bar on
 _REDRAWS_A_SECOND = 5

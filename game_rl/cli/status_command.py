@@ -13,18 +13,18 @@ from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command
 from game_rl.cli.printing import add_json, print_facts, print_words
 from game_rl.cli.progress_line import left_words
-from game_rl.event_log import read_events
+from game_rl.events.event_log import read_events
+from game_rl.events.time_left import EndClock
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.files.run_dir import RunDir
 from game_rl.storage.run_status import run_status
 from game_rl.system.units import format_bytes, format_duration
-from game_rl.time_left import EndClock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from game_rl.cli.arguments import Commands
-    from game_rl.milestone_rows import MilestoneRow
+    from game_rl.events.milestone_rows import MilestoneRow
     from game_rl.storage.run_status import RunStatus, StoredPart
 
 

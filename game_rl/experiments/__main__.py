@@ -7,8 +7,8 @@ import math
 import sys
 
 from game_rl.errors import UsageError
+from game_rl.experiments.jobs.requests import FinishRequest, JobRequest, carry_out_named
 from game_rl.experiments.train_experiment import ExperimentCommand, finish_experiment
-from game_rl.jobs.requests import FinishRequest, JobRequest, carry_out_named
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 
 
@@ -19,7 +19,7 @@ def main() -> int:
 def _carry_out(request: JobRequest) -> None:
     stop = StopRequest(math.inf)
     if not isinstance(request, FinishRequest):
-        raise UsageError(f"carry out the job {request.job} with python -m game_rl.jobs")
+        raise UsageError(f"carry out the job {request.job} with python -m game_rl.experiments.jobs")
     with stopping_on_signals(stop):
         finish_experiment(request, ExperimentCommand(stop=stop, force=True))
 

@@ -19,12 +19,12 @@ from shlex import quote
 from game_rl.config.experiments.experiment import Experiment, upload_problems
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import ExperimentError, Interrupted, UsageError
-from game_rl.event_log import ExperimentEventLog
 from game_rl.events import ExperimentBegun, ExperimentEvent, ExperimentWarned, GenerationEnded
+from game_rl.events.event_log import ExperimentEventLog
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.jobs.requests import REQUEST_SUFFIX
 from game_rl.files.durable_files import link_file, write_saved
 from game_rl.files.saved import Saved, read_saved
-from game_rl.jobs.requests import REQUEST_SUFFIX
 from game_rl.storage.background import BackgroundProcess
 from game_rl.storage.upload_settings import PushSettings, RemoteKeeping
 

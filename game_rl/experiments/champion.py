@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 
 from game_rl.config.loader import dump_config, load_config
 from game_rl.events import Fitness
+from game_rl.events.lineage import manifest_sha256
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.jobs.results import Played, read_result
 from game_rl.experiments.kept_generations import link_checkpoint
 from game_rl.experiments.plans.evolution import Scored, ranked
 from game_rl.experiments.plans.plan import Plan
@@ -20,8 +22,6 @@ from game_rl.experiments.records import (
 from game_rl.experiments.tasks import MemberTasks, Task
 from game_rl.files.durable_files import new_directory, write_atomic, write_saved
 from game_rl.files.run_dir import Parent, RunDir
-from game_rl.jobs.results import Played, read_result
-from game_rl.lineage import manifest_sha256
 from game_rl.seeds import seed_for
 
 

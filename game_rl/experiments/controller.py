@@ -9,7 +9,6 @@ from pathlib import Path
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import ExperimentError
-from game_rl.event_log import ExperimentEventLog
 from game_rl.events import (
     ChampionFound,
     ExperimentWarned,
@@ -18,9 +17,11 @@ from game_rl.events import (
     MemberDied,
     StretchEnded,
 )
-from game_rl.executors.executor import Executor
+from game_rl.events.event_log import ExperimentEventLog
 from game_rl.experiments.champion import find_champion
+from game_rl.experiments.executors.executor import Executor
 from game_rl.experiments.experiment_dir import copied_after
+from game_rl.experiments.jobs.results import ActionDifferences, StretchResult, read_result
 from game_rl.experiments.kept_generations import (
     checkpoints_bytes,
     forget_generations,
@@ -44,7 +45,6 @@ from game_rl.experiments.tasks import Death, MemberTasks, Task, TaskRunner
 from game_rl.experiments.tensorboard_curves import write_curves
 from game_rl.files.durable_files import write_atomic, write_saved
 from game_rl.files.run_dir import RunDir
-from game_rl.jobs.results import ActionDifferences, StretchResult, read_result
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 

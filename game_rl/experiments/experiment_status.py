@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from game_rl.config.experiments.experiment import load_experiment
-from game_rl.event_log import parse_event, read_experiment_events
 from game_rl.events import (
     ExperimentBegun,
     ExperimentEnded,
@@ -15,6 +14,8 @@ from game_rl.events import (
     RolloutEnded,
     RowsDrawn,
 )
+from game_rl.events.event_log import parse_event, read_experiment_events
+from game_rl.events.lineage import read_lineage
 from game_rl.experiments.backup import stored_state
 from game_rl.experiments.controller import experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -22,7 +23,6 @@ from game_rl.experiments.plans.decision import timesteps_before, waited_before
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, read_record
 from game_rl.files.run_dir import RunDir
-from game_rl.lineage import read_lineage
 
 
 @dataclass(frozen=True)

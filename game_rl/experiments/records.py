@@ -14,8 +14,8 @@ from pydantic import Field
 from game_rl.errors import ExperimentError
 from game_rl.events import Fitness
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.jobs.results import ActionDifferences, Played
 from game_rl.files.saved import Natural, NaturalIfAny, Saved, read_saved
-from game_rl.jobs.results import ActionDifferences, Played
 from game_rl.statistics import wilson_interval
 
 _Kind = TypeVar("_Kind", bound=Saved)

@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from game_rl.errors import ExperimentError, Interrupted
-from game_rl.executors.executor import CompletedJob, Executor, Job
+from game_rl.experiments.executors.executor import CompletedJob, Executor, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.records import GenerationRecord
-from game_rl.files.run_dir import RunDir, take_claim
-from game_rl.jobs.requests import (
+from game_rl.experiments.jobs.requests import (
     REQUEST_SUFFIX,
     CompareActionsRequest,
     CopyRequest,
@@ -24,6 +22,8 @@ from game_rl.jobs.requests import (
     request_file,
     write_request,
 )
+from game_rl.experiments.records import GenerationRecord
+from game_rl.files.run_dir import RunDir, take_claim
 from game_rl.system.machine import disk_free_bytes
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.units import MIB, format_bytes

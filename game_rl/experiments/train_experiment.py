@@ -24,20 +24,22 @@ from game_rl.errors import (
     UsageError,
     system_fault,
 )
-from game_rl.event_log import EventFile, ExperimentEventLog
 from game_rl.events import (
     ExperimentBegun,
     ExperimentEnded,
     ExperimentListener,
     WentBack,
 )
-from game_rl.executors.executor import Demand, Executor
-from game_rl.executors.local import LocalExecutor
-from game_rl.executors.make_executor import check_installed, make_executor
+from game_rl.events.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.backup import backing_up
 from game_rl.experiments.controller import ExperimentRun, experiment_state
+from game_rl.experiments.executors.executor import Demand, Executor
+from game_rl.experiments.executors.local import LocalExecutor
+from game_rl.experiments.executors.make_executor import check_installed, make_executor
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, experiment_preflight
+from game_rl.experiments.jobs.requests import FinishRequest
+from game_rl.experiments.jobs.results import FinishedRun, Played, finished_once, read_result
 from game_rl.experiments.kept_generations import (
     experiment_bytes,
     finish_going_back,
@@ -50,8 +52,6 @@ from game_rl.experiments.tasks import MemberTasks, TaskRunner
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.jobs.requests import FinishRequest
-from game_rl.jobs.results import FinishedRun, Played, finished_once, read_result
 from game_rl.preflight.random_play import measured_lake
 from game_rl.storage.first_request import ask_once
 from game_rl.system.extras import check_extra

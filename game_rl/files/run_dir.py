@@ -119,7 +119,7 @@ class RunDir:
 
     @property
     def lineage(self) -> Path:
-        """The sources that the run has learned from; see `game_rl.lineage`."""
+        """The sources that the run has learned from; see `game_rl.events.lineage`."""
         return self.root / "lineage.json"
 
     @property

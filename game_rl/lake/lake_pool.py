@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from game_rl.config.learn_from import agent_of
 from game_rl.errors import LakeError
+from game_rl.events.lineage import Source
 from game_rl.lake.lake_reader import LakeReader, RowsLostError
 from game_rl.lake.sampler import Batch
 from game_rl.lake.view import Indices
-from game_rl.lineage import Source
 
 _BEFORE_THE_FIRST_CHECKPOINT = "start"
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 from game_rl.checkpoints.checkpoint_folder import CheckpointFolder, best_checkpoint, best_of
 from game_rl.errors import CheckpointError
-from game_rl.event_log import checkpoint_times, read_events
+from game_rl.events.event_log import checkpoint_times, read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.playback.teacher_copy import read_validation
 from game_rl.system.versions import code_difference, installed_versions, version_differences

@@ -19,8 +19,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Literal
 
-from game_rl.event_log import EventLog, parse_event
 from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
+from game_rl.events.event_log import EventLog, parse_event
 from game_rl.files.durable_files import folder_bytes
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved

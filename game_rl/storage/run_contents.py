@@ -9,7 +9,7 @@ from typing import Any
 
 from game_rl.checkpoints.checkpoint_files import MANIFEST, Manifest, read_manifest, read_verified
 from game_rl.errors import CheckpointError, LakeError
-from game_rl.event_log import checkpoint_times, read_events
+from game_rl.events.event_log import checkpoint_times, read_events
 from game_rl.files.run_dir import RunDir, RunIdentity
 from game_rl.files.saved import file_sha256
 from game_rl.lake.mark import Mark, MarkedSegment

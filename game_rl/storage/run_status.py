@@ -2,8 +2,6 @@
 
 from dataclasses import asdict, dataclass
 
-from game_rl.curve_points import read_curves
-from game_rl.event_log import read_events
 from game_rl.events import (
     BaselinePlayed,
     Begun,
@@ -16,8 +14,10 @@ from game_rl.events import (
     RolloutEnded,
     StopConditionMet,
 )
+from game_rl.events.curve_points import read_curves
+from game_rl.events.event_log import read_events
+from game_rl.events.milestone_rows import MilestoneRow, milestone_rows
 from game_rl.files.run_dir import RunDir
-from game_rl.milestone_rows import MilestoneRow, milestone_rows
 from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.manifest import run_folder
 

@@ -13,8 +13,8 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_state import CustomCallbackStates
 from game_rl.config.custom_part import CustomPart
-from game_rl.event_log import EventLog
 from game_rl.events import StopConditionMet
+from game_rl.events.event_log import EventLog
 from game_rl.files.saved import Saved
 from game_rl.training.extensions import Extension, RunParts
 

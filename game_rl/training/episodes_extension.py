@@ -17,7 +17,7 @@ from game_rl.config.episodes import EpisodesConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_files import Cut, EpisodeWriter, PlayedUnder
 from game_rl.envs.logged_episodes import read_episodes_of
-from game_rl.event_log import EventLog
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game

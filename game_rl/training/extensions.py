@@ -21,8 +21,8 @@ from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedSta
 from game_rl.checkpoints.checkpoint_store import CheckpointCompanion
 from game_rl.config.schema import RunConfig
 from game_rl.envs.observation import ObservationFormat
-from game_rl.event_log import EventLog
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
 from game_rl.seeds import seed_for

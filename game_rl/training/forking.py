@@ -24,8 +24,9 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, UsageError
-from game_rl.event_log import EventFile
 from game_rl.events import Forked
+from game_rl.events.event_log import EventFile
+from game_rl.events.lineage import Lineage, Source, manifest_sha256, read_lineage, write_lineage
 from game_rl.files.durable_files import (
     remove_directory,
     rename,
@@ -37,7 +38,6 @@ from game_rl.files.run_dir import Parent, RunDir, RunIdentity
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_feed import check_level, lake_path
 from game_rl.lake.mark import LakeState
-from game_rl.lineage import Lineage, Source, manifest_sha256, read_lineage, write_lineage
 from game_rl.playback.teacher_copy import has_teacher_copy, link_teacher
 from game_rl.seeds import seed_for
 from game_rl.training.admission import refuse_used_folder

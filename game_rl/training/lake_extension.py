@@ -18,8 +18,8 @@ from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import LAKE_MARGIN_BYTES, FileName
 from game_rl.errors import CheckpointError, LakeError
-from game_rl.event_log import EventLog
 from game_rl.events import DiskForecast
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.lake.horizon import NO_LIMIT, Capacity

@@ -20,14 +20,14 @@ from game_rl.callbacks.evaluation import Values
 from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import LearnFromConfig
-from game_rl.event_log import EventLog
 from game_rl.events import LakesFollowed
+from game_rl.events.event_log import EventLog
+from game_rl.events.lineage import Source
 from game_rl.files.saved import Saved
 from game_rl.lake.lake_pool import Following, LakePool
 from game_rl.lake.lake_reader import LakeReader
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import check_agreement
-from game_rl.lineage import Source
 from game_rl.returns import LearnedRewards
 from game_rl.seeds import seed_for
 from game_rl.training.extensions import Extension, FirstPhase, RunParts

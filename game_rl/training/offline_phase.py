@@ -23,8 +23,8 @@ from game_rl.checkpoints.evaluation_files import EpisodeLists, append_row, seed_
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import RunConfig
-from game_rl.event_log import EventLog
 from game_rl.events import Evaluating, OfflineProgress
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.extensions import Extension, RunParts

@@ -26,8 +26,8 @@ from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.episode_starts import game_changes
 from game_rl.errors import CheckpointError, system_fault
-from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Begun, Ended, PlannedEpisodes, Resumed
+from game_rl.events.event_log import final_evaluation, read_events
 from game_rl.files.run_dir import RunDir, RunIdentity
 from game_rl.games.definition import Game
 from game_rl.statistics import MOST_BATCHES

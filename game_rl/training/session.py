@@ -21,7 +21,7 @@ from game_rl.checkpoints.tensorboard_log import closing_log, quiet_log_thread
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import Interrupted, TrainingError
-from game_rl.event_log import EventLog
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
 from game_rl.seeds import seed_for

@@ -25,11 +25,11 @@ from game_rl.config.algorithms import PPOConfig, TeacherConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
 from game_rl.errors import UsageError
-from game_rl.event_log import EventLog
 from game_rl.events import TeacherReady, Validated
+from game_rl.events.event_log import EventLog
+from game_rl.events.lineage import Source, add_sources, manifest_sha256, read_lineage
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
-from game_rl.lineage import Source, add_sources, manifest_sha256, read_lineage
 from game_rl.playback.teacher_copy import (
     TeacherRecord,
     Validation,

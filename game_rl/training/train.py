@@ -24,8 +24,9 @@ from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import BASELINES_S
 from game_rl.errors import Interrupted, NoCheckpointError, NotStoredError, TrainingError
-from game_rl.event_log import EventFile, EventLog
 from game_rl.events import Ended, Evaluating, Listener, Recorded, StillWorking
+from game_rl.events.event_log import EventFile, EventLog
+from game_rl.events.slow_work import telling_if_slow
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, load_game
@@ -39,7 +40,6 @@ from game_rl.preflight.preflight_report import (
     compare_footprint,
     measured_ram_peak_bytes,
 )
-from game_rl.slow_work import telling_if_slow
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.first_request import ask_once
 from game_rl.storage.game_files import upload_settings

@@ -8,7 +8,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.errors import Interrupted
-from game_rl.event_log import EventLog
+from game_rl.events.event_log import EventLog
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.upload_settings import UploadSettings
 from game_rl.system.stop_request import StopRequest

@@ -16,8 +16,8 @@ from shlex import quote
 
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted, UsageError
-from game_rl.event_log import EventLog
 from game_rl.events import Begun, CheckpointSaved, Evaluated, Event, Recorded, Resumed
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import EXPERIMENT_VARIABLE, RunDir
 from game_rl.loggers.wandb_settings import WANDB_PROCESS, WandbSettings, journal_rows
 from game_rl.storage.background import started

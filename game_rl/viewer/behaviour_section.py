@@ -2,8 +2,8 @@
 
 from shlex import quote
 
-from game_rl.curve_points import Curve
 from game_rl.events import Evaluated
+from game_rl.events.curve_points import Curve
 from game_rl.viewer.clip_card import clip_card
 from game_rl.viewer.html_text import Html, element
 from game_rl.viewer.report_style import bars, note, section

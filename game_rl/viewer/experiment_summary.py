@@ -8,8 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from game_rl.config.experiments.experiment import STAGES, load_experiment
-from game_rl.event_log import read_experiment_events
 from game_rl.events import ExperimentEvent
+from game_rl.events.event_log import read_experiment_events
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 
-from game_rl.event_log import EventFollower
 from game_rl.events import (
     BaselinePlayed,
     CurvesRecorded,
@@ -21,6 +20,7 @@ from game_rl.events import (
     MilestoneReached,
     RolloutEnded,
 )
+from game_rl.events.event_log import EventFollower
 from game_rl.files.run_dir import RunDir
 from game_rl.viewer.event_words import happening
 from game_rl.viewer.machine_use import machine_use

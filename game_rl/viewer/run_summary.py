@@ -16,8 +16,8 @@ from game_rl.events import (
     RolloutEnded,
     StopConditionMet,
 )
+from game_rl.events.time_left import EndClock
 from game_rl.statistics import wilson_interval
-from game_rl.time_left import EndClock
 
 _FPS = 59.727500569606
 """Frames that a Game Boy draws in a second."""

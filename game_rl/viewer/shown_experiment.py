@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from game_rl.config.experiments.experiment import STAGES, Experiment, load_experiment
-from game_rl.event_log import read_experiment_events
 from game_rl.events import ExperimentEvent, GenerationEnded
+from game_rl.events.event_log import read_experiment_events
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.experiments.records import (
     ChampionRecord,

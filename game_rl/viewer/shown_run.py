@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.named import open_run, saved_state
 from game_rl.config.schema import RunConfig
-from game_rl.curve_points import Curve, read_curves
 from game_rl.errors import NoCheckpointError
-from game_rl.event_log import read_events
 from game_rl.events import BaselinePlayed, Begun, Evaluated, Event, Forked, Resumed
+from game_rl.events.curve_points import Curve, read_curves
+from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import parse_json
 from game_rl.statistics import wilson_interval

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from game_rl.errors import GameRLError
-from game_rl.event_log import read_events
+from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.system.output import valid_text
 from game_rl.viewer.run_summary import run_summary

@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.checkpoints.checkpoint_state import CheckpointState, FixedState
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
-from game_rl.event_log import EventLog
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from tests.tiny_env import TinyEnv

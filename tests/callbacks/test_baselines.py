@@ -14,8 +14,8 @@ from game_rl.callbacks.baselines import (
 from game_rl.callbacks.evaluation import evaluate
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import Interrupted, UsageError
-from game_rl.event_log import read_events
 from game_rl.events import BaselinePlayed, Evaluated
+from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.train import TrainCommand, resume, train

@@ -16,7 +16,7 @@ from game_rl.callbacks.plan_watch import PlanWatch
 from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.errors import TrainingError
-from game_rl.event_log import EventLog
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.system.machine import own_cores
 from game_rl.system.process_memory import PssSampler

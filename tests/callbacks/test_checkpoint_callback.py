@@ -7,7 +7,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from game_rl.callbacks.boundary import StopCallback, StopTraining
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import TrainingError
-from game_rl.event_log import EventLog
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from tests.callbacks.conftest import N_STEPS, make_checkpoints, make_stop, saved_timesteps
 

@@ -21,8 +21,8 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.errors import GameFileError
-from game_rl.event_log import EventLog, read_events
 from game_rl.events import ExplorationRestarted
+from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
 from game_rl.training.train import resume, train

@@ -20,8 +20,8 @@ from game_rl.callbacks.evaluation_callback import EvaluationCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.errors import Interrupted
-from game_rl.event_log import EventLog
 from game_rl.events import Evaluated, Event
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from tests.callbacks.conftest import make_checkpoints, tiny_vec_env

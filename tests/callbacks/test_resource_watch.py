@@ -13,8 +13,8 @@ from game_rl.callbacks.plan_watch import PlanWatch
 from game_rl.callbacks.resource_watch import STANDING_PARTS, LowWater, ResourceWatch
 from game_rl.callbacks.resources import ResourceMonitorCallback
 from game_rl.config.loader import load_config
-from game_rl.event_log import EventLog
 from game_rl.events import Event, ResourceLow
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.preflight.preflight import preflight

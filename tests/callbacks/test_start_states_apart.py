@@ -14,8 +14,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from game_rl.callbacks.evaluation import Evaluation, evaluate, evaluated_event
 from game_rl.cli.play_commands import evaluation_table
-from game_rl.event_log import parse_event
 from game_rl.events import Evaluated
+from game_rl.events.event_log import parse_event
 
 LEVELS = ("level_1", "level_2", "level_3")
 

@@ -13,7 +13,7 @@ from game_rl.callbacks.evaluation import EpisodeEnd, Evaluation, EvaluationGames
 from game_rl.callbacks.stop_conditions import StopDecision, StopWhen
 from game_rl.checkpoints.checkpoint_state import StopCounters
 from game_rl.config.schema import StopWhenConfig
-from game_rl.event_log import EventLog
+from game_rl.events.event_log import EventLog
 from game_rl.seeds import seed_for
 from tests.callbacks.conftest import FIXED_STATE
 

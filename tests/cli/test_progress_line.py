@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from game_rl.cli.progress_line import ProgressLine, Standing
-from game_rl.time_left import TimeLeft
+from game_rl.events.time_left import TimeLeft
 
 STANDING = Standing(
     done=12_848,

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.event_log import EventFile
 from game_rl.events import (
     BaselinePlayed,
     Begun,
@@ -17,6 +16,7 @@ from game_rl.events import (
     MilestoneReached,
     RolloutEnded,
 )
+from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir
 
 

@@ -19,8 +19,8 @@ from game_rl.cli.parser import make_parser
 from game_rl.cli.train_command import _config, next_steps
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
-from game_rl.event_log import EventFile, ExperimentEventLog, read_events
 from game_rl.events import ExperimentBegun, ExperimentEvent, StretchEnded
+from game_rl.events.event_log import EventFile, ExperimentEventLog, read_events
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_generations import go_back
 from game_rl.files.run_dir import RunDir

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from game_rl.executors.executor import CompletedJob, Job
-from game_rl.files.durable_files import new_directory, write_atomic
-from game_rl.files.run_dir import RunDir
-from game_rl.jobs.requests import (
+from game_rl.experiments.executors.executor import CompletedJob, Job
+from game_rl.experiments.jobs.requests import (
     CompareActionsRequest,
     CopyRequest,
     JobRequest,
@@ -25,7 +23,9 @@ from game_rl.jobs.requests import (
     StretchRequest,
     read_request,
 )
-from game_rl.jobs.results import ActionDifferences, Played, StretchResult
+from game_rl.experiments.jobs.results import ActionDifferences, Played, StretchResult
+from game_rl.files.durable_files import new_directory, write_atomic
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.lake import Lake
 from tests.lake.plays import SCHEMA
 

@@ -9,8 +9,8 @@ import pytest
 from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
 from game_rl.config.upload import UploadConfig
 from game_rl.errors import Interrupted, UsageError
-from game_rl.event_log import ExperimentEventLog
 from game_rl.events import ExperimentEvent, ExperimentWarned, GenerationEnded
+from game_rl.events.event_log import ExperimentEventLog
 from game_rl.experiments.backup import (
     Backup,
     backing_up,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.experiments.experiment import Experiment, dump_experiment
-from game_rl.event_log import EventFile, ExperimentEventLog
+from game_rl.events.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.plans.plan import Plan

@@ -11,8 +11,8 @@ from game_rl.errors import ExperimentError, UsageError
 from game_rl.events import ExperimentEvent, ExperimentWarned
 from game_rl.experiments import controller
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.jobs.requests import StretchRequest
 from game_rl.experiments.kept_generations import go_back
-from game_rl.jobs.requests import StretchRequest
 from tests.experiments.broken_off import account_of, record
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.paper_executor import PaperExecutor

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.experiments.experiment import Experiment
-from game_rl.executors.executor import CompletedJob, Job
-from game_rl.executors.staging import NodeStaging, StagedJob, StorageStaging
+from game_rl.experiments.executors.executor import CompletedJob, Job
+from game_rl.experiments.executors.staging import NodeStaging, StagedJob, StorageStaging
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_generations import go_back
 from game_rl.storage.object_store import ObjectStore

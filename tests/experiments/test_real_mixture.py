@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.event_log import read_events, read_experiment_events
 from game_rl.events import StretchEnded
+from game_rl.events.event_log import read_events, read_experiment_events
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import GenerationRecord, read_record
 from game_rl.files.run_dir import RunDir

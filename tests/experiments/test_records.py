@@ -1,8 +1,8 @@
 import pytest
 
 from game_rl.errors import ExperimentError
+from game_rl.experiments.jobs.results import Played
 from game_rl.experiments.records import fitness_of
-from game_rl.jobs.results import Played
 
 
 def played(rewards: tuple[float, ...], successes: tuple[bool, ...]) -> Played:

@@ -13,8 +13,8 @@ from game_rl.cli.main import main
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
-from game_rl.event_log import EventFile, EventLog, read_events
 from game_rl.events import CheckpointSaved, Ended
+from game_rl.events.event_log import EventFile, EventLog, read_events
 from game_rl.experiments.run_list import delete_spare, runs_below
 from game_rl.files.run_dir import RunDir
 from game_rl.playback.checkpoint_survey import survey

@@ -10,12 +10,12 @@ import pytest
 from filelock import FileLock
 
 from game_rl.errors import ExperimentError
-from game_rl.executors.executor import CompletedJob, Job
 from game_rl.experiments import tasks
+from game_rl.experiments.executors.executor import CompletedJob, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.jobs.requests import StretchRequest, read_request, request_file
 from game_rl.experiments.tasks import Death, MemberTasks, Task, TaskRunner
 from game_rl.files.run_dir import RunDir
-from game_rl.jobs.requests import StretchRequest, read_request, request_file
 from game_rl.system.stop_request import StopRequest
 
 

@@ -11,6 +11,8 @@ from game_rl.config.loader import dump_config, load_config
 from game_rl.config.strict_model import with_changed
 from game_rl.errors import Interrupted
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.jobs.requests import FinishRequest
+from game_rl.experiments.jobs.results import FinishedRun, Played, StretchResult
 from game_rl.experiments.records import ChampionRecord, read_record
 from game_rl.experiments.train_experiment import (
     ExperimentCommand,
@@ -18,8 +20,6 @@ from game_rl.experiments.train_experiment import (
     follow_lake,
     resume_experiment,
 )
-from game_rl.jobs.requests import FinishRequest
-from game_rl.jobs.results import FinishedRun, Played, StretchResult
 from game_rl.system.stop_request import StopRequest
 from tests.experiments.conftest import MakeMixture, MakePopulation
 from tests.experiments.plans.test_population_plan import carry_out

@@ -72,7 +72,7 @@ class RayNodes:
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 words = process.cmdline()
-                if "game_rl.jobs" in words:
+                if "game_rl.experiments.jobs" in words:
                     found += [process, *process.children(recursive=True)]
         return found
 

@@ -19,7 +19,7 @@ import psutil
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_folder import best_of
 from game_rl.errors import CheckpointError
-from game_rl.event_log import read_events
+from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
 from tests.faults.configs import LONG, Length, Setting, config_text
 

@@ -26,7 +26,7 @@ from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
-from game_rl.event_log import final_evaluation, read_events
+from game_rl.events.event_log import final_evaluation, read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_zip import export_policy, import_policy, plain_model, read_sb3_zip

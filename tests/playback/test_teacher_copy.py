@@ -7,8 +7,8 @@ import pytest
 from game_rl.checkpoints.checkpoint_files import write_files
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.errors import CheckpointError
+from game_rl.events.lineage import manifest_sha256
 from game_rl.files.run_dir import RunDir
-from game_rl.lineage import manifest_sha256
 from game_rl.playback.teacher_copy import (
     TeacherRecord,
     Validation,

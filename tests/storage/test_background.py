@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from game_rl.config.upload import UploadConfig
-from game_rl.event_log import EventLog
 from game_rl.events import CheckpointSaved, Event, Uploaded, Warned
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.storage import background as background_module
 from game_rl.storage.background import _START, BackgroundUpload
@@ -236,7 +236,7 @@ def test_a_process_that_is_killed_is_replaced_at_the_next_checkpoint(
 
 _ORPHAN = """
 import sys, time
-from game_rl.event_log import EventLog
+from game_rl.events.event_log import EventLog
 from game_rl.storage import background as background_module
 from game_rl.storage.background import _START, BackgroundUpload
 from game_rl.storage.upload_settings import UploadSettings

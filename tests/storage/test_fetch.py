@@ -7,7 +7,7 @@ import pytest
 
 from game_rl.config.loader import load_config
 from game_rl.errors import StorageError, UsageError
-from game_rl.event_log import read_events
+from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.storage.fetch import fetch_run
 from game_rl.storage.inventory import RemoteAddress, find_manifest, stored_runs, verify_stored

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from game_rl.event_log import read_events
+from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.storage.inventory import stored_runs
 from game_rl.storage.object_store import ObjectStore

@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.executors.executor import Job
-from game_rl.executors.local import JobProcess, LocalExecutor, job_environment
+from game_rl.experiments.executors.executor import Job
+from game_rl.experiments.executors.local import JobProcess, LocalExecutor, job_environment
 from game_rl.system.fork_server import ForkServer, ForkServerError
-from tests.executors.job_program import MODULE, asking
+from tests.experiments.executors.job_program import MODULE, asking
 
 _WITHIN_S = 120.0
 
@@ -25,7 +25,7 @@ def job(tmp_path: Path, *arguments: str) -> Job:
 @pytest.fixture(scope="module")
 def shared() -> Iterator[ForkServer]:
     server = ForkServer(
-        ["game_rl.jobs.member_jobs"], job_environment(Job("x", Path("x"), Path("log")))
+        ["game_rl.experiments.jobs.member_jobs"], job_environment(Job("x", Path("x"), Path("log")))
     )
     yield server
     server.close()

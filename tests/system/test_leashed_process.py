@@ -11,7 +11,7 @@ import pytest
 
 from game_rl.system.leashed_process import LeashedProcess
 from game_rl.system.processes import KILLED
-from tests.executors.job_program import MODULE, asking
+from tests.experiments.executors.job_program import MODULE, asking
 
 _WITHIN_S = 120.0
 

@@ -13,8 +13,8 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
 from game_rl.callbacks.boundary import StopCallback, StopTraining
 from game_rl.errors import Interrupted
-from game_rl.event_log import EventLog
 from game_rl.events import Event
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.system import stop_request
 from game_rl.system.processes import handled_signals

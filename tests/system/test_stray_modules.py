@@ -12,7 +12,7 @@ import pytest
 import game_rl
 from tests.cli.test_main import kept_run
 from tests.cli.test_watch_command import token_of, watch
-from tests.executors.job_program import MODULE, asking
+from tests.experiments.executors.job_program import MODULE, asking
 from tests.viewer.live_run import Watching
 
 NAMES = """

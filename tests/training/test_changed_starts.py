@@ -8,8 +8,8 @@ import pytest
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
-from game_rl.event_log import read_events
 from game_rl.events import Begun, Resumed
+from game_rl.events.event_log import read_events
 from game_rl.experiments.compare.compared_folders import changed_games
 from game_rl.files.run_dir import RunDir
 from game_rl.storage.run_status import run_status

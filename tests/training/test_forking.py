@@ -10,10 +10,10 @@ import pytest
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.errors import CheckpointError, UsageError
-from game_rl.event_log import read_events
 from game_rl.events import Forked
+from game_rl.events.event_log import read_events
+from game_rl.events.lineage import manifest_sha256, read_lineage
 from game_rl.files.run_dir import RunDir
-from game_rl.lineage import manifest_sha256, read_lineage
 from game_rl.training.forking import find_source, make_fork, plan_fork
 from game_rl.training.train import resume, train
 from tests.examples import variants

@@ -18,7 +18,7 @@ from stable_baselines3.common.callbacks import CallbackList
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
-from game_rl.event_log import EventLog
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake

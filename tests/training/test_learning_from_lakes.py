@@ -13,7 +13,6 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.config.loader import dump_config
 from game_rl.errors import CheckpointError, Interrupted, LakeError, UsageError
-from game_rl.event_log import read_events
 from game_rl.events import (
     CheckpointSaved,
     Evaluated,
@@ -22,12 +21,13 @@ from game_rl.events import (
     OfflineProgress,
     RowsDrawn,
 )
+from game_rl.events.event_log import read_events
+from game_rl.events.lineage import read_lineage
+from game_rl.experiments.jobs.member_jobs import run_stretch
+from game_rl.experiments.jobs.requests import StretchRequest
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
-from game_rl.jobs.member_jobs import run_stretch
-from game_rl.jobs.requests import StretchRequest
 from game_rl.lake.lake import Lake
-from game_rl.lineage import read_lineage
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork

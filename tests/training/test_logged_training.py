@@ -21,15 +21,15 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_files import EpisodeWriter, segments_in
 from game_rl.envs.logged_episodes import LoggedEpisodes, read_logged_episodes
 from game_rl.errors import ReplayError
-from game_rl.event_log import EventFile, EventLog, read_events
 from game_rl.events import Evaluated, HintGiven, Warned
+from game_rl.events.event_log import EventFile, EventLog, read_events
+from game_rl.events.training_hints import Hint, Training
 from game_rl.files.durable_files import folder_bytes
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.playback.episode_replay import replayed
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
-from game_rl.training_hints import Hint, Training
 from tests.tiny_run import TINY_GAME, MakeConfig, command, train_once
 from tests.training.forks import fork_of, quiet
 

@@ -13,8 +13,8 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
 from game_rl.envs.place_counts import PlaceCounts
 from game_rl.errors import CheckpointError, TrainingError
-from game_rl.event_log import read_events
 from game_rl.events import Resumed
+from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.training.session import TrainingSession, training_process

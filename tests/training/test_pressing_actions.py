@@ -9,8 +9,8 @@ from PIL import Image, ImageSequence
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.errors import UsageError
-from game_rl.event_log import read_events
 from game_rl.events import Resumed
+from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.lake.origin import read_origin

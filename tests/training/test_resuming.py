@@ -25,8 +25,8 @@ from game_rl.cli.main import main
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.loader import load_config
 from game_rl.errors import CheckpointError, Interrupted, UsageError
-from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Ended, Evaluating, Event, MilestoneReached, Resumed
+from game_rl.events.event_log import final_evaluation, read_events
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.files.run_dir import RunDir
 from game_rl.preflight.preflight_report import PreflightReport, measured_ram_peak_bytes

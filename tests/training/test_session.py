@@ -15,8 +15,8 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_folder import best_of
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted
-from game_rl.event_log import EventLog, read_events
 from game_rl.events import Evaluated, Evaluating, Event
+from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.system.stop_request import StopRequest

@@ -17,7 +17,6 @@ from game_rl.cli.main import main
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted, UsageError
-from game_rl.event_log import read_events
 from game_rl.events import (
     ConfirmationPlayed,
     Ended,
@@ -26,6 +25,7 @@ from game_rl.events import (
     Event,
     StopConditionMet,
 )
+from game_rl.events.event_log import read_events
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest

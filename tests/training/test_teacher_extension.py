@@ -19,11 +19,11 @@ from game_rl.cli.run_console import RunConsole
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import Interrupted, UsageError
-from game_rl.event_log import EventLog, read_events
 from game_rl.events import Event, TeacherReady, Validated
+from game_rl.events.event_log import EventLog, read_events
+from game_rl.events.lineage import read_lineage
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.lineage import read_lineage
 from game_rl.playback.checkpoint_survey import survey
 from game_rl.playback.teacher_copy import has_teacher_copy, read_validation
 from game_rl.playback.trained_run import open_trained_run

@@ -10,13 +10,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.config.schema import ForkConfig, RunConfig
-from game_rl.event_log import EventLog, read_events
 from game_rl.events import CheckpointSaved, Evaluated, RolloutEnded
+from game_rl.events.event_log import EventLog, read_events
+from game_rl.events.lineage import played_by, read_lineage
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.lake.origin import disagreement, origin_of
-from game_rl.lineage import played_by, read_lineage
 from game_rl.training.fork_parts import Differences, new_parts
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train

@@ -13,8 +13,8 @@ from rich.console import Console
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
-from game_rl.event_log import EventLog, read_events
 from game_rl.events import Begun, CheckpointSaved, Event, Recorded, Warned
+from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import EXPERIMENT_VARIABLE, RunDir
 from game_rl.training.train import resume, train
 from game_rl.training.wandb_log import WandbLog, wandb_settings

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from game_rl.envs.place_counts import PlaceCounts
-from game_rl.event_log import EventFile, EventFollower, parse_event
 from game_rl.events import (
     Begun,
     CheckpointSaved,
@@ -28,6 +27,7 @@ from game_rl.events import (
     StartStateResult,
     StopConditionMet,
 )
+from game_rl.events.event_log import EventFile, EventFollower, parse_event
 from game_rl.files.run_dir import RunDir, locked
 from game_rl.games.place_tally import Visits
 from game_rl.statistics import wilson_interval

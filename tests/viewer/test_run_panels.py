@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.event_log import EventFile
 from game_rl.events import (
     BaselinePlayed,
     Begun,
@@ -26,6 +25,7 @@ from game_rl.events import (
     Resumed,
     RolloutEnded,
 )
+from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir
 from game_rl.system.units import GIB
 from game_rl.viewer.panels import Panel, PlotLine, seed_lines, thinned

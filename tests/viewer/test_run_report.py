@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.event_log import EventFile
 from game_rl.events import HintGiven, MilestoneReached, StartStateResult, Warned
+from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir
 from game_rl.viewer import clip_card, report_sections
 from game_rl.viewer.machine_use import machine_use

@@ -13,8 +13,9 @@ from game_rl.checkpoints.named import find_run
 from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.loader import load_config
 from game_rl.config.strict_model import flat
-from game_rl.event_log import final_evaluation, read_events
 from game_rl.events import Begun, Ended, Resumed
+from game_rl.events.event_log import final_evaluation, read_events
+from game_rl.events.lineage import Source, at, played_by, totals
 from game_rl.experiments.compare.comparison_arms import (
     NO_DIFFERENCE,
     ComparedFolder,
@@ -33,7 +34,6 @@ from game_rl.experiments.records import (
     read_records,
 )
 from game_rl.files.run_dir import RunDir
-from game_rl.lineage import Source, at, played_by, totals
 
 
 def read_folder(path: Path) -> ComparedFolder:

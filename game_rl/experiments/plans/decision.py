@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from game_rl.experiments.jobs.results import StretchResult
 from game_rl.experiments.plans.evolution import Scored, ranked
 from game_rl.experiments.records import (
     GenerationRecord,
@@ -9,7 +10,6 @@ from game_rl.experiments.records import (
     TrainedMember,
     fitness_of,
 )
-from game_rl.jobs.results import StretchResult
 from game_rl.seeds import seed_for
 
 

@@ -8,6 +8,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.errors import ExperimentError, NobodyLeftError
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
+from game_rl.experiments.jobs.results import StretchResult
 from game_rl.experiments.plans import rules
 from game_rl.experiments.plans.decision import (
     fitness_seed,
@@ -26,7 +27,6 @@ from game_rl.experiments.records import (
     read_record,
 )
 from game_rl.experiments.tasks import MemberTasks, Task
-from game_rl.jobs.results import StretchResult
 
 Results = Mapping[int, StretchResult]
 """The results of stretches, by the member's number."""

@@ -8,12 +8,12 @@ from pathlib import Path
 from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.config.experiments.study_config import ExperimentArm, Study, StudyConfig
 from game_rl.config.loader import dump_config
-from game_rl.executors.executor import Job
+from game_rl.experiments.executors.executor import Job
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.jobs.requests import FinishRequest, request_file
 from game_rl.experiments.tasks import Task
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir, locked
-from game_rl.jobs.requests import FinishRequest, request_file
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,6 @@ def begun_task(study: Study, folder: StudyDir, pair: Pair) -> Task:
         request_file(result),
         folder.output(pair.arm, pair.seed),
         config.cpus_per_run,
-        module="game_rl.experiments" if is_experiment else "game_rl.jobs",
+        module="game_rl.experiments" if is_experiment else "game_rl.experiments.jobs",
     )
     return Task(job, request, result, run_dir)

@@ -9,7 +9,7 @@ from typing import Any
 from game_rl.config.experiments.experiment import STAGES
 from game_rl.config.experiments.study_config import ExperimentArm, PairConfig, Study
 from game_rl.errors import ExperimentError
-from game_rl.event_log import read_events
+from game_rl.events.event_log import read_events
 from game_rl.experiments.compare.compared_folders import read_totals
 from game_rl.experiments.compare.comparison import Comparison, Rule, compare_arms
 from game_rl.experiments.compare.comparison_arms import Arm, Metric, check_metric

@@ -13,11 +13,11 @@ from game_rl.errors import ExperimentError
 from game_rl.experiments.compare.compared_folders import read_totals, totals_of_run
 from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome, Point, Score
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.jobs.results import FinishedRun, Played
 from game_rl.experiments.records import GenerationRecord, fitness_of, read_record, read_records
 from game_rl.experiments.study.study_dir import Pair, StudyDir
 from game_rl.files.durable_files import write_saved
 from game_rl.files.saved import Natural, Saved
-from game_rl.jobs.results import FinishedRun, Played
 
 
 class Reached(Saved):

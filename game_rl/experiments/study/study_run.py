@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from game_rl.config.experiments.study_config import Study
 from game_rl.errors import DoesNotFitError, ExperimentError, Interrupted, UsageError
-from game_rl.executors.executor import Executor
-from game_rl.executors.local import LocalExecutor
+from game_rl.experiments.executors.executor import Executor
+from game_rl.experiments.executors.local import LocalExecutor
+from game_rl.experiments.jobs.results import FinishedRun, read_result
 from game_rl.experiments.study.study_dir import Pair, StudyDir, begun_task, pairs_of, study_dir
 from game_rl.experiments.study.study_forecast import StudyReport, study_preflight
 from game_rl.experiments.study.study_registration import registered
@@ -24,7 +25,6 @@ from game_rl.experiments.tasks import Death, Task, TaskRunner
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.jobs.results import FinishedRun, read_result
 from game_rl.preflight.facts import MeasuredLake
 from game_rl.preflight.random_play import measured_lake
 from game_rl.system.machine import detect_machine

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.config.loader import dump_config, load_config
-from game_rl.event_log import EventFile
 from game_rl.events import Ended, Evaluated
+from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir
 from tests.tiny_run import TINY
 

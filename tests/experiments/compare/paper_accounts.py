@@ -1,11 +1,11 @@
 """What runs on paper leave out, and real ones write: how far each has come, and from where."""
 
-from game_rl.event_log import EventFile
 from game_rl.events import Ended
+from game_rl.events.event_log import EventFile
+from game_rl.events.lineage import Lineage, write_lineage
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import read_records
 from game_rl.files.run_dir import RunDir
-from game_rl.lineage import Lineage, write_lineage
 
 
 def write_accounts(folder: ExperimentDir) -> None:

@@ -9,14 +9,14 @@ import pytest
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.errors import UsageError
-from game_rl.event_log import EventFile
 from game_rl.events import Ended, Evaluating
+from game_rl.events.event_log import EventFile
+from game_rl.events.lineage import Lineage, Source, write_lineage
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.compare.comparison_arms import Score
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import ChampionRecord, read_record, read_records
 from game_rl.files.durable_files import write_saved
-from game_rl.lineage import Lineage, Source, write_lineage
 from tests.experiments.compare.fake_runs import EPISODES, write_run
 from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.conftest import MakeMixture, MakePopulation

@@ -10,6 +10,8 @@ from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import experiment_status
+from game_rl.experiments.jobs.requests import CopyRequest
+from game_rl.experiments.jobs.results import JobResult, StretchResult
 from game_rl.experiments.kept_generations import go_back
 from game_rl.experiments.records import (
     ChampionRecord,
@@ -19,8 +21,6 @@ from game_rl.experiments.records import (
     read_records,
 )
 from game_rl.files.durable_files import write_saved
-from game_rl.jobs.requests import CopyRequest
-from game_rl.jobs.results import JobResult, StretchResult
 from tests.experiments.broken_off import Killed, account_of, killed_at, record
 from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.conftest import MakePopulation

@@ -9,7 +9,7 @@ import yaml
 
 from game_rl.config.experiments.experiment import Experiment, dump_experiment
 from game_rl.errors import NobodyLeftError
-from game_rl.event_log import EventFile, ExperimentEventLog
+from game_rl.events.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent

@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from game_rl.config.experiments.experiment import Experiment, dump_experiment
 from game_rl.errors import ExperimentError
-from game_rl.event_log import EventFile, ExperimentEventLog
+from game_rl.events.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent, descent_tree
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after

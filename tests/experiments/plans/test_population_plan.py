@@ -9,8 +9,8 @@ import pytest
 
 from game_rl.config.experiments.experiment import Experiment
 from game_rl.errors import ExperimentError, Interrupted, UsageError
-from game_rl.event_log import EventFile, ExperimentEventLog, read_experiment_events
 from game_rl.events import ExperimentEvent, ExperimentWarned, GenerationEnded, MemberDied
+from game_rl.events.event_log import EventFile, ExperimentEventLog, read_experiment_events
 from game_rl.experiments import tasks
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.descent import descent

@@ -8,16 +8,16 @@ import yaml
 
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.config.experiments.experiment import load_experiment
-from game_rl.event_log import EventFile, ExperimentEventLog
 from game_rl.events import Ended as RunEnded
-from game_rl.executors.executor import CompletedJob, Job
+from game_rl.events.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.controller import ExperimentRun
+from game_rl.experiments.executors.executor import CompletedJob, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.jobs.requests import FinishRequest, read_request
+from game_rl.experiments.jobs.results import FinishedRun, Played
 from game_rl.experiments.plans.plan import Plan
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
-from game_rl.jobs.requests import FinishRequest, read_request
-from game_rl.jobs.results import FinishedRun, Played
 from game_rl.system.stop_request import StopRequest
 from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.paper_executor import PaperExecutor
@@ -62,7 +62,10 @@ class PaperFinisher:
             return [CompletedJob(job, self._exit_codes[job.name], "paper", "what it printed")]
         request = read_request(job.request)
         assert isinstance(request, FinishRequest)
-        modules = {"game_rl.jobs": self._finish, "game_rl.experiments": self._finish_experiment}
+        modules = {
+            "game_rl.experiments.jobs": self._finish,
+            "game_rl.experiments": self._finish_experiment,
+        }
         modules[job.module](request)
         return [CompletedJob(job, 0, "paper")]
 

@@ -1,0 +1,182 @@
+"""The result files that members' jobs leave."""
+
+import platform
+import time
+from collections.abc import Callable, Collection, Iterator
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, ClassVar, Literal, TypeVar
+
+from pydantic import Field
+
+from game_rl.errors import ExperimentError, GameRLError
+from game_rl.experiments.jobs.requests import FinishRequest
+from game_rl.files.durable_files import write_saved
+from game_rl.files.run_dir import RunDir, check_claim
+from game_rl.files.saved import Natural, NaturalIfAny, Saved, read_saved
+from game_rl.system.versions import installed_versions
+
+
+class JobResult(Saved):
+    """What a job leaves in its result file."""
+
+    fault: ClassVar[str]
+    """What is wrong with a file that holds no such result."""
+
+
+_Result = TypeVar("_Result", bound=JobResult)
+
+
+def read_result(kind: type[_Result], path: Path) -> _Result | None:
+    """Read the result that a job has left; None if there is no file.
+
+    Raises:
+        ExperimentError: the file does not hold such a result.
+    """
+    way_out = "delete it to have it made again"
+    return read_saved(kind, path, error=ExperimentError, fault=kind.fault, way_out=way_out)
+
+
+class Played(JobResult):
+    """Results of the episodes that a policy played from one seed."""
+
+    fault: ClassVar = "is not the result of played episodes"
+    seed: Natural
+    """Seed of the episodes."""
+    deterministic: bool
+    """Whether the policy took its best actions or drew them."""
+    rewards: tuple[float, ...]
+    """Total reward of each episode."""
+    successes: tuple[bool, ...]
+    """Whether each episode succeeded; empty if the game does not define success."""
+
+
+class StretchResult(JobResult):
+    """The result of a stretch.
+
+    All fields but the last four are the same however often the stretch was interrupted.
+    """
+
+    fault: ClassVar = "is not the result of a stretch"
+    timesteps: Natural
+    """Timestep that the run has reached."""
+    waited_frames: NaturalIfAny = 0
+    """Waited frames of the run's newest checkpoint."""
+    checkpoint: str | None = None
+    """Name of the checkpoint's folder, or None if the weights became non-finite."""
+    weights_sha256: str | None = None
+    """Hash of the checkpoint's policy, or None if the weights became non-finite."""
+    played: Played | None = None
+    """The evaluation at the end of the stretch, or None if the weights became non-finite."""
+    failure: Literal["non_finite"] | None = None
+    """Kind of failure, or None."""
+    text: str = ""
+    """Description of the failure."""
+    host: str = ""
+    """Name of the machine on which the stretch ended."""
+    timesteps_per_s: float = 0.0
+    """Speed of the training in the process that ended the stretch."""
+    seconds: float = 0.0
+    """Duration of that process, including the evaluation."""
+    ram_peak_bytes: Natural = 0
+    """Peak of the run's memory so far."""
+
+
+class FinishedRun(JobResult):
+    """The result of a run.
+
+    All fields but the last three are the same however often the run was interrupted.
+    """
+
+    fault: ClassVar = "is not the result of a finished run"
+    timesteps: Natural = 0
+    """Timestep that the run has reached, or 0 if it failed."""
+    policy_timesteps: Natural = 0
+    """Timestep of the tested policy, or 0 if the run failed."""
+    weights_sha256: str | None = None
+    """Hash of the tested policy's weights, or None if the run failed."""
+    played: Played | None = None
+    """The test's episodes, or None if the run failed."""
+    failure: Literal["non_finite", "given_up"] | None = None
+    """Kind of failure, or None."""
+    text: str = ""
+    """Description of the failure."""
+    host: str = ""
+    """Name of the machine on which the run ended."""
+    seconds: float = 0.0
+    """Duration of the process that ended the run, including the test."""
+    versions: dict[str, str] = Field(default_factory=dict)
+    """Versions of Python and packages in that process."""
+
+
+def finished_once(
+    request: FinishRequest, finish: Callable[[], FinishedRun], broken: type[GameRLError]
+) -> FinishedRun:
+    """Finish a run or an experiment unless there is a result already, and return the result.
+
+    Args:
+        finish: brings it to its end and tests it.
+        broken: error of non-finite weights, which are a result, too.
+
+    Raises:
+        ExperimentError: another process has taken over.
+    """
+    found = read_result(FinishedRun, request.result)
+    if found is not None:
+        return found
+    check_claim(RunDir(request.run))
+    started = time.monotonic()
+    try:
+        end = finish()
+    except broken as error:
+        end = FinishedRun(failure="non_finite", text=str(error))
+    measured = {
+        "host": platform.node(),
+        "seconds": round(time.monotonic() - started, 3),
+        "versions": installed_versions(),
+    }
+    made = end.model_copy(update=measured)
+    check_claim(RunDir(request.run))
+    write_saved(request.result, made)
+    return made
+
+
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class ActionDifferences(JobResult):
+    """A comparison of the best actions of some runs on the same observations."""
+
+    fault: ClassVar = "is not a comparison of actions"
+    seed: Natural
+    """Seed from which the observations were drawn."""
+    observations: Natural
+    """Number of observations, or 0 if there were none to draw from."""
+    runs: tuple[str, ...]
+    """Names of the runs' folders in `members`."""
+    shares: tuple[tuple[_Share, ...], ...]
+    """[runs][runs]: the share of observations on which two runs act differently. Symmetric, with
+    zeros on the diagonal; empty without observations."""
+
+    def among(self, runs: Collection[str]) -> float | None:
+        """Return the mean share over pairs of these runs; None if there is no such pair."""
+        return _mean(share for a, b, share in self.pairs() if a in runs and b in runs)
+
+    def between(self, run: str, others: Collection[str]) -> float | None:
+        """Return the mean share over pairs of `run` and one of `others`; None if there is none."""
+        return _mean(
+            share
+            for a, b, share in self.pairs()
+            if (a == run and b in others) or (b == run and a in others)
+        )
+
+    def pairs(self) -> Iterator[tuple[str, str, float]]:
+        """Yield each pair of runs once, with its share."""
+        for row, column in combinations(range(len(self.shares)), 2):
+            yield self.runs[row], self.runs[column], self.shares[row][column]
+
+
+def _mean(shares: Iterator[float]) -> float | None:
+    found = list(shares)
+    return fmean(found) if found else None
