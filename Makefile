@@ -73,7 +73,7 @@ reference: $(INSTALLED)  ## write the generated parts of the docs' reference ane
 
 rom:  ## rebuild the bundled games from their source (needs sdcc)
 	@command -v sdcc >/dev/null || { echo "sdcc is missing; on Debian: apt install sdcc"; exit 1; }
-	set -e; for game in game_rl/games/*/src; do $(MAKE) -C $$game; done
+	set -e; for game in rom_sources/*/Makefile; do $(MAKE) -C $$(dirname $$game); done
 
 # Torch has a file of its own: its builds for the CPU and for each CUDA differ in their hashes and in
 # what they need. What torch needs on a GPU alone is left out of the other files for the same reason.

@@ -297,8 +297,6 @@ def _definitions() -> dict[str, list[str]]:
     """Return the files that define each public class or function."""
     found: dict[str, list[str]] = {}
     for source in sources():
-        if "/src/" in source.name or source.name.startswith("games/kit/"):
-            continue
         for node in source.tree.body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(source.name)
@@ -306,11 +304,7 @@ def _definitions() -> dict[str, list[str]]:
 
 
 def test_no_two_files_have_one_name() -> None:
-    names = [
-        Path(source.name).name
-        for source in sources()
-        if "/src/" not in source.name and not source.name.startswith("games/kit/")
-    ]
+    names = [Path(source.name).name for source in sources()]
     own = [name for name in names if name not in ("__init__.py", "__main__.py")]
     assert len(own) == len(set(own)), sorted(name for name in set(own) if own.count(name) > 1)
 

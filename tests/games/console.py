@@ -15,6 +15,7 @@ with warnings.catch_warnings():
     from pyboy import PyBoy
 
 GAMES = Path(__file__).parents[2] / "game_rl" / "games"
+ROM_SOURCES = Path(__file__).parents[2] / "rom_sources"
 FRAME_SKIP = 4
 TWO_BYTES = ("u16", "s16")
 

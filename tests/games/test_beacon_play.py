@@ -22,10 +22,10 @@ from tests.games.beacon_player import (
     episode,
     random_player,
 )
-from tests.games.console import GAMES
+from tests.games.console import ROM_SOURCES
 
 RUNNING, WON = range(2)
-SOURCE = GAMES / "beacon" / "src"
+SOURCE = ROM_SOURCES / "beacon"
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.games.console import GAMES, PyBoy
+from tests.games.console import GAMES, ROM_SOURCES, PyBoy
 
 SDCC_VERSION = "4.2.0"
-NAMES = sorted(path.parents[1].name for path in GAMES.glob("*/src/Makefile"))
+NAMES = sorted(path.parent.name for path in ROM_SOURCES.glob("*/Makefile"))
 every_game = pytest.mark.parametrize("name", NAMES)
 
 
@@ -72,18 +72,18 @@ def test_header_has_a_title_both_checksums_and_no_logo(name: str) -> None:
 @pytest.mark.slow
 @every_game
 def test_source_gives_the_rom_and_the_symbols_bit_for_bit(name: str, tmp_path: Path) -> None:
-    before = files_below(GAMES)
-    build(GAMES / name / "src", tmp_path)
+    before = files_below(ROM_SOURCES)
+    build(ROM_SOURCES / name, tmp_path)
     for file in (f"{name}.gb", f"{name}.sym"):
         assert (tmp_path / file).read_bytes() == (GAMES / name / file).read_bytes(), file
-    assert files_below(GAMES) == before
+    assert files_below(ROM_SOURCES) == before
 
 
 def test_the_example_of_the_kits_readme_is_a_game(tmp_path: Path) -> None:
-    text = (GAMES / "kit" / "README.md").read_text(encoding="utf-8")
+    text = (ROM_SOURCES / "kit" / "README.md").read_text(encoding="utf-8")
     files = dict(re.findall(r"`(\S+)`:\n\n```\w+\n(.*?)```", text, flags=re.DOTALL))
     assert set(files) == {"Makefile", "draw_art.py", "main.c"}
-    shutil.copytree(GAMES / "kit", tmp_path / "kit")
+    shutil.copytree(ROM_SOURCES / "kit", tmp_path / "kit")
     source = tmp_path / "dot" / "src"
     source.mkdir(parents=True)
     for name, content in files.items():

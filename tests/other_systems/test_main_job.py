@@ -140,7 +140,7 @@ for module, names in {
         vars(module).pop(name, None)
 import game_rl
 for found in pkgutil.walk_packages(game_rl.__path__, "game_rl."):
-    if ".src" in found.name or ".kit" in found.name or found.name.endswith("__main__"):
+    if found.name.endswith("__main__"):
         continue
     try:
         importlib.import_module(found.name)

@@ -19,9 +19,7 @@ from game_rl.system.fork_server import (
 from game_rl.system.leashed_process import LeashedProcess
 from game_rl.system.processes import CAN_FORK, share_environment
 
-_IMPORTED = (
-    "game_rl.experiments.jobs.member_jobs",
-)  # takes most of the time that a job needs to start
+_IMPORTED = ("game_rl.experiments.jobs.member_jobs",)  # most of the time in which a job starts
 
 
 class JobProcess:

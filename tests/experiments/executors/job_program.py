@@ -1,4 +1,4 @@
-"""What jobs of tests run: `python -m tests.experiments.executors.job_program REQUEST`, a file of words.
+"""What jobs run in tests: `python -m tests.experiments.executors.job_program FILE`, with words.
 
 environment   print what the process was given
 sleep S       end after S seconds
