@@ -27,8 +27,8 @@ from statistics import median
 
 from benchmarks.way import ROOT, code_of
 from game_rl.config.loader import load_config
-from game_rl.envs.live_file import LiveReader
 from game_rl.files.run_dir import RunDir
+from game_rl.live.live_file import LiveReader
 
 _BARS = {"watched": 1.02, "unwatched": 1.005}
 _ARMS = (*_BARS, "before")

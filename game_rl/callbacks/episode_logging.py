@@ -14,7 +14,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.curves import repetition_curves
 from game_rl.envs.button_log import EPISODE_LOG, EpisodeLog
-from game_rl.envs.episode_files import (
+from game_rl.episodes.episode_files import (
     BY_WRAPPER,
     LIMIT,
     LOCKED_UP,

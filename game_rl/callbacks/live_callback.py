@@ -6,7 +6,7 @@ from collections.abc import Callable
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.algorithms.live_values import policy_values
-from game_rl.envs.live_writer import LiveFile
+from game_rl.live.live_writer import LiveFile
 from game_rl.vec_env.live_parts import LiveParts
 
 _SPARED = 100  # times as long as the values took is left between them

@@ -7,10 +7,10 @@ import numpy as np
 from stable_baselines3.common.logger import Image, TensorBoardOutputFormat
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
-from game_rl.envs.place_counts import PICTURES_OF_A_RUN, PlaceCounts
-from game_rl.envs.places_picture import places_picture
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
+from game_rl.places.place_counts import PICTURES_OF_A_RUN, PlaceCounts
+from game_rl.places.places_picture import places_picture
 
 _PICTURE = "game/places"
 _SIDE = 480  # pixels: TensorBoard makes float arrays of the picture, which stay in the heap

@@ -23,11 +23,11 @@ from game_rl.checkpoints.evaluation_files import seed_of, was_deterministic, wit
 from game_rl.checkpoints.named import check_rom, read_checkpoint_state, read_model
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
-from game_rl.envs.place_counts import PlaceCounts, SavedPlaces, parse_place_counts
 from game_rl.errors import CheckpointError
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
 from game_rl.lake.mark import LakeState
+from game_rl.places.place_counts import PlaceCounts, SavedPlaces, parse_place_counts
 
 _WORDS: dict[FileName, str] = {
     "policy.safetensors": "policy",

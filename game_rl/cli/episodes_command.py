@@ -14,7 +14,7 @@ from game_rl.checkpoints.named import open_run
 from game_rl.cli.arguments import add_command, positive
 from game_rl.cli.logged_choice import add_logged_choice, logged_choice, logged_of, refuse_empty
 from game_rl.cli.printing import add_json, print_facts
-from game_rl.envs.logged_episodes import LoggedEpisode, LoggedEpisodes
+from game_rl.episodes.logged_episodes import LoggedEpisode, LoggedEpisodes
 from game_rl.experiments.experiment_dir import run_of
 from game_rl.files.durable_files import folder_bytes
 from game_rl.system.output import as_printed

@@ -18,16 +18,16 @@ from game_rl.cli.outputs import PNG, TRACE, add_output
 from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.config.loader import game_path
 from game_rl.envs.episode_courses import courses_text
-from game_rl.envs.game_file_check import GameFileCheck, check_game_file
-from game_rl.envs.game_trace import game_trace
 from game_rl.errors import GameFileError, UsageError
+from game_rl.game_check.game_file_check import GameFileCheck, check_game_file
+from game_rl.game_check.game_trace import game_trace
 from game_rl.games.definition import Game, load_game
 from game_rl.games.starter import write_starter
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.envs.game_check import GameCheck
     from game_rl.envs.seed_search import SeedsFound
+    from game_rl.game_check.game_check import GameCheck
 
 
 _WRONG_GAME = GameFileError.exit_code
@@ -130,7 +130,7 @@ def add_new_game(commands: "Commands", summary: str) -> None:
 
 
 def _check_game(arguments: argparse.Namespace) -> int:
-    from game_rl.envs.game_check import check_game, read_recorded_episode
+    from game_rl.game_check.game_check import check_game, read_recorded_episode
 
     if arguments.without_rom:
         return _check_without_rom(arguments)
@@ -174,8 +174,8 @@ def _check_without_rom(arguments: argparse.Namespace) -> int:
 
 
 def _write_sheets(arguments: argparse.Namespace, game: Game, check: "GameCheck") -> dict[str, Path]:
-    from game_rl.envs.contact_sheet import write_contact_sheet
-    from game_rl.envs.parts_sheet import write_parts_sheet
+    from game_rl.game_check.contact_sheet import write_contact_sheet
+    from game_rl.game_check.parts_sheet import write_parts_sheet
 
     is_bundled = game_path(arguments.game, relative_to=Path()) is None
     sheet = arguments.sheet or (Path() if is_bundled else game.folder) / "contact_sheet.png"
@@ -198,7 +198,7 @@ def _refuse_options(arguments: argparse.Namespace, names: Iterable[str], why: st
 
 
 def _find_seed(arguments: argparse.Namespace) -> int:
-    from game_rl.envs.game_check import find_seed
+    from game_rl.game_check.game_check import find_seed
 
     _refuse_options(arguments, _OF_PLAY, "--find-seed searches only")
     game = load_game(arguments.game)

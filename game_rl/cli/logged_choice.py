@@ -5,7 +5,7 @@ from dataclasses import replace
 from shlex import quote
 
 from game_rl.cli.arguments import not_negative
-from game_rl.envs.logged_episodes import EpisodeChoice, LoggedEpisodes, read_logged_episodes
+from game_rl.episodes.logged_episodes import EpisodeChoice, LoggedEpisodes, read_logged_episodes
 from game_rl.errors import UsageError
 from game_rl.files.run_dir import RunDir
 

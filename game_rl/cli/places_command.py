@@ -8,7 +8,7 @@ from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command
 from game_rl.cli.outputs import PNG, add_output
 from game_rl.cli.printing import add_json, print_result
-from game_rl.envs.place_layers import layers
+from game_rl.places.place_layers import layers
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -34,7 +34,7 @@ def add_places(commands: "Commands", summary: str) -> None:
 
 
 def _places(arguments: argparse.Namespace) -> int:
-    from game_rl.viewer.places_map import read_place_counts, write_places_map
+    from game_rl.places.places_map import read_place_counts, write_places_map
 
     run_dir = find_run(Path(arguments.run))
     counts = read_place_counts(run_dir)

@@ -31,7 +31,7 @@ from game_rl.cli.outputs import GIF, MP4, add_output
 from game_rl.cli.printing import add_json, print_facts, print_notes, print_result
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_starts import chosen_start_states, game_changes
-from game_rl.envs.logged_episodes import LoggedEpisode, LoggedEpisodes
+from game_rl.episodes.logged_episodes import LoggedEpisode, LoggedEpisodes
 from game_rl.errors import UsageError
 from game_rl.files.run_dir import RunDir
 from game_rl.games.actions import RANDOM, constant_action

@@ -1,8 +1,8 @@
 """A Game Boy game as a Gymnasium environment."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, NoReturn, SupportsInt
+from typing import Annotated, Any, NamedTuple, NoReturn, SupportsInt
 
 import gymnasium
 import numpy as np
@@ -18,7 +18,6 @@ from game_rl.envs.button_log import EPISODE_LOG, EpisodeLog, EpisodeNotes, Notes
 from game_rl.envs.episode_courses import CoursePlayer, StartCourses, StartVariety
 from game_rl.envs.episode_limit import EpisodeLimit
 from game_rl.envs.episode_starts import ChosenStarts, EpisodeStarts
-from game_rl.envs.live_writer import ShownStep
 from game_rl.envs.milestone_watch import MILESTONES, MilestoneState, MilestoneWatch
 from game_rl.envs.observation import FrameFormat, Observation, ObservationFormat
 from game_rl.envs.observer import Observer
@@ -34,7 +33,7 @@ from game_rl.games.own_methods import GameMemory
 from game_rl.games.parts import PartsState, own_part_names
 from game_rl.games.place_tally import PlaceTally, Visits
 from game_rl.games.rewards import EpisodeReward, RewardState
-from game_rl.games.variables import Value, numbers_of
+from game_rl.games.variables import Value, Values, numbers_of
 
 OWN_ENDINGS = "own_endings"
 """Key of an episode's `info`: the names of the endings of the game's own reward class."""
@@ -48,6 +47,21 @@ VARIABLES = "variables"
 
 _TRIED_TIMESTEPS = 8
 _MOST_LOOKED_AT = 8  # start states at the beginning of a training; each takes some 50 ms
+
+
+class ShownStep(NamedTuple):
+    """What a game shows after a timestep.
+
+    Attributes:
+        screen: view of the whole screen, uint8 [144, 160, 3].
+        reward_terms: what each has earned in the episode so far.
+    """
+
+    screen: NDArray[np.uint8]
+    start_state: str
+    episode_timestep: int
+    reward_terms: Mapping[str, float]
+    variables: Values
 
 
 class WrapperState(Saved):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
-from game_rl.envs.logged_episodes import LoggedEpisodes
+from game_rl.episodes.logged_episodes import LoggedEpisodes
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 from game_rl.playback.clip import clip_writer, save_clip

@@ -9,10 +9,10 @@ from game_rl.checkpoints import checkpoint_files
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
-from game_rl.envs.live_slots import most_live_bytes
 from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake_reader import TABLE_BYTES
 from game_rl.lake.lake_schema import LakeSchema
+from game_rl.live.live_slots import most_live_bytes
 from game_rl.preflight import calibration
 from game_rl.preflight.disk_plan import DiskPlan, PlanRow, SmallerDisk, smaller_disks
 from game_rl.preflight.episode_log_size import logged_episode_bytes

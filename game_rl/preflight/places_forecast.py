@@ -2,8 +2,8 @@
 
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
-from game_rl.envs.place_counts import PICTURES_OF_A_RUN, SHEET_SIDE
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
+from game_rl.places.place_counts import PICTURES_OF_A_RUN, SHEET_SIDE
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import Part

@@ -15,8 +15,8 @@ from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_state import CheckpointState, FixedState
 from game_rl.config.episodes import EpisodesConfig
 from game_rl.config.schema import RunConfig
-from game_rl.envs.episode_files import Cut, EpisodeWriter, PlayedUnder
-from game_rl.envs.logged_episodes import read_episodes_of
+from game_rl.episodes.episode_files import Cut, EpisodeWriter, PlayedUnder
+from game_rl.episodes.logged_episodes import read_episodes_of
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved

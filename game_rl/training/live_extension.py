@@ -7,8 +7,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.callbacks.live_callback import LiveCallback
-from game_rl.envs.live_slots import make_live_layout
-from game_rl.envs.live_writer import LiveFile
+from game_rl.live.live_slots import make_live_layout
+from game_rl.live.live_writer import LiveFile
 from game_rl.training.extensions import Extension, RunParts
 from game_rl.vec_env.live_parts import LiveParts
 

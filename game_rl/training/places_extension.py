@@ -10,9 +10,9 @@ from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.callbacks.places_callback import PlacesCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
-from game_rl.envs.place_counts import PlaceCounts, SavedPlaces
 from game_rl.errors import TrainingError
 from game_rl.files.saved import Saved
+from game_rl.places.place_counts import PlaceCounts, SavedPlaces
 from game_rl.training.extensions import Extension, RunParts
 from game_rl.training.resuming import disk_fault
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from game_rl.envs.live_layout import LiveLayout
+from game_rl.live.live_layout import LiveLayout
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from game_rl.vec_env.worker_protocol import LiveSlots

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.envs.live_writer import SlotWriter, open_live_file
 from game_rl.envs.observation import SCREEN, Observation, ObservationFormat, rows_of
 from game_rl.errors import GameRLError
+from game_rl.live.live_writer import SlotWriter, open_live_file
 from game_rl.system.output import keep_output_harmless
 from game_rl.system.processes import (
     free_children_to_import,

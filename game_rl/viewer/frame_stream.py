@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 
 from game_rl.files.run_dir import RunDir
-from game_rl.viewer.frame_hub import FrameHub
-from game_rl.viewer.frame_wire import HEARTBEAT, FrameEncoder
+from game_rl.live.frame_hub import FrameHub
+from game_rl.live.frame_wire import HEARTBEAT, FrameEncoder
 from game_rl.viewer.run_board import RunBoard
 
 _HEARTBEAT_AFTER = 10  # looks without a new screen

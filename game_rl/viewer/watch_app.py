@@ -21,8 +21,8 @@ from importlib import resources
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
+from game_rl.live.frame_hub import FrameHub
 from game_rl.viewer.access import Receive, Scope, Send
-from game_rl.viewer.frame_hub import FrameHub
 from game_rl.viewer.frame_stream import FrameStream
 from game_rl.viewer.look import stylesheet
 from game_rl.viewer.page_json import json_text

@@ -14,8 +14,8 @@ from stable_baselines3.common.vec_env import VecMonitor
 from game_rl.callbacks.episode_logging import EpisodeLogger, ended_episode, is_logged
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.button_log import EPISODE_LOG, EpisodeLog
-from game_rl.envs.episode_files import EndedEpisode, EpisodeWriter, PlayedUnder
-from game_rl.envs.logged_episodes import read_episodes_of
+from game_rl.episodes.episode_files import EndedEpisode, EpisodeWriter, PlayedUnder
+from game_rl.episodes.logged_episodes import read_episodes_of
 from game_rl.games.definition import load_game
 from game_rl.vec_env.make_vec_env import make_vec_env
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv

@@ -10,7 +10,7 @@ from PIL import Image
 
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
-from game_rl.envs.logged_episodes import read_logged_episodes
+from game_rl.episodes.logged_episodes import read_logged_episodes
 from game_rl.files.run_dir import RunDir
 from tests.tiny_run import TINY, train_once
 

@@ -19,9 +19,9 @@ import pytest
 
 from game_rl.cli.main import main
 from game_rl.config.experiments.experiment import dump_experiment
-from tests.envs.test_place_counts import counted
 from tests.experiments.conftest import MakePopulation, make_population
 from tests.experiments.plans.test_population_plan import carry_out
+from tests.places.test_place_counts import counted
 from tests.viewer.live_run import LiveGame, Watching, make_run
 
 __all__ = ["make_population"]  # a fixture

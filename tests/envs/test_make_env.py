@@ -99,7 +99,7 @@ def test_an_unknown_render_mode_is_refused() -> None:
 @pytest.mark.slow
 def test_a_worker_imports_neither_torch_nor_stable_baselines3() -> None:
     code = (
-        "import sys, game_rl.envs.make_env, game_rl.envs.game_check, game_rl.games.starter;"
+        "import sys, game_rl.envs.make_env, game_rl.game_check.game_check, game_rl.games.starter;"
         "print([m for m in ('torch', 'stable_baselines3', 'ray', 'av') if m in sys.modules])"
     )
     command = [sys.executable, "-W", "ignore", "-c", code]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.envs import game_check
 from game_rl.envs.episode_courses import StartCourses
-from game_rl.envs.game_check import find_seed
 from game_rl.envs.seed_search import SeedCandidate, SeedsFound
+from game_rl.game_check import game_check
+from game_rl.game_check.game_check import find_seed
 from game_rl.games.definition import load_game
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import EnvState
-from game_rl.envs.game_check import check_game
 from game_rl.envs.make_env import make_env
+from game_rl.game_check.game_check import check_game
 from game_rl.games.definition import Game, load_game
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.envs.live_file import LiveReader, LiveScreen
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.files.run_dir import RunDir
+from game_rl.live.live_file import LiveReader, LiveScreen
 from tests.faults.population_faults import write_population
 
 WAIT_S = 200.0

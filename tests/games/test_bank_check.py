@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.envs.game_check import GameCheck, check_game
+from game_rl.game_check.game_check import GameCheck, check_game
 from game_rl.games.bank_check import BankCheck
 from game_rl.games.definition import load_game
 from game_rl.games.variables import BitArray, NumberArray, Variable

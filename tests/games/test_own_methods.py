@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from game_rl.envs.game_boy_env import OWN_ENDINGS, EnvState, GameBoyEnv
-from game_rl.envs.game_check import check_game
 from game_rl.errors import GameFileError
+from game_rl.game_check.game_check import check_game
 from game_rl.games.custom_reward import load_custom_reward
 from game_rl.games.definition import load_game
 from game_rl.games.own_methods import GameMemory, OwnMethod

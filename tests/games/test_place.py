@@ -8,15 +8,15 @@ import pytest
 
 from game_rl.config.schema import EnvConfig, RunConfig
 from game_rl.envs.make_env import make_env
-from game_rl.envs.place_counts import PlaceCounts
 from game_rl.games.definition import Game, load_game
 from game_rl.games.parts import unused_parts
 from game_rl.lake.origin import disagreement, origin_of
+from game_rl.places.place_counts import PlaceCounts
 from game_rl.storage.game_files import game_files
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import fake_game
-from tests.envs.test_place_counts import as_counter
 from tests.games.example import VALID_GAME, write_game
+from tests.places.test_place_counts import as_counter
 
 
 def saved(game: Game) -> dict[str, Any]:

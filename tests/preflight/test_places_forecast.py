@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from game_rl.envs.place_counts import SavedPlaces
+from game_rl.places.place_counts import SavedPlaces
 from game_rl.preflight.disk import predicted_checkpoint_bytes
 from game_rl.preflight.estimate import estimate
 from game_rl.preflight.places_forecast import places_file_bytes, places_in_checkpoint_bytes
-from tests.envs.test_place_counts import counted
+from tests.places.test_place_counts import counted
 from tests.preflight.conftest import FACTS, make_config
 
 HAS_PLACES = replace(FACTS, has_places=True)

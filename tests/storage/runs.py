@@ -10,11 +10,11 @@ from game_rl.checkpoints.checkpoint_files import write_files
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
-from game_rl.envs.place_counts import SavedPlaces
 from game_rl.events import CheckpointSaved
 from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir
 from game_rl.loggers.log_files import TableSize, table_size
+from game_rl.places.place_counts import SavedPlaces
 from game_rl.storage.upload_settings import GameFiles, UploadSettings
 
 ROM = "00" * 32

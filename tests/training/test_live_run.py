@@ -12,11 +12,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.config.live_config import LiveConfig
 from game_rl.config.schema import RunConfig
-from game_rl.envs.live_file import LiveReader, LiveScreen
 from game_rl.events import Event, Warned
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
+from game_rl.live.live_file import LiveReader, LiveScreen
 from game_rl.training.session import TrainingSession, training_process
 from tests.examples import variants
 from tests.tiny_run import TINY_GAME, MakeConfig

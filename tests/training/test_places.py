@@ -11,17 +11,17 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import RunConfig
-from game_rl.envs.place_counts import PlaceCounts
 from game_rl.errors import CheckpointError, TrainingError
 from game_rl.events import Resumed
 from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
+from game_rl.places.place_counts import PlaceCounts
+from game_rl.places.places_map import read_place_counts
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from game_rl.viewer.places_map import read_place_counts
-from tests.envs.test_place_counts import as_counter
+from tests.places.test_place_counts import as_counter
 from tests.tiny_run import TINY_GAME, MakeConfig, command
 from tests.training.forks import FILES, KINDS, fork_of, quiet
 

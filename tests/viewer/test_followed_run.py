@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from game_rl.envs.place_counts import PlaceCounts
 from game_rl.events import (
     Begun,
     CheckpointSaved,
@@ -30,6 +29,7 @@ from game_rl.events import (
 from game_rl.events.event_log import EventFile, EventFollower, parse_event
 from game_rl.files.run_dir import RunDir, locked
 from game_rl.games.place_tally import Visits
+from game_rl.places.place_counts import PlaceCounts
 from game_rl.statistics import wilson_interval
 from game_rl.viewer.event_words import happening
 from game_rl.viewer.followed_run import (

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from game_rl.viewer import frame_hub
+from game_rl.live import frame_hub
+from tests.live.test_frame_wire import KeyedPixels, draw, shades
 from tests.viewer.live_run import LiveGame, ReadStream, Watching, make_run, watching
-from tests.viewer.test_frame_wire import KeyedPixels, draw, shades
 
 FPS = 4.0
 

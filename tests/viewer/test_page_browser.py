@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from game_rl.envs.live_file import LiveReader
 from game_rl.events import (
     CurvesRecorded,
     Evaluated,
@@ -23,6 +22,7 @@ from game_rl.events import (
     StartStateResult,
 )
 from game_rl.files.run_dir import RunDir, locked
+from game_rl.live.live_file import LiveReader
 from tests.viewer.live_run import (
     TOKEN,
     LiveGame,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.envs.button_log import EpisodeLog
-from game_rl.envs.episode_files import (
+from game_rl.episodes.episode_files import (
     KINDS,
     Cut,
     EndedEpisode,
@@ -21,7 +21,7 @@ from game_rl.envs.episode_files import (
     PlayedUnder,
     segments_in,
 )
-from game_rl.envs.logged_episodes import (
+from game_rl.episodes.logged_episodes import (
     EpisodeChoice,
     LoggedEpisode,
     LoggedEpisodes,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from game_rl.emulator.emulator import TILE_SIDE
-from game_rl.envs.contact_sheet import BACKGROUND, INK, Moment, save_sheet
+from game_rl.game_check.contact_sheet import BACKGROUND, INK, Moment, save_sheet
 from game_rl.games.definition import Game, GameDefinition
 from game_rl.games.part_format import PartFormat
 from game_rl.games.part_numbers import entry_sizes

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from game_rl.config.schema import EnvConfig
-from game_rl.envs.game_check import RecordedEpisode, check_game
-from game_rl.envs.game_trace import GameTrace, game_trace
 from game_rl.envs.make_env import make_game_env
 from game_rl.errors import UsageError
+from game_rl.game_check.game_check import RecordedEpisode, check_game
+from game_rl.game_check.game_trace import GameTrace, game_trace
 from game_rl.games.definition import Game, load_game
-from tests.envs.test_game_check import changed_duel
+from tests.game_check.test_game_check import changed_duel
 
 ACTIONS = ("right", "jump", "punch", "kick", "block", "right", "jump_right") * 60
 

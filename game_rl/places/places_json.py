@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from game_rl.envs.place_counts import parse_place_counts
-from game_rl.envs.place_layers import PlaceLayer, layers
 from game_rl.files.run_dir import RunDir
+from game_rl.places.place_counts import parse_place_counts
+from game_rl.places.place_layers import PlaceLayer, layers
 
 _MOST_SIDE = 192
 """Cells on a side: large enough to be seen where places are single pixels of a screen."""

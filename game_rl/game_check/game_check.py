@@ -16,15 +16,15 @@ from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.envs.action_player import WAITED_FRAMES
-from game_rl.envs.contact_sheet import Moment
 from game_rl.envs.episode_courses import StartCourses
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.envs.game_trace import GameTrace
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.envs.observation import parts_seen
 from game_rl.envs.seed_search import SeedsFound
 from game_rl.errors import GameFileError, LockUpError
+from game_rl.game_check.contact_sheet import Moment
+from game_rl.game_check.game_trace import GameTrace
 from game_rl.games.actions import least_frame_skip
 from game_rl.games.bank_check import BankCheck
 from game_rl.games.decimal_check import DecimalCheck

@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 
 from game_rl.config.schema import EnvConfig
-from game_rl.envs.live_file import LiveReader
-from game_rl.envs.live_layout import LiveLayout
-from game_rl.envs.live_slots import make_live_layout, most_live_bytes
-from game_rl.envs.live_writer import LiveFile, SlotWriter, open_live_file
 from game_rl.envs.make_env import make_observation_format
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
+from game_rl.live.live_file import LiveReader
+from game_rl.live.live_layout import LiveLayout
+from game_rl.live.live_slots import make_live_layout, most_live_bytes
+from game_rl.live.live_writer import LiveFile, SlotWriter, open_live_file
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game
-from tests.envs.live_writing import layout_of, numbered_step
+from tests.live.live_writing import layout_of, numbered_step
 
 N_ENVS = 3
 
@@ -139,9 +139,9 @@ def test_a_damaged_slot_is_not_shown(live: LiveFile, run_dir: RunDir) -> None:
 WRITING = """
 import sys
 from pathlib import Path
-from game_rl.envs.live_writer import SlotWriter, open_live_file
+from game_rl.live.live_writer import SlotWriter, open_live_file
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game
-from tests.envs.live_writing import layout_of, numbered_step
+from tests.live.live_writing import layout_of, numbered_step
 
 path, n_envs, first = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 writer = SlotWriter(open_live_file(path), layout_of(n_envs), 0)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.envs.live_file import LiveScreen
-from game_rl.envs.live_layout import LiveLayout
+from game_rl.live.live_file import LiveScreen
+from game_rl.live.live_layout import LiveLayout
 
 _LEVEL = 1  # deflate's fastest: most of a difference is zeros
 _EMPTY: dict[str, Any] = {"screens": []}

@@ -4,14 +4,14 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from game_rl.envs.contact_sheet import write_contact_sheet
-from game_rl.envs.game_check import (
+from game_rl.errors import GameFileError, UsageError
+from game_rl.game_check.contact_sheet import write_contact_sheet
+from game_rl.game_check.game_check import (
     GameCheck,
     RecordedEpisode,
     check_game,
     read_recorded_episode,
 )
-from game_rl.errors import GameFileError, UsageError
 from game_rl.games.definition import Game, load_game
 from tests.emulator.roms import make_rom
 

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from game_rl.envs.live_layout import CHECKED_FROM, HEAD_BYTES, MAGIC, WANTED_AT, LiveLayout
 from game_rl.files.run_dir import RunDir
+from game_rl.live.live_layout import CHECKED_FROM, HEAD_BYTES, MAGIC, WANTED_AT, LiveLayout
 from game_rl.system.file_positions import BINARY, read_at, write_at
 
 _ATTEMPTS = 4

@@ -4,10 +4,10 @@ from pathlib import Path
 from shlex import quote
 
 from game_rl.config.loader import load_config
-from game_rl.envs.place_counts import PlaceCounts, parse_place_counts
-from game_rl.envs.places_picture import write_places_picture
 from game_rl.errors import UsageError
 from game_rl.files.run_dir import RunDir
+from game_rl.places.place_counts import PlaceCounts, parse_place_counts
+from game_rl.places.places_picture import write_places_picture
 
 
 def read_place_counts(run_dir: RunDir) -> PlaceCounts:

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
-from game_rl.envs.live_layout import (
+from game_rl.envs.observation import SCREEN, ObservationFormat
+from game_rl.games.definition import Game, GameDefinition
+from game_rl.games.part_format import PartFormat
+from game_rl.games.part_numbers import entry_sizes, n_numbers
+from game_rl.live.live_layout import (
     MOST_OWN_TERMS_BYTES,
     PART_FIELD,
     LiveField,
@@ -15,10 +19,6 @@ from game_rl.envs.live_layout import (
     LiveVariable,
     padded_to_slot,
 )
-from game_rl.envs.observation import SCREEN, ObservationFormat
-from game_rl.games.definition import Game, GameDefinition
-from game_rl.games.part_format import PartFormat
-from game_rl.games.part_numbers import entry_sizes, n_numbers
 
 _GREYS = (0, 85, 170, 255)
 _NAMES_BYTES, _NUMBERS_BYTES = 64 << 10, 16 << 10  # more than the games of the field have

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from game_rl.envs import place_counts
-from game_rl.envs.place_counts import PlaceCounts, parse_place_counts
 from game_rl.games.place_tally import PlaceTally
+from game_rl.places import place_counts
+from game_rl.places.place_counts import PlaceCounts, parse_place_counts
 
 COORDINATE = st.one_of(st.integers(-40, 40), st.sampled_from([-(10**9), 65_535, 2**40]))
 

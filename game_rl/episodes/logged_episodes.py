@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.envs.button_log import EpisodeLog
-from game_rl.envs.episode_files import (
+from game_rl.episodes.episode_files import (
     KINDS,
     NO_NAME,
     ROW,

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.random import Generator
 
 from game_rl.envs.button_log import EpisodeLog
-from game_rl.envs.episode_files import LIMIT, LOCKED_UP
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import Observation
+from game_rl.episodes.episode_files import LIMIT, LOCKED_UP
 
 
 class PlayedAgain(NamedTuple):

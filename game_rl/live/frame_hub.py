@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from game_rl.envs.live_file import LiveReader, LiveScreen
-from game_rl.envs.live_layout import LiveLayout
 from game_rl.files.run_dir import RunDir
+from game_rl.live.live_file import LiveReader, LiveScreen
+from game_rl.live.live_layout import LiveLayout
 
 WANT_EVERY_S = 2.0
 _OPEN_EVERY_S = 1.0

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from game_rl.envs.contact_sheet import BACKGROUND, INK, save_sheet
-from game_rl.envs.place_counts import PlaceCounts
-from game_rl.envs.place_layers import PlaceLayer, layers, readable
+from game_rl.game_check.contact_sheet import BACKGROUND, INK, save_sheet
+from game_rl.places.place_counts import PlaceCounts
+from game_rl.places.place_layers import PlaceLayer, layers, readable
 
 _SIDE = 1_000  # of all maps together, in pixels
 _MOST_LAYERS = 64

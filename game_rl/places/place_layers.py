@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.envs.place_counts import MapId, PlaceCounts, Sheet
 from game_rl.games.map_offsets import Offsets
 from game_rl.games.visited_places import Place
+from game_rl.places.place_counts import MapId, PlaceCounts, Sheet
 
 WORLD = "world"
 """Name of the layer that has all maps with an offset."""

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from game_rl.envs.place_counts import PlaceCounts
-from game_rl.envs.place_layers import WORLD, find_cell, layers, readable
-from game_rl.envs.places_picture import places_picture, write_places_picture
 from game_rl.errors import UsageError
-from tests.envs.test_place_counts import counted
+from game_rl.places.place_counts import PlaceCounts
+from game_rl.places.place_layers import WORLD, find_cell, layers, readable
+from game_rl.places.places_picture import places_picture, write_places_picture
+from tests.places.test_place_counts import counted
 
 NAMES = ("map", "x", "y")
 OFFSETS = {0: (0, 0), 1: (10, -36)}

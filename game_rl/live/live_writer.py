@@ -10,34 +10,20 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.envs.live_layout import CHECKED_FROM, MOST_OWN_TERMS_BYTES, WANTED_AT, LiveLayout
+from game_rl.envs.game_boy_env import ShownStep
 from game_rl.envs.observation import Observation
 from game_rl.files.durable_files import rename
 from game_rl.games.variables import Values
+from game_rl.live.live_layout import CHECKED_FROM, MOST_OWN_TERMS_BYTES, WANTED_AT, LiveLayout
 from game_rl.system.file_positions import BINARY, read_at, write_at
 
 _SEQUENCE_BYTES = 8
 _WATCHED_FOR_S = 10.0
-
-
-class ShownStep(NamedTuple):
-    """What a game shows after a timestep.
-
-    Attributes:
-        screen: view of the whole screen, uint8 [144, 160, 3].
-        reward_terms: what each has earned in the episode so far.
-    """
-
-    screen: NDArray[np.uint8]
-    start_state: str
-    episode_timestep: int
-    reward_terms: Mapping[str, float]
-    variables: Values
 
 
 class GuardedRecord:
