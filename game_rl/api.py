@@ -17,7 +17,6 @@ from pydantic_core import to_jsonable_python
 from rich.console import Console
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.callbacks.custom_callback import PythonCallbacks, given_callbacks
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.checkpoints.named import find_run
 from game_rl.checkpoints.run_game import find_game, moved_game
@@ -48,6 +47,7 @@ from game_rl.system.machine import detect_machine, parse_machine
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.training import train as training
 from game_rl.training.admission import check_custom_parts
+from game_rl.training.given_callbacks import PythonCallbacks, given_callbacks
 from game_rl.training.train import TrainCommand, TrainingResult
 from game_rl.vec_env import make_vec_env as vec_envs
 

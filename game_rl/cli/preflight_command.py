@@ -186,7 +186,7 @@ def _teacher_note(config: "RunConfig", game: "Game") -> str | None:
         return None
     if not RunDir(config.run_dir).teacher.is_dir():
         check_teacher_named(config)
-    from game_rl.training.teacher_extension import describe_teacher  # loads torch
+    from game_rl.training.extensions.teacher_extension import describe_teacher  # loads torch
 
     return describe_teacher(config, game)
 

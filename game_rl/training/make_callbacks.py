@@ -26,15 +26,15 @@ from game_rl.callbacks.stop_conditions import StopWhen
 from game_rl.callbacks.waited_frames import WaitedFramesCallback
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.system.machine import effective_cpus
-from game_rl.training.custom_callbacks_extension import CustomCallbacksExtension
-from game_rl.training.episodes_extension import EpisodesExtension
-from game_rl.training.extensions import Extension, RunParts
-from game_rl.training.lake_extension import LakeExtension
-from game_rl.training.learning_extension import LearningExtension
-from game_rl.training.live_extension import LiveExtension
-from game_rl.training.monitor_extension import MonitorExtension
-from game_rl.training.places_extension import PlacesExtension
-from game_rl.training.teacher_extension import TeacherExtension
+from game_rl.training.extension import Extension, RunParts
+from game_rl.training.extensions.custom_callbacks_extension import CustomCallbacksExtension
+from game_rl.training.extensions.episodes_extension import EpisodesExtension
+from game_rl.training.extensions.lake_extension import LakeExtension
+from game_rl.training.extensions.learning_extension import LearningExtension
+from game_rl.training.extensions.live_extension import LiveExtension
+from game_rl.training.extensions.monitor_extension import MonitorExtension
+from game_rl.training.extensions.places_extension import PlacesExtension
+from game_rl.training.extensions.teacher_extension import TeacherExtension
 
 
 def make_extensions(parts: RunParts, more: Sequence[Extension]) -> tuple[Extension, ...]:

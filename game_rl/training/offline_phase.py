@@ -27,7 +27,7 @@ from game_rl.events import Evaluating, OfflineProgress
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.extensions import Extension, RunParts
+from game_rl.training.extension import Extension, RunParts
 
 _AT_A_TIME = 50  # gradient steps between two looks at what is due and whether to stop
 _CURVES_EVERY = 500  # gradient steps

@@ -8,7 +8,6 @@ from pathlib import Path
 import torch
 
 from game_rl.algorithms.automatic import placement_of
-from game_rl.callbacks.custom_callback import GivenCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_folder import best_checkpoint
 from game_rl.checkpoints.checkpoint_state import (
@@ -38,6 +37,7 @@ from game_rl.system.versions import (
     source_sha256,
     version_differences,
 )
+from game_rl.training.given_callbacks import GivenCallback
 
 
 def usable_best(

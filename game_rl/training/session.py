@@ -12,7 +12,6 @@ from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.algorithms.reward_scaling import reward_scaling_of
 from game_rl.callbacks.boundary import StopTraining
 from game_rl.callbacks.checkpoint_callback import check_finite
-from game_rl.callbacks.custom_callback import GivenCallback
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.resources import TRIALS_S
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
@@ -29,7 +28,8 @@ from game_rl.system.machine import effective_cpus
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
-from game_rl.training.extensions import Extension, FirstPhase, RunParts
+from game_rl.training.extension import Extension, FirstPhase, RunParts
+from game_rl.training.given_callbacks import GivenCallback
 from game_rl.training.make_callbacks import Callbacks, make_callbacks, make_extensions
 from game_rl.training.resuming import disk_fault, fixed_state, usable_best, what_is_saved
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env

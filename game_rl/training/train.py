@@ -12,7 +12,6 @@ import torch
 
 from game_rl.algorithms.automatic import resolve_auto
 from game_rl.callbacks.baselines import play_baselines
-from game_rl.callbacks.custom_callback import GivenCallback
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluated_event
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_store import find_checkpoint
@@ -51,9 +50,12 @@ from game_rl.training.admission import (
     check_fit,
     refuse_existing_run,
 )
-from game_rl.training.episodes_extension import log_final_episodes
-from game_rl.training.extensions import evaluation_seed
+from game_rl.training.extension import evaluation_seed
+from game_rl.training.extensions.episodes_extension import log_final_episodes
+from game_rl.training.extensions.teacher_extension import check_teacher, validate_teacher
+from game_rl.training.extensions.upload_extension import UploadExtension, uploading_run
 from game_rl.training.forking import make_fork, plan_fork
+from game_rl.training.given_callbacks import GivenCallback
 from game_rl.training.resuming import (
     Asked,
     already_reached,
@@ -64,8 +66,6 @@ from game_rl.training.resuming import (
     resumed,
 )
 from game_rl.training.session import TrainingSession, training_process
-from game_rl.training.teacher_extension import check_teacher, validate_teacher
-from game_rl.training.upload_extension import UploadExtension, uploading_run
 from game_rl.training.wandb_log import logging_to_wandb
 
 

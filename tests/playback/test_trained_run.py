@@ -17,7 +17,7 @@ from game_rl.games.definition import load_game
 from game_rl.playback.recording import record_run
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.extensions import evaluation_seed
+from game_rl.training.extension import evaluation_seed
 from game_rl.training.train import TrainCommand, train
 from game_rl.vec_env.make_vec_env import make_vec_env
 from tests.tiny_run import TINY, train_once

@@ -20,8 +20,8 @@ from game_rl.training.fork_parts import add_weight_noise
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.train import resume, train
 from tests.tiny_run import MakeConfig, command
+from tests.training.extensions.test_lake_extension import timesteps
 from tests.training.forks import KINDS, fork_of, learned, quiet, whole_run
-from tests.training.test_lake_extension import timesteps
 
 _OBSERVATIONS = spaces.Box(0, 255, (4, 36, 36), np.uint8)
 

@@ -9,11 +9,11 @@ import pytest
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
 import game_rl
-from game_rl.callbacks.custom_callback import given_callbacks
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import GameRLError
 from game_rl.events import Resumed
 from game_rl.files.run_dir import RunDir
+from game_rl.training.given_callbacks import given_callbacks
 from tests.tiny_run import MakeConfig
 
 

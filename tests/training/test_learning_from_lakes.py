@@ -33,8 +33,8 @@ from game_rl.system.stop_request import StopRequest
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
 from game_rl.training.train import TrainCommand, resume, train
 from tests.tiny_run import MakeConfig, command
+from tests.training.extensions.test_lake_extension import console, told
 from tests.training.forks import whole_run
-from tests.training.test_lake_extension import console, told
 
 DQN = (
     "{name: dqn, replay: {capacity: 60}, learning_starts: 40, batch_size: 16, n_step: 2, "

@@ -240,8 +240,8 @@ def test_a_replaced_worker_loses_what_was_not_collected(
 def test_the_file_is_written_between_checkpoints_as_well_but_not_all_the_time(
     make_config: MakeConfig, game: Path, monkeypatch: pytest.MonkeyPatch, every_s: float
 ) -> None:
-    monkeypatch.setattr("game_rl.callbacks.places_callback._WRITE_EVERY_S", every_s)
-    monkeypatch.setattr("game_rl.callbacks.places_callback._MOST_WRITING", 1e9)
+    monkeypatch.setattr("game_rl.training.extensions.places_extension._WRITE_EVERY_S", every_s)
+    monkeypatch.setattr("game_rl.training.extensions.places_extension._MOST_WRITING", 1e9)
     config = make_config("run", *settings(game), "checkpoints.every_timesteps=192")
     seen = {}
 
@@ -307,7 +307,7 @@ def test_twenty_pictures_go_to_tensorboard_and_a_resume_repeats_none(
 def test_without_tensorboard_nothing_is_drawn(
     make_config: MakeConfig, game: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("game_rl.callbacks.places_callback.places_picture", None)
+    monkeypatch.setattr("game_rl.training.extensions.places_extension.places_picture", None)
 
     class NoOutputs(BaseCallback):
         def _on_training_start(self) -> None:

@@ -25,8 +25,9 @@ from game_rl.lake.lake import Lake
 from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.system.units import GIB, MIB
-from game_rl.training import extensions, lake_extension
-from game_rl.training.lake_extension import Growth, LakeGrowthCallback, project
+from game_rl.training import extension as extensions
+from game_rl.training.extensions import lake_extension
+from game_rl.training.extensions.lake_extension import Growth, LakeGrowthCallback, project
 from game_rl.training.train import resume, train
 from tests.callbacks.conftest import make_model as make_model  # fixtures
 from tests.callbacks.conftest import run_dir as run_dir

@@ -29,7 +29,7 @@ from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.pond_refill import refill_replay, save_lake
 from game_rl.system.machine import disk_free_bytes, is_same_disk
 from game_rl.system.units import GIB, MIB, format_bytes, format_duration
-from game_rl.training.extensions import Extension, RunParts
+from game_rl.training.extension import Extension, RunParts
 
 
 class LakeExtension(Extension):

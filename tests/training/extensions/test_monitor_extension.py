@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from game_rl.callbacks.monitor_callback import MonitorCallback
 from game_rl.loggers.monitor_file import MonitorFile
+from game_rl.training.extensions.monitor_extension import MonitorCallback
 
 RUNNING: dict[str, Any] = {}
 

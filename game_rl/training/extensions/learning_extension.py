@@ -30,7 +30,7 @@ from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import check_agreement
 from game_rl.returns import LearnedRewards
 from game_rl.seeds import seed_for
-from game_rl.training.extensions import Extension, FirstPhase, RunParts
+from game_rl.training.extension import Extension, FirstPhase, RunParts
 from game_rl.training.offline_phase import make_offline_phase
 
 _MB = 10**6

@@ -12,7 +12,7 @@ from game_rl.events.event_log import EventLog
 from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.upload_settings import UploadSettings
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.extensions import Extension, RunParts
+from game_rl.training.extension import Extension, RunParts
 
 
 @contextmanager

@@ -28,8 +28,12 @@ from game_rl.playback.checkpoint_survey import survey
 from game_rl.playback.teacher_copy import has_teacher_copy, read_validation
 from game_rl.playback.trained_run import open_trained_run
 from game_rl.system.stop_request import StopRequest
+from game_rl.training.extensions.teacher_extension import (
+    check_teacher,
+    describe_teacher,
+    validate_teacher,
+)
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
-from game_rl.training.teacher_extension import check_teacher, describe_teacher, validate_teacher
 from game_rl.training.train import evaluate_best, resume, train
 from tests.tiny_run import SMALL_WINDOW, TINY, TINY_GAME, command
 

@@ -51,7 +51,7 @@ from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 from game_rl.system.units import format_bytes, with_frames
-from game_rl.training.extensions import Extension, RunParts
+from game_rl.training.extension import Extension, RunParts
 
 _OBSERVATIONS = 512  # from which the temperature is computed
 _RANDOM_ACTIONS = 0.1  # share in the play that gives these observations, so that it varies

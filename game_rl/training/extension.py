@@ -14,7 +14,6 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
-from game_rl.callbacks.custom_callback import GivenCallback
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, Values
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
@@ -28,6 +27,7 @@ from game_rl.games.definition import Game
 from game_rl.seeds import seed_for
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
+from game_rl.training.given_callbacks import GivenCallback
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.system.versions import installed_versions, source_sha256
-from game_rl.training.extensions import Extension, RunParts
+from game_rl.training.extension import Extension, RunParts
 
 _CHANGED = "the game or the env's settings changed in the middle of it, at a resume"
 _MB = 10**6

@@ -1,22 +1,23 @@
-"""SB3 callbacks of a person's own, named in errors, and their saved state.
-
-The config names their classes, or Python code gives them to `game_rl.train` as objects.
-"""
+"""The callbacks of a person's own: built, called after the run's, saved, restored."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from pydantic import JsonValue
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ConvertCallback
+from stable_baselines3.common.callbacks import BaseCallback
 
-from game_rl.checkpoints.checkpoint_state import CustomCallbackState
+from game_rl.callbacks.checkpoint_callback import CheckpointCallback
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_files import FileName
+from game_rl.checkpoints.checkpoint_state import CustomCallbackState, CustomCallbackStates
 from game_rl.config.custom_class import described, line_of
 from game_rl.config.custom_part import CustomPart, PartError
-from game_rl.errors import ConfigError, GameRLError, UsageError
+from game_rl.errors import ConfigError, GameRLError
+from game_rl.events import StopConditionMet
+from game_rl.events.event_log import EventLog
 from game_rl.files.plain_state import (
     array_to_json,
     bytes_to_json,
@@ -24,74 +25,11 @@ from game_rl.files.plain_state import (
     state_from_json,
     state_to_json,
 )
+from game_rl.files.saved import Saved
+from game_rl.training.extension import Extension, RunParts
+from game_rl.training.given_callbacks import GivenCallback
 
 _METHODS = ("state_dict", "load_state_dict")
-
-CallbackFunction = Callable[[dict[str, Any], dict[str, Any]], bool]
-"""A function that SB3 calls after each vec step with the locals and globals of its loop."""
-
-PythonCallbacks = BaseCallback | CallbackFunction | Sequence[BaseCallback | CallbackFunction] | None
-"""What SB3's `learn` takes as its callback."""
-
-
-@dataclass(frozen=True)
-class GivenCallback:
-    """A callback that Python code has made; of what a `CustomPart` has, what is needed here.
-
-    Attributes:
-        key: its place among the callbacks that were given.
-        reference: `module:Class` of its class, or of the function.
-        own: the callback.
-    """
-
-    key: tuple[str, ...]
-    reference: str
-    own: BaseCallback
-
-    @property
-    def arguments(self) -> Mapping[str, JsonValue]:
-        return {}
-
-    @property
-    def name(self) -> str:
-        """Its place and class, for messages."""
-        return f"{self.key[0]}, {self.reference}"
-
-    def load_callback(self, folder: Path) -> Callable[..., BaseCallback]:  # noqa: ARG002
-        return lambda: self.own
-
-
-def given_callbacks(callbacks: PythonCallbacks) -> tuple[GivenCallback, ...]:
-    """Return the callbacks of a call in Python; those of a `CallbackList` one by one.
-
-    Raises:
-        UsageError: one is no callback.
-    """
-    if callbacks is None:
-        return ()
-    several = callbacks if isinstance(callbacks, list | tuple) else [callbacks]
-    flat: list[object] = []
-    for each in several:
-        flat += each.callbacks if isinstance(each, CallbackList) else [each]
-    return tuple(_given(each, f"callbacks[{number}]") for number, each in enumerate(flat))
-
-
-def _given(callback: object, key: str) -> GivenCallback:
-    if isinstance(callback, BaseCallback):
-        return GivenCallback((key,), _reference(type(callback)), callback)
-    if isinstance(callback, type):
-        name = callback.__name__
-        raise UsageError(f"{key} is the class {name}, not an object of it; write {name}()")
-    if not callable(callback):
-        raise UsageError(
-            f"{key} is {callback!r:.60}; give an object of BaseCallback of Stable-Baselines3, or a "
-            "function of locals and globals, and name classes in the config's key callbacks"
-        )
-    return GivenCallback((key,), _reference(callback), ConvertCallback(callback))
-
-
-def _reference(named: object) -> str:
-    return f"{getattr(named, '__module__', '')}:{getattr(named, '__qualname__', 'callback')}"
 
 
 class CustomCallback(BaseCallback):
@@ -212,3 +150,51 @@ def _tensor(dtype: str, shape: tuple[int, ...], content: bytes) -> torch.Tensor:
     if not content:
         return torch.empty(shape, dtype=kind)
     return torch.frombuffer(bytearray(content), dtype=kind).reshape(shape)
+
+
+class CustomCallbacksExtension(Extension):
+    """The callbacks that the config names and those that Python code has given.
+
+    Each is restored if it can save its state.
+    """
+
+    def __init__(self, parts: Sequence[CustomPart | GivenCallback], events: EventLog) -> None:
+        self._events = events
+        folder = Path.cwd()
+        self._callbacks = [CustomCallback(part, folder, self._end_run) for part in parts]
+        self._checkpoints: CheckpointCallback | None = None
+
+    @classmethod
+    def of(cls, parts: RunParts) -> Self | None:
+        """Build the callbacks, which runs their code; None if there are none.
+
+        Raises:
+            ConfigError: a class is missing or no callback, or making its object failed.
+        """
+        own: tuple[CustomPart | GivenCallback, ...]
+        own = (*parts.config.custom_callbacks, *parts.given_callbacks)
+        return cls(own, parts.events) if own else None
+
+    def last_callbacks(self, checkpoints: CheckpointCallback) -> Sequence[BaseCallback]:
+        self._checkpoints = checkpoints
+        return self._callbacks
+
+    def restore(self, checkpoint: Checkpoint) -> int:
+        """Restore the callbacks, before the random numbers, which they may draw here."""
+        saved = checkpoint.custom_callbacks([each.part.reference for each in self._callbacks])
+        for callback, state in zip(self._callbacks, saved, strict=True):
+            if state is not None:
+                callback.restore(state)
+        return 0
+
+    def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
+        found = tuple(callback.saved() for callback in self._callbacks)
+        return {"callbacks.json": CustomCallbackStates(callbacks=found)}
+
+    def _end_run(self, why: str) -> None:
+        """End the run at the next boundary, as a condition of `stop_when` does."""
+        assert self._checkpoints is not None
+        counters = self._checkpoints.stop_counters
+        if not counters.met:
+            self._checkpoints.stop_counters = counters.model_copy(update={"met": why})
+            self._events.emit(StopConditionMet(timesteps=self._checkpoints.num_timesteps, text=why))

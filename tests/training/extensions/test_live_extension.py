@@ -10,7 +10,7 @@ import torch
 from stable_baselines3 import PPO
 
 from game_rl.algorithms.live_values import policy_values
-from game_rl.callbacks.live_callback import LiveCallback
+from game_rl.training.extensions.live_extension import LiveCallback
 
 
 class FakeTraining:
