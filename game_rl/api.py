@@ -270,7 +270,8 @@ def _command(
     progress: bool,
 ) -> Iterator[TrainCommand]:
     given = given_callbacks(callbacks)
-    console, stop = Console(quiet=not progress), StopRequest()
+    console = Console(quiet=not progress)
+    stop = StopRequest()
     with contextlib.closing(RunConsole(console)) as run_console, stopping_on_signals(stop):
         yield TrainCommand(
             until=until,
@@ -448,7 +449,8 @@ def export(
     """
     if format != "sb3":
         raise UsageError(f"format is {format!r}; allowed: sb3")
-    found, file = _opened(run, checkpoint), Path(output)
+    found = _opened(run, checkpoint)
+    file = Path(output)
     exchangeable(found.config)
     check_zip_to_write(file)
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,8 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
 
     (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n), with p = successes / n.
     """
-    n, z = trials, _Z95
+    n = trials
+    z = _Z95
     p = successes / n
     middle = p + z * z / (2 * n)
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -51,7 +52,8 @@ def mean_interval(mean: float, deviation: float, count: int) -> tuple[float, flo
     Args:
         deviation: sqrt(sum((x - mean)²) / count), as `np.std` returns it.
     """
-    freedom, z = count - 1, _Z95
+    freedom = count - 1
+    z = _Z95
     if freedom < _LEAST_FREEDOM:
         return None
     t = z + (z**3 + z) / (4 * freedom)
@@ -101,7 +103,8 @@ class RateTest:
         The distribution of the successes is carried from look to look: what passes or fails is
         taken out, and the rest is convolved with the binomial distribution of the next batch.
         """
-        of_batch, passed = _binomial(self.batch, rate), 0.0
+        of_batch = _binomial(self.batch, rate)
+        passed = 0.0
         undecided = np.ones(1)
         for least, most in zip(self.passes, self.fails, strict=True):
             undecided = np.convolve(undecided, of_batch)
@@ -148,9 +151,11 @@ def _truncated(wanted: float, batch: int, low: float, high: float, last: int) ->
     After s successes in n trials, the logarithm of the ratio is s win + (n - s) loss. It passes
     from log(0.95 / 0.05) on, and fails down to log(0.05 / 0.95).
     """
-    win, loss = log(high / low), log1p(-high) - log1p(-low)
+    win = log(high / low)
+    loss = log1p(-high) - log1p(-low)
     bound = log((1 - _PASSES_RARELY) / _PASSES_RARELY)
-    passes, fails = [], []
+    passes = []
+    fails = []
     trials = MOST_BATCHES * batch
     for n in range(batch, trials, batch):
         least = max(ceil((bound - n * loss) / (win - loss)), _least_successes(wanted, n))
@@ -265,7 +270,8 @@ def unpaired_values(scores: Sequence[float], others: Sequence[float]) -> Typical
 
 def _subset_sums(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
     """Return the sum and the size of each subset, [2^n] each; the empty subset comes first."""
-    sums, counts = np.zeros(1), np.zeros(1, dtype=np.int64)
+    sums = np.zeros(1)
+    counts = np.zeros(1, dtype=np.int64)
     for value in values:
         sums = np.concatenate((sums, sums + value))
         counts = np.concatenate((counts, counts + 1))
@@ -303,7 +309,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     Returns:
         The adjusted values in the order of `p_values`.
     """
-    count, largest = len(p_values), 0.0
+    count = len(p_values)
+    largest = 0.0
     adjusted = [0.0] * count
     for rank, place in enumerate(sorted(range(count), key=lambda place: p_values[place])):
         largest = max(largest, min(1.0, (count - rank) * p_values[place]))

@@ -43,7 +43,7 @@ def test_the_package_and_the_module_offer_the_same_names() -> None:
     assert set(game_rl.__all__) <= set(dir(game_rl))
     for name in api.__all__:
         assert getattr(game_rl, name) is getattr(api, name)
-    assert game_rl.events.Evaluated.__module__ == "game_rl.events"
+    assert game_rl.events.Evaluated.__module__ == "game_rl.events.run_events"
     assert issubclass(game_rl.errors.ConfigError, game_rl.GameRLError)
     assert game_rl.__version__ == importlib.metadata.version("game_rl")
 

@@ -11,13 +11,15 @@ from game_rl.config.algorithms import LayerNorm
 FLAX_EPSILON = 1e-6
 """Epsilon of flax.linen.LayerNorm, which PQN's authors use."""
 
-_STRIDE, _PADDING = 2, 1  # of the convolutions of `small_layers`
+_STRIDE = 2  # of the convolutions of `small_layers`
+_PADDING = 1
 
 
 class Convolution(nn.Conv2d):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         assert self.bias is not None
-        weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
+        weight = self.weight.to(x.dtype)
+        bias = self.bias.to(x.dtype)
         return functional.conv2d(x, weight, bias, self.stride, self.padding)
 
 
@@ -40,7 +42,8 @@ class NormedReLU(nn.LayerNorm):
         self._moves_channels = over_channels and len(shape) > 1
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
+        weight = self.weight.to(x.dtype)
+        bias = self.bias.to(x.dtype)
         if not self._moves_channels:
             return functional.layer_norm(x, self.normalized_shape, weight, bias, self.eps).relu_()
         # x is channels_last in memory, so neither permute moves anything, as long as the ReLU comes
@@ -73,7 +76,8 @@ def small_layers(
     layers: list[nn.Module] = []
     for filters in (32, 64):
         layers += [Convolution(channels, filters, 3, _STRIDE, _PADDING)]
-        channels, sides = filters, [-(-side // _STRIDE) for side in sides]
+        channels = filters
+        sides = [-(-side // _STRIDE) for side in sides]
         layers += [relu(layer_norm, channels, *sides)]
     linear = Dense(channels * prod(sides), features)
     return nn.Sequential(*layers, nn.Flatten(), linear, relu(layer_norm, features))

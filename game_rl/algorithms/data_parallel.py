@@ -39,7 +39,8 @@ class Threads:
 
     def _for(self, n_threads: int) -> ThreadPoolExecutor:
         if self._pool is None or self._n_threads < n_threads or self._process != os.getpid():
-            self._n_threads, self._process = n_threads, os.getpid()
+            self._n_threads = n_threads
+            self._process = os.getpid()
             self._pool = ThreadPoolExecutor(
                 n_threads, initializer=torch.set_num_threads, initargs=(1,)
             )

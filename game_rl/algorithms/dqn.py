@@ -105,7 +105,8 @@ class LeanDQN(DQN):
 
         assert self._last_obs is not None
         assert isinstance(replay_buffer, PackedReplayBuffer)
-        form, n_steps = replay_buffer.observation_format, train_freq.frequency
+        form = replay_buffer.observation_format
+        n_steps = train_freq.frequency
         for step in vec_steps(env, self._last_obs, decide, n_steps, observation_format=form):
             new_obs, rewards, dones, infos = step.outcome
             self.num_timesteps += env.num_envs
@@ -141,7 +142,8 @@ class LeanDQN(DQN):
 
     def _explored(self, observations: Observation, learning_starts: int) -> NDArray[np.int64]:
         """Choose an action for each observation; all are random before `learning_starts`."""
-        epsilon, actions = 1.0, np.zeros(n_observations(observations), np.int64)
+        epsilon = 1.0
+        actions = np.zeros(n_observations(observations), np.int64)
         if self.num_timesteps >= learning_starts:
             epsilon = self.exploration.epsilon.at(self.num_timesteps)
             actions = self._best(observations)
@@ -266,7 +268,8 @@ class LeanDQN(DQN):
         self, samples: ReplayBufferSamples, weight: float = 0.0
     ) -> tuple[torch.Tensor, torch.Tensor | float]:
         """Return the total and the unweighted divergence from the teacher, summed over samples."""
-        targets, taught = self._targets(samples), None
+        targets = self._targets(samples)
+        taught = None
         if weight and self.teacher is not None:  # before the student's activations take memory
             taught = self.teacher.values(samples.observations)
         values = self.q_net(samples.observations)

@@ -10,9 +10,11 @@ from typing import Protocol
 from game_rl.config.algorithms import LayerNorm
 from game_rl.system.placement import Bf16Way
 
-FLOAT_BYTES, BF16_BYTES = 4, 2
+FLOAT_BYTES = 4
+BF16_BYTES = 2
 _INDEX_BYTES = 8  # torch's int64
-_FLOAT, _BF16 = FLOAT_BYTES, BF16_BYTES
+_FLOAT = FLOAT_BYTES
+_BF16 = BF16_BYTES
 
 Blocks = dict[str, list[int]]
 """Sizes of the memory blocks alive together, in bytes, by moment of a gradient step.
@@ -106,7 +108,8 @@ class NatureSize:
 
     @property
     def _shapes(self) -> tuple[tuple[int, int, int], ...]:
-        sides, shapes = [self.height, self.width], []
+        sides = [self.height, self.width]
+        shapes = []
         for filters, kernel, stride in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
             sides = [_conv(side, kernel, stride) for side in sides]
             shapes.append((filters, sides[0], sides[1]))
@@ -202,7 +205,8 @@ class SmallSize:
     def shapes(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """Shape of the output of each convolution for one observation."""
         first, second = _SMALL_CHANNELS
-        height, width = _half(self.height), _half(self.width)
+        height = _half(self.height)
+        width = _half(self.width)
         return (first, height, width), (second, _half(height), _half(width))
 
     @property
@@ -283,7 +287,8 @@ class GridSize:
         The embedding keeps the cells as int64. Stacked grids are moved next to each other.
         """
         n_cells = self.stack * self.height * self.width * batch_size
-        cells, x = _INDEX_BYTES * n_cells, _FLOAT * n_cells * embedding_width(self.n_values)
+        cells = _INDEX_BYTES * n_cells
+        x = _FLOAT * n_cells * embedding_width(self.n_values)
         moved = [x] if self.stack > 1 else []
         blocks = self._layers.step_blocks(batch_size, bf16=False)
         a1 = blocks["backward 1"][-1]
@@ -359,7 +364,9 @@ class ImpalaSize:
     @property
     def _sections(self) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
         """Shapes of each section's first convolution's output, and of its pooled output."""
-        height, width, found = self.height, self.width, []
+        height = self.height
+        width = self.width
+        found = []
         for filters in IMPALA_CHANNELS:
             smaller = _half(height), _half(width)
             found.append(((filters, height, width), (filters, *smaller)))
@@ -372,7 +379,8 @@ class ImpalaSize:
 
     @property
     def parameters(self) -> int:
-        channels, total = self.channels, 0
+        channels = self.channels
+        total = 0
         for whole, pooled in self._sections:
             filters = whole[0]
             total += 9 * channels * filters + filters + 4 * (9 * filters * filters + filters)

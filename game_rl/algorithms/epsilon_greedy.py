@@ -24,7 +24,8 @@ class EpsilonGreedy:
         self, epsilon: RestartingRamp, *, n_actions: int, rng: np.random.Generator
     ) -> None:
         self.epsilon = epsilon
-        self._n_actions, self._rng = n_actions, rng
+        self._n_actions = n_actions
+        self._rng = rng
 
     def explored(self, actions: NDArray[np.int64], epsilon: float) -> NDArray[np.int64]:
         """Replace each action with probability `epsilon` by a uniform one; int64 [n_envs]."""

@@ -26,7 +26,8 @@ def policy_values(model: BaseAlgorithm, observations: Observation) -> NDArray[np
 
 def _values(model: BaseAlgorithm, observations: Observation) -> tuple[torch.Tensor, torch.Tensor]:
     """Return values [n, 1] and those of the actions [n, A]."""
-    tensors, policy = observation_tensors(observations, model.device), model.policy
+    tensors = observation_tensors(observations, model.device)
+    policy = model.policy
     if isinstance(policy, LeanCnnPolicy):
         value, log_probs = policy.values_and_log_probs(tensors)
         return value, log_probs.exp()

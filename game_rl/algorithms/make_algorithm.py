@@ -127,7 +127,8 @@ def _make(config: AlgorithmConfig, context: BuildContext) -> BaseAlgorithm:
 
 
 def make_dqn(config: DQNConfig, context: BuildContext) -> LeanDQN:
-    vec_env, placement = context.vec_env, context.placement
+    vec_env = context.vec_env
+    placement = context.placement
     replay_seed, exploration_seed = np.random.SeedSequence(context.seed).generate_state(2).tolist()
     model = LeanDQN(
         DQNPolicy,
@@ -171,7 +172,8 @@ def make_ppo(config: PPOConfig, context: BuildContext) -> LeanPPO:
 
     An `auto` that is still there means the whole minibatch.
     """
-    schedule, placement = context.schedule, context.placement
+    schedule = context.schedule
+    placement = context.placement
     model = LeanPPO(
         LeanCnnPolicy,
         context.vec_env,
@@ -202,7 +204,8 @@ def make_ppo(config: PPOConfig, context: BuildContext) -> LeanPPO:
 
 
 def make_pqn(config: PQNConfig, context: BuildContext) -> PQN:
-    seed, placement = context.seed, context.placement
+    seed = context.seed
+    placement = context.placement
     model = PQN(
         context.vec_env,
         learning_rate=context.schedule(config.learning_rate),

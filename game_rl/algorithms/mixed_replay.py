@@ -54,7 +54,8 @@ class MixedReplay:
     ) -> None:
         self.pool = pool
         self._own_share = own_share
-        self._n_step, self._gamma = n_step, gamma
+        self._n_step = n_step
+        self._gamma = gamma
         self._rng = rng
         self._tell = tell
         self.n_own_drawn = 0

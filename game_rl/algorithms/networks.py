@@ -124,7 +124,8 @@ def _blocks(pictures: torch.Tensor, number: torch.dtype) -> torch.Tensor:
     channels_last in memory.
     """
     n, channels, height, width = pictures.shape
-    rows, columns = height // 4, width // 4
+    rows = height // 4
+    columns = width // 4
     pictures = pictures[:, :, : 4 * rows, : 4 * columns]
     if pictures.dtype == torch.uint8:  # moving four bytes at a time is four times as fast
         quads = _quads(pictures).view(n, channels, rows, 4, columns, 1)
@@ -194,7 +195,8 @@ class NormedNatureCNN(LeanNatureCNN):
             return x.relu_()
         norm = self.norms[layer]
         assert isinstance(norm, nn.LayerNorm)
-        weight, bias = norm.weight.to(x.dtype), norm.bias.to(x.dtype)
+        weight = norm.weight.to(x.dtype)
+        bias = norm.bias.to(x.dtype)
         shape = list(norm.normalized_shape)
         if not self._over_channels or x.ndim == 2:
             return functional.layer_norm(x, shape, weight, bias, norm.eps).relu_()

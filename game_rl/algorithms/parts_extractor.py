@@ -74,14 +74,17 @@ class PartsExtractor(BaseFeaturesExtractor):
                 case "screen":
                     network = SCREEN_NETWORKS[screen]
                     arguments = {"precision": precision, "layer_norm": layer_norm}
-                    extractor, n = network(space, features_dim, **arguments), features_dim  # type: ignore[arg-type]  # of two types
+                    extractor = network(space, features_dim, **arguments)  # type: ignore[arg-type]  # of two types
+                    n = features_dim
                 case "vector":
-                    extractor, n = nn.Flatten(), prod(space.shape)
+                    extractor = nn.Flatten()
+                    n = prod(space.shape)
                 case "categories":
                     extractor = CategoriesEmbedding(space)
                     n = prod(space.shape) * extractor.embedding.embedding_dim
                 case "grid":
-                    extractor, n = GridCNN(space, features_dim, layer_norm), features_dim
+                    extractor = GridCNN(space, features_dim, layer_norm)
+                    n = features_dim
             # not `self.extractors[name] =`, which refuses names such as "values"
             self.extractors._modules[name] = extractor
             n_features += n

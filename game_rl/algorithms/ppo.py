@@ -92,7 +92,8 @@ class LeanPPO(PPO):
         self.policy.set_training_mode(False)
         rollout_buffer.reset()
         callback.on_rollout_start()
-        last_obs, last_dones = self._last_obs, self._last_episode_starts
+        last_obs = self._last_obs
+        last_dones = self._last_episode_starts
         assert last_obs is not None
         assert last_dones is not None
         assert isinstance(rollout_buffer, PackedRolloutBuffer)

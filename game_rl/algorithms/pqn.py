@@ -87,7 +87,9 @@ class PQN(OnPolicyAlgorithm):
             seed=seed,
             device=device,
         )
-        self.batch_size, self.n_epochs, self.q_lambda = batch_size, n_epochs, q_lambda
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.q_lambda = q_lambda
         self.exploration = exploration
         self.reward_scaling = reward_scaling
         self.feeds: Sequence[Feed] = ()
@@ -104,7 +106,8 @@ class PQN(OnPolicyAlgorithm):
         self.policy.set_training_mode(False)
         rollout_buffer.reset()
         callback.on_rollout_start()
-        last_obs, last_dones = self._last_obs, self._last_episode_starts
+        last_obs = self._last_obs
+        last_dones = self._last_episode_starts
         assert last_obs is not None
         assert last_dones is not None
         ends = _EpisodeEnds(n_rollout_steps, env.num_envs)

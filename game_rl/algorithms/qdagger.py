@@ -76,7 +76,8 @@ def auto_temperature(values: NDArray[np.float64]) -> float:
     scale = float(np.median(-gaps.min(axis=1)))
     if scale <= 0 or _median_top(gaps, scale * 1e-6) <= TOP_PROBABILITY:
         raise ValueError("it values several actions alike too often")
-    low, high = np.log(scale * 1e-6), np.log(scale * 1e6)
+    low = np.log(scale * 1e-6)
+    high = np.log(scale * 1e6)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         if _median_top(gaps, float(np.exp(middle))) > TOP_PROBABILITY:
@@ -113,8 +114,10 @@ class Teacher:
         success_rate: float | None,
     ) -> None:
         self.policy = policy
-        self.temperature, self.success_rate = temperature, success_rate
-        self._weight, self._until = weight, until
+        self.temperature = temperature
+        self.success_rate = success_rate
+        self._weight = weight
+        self._until = until
         self._evaluations: deque[float] = deque(maxlen=LAST_EVALUATIONS)
         policy.set_training_mode(False)
 

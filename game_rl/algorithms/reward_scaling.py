@@ -29,7 +29,8 @@ class RewardScaling:
     """
 
     def __init__(self, config: RewardConfig, *, gamma: float, n_envs: int) -> None:
-        self._config, self._gamma = config, gamma
+        self._config = config
+        self._gamma = gamma
         self._statistics = RunningMeanStd() if config.normalize else None
         self._returns = np.zeros(n_envs)
 
@@ -80,7 +81,8 @@ class RewardScaling:
         returns = np.array(state["returns"], np.float64)
         if returns.ndim != 1 or not np.isfinite([mean, var, count, *returns]).all() or var < 0:
             raise ValueError("the statistics of rewards are not numbers")
-        self._statistics.mean, self._statistics.var = np.array(mean), np.array(var)
+        self._statistics.mean = np.array(mean)
+        self._statistics.var = np.array(var)
         self._statistics.count = float(count)
         same = len(returns) == len(self._returns)
         self._returns = returns if same else np.zeros_like(self._returns)

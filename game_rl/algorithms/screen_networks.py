@@ -69,7 +69,8 @@ class ImpalaCNN(_ScreenNetwork):
         channels, height, width = observation_space.shape
         layers: list[nn.Module] = []
         for filters in IMPALA_CHANNELS:
-            height, width = -(-height // 2), -(-width // 2)
+            height = -(-height // 2)
+            width = -(-width // 2)
             layers += [Convolution(channels, filters, 3, padding=1), nn.MaxPool2d(3, 2, padding=1)]
             layers += [_Residual((filters, height, width), layer_norm) for _ in range(2)]
             channels = filters

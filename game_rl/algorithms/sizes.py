@@ -202,7 +202,8 @@ def _encoder(
 
 
 _CACHES_OF_A_PART = 3
-_LEAST_BYTES, _MOST_BYTES = 56 * MIB, 112 * MIB
+_LEAST_BYTES = 56 * MIB
+_MOST_BYTES = 112 * MIB
 
 
 def micro_batch_size(batch_size: int, *, sample_bytes: int, cpus: int, cache_bytes: int) -> int:

@@ -51,8 +51,10 @@ class StoredArray:
     def __init__(
         self, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], at: int
     ) -> None:
-        self.dtype, self.shape = dtype, shape
-        self._file, self._at = file, at
+        self.dtype = dtype
+        self.shape = shape
+        self._file = file
+        self._at = at
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -76,7 +78,8 @@ class StoredArray:
 def dump_arrays(arrays: Mapping[str, NDArray[Any] | torch.Tensor]) -> Iterator[bytes]:
     """Yield the file's content in pieces; tensors are copied from their device piece by piece."""
     codes = {dtype: code for code, dtype in _DTYPES.items()}
-    header, offset = {}, 0
+    header = {}
+    offset = 0
     for name, array in arrays.items():
         entry = _Entry(
             dtype=codes[_numpy(array[:0] if array.ndim else array).dtype],
@@ -108,7 +111,8 @@ def read_arrays(file: BinaryIO) -> dict[str, StoredArray]:
     if header_bytes > _LARGEST_HEADER_BYTES:
         raise ValueError(f"its header is too large, {header_bytes:,} bytes")
     entries = _HEADER.validate_json(file.read(header_bytes))
-    begin, found = _LENGTH_BYTES + header_bytes, {}
+    begin = _LENGTH_BYTES + header_bytes
+    found = {}
     for name, entry in entries.items():
         start, stop = entry.data_offsets
         if entry.dtype not in _DTYPES:

@@ -91,7 +91,8 @@ class Pond:
         device: torch.device | str = "cpu",
         rng: np.random.Generator,
     ) -> None:
-        self.observation_format, self._rng = observation_format, rng
+        self.observation_format = observation_format
+        self._rng = rng
         self._frame_stack = observation_format.stack
         self._device = torch.device(device)
         self._per_env = capacity // n_envs
@@ -113,7 +114,8 @@ class Pond:
         """Number of the frame that has no action yet, for each stream."""
         self._is_open = np.zeros(n_envs, np.bool_)
         """Whether that frame is already stored: the one that followed the last timestep."""
-        self._was_loaded, self.n_appended = False, 0
+        self._was_loaded = False
+        self.n_appended = 0
         self.mean_age = 0.0
 
     @property
@@ -337,8 +339,10 @@ class Pond:
         """Draw slots of all envs, and draw again for those that hold no timestep."""
         if not self._heads.any():
             raise ValueError("nothing to draw from: no timestep was appended yet")
-        oldest, found = self._oldest(), 0
-        envs, numbers = np.empty(batch_size, np.int64), np.empty(batch_size, np.int64)
+        oldest = self._oldest()
+        found = 0
+        envs = np.empty(batch_size, np.int64)
+        numbers = np.empty(batch_size, np.int64)
         longest = int((self._heads - oldest).max())
         while found < batch_size:
             env = self._rng.integers(len(self._envs), size=batch_size - found)
@@ -346,7 +350,8 @@ class Pond:
             good = number < self._heads[env]
             good &= self._at("endings", env, number) != LAST_FRAME
             end = found + int(np.count_nonzero(good))
-            envs[found:end], numbers[found:end] = env[good], number[good]
+            envs[found:end] = env[good]
+            numbers[found:end] = number[good]
             found = end
         return envs, numbers
 
@@ -358,7 +363,8 @@ class Pond:
         self, envs: _Numbers, numbers: _Numbers, steps: _Numbers, device: torch.device | str
     ) -> tuple[Tensors, Tensors]:
         """Return the observations at `numbers` and those `steps` timesteps later."""
-        k, n = self._frame_stack, len(envs)
+        k = self._frame_stack
+        n = len(envs)
         if steps.max() == 1:  # the two share all frames but one
             frames = self._unpacked(envs, numbers, k + 1, device)
             if isinstance(frames, torch.Tensor):

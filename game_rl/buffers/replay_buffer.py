@@ -60,7 +60,8 @@ class PackedReplayBuffer(ReplayBuffer):
         BaseBuffer.__init__(
             self, buffer_size, observation_space, action_space, device, n_envs=n_envs
         )
-        self.n_step, self.gamma = n_step, gamma
+        self.n_step = n_step
+        self.gamma = gamma
         self.learned_rewards: LearnedRewards | None = None
         self.observation_format = observation_format
         self.pond = Pond(

@@ -61,7 +61,8 @@ def _unpack_dict(
     packings = {SCREEN: observation_format.screen, **dict(observation_format.parts)}
     found = {}
     for name, n_stacked in sorted(observation_format.stacks.items()):
-        n, packing = n_stacked + more, packings[name]
+        n = n_stacked + more
+        packing = packings[name]
         assert packing is not None
         values = _unpack_part(
             rows[:, observation_format.columns[name]],

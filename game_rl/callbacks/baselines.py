@@ -25,7 +25,8 @@ class RandomPolicy:
     """Draws each action evenly from all."""
 
     def __init__(self, n_actions: int, seed: int) -> None:
-        self._n_actions, self._rng = n_actions, np.random.default_rng(seed)
+        self._n_actions = n_actions
+        self._rng = np.random.default_rng(seed)
 
     def predict(
         self,
@@ -154,7 +155,8 @@ def play_baselines(
         EvaluationInterrupted: a stop was requested.
     """
     player = _TimedPlayer(vec_env, stop, clock)
-    began, third = clock(), limit_s / 3
+    began = clock()
+    third = limit_s / 3
     stream = seed_for(seed, "baseline")
     drawn = RandomPolicy(len(action_names), stream)
     random = player.play(drawn, BASELINE_EPISODES, seed, until=began + third)

@@ -59,7 +59,8 @@ class CheckpointCallback(BoundaryCallback):
         self._stop = stop
         self._events = events
         self._interval = Interval(every_timesteps)
-        self._fixed, self._waited = fixed, waited
+        self._fixed = fixed
+        self._waited = waited
         self._offline_gradient_steps = 0
         self._saved_at: int | None = None
         self._saved_as_due = False
@@ -131,7 +132,8 @@ class CheckpointCallback(BoundaryCallback):
         check_finite(self.model.policy, self.boundary_timesteps)
         with self._events.telling_if_slow(f"saving checkpoint {self.boundary_timesteps:,}"):
             saved = self._store.save(self.model, self._state(), self._envs())
-        self._saved_at, self._saved_as_due = self.boundary_timesteps, self.evaluation_due
+        self._saved_at = self.boundary_timesteps
+        self._saved_as_due = self.evaluation_due
         is_best = self.best is not None and self.best.timesteps == self.boundary_timesteps
         self._events.emit(saved.event(is_best=is_best))
 
@@ -150,7 +152,8 @@ class CheckpointCallback(BoundaryCallback):
         )
 
     def _is_far_apart(self) -> bool:
-        before, self._boundary_s = self._boundary_s, time.monotonic()
+        before = self._boundary_s
+        self._boundary_s = time.monotonic()
         return self._boundary_s - before > self._stop.deadline_s
 
     def _envs(self) -> VecEnvState | None:
@@ -205,6 +208,7 @@ class TrainingTime:
     def seconds(self) -> float:
         """Return the seconds so far."""
         if self._counted_s is not None:
-            before, self._counted_s = self._counted_s, time.monotonic()
+            before = self._counted_s
+            self._counted_s = time.monotonic()
             self._seconds += self._counted_s - before
         return self._seconds

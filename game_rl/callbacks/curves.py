@@ -102,7 +102,8 @@ class ProgressCallback(BaseCallback):
     def _emit(self, kind: type[Progress | RolloutEnded], now: float) -> None:
         """Emit the rate since this process began to train, and the means over recent episodes."""
         elapsed_s = max(now - self._started_s, 1e-9)
-        episodes, successes = self.model.ep_info_buffer, self.model.ep_success_buffer
+        episodes = self.model.ep_info_buffer
+        successes = self.model.ep_success_buffer
         self._events.emit(
             kind(
                 timesteps=self.num_timesteps,
@@ -147,7 +148,9 @@ class ExplorationRestartsCallback(BaseCallback):
 
     def __init__(self, epsilon: RestartingRamp, events: EventLog, run_dir: RunDir) -> None:
         super().__init__()
-        self._epsilon, self._events, self._run_dir = epsilon, events, run_dir
+        self._epsilon = epsilon
+        self._events = events
+        self._run_dir = run_dir
         self._pending: list[Restart] = []
 
     def _on_training_start(self) -> None:

@@ -72,9 +72,11 @@ class EpisodeLogger:
     def __init__(
         self, open_writer: Callable[[], EpisodeWriter], warn: Callable[[str], None]
     ) -> None:
-        self._open, self._warn = open_writer, warn
+        self._open = open_writer
+        self._warn = warn
         self._writer: EpisodeWriter | None = None
-        self._is_failing, self._unopened = False, 0
+        self._is_failing = False
+        self._unopened = 0
         self._written_s = time.monotonic()
         # numbers and values of the newest episodes that can be played again
         self._newest: deque[tuple[int, Mapping[str, float]]] = deque(maxlen=_NEWEST_EPISODES)

@@ -359,7 +359,8 @@ class _TimeOver(Exception):  # noqa: N818 - not an error
 
     def __init__(self, rewards: list[float], lengths: list[int]) -> None:
         super().__init__()
-        self.rewards, self.lengths = rewards, lengths
+        self.rewards = rewards
+        self.lengths = lengths
 
 
 class _Onlooker:
@@ -379,7 +380,8 @@ class _Onlooker:
         self.ended: list[EndedEpisode] = []
         self.ends: list[EpisodeEnd] = []
         self.start_states: list[str] = []
-        self._stop, self._values = stop, values
+        self._stop = stop
+        self._values = values
         self._expected: dict[int, float] = {}  # of each env's present episode
         self._returns: dict[int, float] = {}
         self._discounts: dict[int, float] = {}
@@ -416,7 +418,8 @@ class _Onlooker:
         if env not in self._expected:
             observation = rows_of(local["observations"], slice(env, env + 1))
             self._expected[env] = float(values.of(observation)[0])
-            self._returns[env], self._discounts[env] = 0.0, 1.0
+            self._returns[env] = 0.0
+            self._discounts[env] = 1.0
         self._returns[env] += self._discounts[env] * values.reward(local["rewards"], env)
         self._discounts[env] *= values.gamma
         if local["done"]:

@@ -81,7 +81,8 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         self._checkpoints = checkpoints
         self._run_dir = run_dir
         self._events = events
-        self._on_evaluated, self._on_played = on_evaluated, on_played
+        self._on_evaluated = on_evaluated
+        self._on_played = on_played
         self._stop_when = stop_when
         self._interval = Interval(every_timesteps)
         self._evaluated_at: int | None = None
@@ -139,14 +140,16 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
 
     def _count(self, counters: StopCounters) -> None:
         """Keep the counters for the next checkpoint, and report a condition that is met now."""
-        was_met, self._checkpoints.stop_counters = self._checkpoints.stop_counters.met, counters
+        was_met = self._checkpoints.stop_counters.met
+        self._checkpoints.stop_counters = counters
         if counters.met and not was_met:
             self._events.emit(
                 StopConditionMet(timesteps=self.boundary_timesteps, text=counters.met)
             )
 
     def _evaluate_now(self) -> None:
-        timesteps, episodes = self.boundary_timesteps, self._games.episodes * len(self._games.ways)
+        timesteps = self.boundary_timesteps
+        episodes = self._games.episodes * len(self._games.ways)
         self._events.emit(
             Evaluating(timesteps=timesteps, policy_timesteps=timesteps, episodes=episodes)
         )

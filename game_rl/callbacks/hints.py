@@ -43,7 +43,9 @@ class HintsCallback(BoundaryCallback):
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
         self._episodes = episodes
-        self._events, self._run_dir, self._settings = events, run_dir, settings
+        self._events = events
+        self._run_dir = run_dir
+        self._settings = settings
         self._looks = Interval(max(1, settings.total_timesteps // _LOOKS))
         self._forget()
 
@@ -102,7 +104,8 @@ class HintsCallback(BoundaryCallback):
                 self._events.emit(self._given_hint(hint))
 
     def _given_hint(self, hint: Hint) -> HintGiven:
-        text, episode = hint.text, None
+        text = hint.text
+        episode = None
         if hint.shown_by is not None and self._episodes is not None:
             episode = self._episodes.showing(hint.shown_by)
         if episode is not None:
@@ -123,7 +126,8 @@ class HintsCallback(BoundaryCallback):
 
 
 def hint_settings(config: RunConfig, game: Game) -> HintSettings:
-    algorithm, definition = config.algorithm, game.definition
+    algorithm = config.algorithm
+    definition = game.definition
     reward = algorithm.reward
     return HintSettings(
         total_timesteps=config.total_timesteps,

@@ -28,7 +28,9 @@ class MilestonesCallback(BaseCallback):
 
     def __init__(self, events: EventLog, run_dir: RunDir, checkpoints: CheckpointCallback) -> None:
         super().__init__()
-        self._events, self._run_dir, self._checkpoints = events, run_dir, checkpoints
+        self._events = events
+        self._run_dir = run_dir
+        self._checkpoints = checkpoints
         self._maxima: dict[tuple[_Kind, str], int | float | None] = {}
         self._new: list[MilestoneReached] = []
         self._n_reached = 0

@@ -31,7 +31,9 @@ class PlanWatch:
     def __init__(
         self, run_dir: RunDir, events: EventLog, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._run_dir, self._events, self._clock = run_dir, events, clock
+        self._run_dir = run_dir
+        self._events = events
+        self._clock = clock
         self._planned: dict[Resource, int] | None = None
         self._passed: dict[Resource, float] = {}
         self._looked_s = float("-inf")

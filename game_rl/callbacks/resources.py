@@ -69,7 +69,8 @@ class WorkerCores:
         self._move = move
         self._clock = clock
         self._total_s = 0.0
-        self._seconds, self._n_vec_steps = 0.0, 0
+        self._seconds = 0.0
+        self._n_vec_steps = 0
         self._n_in_rollout = 0
         self._last = 0.0
         self._workers: Sequence[int] = ()
@@ -79,7 +80,8 @@ class WorkerCores:
     def begin(self, workers: Sequence[int]) -> None:
         """Begin a rollout with these worker processes."""
         if self._n_in_rollout == 1:
-            self.is_settled, self.cores = True, self._choices[0]
+            self.is_settled = True
+            self.cores = self._choices[0]
         self._n_in_rollout = 0
         self._workers = workers
         self._place()
@@ -101,7 +103,8 @@ class WorkerCores:
     def _end_trial(self) -> None:
         self._paces[self._choices.index(self.cores)].append(self._seconds / self._n_vec_steps)
         self._total_s += self._seconds
-        self._seconds, self._n_vec_steps = 0.0, 0
+        self._seconds = 0.0
+        self._n_vec_steps = 0
         n_rounds, in_round = divmod(sum(map(len, self._paces)), len(_ROUND))
         if in_round == 0 and n_rounds >= _LEAST_ROUNDS and self._total_s >= self._trials_s:
             self.is_settled = True
@@ -184,7 +187,8 @@ class ResourceMonitorCallback(BoundaryCallback):
         self._stop = stop
         self._run_dir = run_dir
         self._checkpoints = checkpoints
-        self._watch, self._plan = watch, plan
+        self._watch = watch
+        self._plan = plan
 
     def on_boundary(self, *, is_last: bool) -> None:
         disk_free = disk_free_bytes(self._run_dir)
@@ -208,7 +212,8 @@ class ResourceMonitorCallback(BoundaryCallback):
 
     def _check_disk(self, free: int) -> None:
         # space for the last checkpoint, which is written before an older one is deleted
-        needed, reserve = self._checkpoints.expected_bytes, STOP_MARGIN_BYTES
+        needed = self._checkpoints.expected_bytes
+        reserve = STOP_MARGIN_BYTES
         if free < needed + reserve:
             self._stop.ask(
                 TrainingError(

@@ -103,8 +103,10 @@ class StopWhen:
     def __init__(
         self, conditions: StopWhenConfig, games: EvaluationGames, *, seed: int, events: EventLog
     ) -> None:
-        self._conditions, self._games = conditions, games
-        self._seed, self._events = seed, events
+        self._conditions = conditions
+        self._games = games
+        self._seed = seed
+        self._events = events
 
     def has_trained_long_enough(self, training_s: float) -> bool:
         hours = self._conditions.hours
@@ -164,7 +166,8 @@ class StopWhen:
         return StopCounters(**in_a_row, without_improvement=without, met=met)
 
     def _reaches(self, goal: _Goal, evaluation: Evaluation) -> bool:
-        wanted, found = getattr(self._conditions, goal), getattr(evaluation, goal)
+        wanted = getattr(self._conditions, goal)
+        found = getattr(evaluation, goal)
         return wanted is not None and found is not None and found >= wanted
 
     def _confirm(
@@ -206,7 +209,8 @@ class StopWhen:
 
     def _decision(self, goal: _Goal, confirmation: Confirmation) -> bool | None:
         """Return whether the goal is reached, or None if more episodes have to decide."""
-        played, batch = confirmation.played, self._conditions.confirm_episodes
+        played = confirmation.played
+        batch = self._conditions.confirm_episodes
         wanted: float = getattr(self._conditions, goal)
         if goal == "success_rate":
             if not played.successes:

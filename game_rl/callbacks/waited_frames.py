@@ -21,7 +21,8 @@ class WaitedFramesCallback(BaseCallback):
 
     def __init__(self, events: EventLog, *, frame_skip: int, before: int = 0) -> None:
         super().__init__()
-        self._events, self._frame_skip = events, frame_skip
+        self._events = events
+        self._frame_skip = frame_skip
         self._waited = self.at_boundary = before
         self._boundary = 0
 
@@ -41,7 +42,8 @@ class WaitedFramesCallback(BaseCallback):
         self.logger.record("time/frames", self.num_timesteps * self._frame_skip + self._waited)
 
     def _note_boundary(self) -> None:
-        self._boundary, self.at_boundary = self.num_timesteps, self._waited
+        self._boundary = self.num_timesteps
+        self.at_boundary = self._waited
         self._publish()
 
     def _publish(self) -> None:

@@ -100,7 +100,8 @@ def _contents(
 
 
 def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> TrainingState:
-    table, episodes = run_dir.evaluations, run_dir.evaluation_episodes
+    table = run_dir.evaluations
+    episodes = run_dir.evaluation_episodes
     return TrainingState(
         random=save_random_numbers(),
         log=save_log(model.logger, run_dir),
@@ -158,7 +159,8 @@ class Checkpoint(CheckpointFolder):
         Args:
             model: new, built from the run's config, with new envs.
         """
-        play, arrays = self.play(), self._arrays()
+        play = self.play()
+        arrays = self._arrays()
         draws_anew = play.random is None
         load_module_tensors(model.policy, self.policy(), str(self.path / "policy.safetensors"))
         file = self.path / "optimizer.safetensors"

@@ -80,7 +80,8 @@ def write_files(
             assert linked_from is not None
             link_file(linked_from / name, directory / name)
         for name, pieces in files:
-            digest, n_bytes = hashlib.sha256(), 0
+            digest = hashlib.sha256()
+            n_bytes = 0
             with synced_file(directory / name) as file:
                 for piece in pieces:
                     n_bytes += file.write(piece)
@@ -143,7 +144,8 @@ def opened_verified(path: Path, manifest: Manifest, name: FileName) -> Iterator[
 def _opened(
     path: Path, manifest: Manifest, name: FileName
 ) -> Iterator[tuple[io.BufferedReader, FileEntry]]:
-    file, entry = path / name, manifest.files.get(name)
+    file = path / name
+    entry = manifest.files.get(name)
     if entry is None:
         raise CheckpointError(f"{path} has no {name}; use another checkpoint of the run")
     try:

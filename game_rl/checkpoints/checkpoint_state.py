@@ -233,7 +233,8 @@ class CustomCallbackStates(Saved):
 
         Each is for the next callback of its class, so callbacks may be added and removed.
         """
-        left, found = list(self.callbacks), list[CustomCallbackState | None]()
+        left = list(self.callbacks)
+        found = list[CustomCallbackState | None]()
         for reference in references:
             state = next((each for each in left if each.callback == reference), None)
             if state is not None:

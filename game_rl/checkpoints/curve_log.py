@@ -26,7 +26,8 @@ class CurveLog(KVWriter):
 
     def continue_from(self, state: CurveSums) -> None:
         self._recorded_at = state.recorded_at
-        self._sums, self._counts = dict(state.sums), dict(state.counts)
+        self._sums = dict(state.sums)
+        self._counts = dict(state.counts)
 
     def state(self) -> CurveSums:
         return CurveSums(recorded_at=self._recorded_at, sums=self._sums, counts=self._counts)

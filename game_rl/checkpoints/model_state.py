@@ -82,7 +82,9 @@ def unpacked_replay_bytes(model: BaseAlgorithm) -> int:
     """Return the bytes that SB3's ReplayBuffer would need for the replay's timesteps."""
     if (replay := packed_replay(model)) is None:
         return 0
-    two_stacks, action, the_rest = 2 * space_bytes(replay.observation_space), 8, 3 * 4
+    two_stacks = 2 * space_bytes(replay.observation_space)
+    action = 8
+    the_rest = 3 * 4
     return len(replay.pond) * (two_stacks + action + the_rest)
 
 
@@ -256,7 +258,8 @@ def restore_random_numbers(saved: RandomNumbers | None, *, otherwise: int | None
     if saved is None:
         set_random_seed(otherwise or 0, using_cuda=torch.cuda.is_available())
         return
-    python, numpy = saved.python, saved.numpy
+    python = saved.python
+    numpy = saved.numpy
     random.setstate((python.version, python.words, python.gauss_next))
     words = np.array(numpy.words, np.uint32)
     state = ("MT19937", words, numpy.position, numpy.has_gauss, numpy.cached_gaussian)

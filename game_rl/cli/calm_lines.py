@@ -25,7 +25,8 @@ class CalmLines:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._show, self._clock = show, clock
+        self._show = show
+        self._clock = clock
         self._since_s = -_WITHIN_S
         self._n_shown = 0
         self._held: list[MilestoneReached] = []
@@ -33,7 +34,8 @@ class CalmLines:
     def add(self, event: MilestoneReached) -> None:
         self.show_due()
         if self._clock() - self._since_s >= _WITHIN_S:
-            self._since_s, self._n_shown = self._clock(), 0
+            self._since_s = self._clock()
+            self._n_shown = 0
         if self._n_shown < _MOST_LINES:
             self._n_shown += 1
             self._show(event, f"milestone: {event.text}")
@@ -47,7 +49,8 @@ class CalmLines:
 
     def show_all(self) -> None:
         """Print how many were left out, because the minute is over or the run ends."""
-        held, self._held = self._held, []
+        held = self._held
+        self._held = []
         if len(held) == 1:
             self._show(held[0], f"milestone: {held[0].text}")
         elif held:

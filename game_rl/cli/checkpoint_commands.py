@@ -170,7 +170,8 @@ def _import(arguments: argparse.Namespace) -> int:
 
     run_dir = import_policy(arguments.file, config)
     timesteps = newest_valid_checkpoint(run_dir)[0].state.num_timesteps
-    total, run = config.total_timesteps, quote(str(run_dir.root))
+    total = config.total_timesteps
+    run = quote(str(run_dir.root))
     print_result(
         arguments,
         {"run": str(run_dir.root), "timesteps": timesteps, "total_timesteps": total},

@@ -278,8 +278,10 @@ def _register(arguments: argparse.Namespace) -> int:
 
     study = _study_of(arguments.file)
     registration = register(study)
-    path, sha256 = study_dir(study.config).registration, registration.sha256()
-    file, n_files = quote(str(arguments.file)), len(registration.code)
+    path = study_dir(study.config).registration
+    sha256 = registration.sha256()
+    file = quote(str(arguments.file))
+    n_files = len(registration.code)
     print_result(
         arguments,
         {"registration": str(path), "sha256": sha256, "files_of_code": n_files},

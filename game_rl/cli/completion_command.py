@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
 
 SHELLS = ("bash", "zsh", "tcsh")
-_RUNS, _CONFIGS = "_game_rl_runs", "_game_rl_configs"
+_RUNS = "_game_rl_runs"
+_CONFIGS = "_game_rl_configs"
 _NAMES = " ".join(bundled_configs())
 # The functions that complete runs and configs: the folders and YAML files that there are.
 _BASH = f"""\

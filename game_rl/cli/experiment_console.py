@@ -55,7 +55,8 @@ class ExperimentConsole:
         self._console = console
         self._result = result or console
         self._is_verbose = is_verbose
-        self._generations, self._stage = 0, ""
+        self._generations = 0
+        self._stage = ""
         self._members: MembersLine | None = None
         self._stretches: dict[int, StretchEnded] = {}
 

@@ -231,7 +231,8 @@ def _print_seeds(found: "SeedsFound", console: Console) -> None:
         table.add_column("20 values give", justify="right")
         table.add_column("from")
         for each in found.candidates[:_SHOWN_CANDIDATES]:
-            place, courses = f"0x{each.address:04X}", courses_text(each.found.courses)
+            place = f"0x{each.address:04X}"
+            courses = courses_text(each.found.courses)
             name = escape(each.found.start_state)
             table.add_row(place, each.type, f"{each.score:.0%}", courses, name)
         console.print(table)
@@ -300,7 +301,8 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     for heading in ("lowest", "highest", "changes"):
         variables.add_column(heading, justify="right")
     for v in check.variables:
-        lowest, highest = _in_digits(v.minimum), _in_digits(v.maximum)
+        lowest = _in_digits(v.minimum)
+        highest = _in_digits(v.maximum)
         variables.add_row(v.name, lowest, highest, f"{v.changes:,}")
     terms = Table("term", title="reward", title_justify="left")
     for heading in ("sum", "timesteps"):

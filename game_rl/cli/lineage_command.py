@@ -99,7 +99,8 @@ def show_lineage(root: Path, *, as_json: bool) -> int:
         print_facts([descent_json(branch) for branch in branches])
     else:
         experiment = load_experiment(folder.config, is_saved=True)
-        kind, frame_skip = experiment.config.kind, experiment.run.env.frame_skip
+        kind = experiment.config.kind
+        frame_skip = experiment.run.env.frame_skip
         waited_frames = records[-1].waited_frames_of_all if records else 0
         tree = descent_tree(
             str(root), branches, kind=kind, frame_skip=frame_skip, waited_frames=waited_frames

@@ -51,7 +51,8 @@ def logged_choice(arguments: argparse.Namespace, *, of_all: bool = False) -> Epi
     Args:
         of_all: whether episodes of evaluations are meant as well, without --evaluations.
     """
-    first, last = arguments.first, arguments.last
+    first = arguments.first
+    last = arguments.last
     if first is not None and last is not None and first > last:
         raise UsageError(f"--from {first} is after --to {last}; exchange them")
     choice = EpisodeChoice(

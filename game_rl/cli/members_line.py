@@ -36,7 +36,9 @@ class MembersLine:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._console, self._look, self._clock = console, look, clock
+        self._console = console
+        self._look = look
+        self._clock = clock
         self._first: tuple[float, float] | None = None
         self._has_ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -94,7 +96,8 @@ class MembersLine:
 
     def _time_left(self, progress: MembersProgress) -> TimeLeft | None:
         """Return the time left at the pace since the first look."""
-        now_s, mean = self._clock(), progress.mean
+        now_s = self._clock()
+        mean = progress.mean
         if self._first is None:
             self._first = (now_s, mean)
         since_s, before = self._first

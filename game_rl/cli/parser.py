@@ -25,7 +25,8 @@ exit codes:
        checkpoint is saved
 """
 _INVALID_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
-_NAMES_WIDTH, _WIDTH = 13, 96
+_NAMES_WIDTH = 13
+_WIDTH = 96
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,8 @@ def _start_state_cells(result: "StartStateResult") -> dict[str, str]:
 
 
 def _evaluation_cells(evaluation: "Evaluation") -> dict[str, str]:
-    success, interval = evaluation.success_rate, evaluation.reward_interval
+    success = evaluation.success_rate
+    interval = evaluation.reward_interval
     between = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
     return {
         "episodes": f"{evaluation.episodes}",
@@ -396,7 +397,8 @@ def _record_logged(arguments: argparse.Namespace) -> int:
     run_dir, config = open_run(root)
     chosen = _chosen_logged(arguments, run_dir)
     _check_clip(arguments.output)
-    overlay, game = _overlay(arguments), open_game(run_dir, config, arguments.game)
+    overlay = _overlay(arguments)
+    game = open_game(run_dir, config, arguments.game)
     if changed := changed_game_keys(chosen[0].under.game, game):
         print_notes([f"changed since the episode was logged: {'; '.join(changed)}"])
     make_watcher = None

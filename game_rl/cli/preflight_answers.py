@@ -81,7 +81,8 @@ class Answers:
 
     def to_json(self) -> Mapping[str, Any]:
         """Return what is added to the report's JSON."""
-        found, checks = self.recommendation, self.checks
+        found = self.recommendation
+        checks = self.checks
         return {
             **({} if found is None else {"recommendation": found.to_json()}),
             **({} if checks is None else {"checks": [check.to_json() for check in checks]}),

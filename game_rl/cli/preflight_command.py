@@ -91,14 +91,16 @@ def _preflight_run(arguments: argparse.Namespace) -> int:
     machine = _machine(arguments, config.run_dir)
     probe, lake = _probed(config, game) if arguments.probe else (None, None)
     report = preflight(config, game, machine, probe=probe, lake=lake)
-    unmeasured, measured = _why_unmeasured(arguments, report), None
+    unmeasured = _why_unmeasured(arguments, report)
+    measured = None
     if unmeasured is None:
         from game_rl.measure.timed_training import measure_speed
 
         with _busy("training briefly, to measure this machine's speed"):
             measured = measure_speed(config, game)
         report = preflight(config, game, machine, probe=probe, lake=lake, measured=measured)
-    found, hours = None, arguments.hours
+    found = None
+    hours = arguments.hours
     if arguments.recommend:
         found = recommend(
             config, game, machine, probe=probe, lake=lake, measured=measured, hours=hours
@@ -226,7 +228,8 @@ def _preflight_experiment(arguments: argparse.Namespace) -> int:
     machine = _machine(arguments, experiment.config.run_dir)
     lengths, lake = _probed(experiment.run, game) if arguments.probe else (None, None)
     report = experiment_preflight(experiment, game, machine, probe=lengths, lake=lake)
-    unmeasured, measured = _why_unmeasured(arguments, report), None
+    unmeasured = _why_unmeasured(arguments, report)
+    measured = None
     if unmeasured is None:
         from game_rl.measure.timed_training import measure_experiment_speed
 

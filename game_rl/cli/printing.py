@@ -116,7 +116,8 @@ def _breaks(text: str, width: int, indent: int) -> list[int]:
     Args:
         indent: cells before each line but the first.
     """
-    found, used = list[int](), 0
+    found = list[int]()
+    used = 0
     for word in _WORD.finditer(text):
         if used + cell_len(word[0].rstrip()) > width and word.start():
             found.append(word.start())

@@ -57,7 +57,8 @@ class Standing:
         where = [f"{counted} {self.unit}", counted, share]
         if self.doing:
             where = [self.doing, self.doing.partition(",")[0], share]
-        reward, success = "", ""
+        reward = ""
+        success = ""
         if self.mean_reward is not None:
             reward = f"reward {self.mean_reward:.2f}"
         if self.success_rate is not None:
@@ -110,7 +111,8 @@ class ProgressLine:
         self._standing = replace(self._standing, doing=text)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        standing, width = self._standing, options.max_width
+        standing = self._standing
+        width = options.max_width
         texts = fitted(standing.texts(self._time_left()), ORDER, width)
         line = Text(no_wrap=True, overflow="crop")
         line.append(texts["where"], style="bold")

@@ -218,7 +218,9 @@ def _fetch(arguments: argparse.Namespace) -> int:
             begin=begin,
             tell=lambda n_bytes: progress.advance(task, n_bytes),
         )
-    manifest, n_bytes, rom = fetched.manifest, fetched.fetched_bytes, missing_rom(fetched.run_dir)
+    manifest = fetched.manifest
+    n_bytes = fetched.fetched_bytes
+    rom = missing_rom(fetched.run_dir)
     print_result(
         arguments,
         {
@@ -243,10 +245,12 @@ def missing_rom(run_dir: "RunDir") -> str | None:
         return None
     definition = load_yaml_model(game, GameDefinition, error=GameFileError)
     if definition.rom.path is None:
-        place, is_there = f"into {' or '.join(rom_places())}", has_rom(definition.rom.hashes)
+        place = f"into {' or '.join(rom_places())}"
+        is_there = has_rom(definition.rom.hashes)
     else:
         rom = game.parent / definition.rom.path
-        place, is_there = f"at {rom}", rom.is_file()
+        place = f"at {rom}"
+        is_there = rom.is_file()
     if is_there:
         return None
     state = json.loads(read_verified(newest[0], read_manifest(newest[0]), "state.json"))
@@ -331,7 +335,8 @@ def _push(arguments: argparse.Namespace) -> int:
     settings = _push_settings(arguments)
     console = PROGRESS if arguments.json or arguments.quiet else Console()
     progress = Progress(TextColumn("sending"), BarColumn(), DownloadColumn(), console=console)
-    task, sent = progress.add_task("", total=None), list[events.Uploaded]()
+    task = progress.add_task("", total=None)
+    sent = list[events.Uploaded]()
 
     def show(event: "events.Event") -> None:
         if isinstance(event, events.Uploaded):
@@ -400,7 +405,8 @@ def fetch_to(
 
     folder = arguments.folder
     stored = fetch_experiment(address, folder, take_over=take_over, patience=patience(PROGRESS))
-    kind, n_bytes = stored.tree.kind, stored.n_bytes
+    kind = stored.tree.kind
+    n_bytes = stored.n_bytes
     print_result(
         arguments,
         {
@@ -421,7 +427,8 @@ def verified_experiments(url: str) -> "Iterator[_Verified]":
     from game_rl.storage.inventory import ExperimentAddress, find_stored, stored_experiments
     from game_rl.storage.object_store import ObjectStore
 
-    waits, one = patience(PROGRESS), ExperimentAddress.parse(url)
+    waits = patience(PROGRESS)
+    one = ExperimentAddress.parse(url)
     if one is not None:
         store = ObjectStore(one.to, patience=waits)
         found = [find_stored(one, waits)]
@@ -440,12 +447,14 @@ def _verified_experiment(
 ) -> _Verified:
     from game_rl.storage.inventory import damaged_blobs, needed_blobs
 
-    blobs, kind = needed_blobs(store, stored, *only), stored.tree.kind
+    blobs = needed_blobs(store, stored, *only)
+    kind = stored.tree.kind
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=PROGRESS) as progress:
         task = progress.add_task("", total=len(blobs))
         damage = damaged_blobs(store, stored, blobs, lambda *_: progress.advance(task))
-    generations, n_bytes = list(only or stored.generations), sum(blobs.values())
+    generations = list(only or stored.generations)
+    n_bytes = sum(blobs.values())
     facts = {
         "kind": kind,
         "id": stored.experiment,
@@ -473,7 +482,8 @@ def _push_experiment(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.plans.plan import Plan
     from game_rl.storage.uploader import push_experiment
 
-    root, to = arguments.run, None if arguments.to is None else _upload(arguments.to)
+    root = arguments.run
+    to = None if arguments.to is None else _upload(arguments.to)
     folder = find_experiment(root)
     experiment = uploaded_to(load_experiment(folder.config, is_saved=True), to)
     upload = experiment.config.upload
@@ -493,7 +503,8 @@ def _push_experiment(arguments: argparse.Namespace) -> int:
         finally:
             remove_snapshot(folder)
         write_state(folder, state.model_copy(update={"generation": generation}))
-    address, kind = f"{upload.to}/{settings.place}", experiment.config.kind
+    address = f"{upload.to}/{settings.place}"
+    kind = experiment.config.kind
     print_result(
         arguments,
         {"to": address, "kind": kind, "generation": generation, "sent_bytes": sent},

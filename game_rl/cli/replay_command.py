@@ -168,7 +168,9 @@ def _import(arguments: argparse.Namespace) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     from game_rl.lake.lake import Lake
 
-    lake, output, n_actions = Lake.open(arguments.lake), arguments.output, arguments.actions
+    lake = Lake.open(arguments.lake)
+    output = arguments.output
+    n_actions = arguments.actions
     if arguments.format == "minari":
         try:
             from game_rl.interchange.minari_export import export_minari
@@ -208,7 +210,8 @@ def _info(arguments: argparse.Namespace) -> int:
     from game_rl.lake.lake import Lake
     from game_rl.lake.upkeep import lake_statistics, verify_lake
 
-    lake, found = Lake.open(arguments.lake), None
+    lake = Lake.open(arguments.lake)
+    found = None
     with _bar() as bar:
         report = verify_lake(
             lake.path, lambda done, total: bar("reading", done, total), decodes=False

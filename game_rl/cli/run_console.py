@@ -47,7 +47,8 @@ class RunConsole:
         self._total = 0
         self._frame_skip = 1
         self._next_line_at = self._next_offline_at = 0
-        self._clock, self._clock_lock = EndClock(), threading.Lock()
+        self._clock = EndClock()
+        self._clock_lock = threading.Lock()
         self._progress = ProgressLine(self._time_left)
         self._live: Live | None = None
         self._announced: set[str] = set()
@@ -285,12 +286,14 @@ def _confirmation_line(event: events.ConfirmationPlayed) -> str:
 
 
 def _queued_line(event: events.UploadQueued) -> str:
-    name, size = int(event.checkpoint), format_bytes(event.n_bytes)
+    name = int(event.checkpoint)
+    size = format_bytes(event.n_bytes)
     return f"⏳ queued checkpoint {name:,} ({size}) → {event.to}"
 
 
 def _uploaded_line(event: events.Uploaded) -> str:
-    name, took = int(event.checkpoint), format_duration(event.seconds)
+    name = int(event.checkpoint)
+    took = format_duration(event.seconds)
     return f"✓ checkpoint {name:,} uploaded in {took}, verified"
 
 
@@ -323,7 +326,8 @@ def _success(rate: float | None) -> str:
 
 
 def _checkpoint_line(event: events.CheckpointSaved) -> str:
-    size, took = format_bytes(event.n_bytes), format_duration(event.seconds)
+    size = format_bytes(event.n_bytes)
+    took = format_duration(event.seconds)
     saved = event.compression_saved
     smaller = "" if saved is None else f", its replay {saved:.1%} smaller than whole frame stacks"
     return f"checkpoint of {size} saved in {took}{smaller}"

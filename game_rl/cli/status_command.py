@@ -110,7 +110,8 @@ def _lines(status: "RunStatus", left: str) -> list[tuple[str, str]]:
 
 
 def _how_far(status: "RunStatus") -> str:
-    total, speed = "", ""
+    total = ""
+    speed = ""
     if status.total_timesteps:
         is_open = status.stop_when and not status.ended_by
         at_most = "at most " if is_open and status.timesteps < status.total_timesteps else ""

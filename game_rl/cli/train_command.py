@@ -200,7 +200,8 @@ def _fetch(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "a run that is fetched from storage needs a folder: add --set run_dir=runs/my_run"
         )
-    address, root = arguments.resume, Path(places[-1])
+    address = arguments.resume
+    root = Path(places[-1])
     run_dir = RunDir(root)
     if not run_dir.exists() and not ExperimentDir(root).exists():
         option = "--take-over" if arguments.take_over else "--refuse-active"

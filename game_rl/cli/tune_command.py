@@ -96,7 +96,8 @@ def _announce(text: str) -> None:
 @contextmanager
 def _progress(seconds: int) -> Iterator[Callable[[str], None]]:
     """Show a bar over the time with the setting that is tried now; without a terminal, lines."""
-    console, started = PROGRESS, time.monotonic()
+    console = PROGRESS
+    started = time.monotonic()
     if not console.is_terminal:
         yield console.print
         return
@@ -177,7 +178,8 @@ def _table(tuning: "Tuning", best: "Trial") -> Table:
 
 
 def _outcome(tuning: "Tuning", best: "Trial") -> str:
-    present, fastest = tuning.forecast(tuning.present), tuning.forecast(best)
+    present = tuning.forecast(tuning.present)
+    fastest = tuning.forecast(best)
     if sum(trial.coarse is not None for trial in tuning.trials) < 2:
         return "There was no time for another setting: allow more with --seconds."
     if best is tuning.present or fastest is None:
@@ -209,7 +211,8 @@ def _speed(forecast: "SpeedForecast") -> str:
 
 
 def _cells(tuning: "Tuning", trial: "Trial", best: "Trial") -> list[str]:
-    setting, forecast = trial.setting, tuning.forecast(trial)
+    setting = trial.setting
+    forecast = tuning.forecast(trial)
     speeds = ["-", "-"]
     if forecast is not None:
         speeds = [f"{trial.collecting_per_s:,.0f}", f"{forecast.timesteps_per_s:,.0f}"]
@@ -271,7 +274,8 @@ def _command(source: Document, section: Node) -> str | None:
     own = section.without(("config",)).plain()
     assert isinstance(own, dict)
     if section.has(("game",)):  # in --set, it is relative to the current folder
-        game, node = str(own["game"]), section.nearest(("game",))
+        game = str(own["game"])
+        node = section.nearest(("game",))
         folder = Document(file, ConfigError).folder_of(node)
         own["game"] = str(game_path(game, relative_to=folder) or game)
     words = [f"--set {quote(f'{key}={_text(value)}')}" for key, value in flat(own).items()]

@@ -76,14 +76,16 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
 def _watch(arguments: argparse.Namespace) -> int:
     from game_rl.viewer.watch_server import listen
 
-    place, host = WatchedPlace(arguments.run), arguments.host
+    place = WatchedPlace(arguments.run)
+    host = arguments.host
     if place.kind is None:
         find_run(arguments.run)  # which says what the folder is instead
         raise UsageError(f"{arguments.run} has no run to show")
     if arguments.port > _MOST_PORT:
         raise UsageError(f"--port {arguments.port}: the highest port is {_MOST_PORT:,}")
     allowed = [_allowed_host(text) for text in arguments.allow_host]
-    listening, token = listen(host, arguments.port), secrets.token_urlsafe(32)
+    listening = listen(host, arguments.port)
+    token = secrets.token_urlsafe(32)
     port = int(listening.getsockname()[1])
     urls, notes = _ways(host, port, token, allowed)
     where = "\n  ".join(urls)

@@ -114,7 +114,8 @@ class PPOConfig(_OnPolicyConfig):
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
         """Yield what does not agree within this section or with the rest of the run."""
         yield from self._batch_problems(n_envs)
-        micro, batch = self.micro_batch_size, self.batch_size
+        micro = self.micro_batch_size
+        batch = self.batch_size
         if isinstance(micro, int) and micro > batch:
             yield Problem(
                 _at("micro_batch_size"),
@@ -125,11 +126,13 @@ class PPOConfig(_OnPolicyConfig):
         yield from _diverging(self, "learning_rate", "clip_range")
 
     def _batch_problems(self, n_envs: int) -> Iterator[Problem]:
-        batch, rollout = self.batch_size, self.n_steps * n_envs
+        batch = self.batch_size
+        rollout = self.n_steps * n_envs
         if not (self.normalize_advantage and 1 in (batch, rollout)):
             yield from _batch_problems(batch, n_steps=self.n_steps, n_envs=n_envs)
             return
-        key, reads = _at("batch_size"), (_at("n_steps"), ("env", "n_envs"))
+        key = _at("batch_size")
+        reads = (_at("n_steps"), ("env", "n_envs"))
         what = "batch_size is 1" if batch == 1 else _rollout_product(self.n_steps, n_envs)
         yield Problem(
             key if batch == 1 and rollout > 1 else reads[0],
@@ -285,8 +288,10 @@ class DQNConfig(StrictModel):
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
         """Yield what does not agree within this section or with the rest of the run."""
-        capacity, batch = self.replay.capacity, self.batch_size
-        capacity_key, capacity_reads = _at("replay", "capacity"), (("env", "n_envs"),)
+        capacity = self.replay.capacity
+        batch = self.batch_size
+        capacity_key = _at("replay", "capacity")
+        capacity_reads = (("env", "n_envs"),)
         if batch > capacity:
             yield Problem(
                 _at("batch_size"),
@@ -406,8 +411,10 @@ def _rollout_product(n_steps: int, n_envs: int) -> str:
 
 
 def _batch_problems(batch: int, *, n_steps: int, n_envs: int) -> Iterator[Problem]:
-    key, reads = _at("batch_size"), (_at("n_steps"), ("env", "n_envs"))
-    rollout, product = n_steps * n_envs, _rollout_product(n_steps, n_envs)
+    key = _at("batch_size")
+    reads = (_at("n_steps"), ("env", "n_envs"))
+    rollout = n_steps * n_envs
+    product = _rollout_product(n_steps, n_envs)
     if batch > rollout:
         yield Problem(
             key,

@@ -25,7 +25,8 @@ def _changed(
     values = section.model_dump(mode="json", by_alias=True)
     for name, field in type(section).model_fields.items():
         key = field.alias or name
-        own, usual = getattr(section, name), _default(field, default, name)
+        own = getattr(section, name)
+        usual = _default(field, default, name)
         if isinstance(own, BaseModel) and (usual is None or isinstance(usual, BaseModel)):
             is_alike = type(own) is type(usual)
             yield from _of_section(own, usual if is_alike else None, f"{above}{key}", is_alike)

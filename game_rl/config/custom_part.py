@@ -69,7 +69,8 @@ class PartError(ConfigError):
 
     def __init__(self, key: Key, message: str) -> None:
         super().__init__(key, message)
-        self.key, self.message = key, message
+        self.key = key
+        self.message = message
 
     def __str__(self) -> str:
         return f"{'.'.join(self.key)}: {self.message}"

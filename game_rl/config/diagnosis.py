@@ -148,14 +148,16 @@ class Diagnosis(Generic[M]):
         return f"found {_found(node)}; " + "; ".join(hints)
 
     def _missing(self, key: Key) -> str:
-        example, allowed = self._guide.example(key), self._guide.allowed(key)
+        example = self._guide.example(key)
+        allowed = self._guide.allowed(key)
         as_example = f", for example `{key[-1]}: {_written(example)}`" if example else ""
         return f"missing; add it{as_example}" + (
             f" (allowed: {allowed})" if allowed not in {"", "text"} else ""
         )
 
     def _unknown_key(self, key: Key) -> str:
-        name, section = key[-1], ".".join(key[:-1])
+        name = key[-1]
+        section = ".".join(key[:-1])
         known = self._guide.keys(key[:-1])
         hints = getattr(self._model, "key_hints", {})
         hint = hints.get(".".join(key)) or hints.get(name.lower().replace("-", "_"))
@@ -260,7 +262,8 @@ def _validate(tree: Node, model: type[M]) -> tuple[M | None, list[_Error]]:
 
 
 def _located(details: ErrorDetails, tree: Node) -> _Error:
-    kind, context = details["type"], details.get("ctx", {})
+    kind = details["type"]
+    context = details.get("ctx", {})
     key = _document_key(details["loc"], tree, is_missing=kind == "missing")
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
         # the key's name in quotes, or the name of a function, which is `_` and the key's name
@@ -268,7 +271,8 @@ def _located(details: ErrorDetails, tree: Node) -> _Error:
         kind = "missing" if kind == "union_tag_not_found" else kind
     text = str(context["error"]) if "error" in context else details["msg"]
     if details["loc"][-1:] == ("[key]",) and kind.startswith("int"):  # the value may be right
-        kind, text = "wrong_key", "is not a whole number, which names each entry here: `12: ...`"
+        kind = "wrong_key"
+        text = "is not a whole number, which names each entry here: `12: ...`"
     return _Error(key, kind, text, tuple(context.get("problems", ())))
 
 

@@ -330,7 +330,8 @@ def _with_override(root: Node, text: str, place: Place) -> tuple[Node, list[Loca
 def _require_way(root: Node, key: Key, place: Place) -> None:
     """Refuse an override below a scalar or a missing list item; missing sections are allowed."""
     for length in range(1, len(key)):
-        above, outer = ".".join(key[:length]), root.nearest(key[:length])
+        above = ".".join(key[:length])
+        outer = root.nearest(key[:length])
         if not root.has(key[:length]) or outer.value is None:
             return
         if isinstance(outer.value, list) and key[length] not in outer.children():

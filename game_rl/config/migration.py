@@ -78,7 +78,8 @@ def _tree(document: Mapping[str, Any], place: Place | None = None) -> Node:
 def _lake_section(document: object) -> dict[str, Any] | None:
     """Return the section `lake` for the old keys; None if they are missing or say no Lake."""
     algorithm = _section(document, "algorithm")
-    feed, replay = _section(algorithm, "feed"), _section(algorithm, "replay")
+    feed = _section(algorithm, "feed")
+    replay = _section(algorithm, "replay")
     if feed:
         return _of(feed, place=feed.get("lake", True))
     if replay.get("lake", False) is not False:

@@ -117,7 +117,8 @@ def _nearest(root: yaml.Node | None, key: Key) -> tuple[yaml.Node | None, int]:
 def _replaced(text: str, node: yaml.Node | None, value: int | None) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise ValueError("a section is where a number should be")
-    start, end = node.start_mark.index, node.end_mark.index
+    start = node.start_mark.index
+    end = node.end_mark.index
     # as the old value was written: with underscores, or as nothing (null), which needs a space
     number = f"{value:_}" if value is not None and "_" in node.value else _written(value)
     return f"{text[:start]}{' ' if start == end else ''}{number}{text[end:]}"

@@ -37,7 +37,8 @@ from game_rl.statistics import MOST_BATCHES
 MOST_FRAME_SKIP = 600
 """The most emulator frames that a timestep can have."""
 
-_FULL_HEIGHT, _FULL_WIDTH = 144, 160  # a Game Boy's screen in pixels
+_FULL_HEIGHT = 144  # a Game Boy's screen in pixels
+_FULL_WIDTH = 160
 
 
 class ObservationConfig(StrictModel):
@@ -461,7 +462,8 @@ class RunConfig(DiagnosedModel):
 
     def _algorithm_problems(self) -> Iterator[Problem]:
         """Check keys of other sections that not every algorithm can have."""
-        name, reads = self.algorithm.name, (("algorithm", "name"),)
+        name = self.algorithm.name
+        reads = (("algorithm", "name"),)
         if self.checkpoints.save_replay_buffer and name != "dqn":
             yield Problem(
                 ("checkpoints", "save_replay_buffer"),
@@ -498,7 +500,8 @@ class RunConfig(DiagnosedModel):
                 "remove the line, or lake",
                 reads,
             )
-        capacity, most = replay.capacity, self.lake.capacity_transitions
+        capacity = replay.capacity
+        most = self.lake.capacity_transitions
         if most is not None and most < 2 * capacity:
             yield Problem(
                 ("lake", "capacity_transitions"),
@@ -516,7 +519,8 @@ class RunConfig(DiagnosedModel):
     def _rhythm_problems(self) -> Iterator[Problem]:
         """Check that what happens between updates is not due more often than there are updates."""
         knob = self.algorithm.collected_in
-        rollout, reads = self.rollout_timesteps, (("algorithm", knob), ("env", "n_envs"))
+        rollout = self.rollout_timesteps
+        reads = (("algorithm", knob), ("env", "n_envs"))
         rhythms = {
             ("total_timesteps",): self.total_timesteps,
             ("evaluation", "every_timesteps"): self.evaluation.every_timesteps,
@@ -532,7 +536,8 @@ class RunConfig(DiagnosedModel):
                 )
 
     def _env_problems(self) -> Iterator[Problem]:
-        env, seen = self.env, self.env.observation
+        env = self.env
+        seen = self.env.observation
         if env.max_episode_timesteps is None:
             yield Problem(
                 ("env", "max_episode_timesteps"),
@@ -582,7 +587,8 @@ def check_image_size(height: int, width: int, *, channels: int, network: Network
 
 def image_fault(height: int, width: int, *, channels: int, network: Network = NATURE) -> str | None:
     """Return why the network cannot take such a picture and what to change; None if it can."""
-    smallest, way_out = 1, "use"
+    smallest = 1
+    way_out = "use"
     if isinstance(network, NetworkConfig):
         smallest = SMALLEST_SIDES[network.screen]
         if network.screen == "nature" and min(height, width) >= SMALLEST_SIDES["small"]:

@@ -161,7 +161,8 @@ class SchemaGuide:
     def _describe_list(self, schema: JsonSchema) -> str:
         items = schema.get("items")
         inner = [self._describe(branch) for branch in self._branches(items)] if items else []
-        least, most = schema.get("minItems"), schema.get("maxItems")
+        least = schema.get("minItems")
+        most = schema.get("maxItems")
         size = f" with at least {least}" if least else ""
         size = f" of {most}" if least == most is not None else size
         return "a list [...]" + size + (f", each {' or '.join(inner)}" if any(inner) else "")
@@ -205,8 +206,10 @@ def _as_written(choice: object) -> str:
 
 
 def _bounds(schema: JsonSchema) -> str:
-    least, most = schema.get("minimum"), schema.get("maximum")
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    least = schema.get("minimum")
+    most = schema.get("maximum")
+    above = schema.get("exclusiveMinimum")
+    below = schema.get("exclusiveMaximum")
     low = f"of at least {least:_}" if least is not None else ""
     low = f"above {above:_}" if above is not None else low
     high = f"at most {most:_}" if most is not None else ""

@@ -91,7 +91,8 @@ def differences(
     before: Mapping[str, Any], now: Mapping[str, Any], *but: str
 ) -> dict[str, tuple[object, object]]:
     """Return the dotted keys whose values differ, with both; those below `but` are left out."""
-    old, new = flat(before), flat(now)
+    old = flat(before)
+    new = flat(now)
     return {
         key: (old.get(key), new.get(key))
         for key in {**old, **new}

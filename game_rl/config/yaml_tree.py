@@ -232,7 +232,8 @@ class _TreeBuilder:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
         assert isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)
-        tag, anchor = event.tag, event.anchor
+        tag = event.tag
+        anchor = event.anchor
         if tag:
             self._problem(event, key, f"the tag {tag} is not supported; delete it")
         self._count(1, event)

@@ -151,7 +151,8 @@ class RecordingEmulator:
 
     def take_pictures(self) -> list[NDArray[np.uint8]]:
         """Return the pictures of rendered ticks since the last call, each uint8 [144, 160, 3]."""
-        pictures, self._pictures = self._pictures, []
+        pictures = self._pictures
+        self._pictures = []
         return pictures
 
     def tick(self, frames: int, *, render: bool) -> None:
@@ -173,7 +174,8 @@ class RecordingEmulator:
         if not render:
             self._emulator.play(presses, render=False)
             return
-        done, until = 0, self._picture_frames  # frames played, and at the next picture
+        done = 0  # frames played, and at the next picture
+        until = self._picture_frames
         end = sum(press.frames for press in presses)
         for buttons, frames in presses:
             self._emulator.hold(buttons)

@@ -12,11 +12,18 @@ from typing import NamedTuple
 
 FORMAT_THAT_MISSES_BYTES = 29
 
-_LCD_IN_STATES, _SOUND_IN_STATES, _VOLUME_IN_STATES = 8, 14, 17  # the first format with each
-_VIDEO_RAM, _SPRITES, _SCANLINES = 8_192, 160, 5 * 144
+_LCD_IN_STATES = 8  # the first format with each
+_SOUND_IN_STATES = 14
+_VOLUME_IN_STATES = 17
+_VIDEO_RAM = 8_192
+_SPRITES = 160
+_SCANLINES = 5 * 144
 _COLOUR_LCD = _VIDEO_RAM + 1 + 2 * (4 + 64)  # the other bank, its number, palettes
-_TONE_CHANNEL, _SWEEP, _SWEEP_TAIL = 57, 11, 9  # bytes of a channel, of the sweep before and after
-_WAVE_CHANNEL, _SHIFT = 55, 8
+_TONE_CHANNEL = 57  # bytes of a channel, of the sweep before and after
+_SWEEP = 11
+_SWEEP_TAIL = 9
+_WAVE_CHANNEL = 55
+_SHIFT = 8
 _VOLUME = b"\x77"
 
 
@@ -29,7 +36,8 @@ class _Gap(NamedTuple):
 
 def completed(raw: bytes, *, colour: bool) -> bytes:
     """Return an older state with the bytes that it lacks; a short one comes back as it is."""
-    done, place = bytearray(), 0
+    done = bytearray()
+    place = 0
     for gap in _gaps(raw, colour=colour):
         done += raw[place : place + gap.after] + gap.missing
         place += gap.after

@@ -461,7 +461,8 @@ _OPCODES = frozenset({0xD3, 0xDB, 0xDD, 0xE3, 0xE4, 0xEB, 0xEC, 0xED, 0xF4, 0xFC
 _LOOK_EVERY_S = 0.25
 _READINGS = 16  # of the program counter; while the CPU runs, hardly two are equal
 
-_HIGH_RAM, _INTERRUPT_ENABLE = 0xFF80, 0xFFFF
+_HIGH_RAM = 0xFF80
+_INTERRUPT_ENABLE = 0xFFFF
 _HALT_FOR_EVER = (0x76, 0x18, 0xFD)  # HALT; JR to it
 
 
@@ -491,7 +492,8 @@ class TickGuard:
 
     def look(self) -> None:
         """End the tick if it was already running at the last look and the CPU hangs."""
-        edges, self._seen_edges = self._seen_edges, self.n_edges
+        edges = self._seen_edges
+        self._seen_edges = self.n_edges
         if self.n_edges % 2 and edges == self.n_edges and self.lock_up is None:
             address = self._standing_at()
             if address is None:

@@ -21,7 +21,11 @@ LARGEST_ROM_BYTES = 512 * BANK_BYTES  # 8 MiB, what MBC5 can address
 
 _HEADER_END = 0x150
 _TITLE = slice(0x134, 0x143)
-_COLOUR_FLAG, _CARTRIDGE_TYPE, _ROM_SIZE, _RAM_SIZE, _CHECKSUM = 0x143, 0x147, 0x148, 0x149, 0x14D
+_COLOUR_FLAG = 0x143
+_CARTRIDGE_TYPE = 0x147
+_ROM_SIZE = 0x148
+_RAM_SIZE = 0x149
+_CHECKSUM = 0x14D
 _LARGEST_ROM_SIZE_CODE = 8
 
 _RAM_BANKS = {0x00: 0, 0x01: 1, 0x02: 1, 0x03: 4, 0x04: 16, 0x05: 8}
@@ -142,7 +146,8 @@ def read_rom(path: Path, *, named_by: str = "`rom.path`") -> Rom:
     lacks_a_bank = len(data) == BANK_BYTES and data[_ROM_SIZE] == 0
     if not lacks_a_bank:
         _check_size(path, data)
-    cartridge, colour_flag = _cartridge_type(path, data[_CARTRIDGE_TYPE]), data[_COLOUR_FLAG]
+    cartridge = _cartridge_type(path, data[_CARTRIDGE_TYPE])
+    colour_flag = data[_COLOUR_FLAG]
     return Rom(
         path=path,
         data=data.ljust(SMALLEST_ROM_BYTES, b"\xff"),  # PyBoy would read beyond its end
@@ -219,7 +224,8 @@ def _check_looks_like_a_rom(path: Path, data: bytes) -> None:
 
 
 def _check_header_checksum(path: Path, data: bytes) -> None:
-    found, computed = data[_CHECKSUM], header_checksum(data)
+    found = data[_CHECKSUM]
+    computed = header_checksum(data)
     if found != computed:
         raise RomError(
             f"{path} has a bad header checksum: 0x14D holds 0x{found:02X}, the header sums to "

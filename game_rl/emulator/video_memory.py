@@ -67,7 +67,8 @@ def sprite_tiles(attributes: Sequence[int], *, is_tall: bool, is_colour: bool) -
     found = []
     for at in range(0, len(attributes), 4):
         y, x, number, flags = attributes[at : at + 4]
-        y, x = y - 16, x - TILE_SIDE
+        y = y - 16
+        x = x - TILE_SIDE
         height = 2 * TILE_SIDE if is_tall else TILE_SIDE
         if not (-height < y < SCREEN_HEIGHT and -TILE_SIDE < x < SCREEN_WIDTH):
             continue
@@ -75,7 +76,8 @@ def sprite_tiles(attributes: Sequence[int], *, is_tall: bool, is_colour: bool) -
         if not is_tall:
             found.append(SpriteTile(x, y, number + bank))
             continue
-        first, second = number & 0xFE, number | 1
+        first = number & 0xFE
+        second = number | 1
         if flags & _Y_FLIP:
             first, second = second, first
         found += [

@@ -39,7 +39,8 @@ class ActionPlayer:
         self, emulator: Emulator, game: Game, frame_skip: int, sticky_actions: float
     ) -> None:
         check_frame_skip(frame_skip, game)
-        self._emulator, self._game = emulator, game
+        self._emulator = emulator
+        self._game = game
         actions = game.definition.actions.values()
         self._presses = tuple(presses_of(action, frame_skip) for action in actions)
         self.n_actions = len(self._presses)
@@ -89,7 +90,8 @@ class _Wait:
     """Plays on until the game's condition holds."""
 
     def __init__(self, emulator: Emulator, game: Game, step: StepWait) -> None:
-        self._emulator, self._step = emulator, step
+        self._emulator = emulator
+        self._step = step
         names = {name for _, name in step.until.references()}
         specs = game.definition.variables
         self._reader = VariableReader(game.variables, specs, names)
@@ -103,14 +105,17 @@ class _Wait:
 
     def play(self, *, render: bool) -> Iterator[int]:
         """Play on after the timestep's action, and yield the frames of each part once played."""
-        press, left = self._step.press, self._step.at_most_frames
+        press = self._step.press
+        left = self._step.at_most_frames
         up = 0  # frames since a button was held
         while left and not self._holds():
             if press and up >= PRESS_FRAMES and left > PRESS_FRAMES:
                 yield self._tick(press, PRESS_FRAMES, render=render)
-                left, up = left - PRESS_FRAMES, 0
+                left = left - PRESS_FRAMES
+                up = 0
             yield self._tick((), 1, render=render)
-            left, up = left - 1, up + 1
+            left = left - 1
+            up = up + 1
 
     def _tick(self, buttons: tuple[Button, ...], frames: int, *, render: bool) -> int:
         self._emulator.hold(buttons)

@@ -117,5 +117,6 @@ def _with_frames(config: EnvConfig, values: Mapping[str, int | None]) -> EnvConf
         return with_changed(config, given)
     except ValidationError as error:
         first = error.errors()[0]
-        name, found = first["loc"][0], first["input"]
+        name = first["loc"][0]
+        found = first["input"]
         raise UsageError(f"{name} is {found!r}: {first['msg']}; use a whole number") from None

@@ -68,7 +68,9 @@ class EpisodeNotes:
         self._fault = BEGAN_UNNOTED
 
     def begin(self, *, idle_frames: int, game_seed: int) -> None:
-        self._idle_frames, self._game_seed, self._fault = idle_frames, game_seed, ""
+        self._idle_frames = idle_frames
+        self._game_seed = game_seed
+        self._fault = ""
         self._empty()
 
     def add(self, played: int, chosen: int) -> None:
@@ -109,7 +111,8 @@ class EpisodeNotes:
         if state is None:
             self._fault = BEGAN_UNNOTED
             return
-        self._idle_frames, self._game_seed = state.idle_frames, state.game_seed
+        self._idle_frames = state.idle_frames
+        self._game_seed = state.game_seed
         self._fault = state.fault
         self._played.frombytes(zlib.decompress(state.played))
         if self._chosen is not None:

@@ -57,9 +57,12 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
     """
 
     def __init__(self, game: GameBoyEnv, parts: Sequence[CustomPart], folder: Path) -> None:
-        self._game, self._parts, self._folder = game, parts, folder
+        self._game = game
+        self._parts = parts
+        self._folder = folder
         had_torch = "torch" in sys.modules
-        self._wrappers, self._are_new = _named(game, parts, folder), True
+        self._wrappers = _named(game, parts, folder)
+        self._are_new = True
         self._has_loaded_torch = not had_torch and "torch" in sys.modules
         super().__init__(self._wrappers[-1].wrapper)
 
@@ -166,7 +169,8 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
 
     def _failure(self, method: str, error: BaseException) -> ConfigError:
         """Return an error that names the innermost wrapper which was at work."""
-        at_work, frame = None, error.__traceback__
+        at_work = None
+        frame = error.__traceback__
         while frame is not None:
             caller = frame.tb_frame.f_locals.get("self")
             at_work = next((e for e in self._wrappers if e.wrapper is caller), at_work)
@@ -218,7 +222,8 @@ class _Named:
     """
 
     def __init__(self, part: CustomPart, wrapper: Wrapper) -> None:
-        self.part, self.wrapper = part, wrapper
+        self.part = part
+        self.wrapper = wrapper
         self._own: Any = wrapper
         self.has_state = all(
             hasattr(type(wrapper), name) for name in ("state_dict", "load_state_dict")

@@ -22,9 +22,11 @@ from game_rl.games.variables import Variable
 
 SEEDS = 20
 _SEEDS_OF_LONG_PLAY = 5
-_SEED, _OTHER_SEED = 0x5A3C96E1, 0xA5C3691E  # they differ in every bit
+_SEED = 0x5A3C96E1  # they differ in every bit
+_OTHER_SEED = 0xA5C3691E
 _FEW_FRAMES = 120
-_FRAMES, _LONG_FRAMES = 600, 4_800  # the bundled games use random numbers within the latter
+_FRAMES = 600  # the bundled games use random numbers within the latter
+_LONG_FRAMES = 4_800
 _LONGEST_HOLD_TIMESTEPS = 8
 _TIMESTEPS_A_PICTURE = 4  # what differs goes on to differ, and drawing takes half of the time
 _REGISTERS = range(0xFF00, 0xFF80)
@@ -72,13 +74,17 @@ class CoursePlayer:
         frame_skip: int,
         seed: Variable | None = None,
     ) -> None:
-        self._emulator, self._watched = emulator, watched
+        self._emulator = emulator
+        self._watched = watched
         self._player = ActionPlayer(emulator, game, frame_skip, 0.0)
-        self._frame_skip, self._seed = frame_skip, seed
+        self._frame_skip = frame_skip
+        self._seed = seed
 
     def timesteps(self, frames: int, *, draws: bool = True) -> Iterator[bool]:
         """Play timesteps of about `frames` frames; yield after each whether its screen is drawn."""
-        rng, done, number = np.random.default_rng(0), 0, 0
+        rng = np.random.default_rng(0)
+        done = 0
+        number = 0
         while done < frames:
             action = int(rng.integers(self._player.n_actions))
             for _ in range(int(rng.integers(1, _LONGEST_HOLD_TIMESTEPS + 1))):
@@ -112,7 +118,9 @@ class StartVariety:
     def __init__(
         self, player: CoursePlayer, game: Game, starts: EpisodeStarts, *, is_thorough: bool
     ) -> None:
-        self._player, self._game, self._starts = player, game, starts
+        self._player = player
+        self._game = game
+        self._starts = starts
         self._is_thorough = is_thorough
         self._played: dict[tuple[str, _Beginning, int], bytes] = {}
 
@@ -137,7 +145,8 @@ class StartVariety:
         same = [each for each in found if each.courses == 1]
         few = [each for each in found if each.is_few and each not in same]
         others = [each.start_state for each in found if each not in same]
-        seed, idle_frames = self._starts.seed_variable, self._starts.max_idle_frames
+        seed = self._starts.seed_variable
+        idle_frames = self._starts.max_idle_frames
         if seed is not None:
             yield from (self._about_seed(seed, each) for each in (same, few) if each)
             return
@@ -166,7 +175,8 @@ class StartVariety:
 
     def _beginnings(self) -> list[_Beginning]:
         """Return beginnings as episodes draw them; with a seed, they differ by it alone."""
-        rng, idle_frames = np.random.default_rng(0), self._starts.max_idle_frames
+        rng = np.random.default_rng(0)
+        idle_frames = self._starts.max_idle_frames
         if self._starts.seed_variable is not None:
             others = (int(seed) for seed in rng.integers(2**32, size=SEEDS - 2))
             return [_Beginning(seed, 0) for seed in (_SEED, _OTHER_SEED, *others)]

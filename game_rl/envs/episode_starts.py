@@ -98,7 +98,8 @@ class EpisodeStarts:
         if name not in self._known:
             raise UsageError(unknown_name(name, "start state", self._known, of=self._title))
         self.bring(name, game_seed=game_seed, idle_frames=idle_frames)
-        self.idle_frames, self.game_seed = idle_frames, game_seed
+        self.idle_frames = idle_frames
+        self.game_seed = game_seed
         return name
 
     def _drawn(self, random: np.random.Generator) -> int:

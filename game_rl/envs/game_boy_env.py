@@ -139,7 +139,9 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         "render_fps": round(FRAMES_PER_SECOND),
     }
     render_mode = "rgb_array"
-    _start_state, _timesteps, _running = "", 0, False
+    _start_state = ""
+    _timesteps = 0
+    _running = False
     _draws_next = False
     _tally: PlaceTally | None = None
     _notes: EpisodeNotes | None = None
@@ -172,7 +174,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             sticky_actions: probability that a timestep repeats the action of the one before.
             parts: names of the game's parts that observations have.
         """
-        self._emulator, self._game = emulator, game
+        self._emulator = emulator
+        self._game = game
         self._starts = EpisodeStarts(emulator, game, start_states, max_idle_frames)
         self._limit = EpisodeLimit(max_episode_timesteps, game)
         self._player = ActionPlayer(emulator, game, frame_skip, sticky_actions)
@@ -261,7 +264,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         own: dict[str, Any] = {}
         if self._reward.has_endings:
             found = self._reward.endings(values)
-            (ending, truncates), own = found.joined(ended), {OWN_ENDINGS: found.names}
+            (ending, truncates) = found.joined(ended)
+            own = {OWN_ENDINGS: found.names}
         terminated = ending is not None and not truncates
         is_long = self._limit.is_reached(self._timesteps, self._emulator)
         truncated = not terminated and (truncates or is_long)
@@ -539,7 +543,8 @@ def _reward_of(
     game: Game, emulator: Emulator, player: ActionPlayer, parts: Collection[str]
 ) -> EpisodeReward:
     """Return the game's rewards; the methods of its own reward class may take what is named."""
-    memory, names = GameMemory(emulator), game.action_names
+    memory = GameMemory(emulator)
+    names = game.action_names
     own = game.custom_reward(
         {
             SCREEN_ARGUMENT: lambda: emulator.screen().copy(),

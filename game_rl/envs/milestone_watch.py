@@ -101,7 +101,8 @@ class MilestoneWatch:
         """
         if values is not None:
             self.reset(values)
-            self._best, self._earned = dict(state.best), set(state.earned)
+            self._best = dict(state.best)
+            self._earned = set(state.earned)
             known = {n: f for n, f in state.first.items() if len(f) == len(self._first.get(n, ()))}
             self._first |= known  # the game file may name other variables now
 

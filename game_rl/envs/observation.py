@@ -179,7 +179,8 @@ class ObservationFormat:
         Raises:
             ValueError: a value cannot be stored.
         """
-        shapes, columns = self.frame_shapes, self.columns
+        shapes = self.frame_shapes
+        columns = self.columns
         by_name = observations if isinstance(observations, Mapping) else {SCREEN: observations}
         n = len(next(iter(by_name.values())))
         rows = np.zeros((n, self.stack, self.row_bytes), np.uint8)
@@ -196,11 +197,14 @@ class ObservationFormat:
 
     def unpack_stacks(self, rows: Pixels) -> Observation:
         """Unpack rows from `pack_stacks` into a new batch of observations."""
-        n, columns, shapes = len(rows), self.columns, self.frame_shapes
+        n = len(rows)
+        columns = self.columns
+        shapes = self.frame_shapes
         packings = {SCREEN: self.screen, **dict(self.parts)}
         found = {}
         for name, k in self.stacks.items():
-            packing, (first, *others) = packings[name], shapes[name]
+            packing = packings[name]
+            (first, *others) = shapes[name]
             assert packing is not None
             frames = packing.unpack(rows[:, self.stack - k :, columns[name]])
             found[name] = frames.reshape(n, k * first, *others)

@@ -43,7 +43,8 @@ class Observer:
         parts: Collection[str],
         own: OwnParts = no_own_parts,
     ) -> None:
-        self._emulator, self._frame_format = emulator, frame_format
+        self._emulator = emulator
+        self._frame_format = frame_format
         formats = part_formats(game.definition) if parts else {}
         chosen = tuple((name, formats[name]) for name in sorted(parts))
         packing = None if frame_format is None else frame_format.packing

@@ -65,7 +65,8 @@ class FramePacking:
         planes = frames[..., :1, :, :] if self.is_one_plane else frames
         pixels = planes.reshape(*frames.shape[:-3], self._n_pixels)
         if self.bits == 8:
-            packed, is_lossless = pixels.copy(), True
+            packed = pixels.copy()
+            is_lossless = True
         else:
             codes = pixels // _STEPS[self.bits]
             packed = self._joined(codes)
@@ -108,7 +109,8 @@ class FramePacking:
     @cached_property
     def _parts(self) -> list[tuple[int, slice]]:
         """For each stretch of the picture, its shift within the bytes, and its slice of pixels."""
-        n, nbytes = self._n_pixels, self.nbytes
+        n = self._n_pixels
+        nbytes = self.nbytes
         stretches = range(8 // self.bits)
         return [
             (8 - self.bits * (i + 1), slice(min(i * nbytes, n), min((i + 1) * nbytes, n)))
@@ -156,8 +158,11 @@ class FramePacking:
         """
         ones = 1
         if self._n_pixels % 16 == 0 and packed.strides[-1] == pixels.strides[-1] == 1:
-            packed, pixels, ones = packed.view(np.uint16), pixels.view(np.uint16), 0x0101
-        n, mask = packed.shape[-1], ((1 << self.bits) - 1) * ones
+            packed = packed.view(np.uint16)
+            pixels = pixels.view(np.uint16)
+            ones = 0x0101
+        n = packed.shape[-1]
+        mask = ((1 << self.bits) - 1) * ones
         for i in range(8 // self.bits):
             part = pixels[..., i * n : (i + 1) * n]
             codes = packed[..., : part.shape[-1]]

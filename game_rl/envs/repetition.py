@@ -146,7 +146,8 @@ class RepetitionGuard:
 
     def load_state(self, state: RepetitionState) -> None:
         self._states = deque(state.states, _STATES)
-        self._repeated, self.stuck_timesteps = state.repeated, state.stuck
+        self._repeated = state.repeated
+        self.stuck_timesteps = state.stuck
         self._terms = {name: _TermLoop(saved) for name, saved in state.terms.items()}
 
     def _first_numbers(self, values: Values) -> object:

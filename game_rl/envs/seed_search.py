@@ -94,7 +94,9 @@ class SeedSearch:
     """
 
     def __init__(self, player: CoursePlayer, starts: EpisodeStarts, names: Sequence[str]) -> None:
-        self._player, self._starts, self._emulator = player, starts, starts.emulator
+        self._player = player
+        self._starts = starts
+        self._emulator = starts.emulator
         self._names = names[:_MOST_START_STATES]
         self._references: dict[tuple[str, int], _Course] = {}
 
@@ -107,7 +109,8 @@ class SeedSearch:
         begun = time.monotonic()
         traits = {name: self._traits(name) for name in self._names}
         found: dict[int, tuple[float, str, int]] = {}
-        tried, is_cut_off = 0, False
+        tried = 0
+        is_cut_off = False
         for address, score in _ordered(traits):
             if score < _LIKELY and any(each[0] >= _LIKELY for each in found.values()):
                 break
@@ -184,7 +187,8 @@ class SeedSearch:
             self._emulator.write(place, self._emulator.read(place) ^ mask & 0xFF)
             mask >>= 8
         self._emulator.tick(1, render=True)
-        first, rest = self._player.seen(), blake2b()
+        first = self._player.seen()
+        rest = blake2b()
         if until in (None, first):
             for is_drawn in self._player.timesteps(frames):
                 self._starts.hold_values(name)
@@ -208,7 +212,8 @@ class SeedSearch:
             yield SeedCandidate(first, len(run), score, self._counted(first, run, name, frames))
 
     def _counted(self, address: int, run: Sequence[int], name: str, frames: int) -> StartCourses:
-        rng, courses = np.random.default_rng(0), set()
+        rng = np.random.default_rng(0)
+        courses = set()
         for _ in range(SEEDS):
             mask = int(rng.integers(1 << 8 * len(run)))
             try:

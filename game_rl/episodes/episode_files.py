@@ -29,7 +29,10 @@ from game_rl.errors import UsageError
 from game_rl.files.durable_files import sync_directory
 from game_rl.files.saved import Saved, Sha256, parse_saved
 
-LIMIT, LOCKED_UP, WORKER_DIED, BY_WRAPPER = "(limit)", "(locked up)", "(worker died)", "(wrapper)"
+LIMIT = "(limit)"
+LOCKED_UP = "(locked up)"
+WORKER_DIED = "(worker died)"
+BY_WRAPPER = "(wrapper)"
 """Endings other than those that the game names, which have no parentheses."""
 
 Kind = Literal["training", "evaluation", "final"]
@@ -61,7 +64,8 @@ ROW = np.dtype(
 Rows = NDArray[Any]  # [n] of ROW
 
 _HEADER = struct.Struct("<4sIIII")  # what it is, two sizes and two checksums, each in this order
-_SESSION, _EPISODES = b"GRS1", b"GRE1"
+_SESSION = b"GRS1"
+_EPISODES = b"GRE1"
 _SUFFIX = ".episodes"
 _SEGMENTS = 16  # of which the limit has room
 _LEAST_SEGMENT_BYTES = 1 << 16
@@ -98,10 +102,8 @@ class Cut(Saved):
 
     def keeps(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows of before are kept."""
-        is_before, is_there = (
-            rows["timesteps"] < self.timesteps,
-            rows["timesteps"] == self.timesteps,
-        )
+        is_before = rows["timesteps"] < self.timesteps
+        is_there = rows["timesteps"] == self.timesteps
         kind = rows["kind"]
         is_played = kind == KINDS.index("training")
         if not self.evaluation_due:
@@ -203,15 +205,18 @@ def _parsed(
         return under, (), _NO_ROWS
     text, _, columns = table.partition(b"\n")
     head = json.loads(text)
-    rows, at = np.zeros(head["n"], ROW), 0
+    rows = np.zeros(head["n"], ROW)
+    at = 0
     for name in ROW.names or ():
         column = np.frombuffer(columns, ROW[name], head["n"], at)
-        rows[name], at = column, at + column.nbytes
+        rows[name] = column
+        at = at + column.nbytes
     return None, head["names"], rows
 
 
 def _block(kind: bytes, table: bytes, actions: bytes = b"") -> bytes:
-    tables, packed = zlib.compress(table), _packed_actions(actions)
+    tables = zlib.compress(table)
+    packed = _packed_actions(actions)
     head = _HEADER.pack(kind, len(tables), zlib.crc32(tables), len(packed), zlib.crc32(packed))
     return head + tables + packed
 
@@ -247,8 +252,11 @@ class EpisodeWriter:
     def __init__(
         self, folder: Path, *, limit_bytes: int, under: PlayedUnder, next_number: int
     ) -> None:
-        self._folder, self._limit, self._under = folder, limit_bytes, under
-        self._next, self.dropped = next_number, 0
+        self._folder = folder
+        self._limit = limit_bytes
+        self._under = under
+        self._next = next_number
+        self.dropped = 0
         self._sizes = {path: path.stat().st_size for path in segments_in(folder)}
         self._file: FileIO | None = None
         self._path = folder
@@ -343,7 +351,8 @@ class EpisodeWriter:
 
     def _packed(self) -> bytes:
         """Return the episodes as a block that fits the limit, if need be without the actions."""
-        rows, actions = np.array(self._rows, ROW), bytes(self._actions)
+        rows = np.array(self._rows, ROW)
+        actions = bytes(self._actions)
         block = self._with(rows, actions)
         if len(block) > self._limit // 2:
             rows["fault"] = self._name(_TOO_LONG)
@@ -371,7 +380,9 @@ class EpisodeWriter:
         self._make_room(len(head) + n_more)
         last = max((int(path.stem) for path in self._sizes), default=-1)
         path = self._folder / f"{last + 1:06d}{_SUFFIX}"
-        self._file, self._path, self._sizes[path] = FileIO(path, "xb"), path, 0
+        self._file = FileIO(path, "xb")
+        self._path = path
+        self._sizes[path] = 0
         sync_directory(self._folder)
         self._write(head)
         # segments that follow in this session supersede nothing
@@ -396,7 +407,8 @@ class EpisodeWriter:
 
     def _leave_segment(self) -> None:
         if self._file is not None:
-            file, self._file = self._file, None
+            file = self._file
+            self._file = None
             file.close()
 
     def _drop(self) -> None:

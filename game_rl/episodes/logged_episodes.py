@@ -103,8 +103,10 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
         blocks: Sequence[EpisodeBlock],
         unders: Sequence[PlayedUnder],
     ) -> None:
-        self.rows, self.names = rows, names
-        self._blocks, self._unders = blocks, unders
+        self.rows = rows
+        self.names = names
+        self._blocks = blocks
+        self._unders = unders
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -140,9 +142,12 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
 
     def log(self, index: int) -> EpisodeLog:
         """Read an episode's actions, and return it as its env logged it."""
-        episode, row = self[index], self.rows[index]
-        start, middle = int(row["first"]), int(row["first"]) + int(row["played_bytes"])
-        fault, actions = episode.fault, b""
+        episode = self[index]
+        row = self.rows[index]
+        start = int(row["first"])
+        middle = int(row["first"]) + int(row["played_bytes"])
+        fault = episode.fault
+        actions = b""
         if not fault:
             try:
                 found = read_actions(self._blocks[row["block"]])
@@ -164,13 +169,16 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
     def _no_episode(self, number: int) -> str:
         if not len(self):
             return f"there is no episode {number:,}: none is logged"
-        first, last = int(self.rows["number"].min()), int(self.rows["number"].max())
+        first = int(self.rows["number"].min())
+        last = int(self.rows["number"].max())
         older = "; older ones were deleted to stay within episodes.limit_mb" if first > 1 else ""
         return f"there is no episode {number:,}; those from {first:,} to {last:,} are kept{older}"
 
     def _episode(self, row: np.void) -> LoggedEpisode:
-        under, kind = self._unders[row["under"]], KINDS[row["kind"]]
-        ended, length = int(row["timesteps"]), int(row["length"])
+        under = self._unders[row["under"]]
+        kind = KINDS[row["kind"]]
+        ended = int(row["timesteps"])
+        length = int(row["length"])
         is_played = kind == "training"
         return LoggedEpisode(
             number=int(row["number"]),

@@ -50,13 +50,17 @@ class LoggedPlay:
     """
 
     def __init__(self, env: GameBoyEnv, log: EpisodeLog) -> None:
-        self._env, self._log = env, log
+        self._env = env
+        self._log = log
         code = np.dtype(np.uint8 if len(log.played) == log.timesteps else np.uint16)
         self._played: list[int] = np.frombuffer(log.played, code).tolist()
         chosen: list[int] = np.frombuffer(log.chosen, code).tolist()
         self._chosen = chosen or self._played
-        self.is_over, self.left, self.reward = False, len(self._played), 0.0
-        self.ending, self.success = "", cast("bool | None", None)
+        self.is_over = False
+        self.left = len(self._played)
+        self.reward = 0.0
+        self.ending = ""
+        self.success = cast("bool | None", None)
 
     def begin(self) -> Observation:
         """Begin the episode where it began, and return its first observation."""
@@ -71,7 +75,9 @@ class LoggedPlay:
 
     def steps(self) -> Iterator[PlayedAgain]:
         """Play the timesteps of the log, or fewer if the episode is over before."""
-        env, draws, total = self._env, _LoggedDraws(), np.float32(0)
+        env = self._env
+        draws = _LoggedDraws()
+        total = np.float32(0)
         env.np_random = cast("Generator", draws)
         for played, chosen in zip(self._played, self._chosen, strict=True):
             if self.is_over:
@@ -83,7 +89,8 @@ class LoggedPlay:
             self.left -= 1
             self.is_over = terminated or truncated
             if self.is_over:
-                self.ending, self.success = _ending(info), info.get("is_success")
+                self.ending = _ending(info)
+                self.success = info.get("is_success")
             yield PlayedAgain(played, observation, self.reward)
 
     @property

@@ -238,7 +238,9 @@ class EventFollower:
         new: list[tuple[int, Event]] = []
         length, head = self._length_and_head()
         if length < self._end or not head.startswith(self._head):
-            self._end, self._head, self.events = 0, b"", []
+            self._end = 0
+            self._head = b""
+            self.events = []
             self.cuts += 1
             self.replacements += 1
         for offset, line in located_lines(self._path, start=self._end):
@@ -247,7 +249,8 @@ class EventFollower:
             if event is None:
                 continue
             if isinstance(event, Begun | Resumed):
-                self.events, new = _kept_by(event, self.events), _kept_by(event, new)
+                self.events = _kept_by(event, self.events)
+                new = _kept_by(event, new)
                 self.cuts += 1
             self.events.append((offset, event))
             new.append((offset, event))

@@ -97,7 +97,8 @@ def add_sources(run_dir: RunDir, *sources: Source) -> None:
 
     An entry of the same kind, run and path is replaced, as its timesteps grow with further use.
     """
-    lineage, added = read_lineage(run_dir), {_key(source) for source in sources}
+    lineage = read_lineage(run_dir)
+    added = {_key(source) for source in sources}
     others = [source for source in lineage.sources if _key(source) not in added]
     write_lineage(run_dir, lineage.model_copy(update={"sources": (*others, *sources)}))
 
@@ -155,7 +156,8 @@ def run_as_source(
         for event in (read_events(run_dir) if events is None else events)
         if event.waited_frames is not None
     )
-    has_identity, checkpoint = run_dir.identity_file.exists(), run_dir.checkpoint(timesteps)
+    has_identity = run_dir.identity_file.exists()
+    checkpoint = run_dir.checkpoint(timesteps)
     return Source(
         kind="fork",
         run=run_dir.identity().id if has_identity else str(run_dir.root),

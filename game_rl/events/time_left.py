@@ -162,18 +162,22 @@ class EndClock:
         return self._n_rollouts > SEVERAL_UPDATES and enough and is_played
 
     def _begin(self, event: Begun | Resumed) -> None:
-        self._total, self._frame_skip = event.total_timesteps, event.frame_skip or 1
+        self._total = event.total_timesteps
+        self._frame_skip = event.frame_skip or 1
         self._may_end_early = bool(event.stop_when)
         self._planned = event.planned or PlannedEpisodes()
         self._began_at = self._evaluated_at = event.timesteps
-        self._evaluating_s, self._n_rollouts, self._first_rollout = 0.0, 0, None
+        self._evaluating_s = 0.0
+        self._n_rollouts = 0
+        self._first_rollout = None
         self._points.clear()
         self._is_won = False
         self._enter("playing", event.time)
 
     def _enter(self, phase: Phase, time: datetime) -> None:
         if phase != self.phase:
-            self.phase, self._phase_since = phase, time
+            self.phase = phase
+            self._phase_since = time
 
     def _end_rollout(self, event: RolloutEnded) -> None:
         self._enter("learning", event.time)
@@ -198,7 +202,8 @@ class EndClock:
 
     def _training_s(self, now: datetime) -> float:
         """Return the seconds of rollouts and updates that are still to come."""
-        oldest, newest = self._points[0], self._points[-1]
+        oldest = self._points[0]
+        newest = self._points[-1]
         took_s = (newest[0] - oldest[0]).total_seconds()
         if self._planned.every_timesteps:  # else evaluations are only counted with the pace
             took_s -= newest[1] - oldest[1]
@@ -225,7 +230,8 @@ class EndClock:
 
     @property
     def _evaluations_s(self) -> float:
-        every, total = self._planned.every_timesteps, self._total
+        every = self._planned.every_timesteps
+        total = self._total
         if not every or self.phase in ("final evaluation", "recording"):
             return 0.0
         if self._is_won or self._evaluated_at >= total:

@@ -15,7 +15,8 @@ from game_rl.events import BaselinePlayed, Evaluated
 from game_rl.events.curve_points import Curve
 from game_rl.statistics import wilson_interval
 
-_REWARD, _SUCCESS = "rollout/ep_rew_mean", "rollout/success_rate"
+_REWARD = "rollout/ep_rew_mean"
+_SUCCESS = "rollout/success_rate"
 _LEAST_POINTS = 9  # of a curve, so that each third of it has three
 # Success comes late: in its first 30,000 timesteps, seasons_ppo walks further and further and never
 # wins. Shorter runs say nothing about what will not come.
@@ -118,7 +119,8 @@ class Training:
         third = len(values) // 3
         if third < _LEAST_POINTS // 3:
             return Rise(0.0, math.inf)
-        first, last = values[since_third * third :][:third], values[-third:]
+        first = values[since_third * third :][:third]
+        last = values[-third:]
         error = math.sqrt((first.var() + last.var()) / third)
         return Rise(float(last.mean() - first.mean()), error)
 
@@ -149,17 +151,17 @@ Rule = Callable[[Training], Hint | None]
 # duel_ppo has a KL divergence up to 0.07 and clips up to 0.45 of the ratios, and a run on duel's
 # variables with clip_range 0.5 learns as well at 0.4. A learning rate of 0.9 has 10^14 at its first
 # update, and the policy does not move any more after it.
-_LARGE_KL, _HUGE_KL, _LARGE_CLIP_FRACTION = 1.0, 10.0, 0.7
+_LARGE_KL = 1.0
+_HUGE_KL = 10.0
+_LARGE_CLIP_FRACTION = 0.7
 # The loss of a network that always says 0 is at most the square of the largest return.
 _LOST_VALUES = 100.0
 
 
 def updates_too_large(training: Training) -> Hint | None:
     kl = training.values("train/approx_kl")
-    recent_kl, recent_clip = (
-        training.newest("train/approx_kl", 3),
-        training.newest("train/clip_fraction", 3),
-    )
+    recent_kl = training.newest("train/approx_kl", 3)
+    recent_clip = training.newest("train/clip_fraction", 3)
     rewards = training.values(_REWARD)
     losses = [training.newest(name, 1) for name in ("train/value_loss", "train/loss")]
     loss = next((abs(each) for each in losses if each is not None), 0.0)
@@ -240,7 +242,8 @@ def _is_far_below(played: Evaluated, training: Training) -> bool:
     if played.success_rate is not None and success is not None and success > _NO_SUCCESS:
         successes = round(played.success_rate * played.episodes)
         return success - wilson_interval(successes, played.episodes)[1] > _FAR_BELOW
-    rewards, reward = training.values(_REWARD), training.at(_REWARD, played.policy_timesteps)
+    rewards = training.values(_REWARD)
+    reward = training.at(_REWARD, played.policy_timesteps)
     if reward is None or len(rewards) < _LEAST_POINTS:
         return False
     highest_likely = played.mean_reward + 2 * played.std_reward / math.sqrt(played.episodes)
@@ -252,7 +255,8 @@ def reward_without_success(training: Training) -> Hint | None:
     is_early = training.share_done < 0.4 or not training.is_long
     if is_early or training.has_won(0.5) or not len(training.values(_SUCCESS)):
         return None
-    reward, success = training.rise(_REWARD), training.rise(_SUCCESS)
+    reward = training.rise(_REWARD)
+    success = training.rise(_SUCCESS)
     if not reward.is_sure or success.by > 0.05 or not training.has_levelled_off(_REWARD):
         return None
     prefix = "game/reward/"
@@ -281,7 +285,8 @@ def flat_at_the_end(training: Training) -> Hint | None:
     if is_early or training.has_won(0.9) or training.rise(_REWARD, since_third=1).is_sure:
         return None
     third = len(played) // 3
-    middle, last = played[-2 * third : -third], played[-third:]
+    middle = played[-2 * third : -third]
+    last = played[-third:]
     if max(each.success_rate or 0 for each in last) >= 0.9:
         return None
     before, after = (np.array([e.mean_reward for e in part]) for part in (middle, last))
@@ -327,20 +332,24 @@ _LITTLE_REWARD = 0.05
 
 def reward_scale(training: Training) -> Hint | None:
     """The value loss takes the whole gradient, or the returns vanish in its noise."""
-    weight, settings = training.settings.value_weight, training.settings
+    weight = training.settings.value_weight
+    settings = training.settings
     n = 5
     value, policy = (training.newest(f"train/{x}_loss", n) for x in ("value", "policy_gradient"))
     rewards = np.abs(training.values(_REWARD))
     if weight is None or settings.scales_rewards or value is None or policy is None:
         return None
     policy = float(np.abs(training.values("train/policy_gradient_loss")[-n:]).mean())
-    ratio, largest = weight * value / max(policy, 1e-6), float(rewards.max(initial=0.0))
+    ratio = weight * value / max(policy, 1e-6)
+    largest = float(rewards.max(initial=0.0))
     if ratio > _DROWNS and largest > 10:
         what = f"{ratio:,.0f} times the policy's loss, so the policy hardly learns"
-        size, change = f"large (up to {largest:,.3g} an episode)", "lower"
+        size = f"large (up to {largest:,.3g} an episode)"
+        change = "lower"
     elif 0 < largest < _LITTLE_REWARD and value > largest**2:
         what = f"{value / largest**2:,.0f} times their square, so the values are only noise"
-        size, change = f"small (up to {largest:.1g} an episode)", "raise"
+        size = f"small (up to {largest:.1g} an episode)"
+        change = "raise"
     else:
         return None
     return Hint(
@@ -373,7 +382,8 @@ _LOOPED = 0.15
 
 def reward_in_a_loop(training: Training) -> Hint | None:
     """A term is earned again and again in states in which it was earned before."""
-    looped, earned = "game/looped/", "game/reward/"
+    looped = "game/looped/"
+    earned = "game/reward/"
     sums = {n: training.newest(n, 5) for n in training.curves if n.startswith(earned)}
     gains = sum(value for value in sums.values() if value is not None and value > 0)
     for name in training.curves:
@@ -405,7 +415,8 @@ def one_action(training: Training) -> Hint | None:
     if len(taken) > 1 or None in taken:
         return None
     (action,) = taken
-    names, count = training.settings.action_names, sum(newest[-1].action_counts)
+    names = training.settings.action_names
+    count = sum(newest[-1].action_counts)
     name = names[action] if action is not None and action < len(names) else f"number {action}"
     return Hint(
         "one_action",

@@ -91,7 +91,8 @@ def push_settings(
     folder: ExperimentDir, experiment: Experiment, state: BackupState, *, generation: int
 ) -> PushSettings:
     """Return the settings for the process that uploads one generation."""
-    config, upload = experiment.config, experiment.config.upload
+    config = experiment.config
+    upload = experiment.config.upload
     assert upload is not None
     return PushSettings(
         to=upload.to,
@@ -126,7 +127,9 @@ class Backup:
     ) -> None:
         assert experiment.config.upload is not None
         self._upload: UploadConfig = experiment.config.upload
-        self._folder, self._experiment, self._warn = folder, experiment, warn
+        self._folder = folder
+        self._experiment = experiment
+        self._warn = warn
         self._take_over = take_over
         self._state = own_state(folder, self._upload)
         self._process: BackgroundProcess | None = None
@@ -139,7 +142,8 @@ class Backup:
             return  # it may come from `warn`
         is_free = self._has_ended()
         if isinstance(event, ExperimentBegun | GenerationEnded) and event.generation:
-            self._generation, self._is_wanted = event.generation, True
+            self._generation = event.generation
+            self._is_wanted = True
             if is_free or self._is_given_up():
                 self._begin(is_last=False)
 
@@ -214,7 +218,8 @@ class Backup:
         self._process = None
 
     def _begin(self, *, is_last: bool) -> None:
-        self._sending, self._is_wanted = self._generation, False
+        self._sending = self._generation
+        self._is_wanted = False
         settings = push_settings(
             self._folder, self._experiment, self._state, generation=self._generation
         ).model_copy(update={"take_over": self._take_over, "is_last": is_last})

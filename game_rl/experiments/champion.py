@@ -39,7 +39,8 @@ def find_champion(
         record: the last generation's.
         bring: carries out tasks, and returns once all are done.
     """
-    folder, metric = plan.folder, plan.config.fitness.metric
+    folder = plan.folder
+    metric = plan.config.fitness.metric
     found = read_record(folder.champion_record, ChampionRecord)
     if found is None:
         candidates = _candidates(plan, record)
@@ -68,7 +69,8 @@ def find_champion(
 
 
 def _candidates(plan: Plan, record: GenerationRecord) -> list[TrainedMember]:
-    by_number, extra = {m.number: m for m in record.members}, plan.config.members
+    by_number = {m.number: m for m in record.members}
+    extra = plan.config.members
     ranking = [by_number[number] for number in record.ranking]
     finite = [member for member in ranking if member.fitness is not None]
     best = [member for member in finite if member.number != extra]

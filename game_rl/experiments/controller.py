@@ -94,7 +94,8 @@ class ExperimentRun:
         return champion
 
     def _generation(self, state: ExperimentState) -> ExperimentState:
-        number, started = state.generation + 1, time.monotonic()
+        number = state.generation + 1
+        started = time.monotonic()
         until = self.plan.timesteps(number)
         self.events.emit(GenerationBegun(generation=number, timesteps=until))
         self._undo_excess(state.members, number)
@@ -164,7 +165,8 @@ class ExperimentRun:
 
     def _begin(self, member: Member, config: RunConfig) -> None:
         """Write the config of a run that is not a copy, unless the run exists."""
-        run_dir, run_id = self.plan.folder.member(member.folder), self.plan.run_id(member)
+        run_dir = self.plan.folder.member(member.folder)
+        run_id = self.plan.run_id(member)
         if run_dir.exists():
             return
         run_dir.root.mkdir(parents=True, exist_ok=True)
@@ -179,7 +181,8 @@ class ExperimentRun:
         results: dict[int, StretchResult] = {}
 
         def take(task: Task) -> None:
-            member, result = by_result[task.result], read_result(StretchResult, task.result)
+            member = by_result[task.result]
+            result = read_result(StretchResult, task.result)
             assert result is not None
             results[member.number] = result
             self._tell_of(number, member, result)
@@ -203,12 +206,14 @@ class ExperimentRun:
 
     def _forget(self, state: ExperimentState) -> None:
         """Delete checkpoints of runs that the next generation neither continues nor forks."""
-        keep, extra = self.plan.config.keep_generations, self._record(state.generation).extra_run
+        keep = self.plan.config.keep_generations
+        extra = self._record(state.generation).extra_run
         present = {run.folder for run in (*state.members, extra) if run is not None}
         forget_generations(self.plan.folder, keep, newest=state.generation, present=present)
 
     def _tell_of(self, generation: int, member: Member, result: StretchResult) -> None:
-        played, metric = result.played, self.plan.config.fitness.metric
+        played = result.played
+        metric = self.plan.config.fitness.metric
         self.events.emit(
             StretchEnded(
                 generation=generation,
@@ -271,7 +276,8 @@ def undo_excess(plan: Plan, members: Sequence[Member], generation: int) -> str:
         found.append(extra_run)
     if not found:
         return ""
-    place, aside = plan.folder.generation(generation), new_folder(plan.folder.superseded)
+    place = plan.folder.generation(generation)
+    aside = new_folder(plan.folder.superseded)
     for member in found:
         _bring_back(plan, member, generation, aside)
     for file in (place.record, place.actions, *(place.result(m.number) for m in found)):
@@ -289,7 +295,8 @@ def undo_excess(plan: Plan, members: Sequence[Member], generation: int) -> str:
 
 
 def _is_beyond(plan: Plan, member: Member, generation: int) -> bool:
-    run_dir, until = plan.folder.member(member.folder), plan.until(member, generation)
+    run_dir = plan.folder.member(member.folder)
+    until = plan.until(member, generation)
     result = read_result(StretchResult, plan.folder.generation(generation).result(member.number))
     reached = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
     reached += [] if result is None else [result.timesteps]
@@ -301,7 +308,8 @@ def _is_beyond(plan: Plan, member: Member, generation: int) -> bool:
 
 def _bring_back(plan: Plan, member: Member, generation: int, aside: Path) -> None:
     """Bring a run back to where it began the generation; move it away if it began in this one."""
-    folder, run_dir = plan.folder, plan.folder.member(member.folder)
+    folder = plan.folder
+    run_dir = plan.folder.member(member.folder)
     before = read_record(folder.generation(generation - 1).record, GenerationRecord)
     trained = [] if before is None else [m for m in before.members if m.folder == member.folder]
     with run_dir.locked() if run_dir.exists() else nullcontext():

@@ -155,7 +155,8 @@ class ExperimentStatus:
 def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     """Return the status of an experiment; reading it does not disturb the controller or a run."""
     plan = Plan(folder, load_experiment(folder.config, is_saved=True))
-    state, generations = experiment_state(plan), plan.config.generations
+    state = experiment_state(plan)
+    generations = plan.config.generations
     now = min(state.generation + 1, generations)
     how, text = _how_it_is(folder, is_complete=state.complete)
     members = _members(plan, state, now)
@@ -211,7 +212,9 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
     folder = plan.folder
     record = read_record(folder.generation(state.generation).record, GenerationRecord)
     last = {} if record is None else {m.folder: m.fitness for m in record.members}
-    place, extra, found = folder.generation(generation), plan.extra_member(generation), []
+    place = folder.generation(generation)
+    extra = plan.extra_member(generation)
+    found = []
     # the one that trains after the others only once its run exists
     later = () if extra is None or not folder.member(extra.folder).exists() else (extra,)
     for member in (*state.members, *later):
@@ -368,7 +371,8 @@ def _followed(event: LakesFollowed) -> FollowedStatus:
 
 def differences_words(record: GenerationRecord) -> str:
     """Say how much actions differ on the same observations; empty if it was not measured."""
-    found, learner = record.differences, record.learner_folder
+    found = record.differences
+    learner = record.learner_folder
     if found is None:
         return ""
     words = []

@@ -37,7 +37,8 @@ def generation_table(
     learner = None if record.learner is None else record.learner.number
     rows = []
     for number in record.ranking:
-        member, stretch = by_number[number], (stretches or {}).get(number)
+        member = by_number[number]
+        stretch = (stretches or {}).get(number)
         speed = 0.0 if stretch is None else stretch.timesteps_per_s
         rows.append(
             (
@@ -188,7 +189,8 @@ def forecast_table(report: ExperimentReport) -> RenderableType:
 
 def _headline(report: ExperimentReport) -> Text:
     words, style = VERDICTS[report.verdict]
-    machine, member = report.machine, report.member.footprint
+    machine = report.machine
+    member = report.member.footprint
     vram = ""
     if report.vram_bytes and member.vram is not None:
         free = machine.gpu_free_bytes(member.vram.gpu)
@@ -218,7 +220,8 @@ def _at_once(report: ExperimentReport) -> str:
 def _took(report: ExperimentReport) -> str:
     if report.duration is None:
         return ""
-    took, of_learner = report.duration, ""
+    took = report.duration
+    of_learner = ""
     if report.learner is not None:
         of_learner = f" ({format_duration(took.learner_s)} the learner)"
     where = " on one" if report.is_of_a_node else ""

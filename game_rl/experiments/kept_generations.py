@@ -80,7 +80,8 @@ def _let_rows_go(folder: ExperimentDir, run_dir: RunDir, *, is_present: bool) ->
     resumed.
     """
     if (folder.lake / "lake.json").is_file():
-        lake, stream = Lake.open(folder.lake), run_dir.identity().id
+        lake = Lake.open(folder.lake)
+        stream = run_dir.identity().id
         lake.keep_pins((), among=f"reads-{stream}.")
         if not is_present:
             lake.keep_pins((), among=f"{stream}.")
@@ -218,7 +219,8 @@ def restore(folder: ExperimentDir, generation: int, member: TrainedMember, aside
 
 def _move_later(folder: ExperimentDir, record: GenerationRecord, aside: Path) -> None:
     """Set aside later generations, copies made after this one or later, and the champion."""
-    generation, stay = record.generation, {member.folder for member in record.members}
+    generation = record.generation
+    stay = {member.folder for member in record.members}
     for number in folder.generations.iterdir():
         if number.name.isdecimal() and int(number.name) > generation:
             move_into(aside / "generations", number)

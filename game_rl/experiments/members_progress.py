@@ -48,7 +48,8 @@ def _shares(status: ExperimentStatus) -> Iterator[tuple[str, float]]:
 
 def study_progress(study: Study) -> MembersProgress:
     """Return how far each pair of arm and seed is."""
-    folder, shares = study_dir(study.config), dict[str, float]()
+    folder = study_dir(study.config)
+    shares = dict[str, float]()
     for pair in pairs_of(study):
         has_result = folder.result(pair.arm, pair.seed).exists()
         shares[pair.name] = 1.0 if has_result else _share_of_pair(study, folder, pair)
@@ -57,7 +58,8 @@ def study_progress(study: Study) -> MembersProgress:
 
 
 def _share_of_pair(study: Study, folder: StudyDir, pair: Pair) -> float:
-    run_dir, arm = folder.run(pair.arm, pair.seed), study.arms[pair.arm]
+    run_dir = folder.run(pair.arm, pair.seed)
+    arm = study.arms[pair.arm]
     if isinstance(arm, ExperimentArm):
         place = ExperimentDir(run_dir.root)
         if not place.exists():

@@ -215,7 +215,8 @@ def fitness_of(played: Played, metric: str) -> Fitness:
     Raises:
         ExperimentError: the metric is the success rate, and the game does not define success.
     """
-    episodes, successes = len(played.rewards), sum(played.successes)
+    episodes = len(played.rewards)
+    successes = sum(played.successes)
     knows_success = len(played.successes) == episodes
     if metric == "success_rate" and not knows_success:
         raise ExperimentError(
@@ -249,7 +250,8 @@ def parents_of(records: Sequence[GenerationRecord]) -> dict[str, str]:
     """Return the folder of each run's parent, if it has one, by the run's folder."""
     parents = {copy.folder: copy.parent_folder for record in records for copy in record.copies}
     for record in records:
-        learner, run = record.learner, record.extra_run
+        learner = record.learner
+        run = record.extra_run
         if learner is not None and learner.parent_folder is not None and run is not None:
             parents[run.folder] = learner.parent_folder
     return parents

@@ -85,7 +85,8 @@ def _roots(folder: Path) -> list[Path]:
     """
     found: list[Path] = []
     seen: set[tuple[int, int]] = set()
-    folders, links = [folder], list[Path]()
+    folders = [folder]
+    links = list[Path]()
     while folders or links:
         place = folders.pop() if folders else links.pop(0)
         try:
@@ -125,10 +126,12 @@ def _listed(root: Path, folder: Path) -> ListedRun:
 
 def _listed_run(root: Path) -> ListedRun:
     run_dir = RunDir(root)
-    status, config = run_status(run_dir), load_config(run_dir.config, is_saved=True)
+    status = run_status(run_dir)
+    config = load_config(run_dir.config, is_saved=True)
     spare = tuple(_spare_of_run(run_dir)) if status.is_training is False else ()
     evaluation = status.evaluation or {}
-    success, reward = evaluation.get("success_rate"), evaluation.get("mean_reward")
+    success = evaluation.get("success_rate")
+    reward = evaluation.get("mean_reward")
     return ListedRun(
         root=root,
         kind=config.algorithm.name,
@@ -218,7 +221,8 @@ def delete_spare(run: ListedRun) -> None:
         UsageError: a training has begun to write there.
         CheckpointError: a checkpoint that would stay is damaged; nothing is deleted.
     """
-    folder, run_dir = ExperimentDir(run.root), RunDir(run.root)
+    folder = ExperimentDir(run.root)
+    run_dir = RunDir(run.root)
     with folder.locked() if folder.exists() else run_dir.locked():
         for path in set(run_dir.checkpoints_newest_first()) - set(run.spare):
             try:

@@ -30,7 +30,8 @@ from game_rl.system.units import MIB, format_bytes
 
 MOST_DEATHS = 10
 """Deaths of one job without a new checkpoint, after which the experiment fails."""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 120.0
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 120.0
 _LOOK_EVERY_S = 0.2
 # A process whose controller was killed ends within seconds. A lock of a lost node on NFS is
 # released when its lease on the server expires, by default after 90 s.
@@ -298,7 +299,8 @@ class MemberTasks:
             fork: keys of the copy's section `fork` in addition to `run`.
             run_id: id of the copy, or None to draw one at random.
         """
-        run, parent = self.folder.member(folder), self.folder.member(parent_folder).root
+        run = self.folder.member(folder)
+        parent = self.folder.member(parent_folder).root
         request = CopyRequest(
             root=self.folder.root,
             run=parent,

@@ -25,7 +25,8 @@ def write_curves(plan: Plan, record: GenerationRecord) -> None:
     The step of one is a member's timesteps. The step of the other, in `over_frames`, is the
     emulator frames of all runs.
     """
-    folder, config = plan.folder.curves, plan.config
+    folder = plan.folder.curves
+    config = plan.config
     values = {**_fitness(record, config), **_hyperparameters(record)}
     steps = {folder: record.timesteps}
     frames = plan.frames_of(record.timesteps_of_all, record.waited_frames_of_all)
@@ -48,7 +49,8 @@ def _fitness(record: GenerationRecord, config: ExperimentConfig) -> dict[str, fl
     """Return best, median and spread (standard deviation) over members with finite weights."""
     found = [m.fitness for m in record.members if m.fitness is not None]
     values = [fitness.value for fitness in found]
-    place, metric = config.kind, config.fitness.metric
+    place = config.kind
+    metric = config.fitness.metric
     own = () if record.extra_run is None else (record.extra_run,)
     return {
         **{f"{place}/{metric}_{_part(m)}": m.fitness.value for m in own if m.fitness},

@@ -181,7 +181,8 @@ def _refuse_existing(folder: ExperimentDir) -> None:
 
 
 def _refuse_changes(before: Experiment, now: Experiment) -> None:
-    old, new = before.settings, now.settings
+    old = before.settings
+    new = now.settings
     changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
     may_change = [key for key in _MAY_CHANGE if key in type(now.config).model_fields]
     refused = [key for key in changed if key.partition(".")[0] not in _MAY_CHANGE]
@@ -196,7 +197,8 @@ def _refuse_changes(before: Experiment, now: Experiment) -> None:
 def _check_fit(
     experiment: Experiment, command: ExperimentCommand, generation: int | None = None
 ) -> ExperimentReport:
-    config, folder = experiment.config, ExperimentDir(experiment.config.run_dir)
+    config = experiment.config
+    folder = ExperimentDir(experiment.config.run_dir)
     check_experiment_packages(experiment)
     machine = with_room(detect_machine(config.run_dir), experiment_bytes(folder))
     game = load_game(experiment.run.game)
@@ -283,7 +285,8 @@ def _ask_storage(experiment: Experiment) -> list[str]:
 
 
 def _demand(experiment: Experiment, report: ExperimentReport, events: ExperimentEventLog) -> Demand:
-    config, disk = experiment.config, report.member.footprint.disk
+    config = experiment.config
+    disk = report.member.footprint.disk
     return Demand(
         slots=report.runs_at_once,
         members=config.members,
@@ -346,7 +349,8 @@ def follow_lake(folder: ExperimentDir) -> None:
 
 
 def _relocated(config: RunConfig, run_dir: RunDir, folder: ExperimentDir) -> RunConfig:
-    lake, changes = folder.lake.absolute(), dict[Key, Any]()
+    lake = folder.lake.absolute()
+    changes = dict[Key, Any]()
     if config.lake is not None:
         changes["lake", "path"] = lake
     algorithm = config.algorithm
@@ -375,7 +379,8 @@ def finish_experiment(request: FinishRequest, command: ExperimentCommand) -> Fin
 
 
 def _finished(request: FinishRequest, command: ExperimentCommand) -> FinishedRun:
-    champion, folder = resume_experiment(request.run, command), ExperimentDir(request.run)
+    champion = resume_experiment(request.run, command)
+    folder = ExperimentDir(request.run)
     plan = Plan(folder, load_experiment(folder.config, is_saved=True))
     test = MemberTasks(folder, plan.config.cpus_per_member).play(
         champion.number,
@@ -392,7 +397,8 @@ def _finished(request: FinishRequest, command: ExperimentCommand) -> FinishedRun
         text = f"{reason}; the experiment is complete"
         raise Interrupted(text, exit_code=reason.exit_code) from None
     last = folder.generation(experiment_state(plan).generation).record
-    record, timesteps = read_record(last, GenerationRecord), int(champion.checkpoint)
+    record = read_record(last, GenerationRecord)
+    timesteps = int(champion.checkpoint)
     assert record is not None
     tested = next(member for member in record.members if member.number == champion.number)
     return FinishedRun(

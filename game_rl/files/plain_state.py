@@ -100,7 +100,8 @@ def state_from_json(value: JsonValue, tensor: Tensor = _no_tensor) -> Any:  # no
         case [("!float", str(text))]:
             return float(text)
         case [("!array" | "!scalar" | "!tensor" as mark, [str(dtype), list(sides), str(text)])]:
-            shape, content = tuple(map(_side, sides)), base64.b64decode(text, validate=True)
+            shape = tuple(map(_side, sides))
+            content = base64.b64decode(text, validate=True)
             if mark == "!tensor":
                 return tensor(dtype, shape, content)
             array = _array(dtype, shape, content)

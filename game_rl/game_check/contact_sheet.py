@@ -12,7 +12,8 @@ from PIL import Image, ImageDraw
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.errors import UsageError
 
-BACKGROUND, INK = (32, 32, 32), (224, 224, 224)
+BACKGROUND = (32, 32, 32)
+INK = (224, 224, 224)
 
 _COLUMNS = 4
 _GAP = 8
@@ -36,7 +37,8 @@ def write_contact_sheet(moments: Sequence[Moment], path: Path) -> None:
     """
     columns = min(_COLUMNS, max(1, len(moments)))
     rows = -(-len(moments) // columns)
-    tile_width, tile_height = SCREEN_WIDTH + _GAP, SCREEN_HEIGHT + _LABEL_HEIGHT + _GAP
+    tile_width = SCREEN_WIDTH + _GAP
+    tile_height = SCREEN_HEIGHT + _LABEL_HEIGHT + _GAP
     sheet = Image.new("RGB", (columns * tile_width + _GAP, rows * tile_height + _GAP), BACKGROUND)
     draw = ImageDraw.Draw(sheet)
     for index, moment in enumerate(moments):

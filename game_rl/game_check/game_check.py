@@ -68,7 +68,8 @@ _LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button makes n
 _REACTION_TIMESTEPS = 10
 _FURTHER_FRAMES = (30, 120, 480)  # to wait for the game to obey
 _PICTURES_OF_PLAY = 8
-_MOST_OF_SCRIPTS, _SCRIPT_FRAMES = 64, 60  # screens of scripts, and frames between two of a wait
+_MOST_OF_SCRIPTS = 64  # screens of scripts, and frames between two of a wait
+_SCRIPT_FRAMES = 60
 _EPISODE_TIMESTEPS = 1_000_000  # so many that only the endings end episodes
 
 
@@ -195,7 +196,8 @@ def _script_moments(game: Game) -> Iterator[Moment]:
             if spec.script is None or spec.battery is not None:
                 continue
             emulator.load_state(power_on)
-            frame, played = 0, list[ScriptStep]()
+            frame = 0
+            played = list[ScriptStep]()
             for part in (part for step in spec.script for part in _parts_of(step)):
                 play_script(emulator, (part,))
                 frame += part.wait or part.frames or 0
@@ -294,18 +296,24 @@ class _Reactions:
         self, env: GameBoyEnv, game: Game, name: str, seed: int, *, idle_frames: int
     ) -> None:
         self._name = name
-        outcomes, lengths = set(), []
+        outcomes = set()
+        lengths = []
         for action in range(len(game.definition.actions)):
             env.reset(seed=seed, options={"start_state": name, "idle_frames": idle_frames})
-            self.screen, before = env.render(), env.read_variables()
-            length, over = 0, False
+            self.screen = env.render()
+            before = env.read_variables()
+            length = 0
+            over = False
             while length < _REACTION_TIMESTEPS and not over:
                 _, _, terminated, truncated, _ = env.step(action)
-                length, over = length + 1, terminated or truncated
+                length = length + 1
+                over = terminated or truncated
             lengths.append(length if over else length + 1)
-            after, self._last = env.read_variables(), env.render()
+            after = env.read_variables()
+            self._last = env.render()
             outcomes.add((self._last.tobytes(), tuple(after.values())))
-        self.differ, self.always_over = len(outcomes) > 1, set(lengths) == {1}
+        self.differ = len(outcomes) > 1
+        self.always_over = set(lengths) == {1}
         self._changed = [name for name, value in after.items() if value != before[name]]
 
     def fault(self, reacts_after: int | None) -> str:
@@ -386,7 +394,8 @@ class _PlayLog:
     """The ranges, sums and pictures of everything played."""
 
     def __init__(self, game: Game, emulator: Emulator) -> None:
-        self._emulator, self._decimals = emulator, DecimalCheck(game.variables)
+        self._emulator = emulator
+        self._decimals = DecimalCheck(game.variables)
         self.banks = BankCheck(game.variables, game.rom, is_colour=game.is_colour)
         self.action_names = game.action_names
         self.timesteps = self.episodes = self.ended = self.successes = 0
@@ -416,14 +425,16 @@ class _PlayLog:
         self.ended += "ending" in info
         self.successes += bool(info.get("is_success"))
         self._waited.append(info.get(WAITED_FRAMES, 0))
-        values, earned = env.read_variables(), env.reward_terms
+        values = env.read_variables()
+        earned = env.reward_terms
         for name, value in values.items():
             self._changes[name] += value != self._values[name]
         for name, total in earned.items():
             gain = total - self._earned.get(name, 0.0)
             self._sums[name] = self._sums.get(name, 0.0) + gain
             self._times[name] = self._times.get(name, 0) + (gain != 0)
-        self._values, self._earned = values, earned
+        self._values = values
+        self._earned = earned
         self._widen(values)
         self._decimals.look(self._emulator)
         self.banks.look(self._emulator)

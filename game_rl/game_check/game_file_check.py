@@ -105,10 +105,12 @@ def _needed_rom(game: Game) -> NeededRom:
     file = game.definition.rom
     if file.path is None:
         found = search_rom(file.hashes)
-        path, looked_in = found.path, found.looked_in
+        path = found.path
+        looked_in = found.looked_in
     else:
         at = game.folder / file.path
-        path, looked_in = at if at.is_file() else None, (str(at),)
+        path = at if at.is_file() else None
+        looked_in = (str(at),)
     return NeededRom(file.hashes, None if path is None else str(path), looked_in)
 
 

@@ -48,7 +48,8 @@ class GameTrace:
     def __init__(self, file: TextIO, game: Game) -> None:
         self._rows = csv.writer(file, lineterminator="\n")
         definition = game.definition
-        self._variables, self._terms = list(definition.variables), list(definition.rewards)
+        self._variables = list(definition.variables)
+        self._terms = list(definition.rewards)
         self._parts = list(definition.parts)
         self._has_class = definition.reward is not None
         place = definition.place or ()
@@ -73,8 +74,11 @@ class GameTrace:
 
     def begin(self, env: GameBoyEnv, start_state: str) -> None:
         """Write the beginning of an episode."""
-        self._episode, self._timestep, self._start_state = self._episode + 1, 0, start_state
-        self._sums, values = env.reward_terms, env.read_variables()
+        self._episode = self._episode + 1
+        self._timestep = 0
+        self._start_state = start_state
+        self._sums = env.reward_terms
+        values = env.read_variables()
         for condition in self._conditions.values():
             condition.reset(values)
         n_empty = 1 + len(self._terms) + self._has_class + len(self._conditions)
@@ -83,7 +87,8 @@ class GameTrace:
     def add(self, env: GameBoyEnv, action: str, reward: float, end: str) -> None:
         """Write a timestep, after the env has played it."""
         self._timestep += 1
-        values, sums = env.read_variables(), env.reward_terms
+        values = env.read_variables()
+        sums = env.reward_terms
         gains = {name: total - self._sums.get(name, 0.0) for name, total in sums.items()}
         self._sums = sums
         earned = [gains.pop(name) for name in self._terms]

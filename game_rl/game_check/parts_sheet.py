@@ -26,7 +26,8 @@ from game_rl.games.parts import part_formats
 Colour = tuple[int, int, int]
 
 _MOST_MOMENTS = 4
-_GAP, _SMALL_GAP = 12, 4
+_GAP = 12
+_SMALL_GAP = 4
 _SHEET_WIDTH = 1_000  # panels that do not fit beside each other stand below
 _TEXT_HEIGHT = 13
 _FAINT: Colour = (186, 186, 194)
@@ -35,14 +36,18 @@ _EMPTY: Colour = (58, 58, 64)
 _POSITIVE: Colour = (86, 180, 233)
 _NEGATIVE: Colour = (230, 126, 74)
 _CHIP: Colour = (70, 82, 104)
-_LABEL_WIDTH, _BAR_WIDTH, _NUMBER_WIDTH = 110, 72, 54
+_LABEL_WIDTH = 110
+_BAR_WIDTH = 72
+_NUMBER_WIDTH = 54
 _VALUES_WIDTH = _BAR_WIDTH + _SMALL_GAP + _NUMBER_WIDTH
 _ROW_WIDTH = _LABEL_WIDTH + _SMALL_GAP + _VALUES_WIDTH
 _BAR_HEIGHT = 7
-_SQUARE, _SMALL_SQUARE = 8, 4
+_SQUARE = 8
+_SMALL_SQUARE = 4
 _MOST_LARGE_SQUARES = 32
 _WAVE_HEIGHT = 24
-_GRID_SIDE, _LARGEST_CELL = 160, 12
+_GRID_SIDE = 160
+_LARGEST_CELL = 12
 
 # Okabe and Ito's colours, which people tell apart who see red and green alike
 _OF_CLASSES: tuple[Colour, ...] = (
@@ -81,7 +86,8 @@ def write_parts_sheet(
 
 
 def _moment(moment: Moment, game: Game, names: Collection[str] | None) -> Image.Image:
-    definition, formats = game.definition, part_formats(game.definition)
+    definition = game.definition
+    formats = part_formats(game.definition)
     panels = [_below([_text(moment.label), Image.fromarray(moment.screen)])]
     for name, part in definition.parts.items():
         if names is None or name in names:
@@ -133,7 +139,8 @@ def _vector(
 ) -> Iterator[Image.Image]:
     first = 0
     for one, (n, bits) in zip(part.numbers, entry_sizes(part, definition.variables), strict=True):
-        numbers, first = values[first : first + n], first + n
+        numbers = values[first : first + n]
+        first = first + n
         if bits == 1 and n > _MOST_LARGE_SQUARES:
             yield _below([_text(_label(one), _FAINT), _squares(numbers, _SMALL_SQUARE, _ROW_WIDTH)])
         elif bits == 1:
@@ -187,7 +194,8 @@ def _waves(numbers: NDArray[np.float32]) -> Image.Image:
         picture = Image.new("RGB", (len(line) * width, 2 * height + 1), BACKGROUND)
         draw = ImageDraw.Draw(picture)
         for index, number in enumerate(line.tolist()):
-            length, left = round(number / most * height), index * width
+            length = round(number / most * height)
+            left = index * width
             colour = _POSITIVE if length > 0 else _NEGATIVE
             ends = sorted((height, height - length))
             draw.rectangle((left, ends[0], left + width - 2, ends[1]), fill=colour)
@@ -203,7 +211,8 @@ def _squares(bits: NDArray[np.float32], side: int, width: int) -> Image.Image:
     picture = Image.new("RGB", (columns * (side + 1), rows * (side + 1) + 2), BACKGROUND)
     draw = ImageDraw.Draw(picture)
     for index, bit in enumerate(bits):
-        left, top = index % columns * (side + 1), index // columns * (side + 1) + 2
+        left = index % columns * (side + 1)
+        top = index // columns * (side + 1) + 2
         fill = _POSITIVE if bit else _EMPTY
         draw.rectangle((left, top, left + side - 1, top + side - 1), fill=fill)
     return picture
@@ -233,7 +242,8 @@ def _with_middle(grid: Image.Image) -> Image.Image:
     framed = Image.new("RGB", (grid.width + 5, grid.height + 5), BACKGROUND)
     framed.paste(grid, (5, 5))
     draw = ImageDraw.Draw(framed)
-    x, y = 5 + grid.width // 2, 5 + grid.height // 2
+    x = 5 + grid.width // 2
+    y = 5 + grid.height // 2
     draw.line((x, 0, x, 3), fill=INK)
     draw.line((0, y, 3, y), fill=INK)
     return framed

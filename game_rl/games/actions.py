@@ -45,7 +45,8 @@ def presses_of(action: ActionSpec, frames: int) -> tuple[Press, ...]:
     steps = _steps(action)
     if steps is None:
         return (Press(_held(action), frames),)
-    found, left = [], frames
+    found = []
+    left = frames
     for buttons, n_frames in (*steps, Press(frozenset(), frames)):
         if left > 0:
             found.append(Press(buttons, min(n_frames, left)))
@@ -172,7 +173,8 @@ def _with_release(action: ActionSpec) -> str:
     return ", the last one without buttons, so that the next press is a new one" * is_longer
 
 
-RANDOM, BEST_CONSTANT = "random", "best-constant"
+RANDOM = "random"
+BEST_CONSTANT = "best-constant"
 
 
 def constant_action(policy: str, action_names: Sequence[str]) -> int | None:

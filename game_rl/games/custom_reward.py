@@ -22,8 +22,11 @@ from game_rl.files.plain_state import checked_json, state_from_json, state_to_js
 from game_rl.games.own_methods import OwnMethod, Sources
 from game_rl.games.variables import Value
 
-SCREEN_ARGUMENT, MEMORY, ACTION = "screen", "memory", "action"
-ENDINGS, TRUNCATIONS = "endings", "truncations"
+SCREEN_ARGUMENT = "screen"
+MEMORY = "memory"
+ACTION = "action"
+ENDINGS = "endings"
+TRUNCATIONS = "truncations"
 _PARTS = "parts"
 
 CUSTOM_TERM = "custom"
@@ -96,7 +99,9 @@ class GameReward:
     """
 
     def __init__(self, reward_class: type, reference: str, folder: Path, sources: Sources) -> None:
-        self._class, self._reference, self._folder = reward_class, reference, folder
+        self._class = reward_class
+        self._reference = reference
+        self._folder = folder
         self._sources = sources
         try:
             self._reward = reward = reward_class()
@@ -204,7 +209,8 @@ class GameReward:
         )
 
     def _failure(self, method: str, error: BaseException) -> GameFileError:
-        told, line = described(error), line_of(error, self._folder)
+        told = described(error)
+        line = line_of(error, self._folder)
         returns = "a number or a mapping of them"
         if method in (ENDINGS, TRUNCATIONS):
             returns = "a mapping of names to True or False"

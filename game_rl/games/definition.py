@@ -264,7 +264,8 @@ def _named_twice(key: str, names: tuple[str, ...]) -> Iterable[Problem]:
 def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None = None) -> str:
     """Return the error message for a name that is not one of the known names `of` something."""
     names = tuple(known)
-    guess, name = closest(name, names), _shortened(name)
+    guess = closest(name, names)
+    name = _shortened(name)
     what = f"there is no {kind} {name}" if of is None else f"{of} has no {kind} {name}"
     if guess is not None:
         return f"{what}; did you mean {guess}?"
@@ -422,7 +423,8 @@ class _Parts:
     def __init__(self, folder: Path, *, without_rom: bool) -> None:
         self.rom: Rom | None = None
         self.variables: list[MemoryVariable] = []
-        self._folder, self._without_rom = folder, without_rom
+        self._folder = folder
+        self._without_rom = without_rom
 
     def problems(self, definition: GameDefinition) -> Iterable[Problem]:
         yield from self._offsets_problems(definition)
@@ -458,8 +460,10 @@ class _Parts:
         variables = {variable.name: variable for variable in self.variables}
         for name, state in definition.start_states.items():
             for key, variable, value in state.values:
-                place, reads = ("start_states", name, *key), (("variables", variable),)
-                spec, found = definition.variables.get(variable), variables.get(variable)
+                place = ("start_states", name, *key)
+                reads = (("variables", variable),)
+                spec = definition.variables.get(variable)
+                found = variables.get(variable)
                 if isinstance(found, Variable):
                     try:
                         found.encode(value)

@@ -107,7 +107,8 @@ def _bit_problem(spec: VariableSpec, source: str, of: VariableSpec) -> str | Non
         return f"{source} is an array of numbers; name one number, or a variable of type bits"
     n_bits = 1 if of.type == "bit" else 8 * of.n_bytes
     if spec.bit_of.index >= n_bits:
-        found, last = spec.bit_of.index, n_bits - 1
+        found = spec.bit_of.index
+        last = n_bits - 1
         return f"{source} has no bit {found:,}; write the number of one that it has, 0 to {last:,}"
     return None
 

@@ -175,5 +175,6 @@ class EpisodeConditions:
     def load_state(self, state: ConditionState) -> None:
         self._before = dict(state.before)
         self._in_a_row = dict(state.in_a_row)
-        self._without_reward, self._in_place = state.without_reward, state.in_place
+        self._without_reward = state.without_reward
+        self._in_place = state.in_place
         self._is_success = state.is_success

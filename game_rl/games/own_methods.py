@@ -34,7 +34,8 @@ class OwnMethod:
     """
 
     def __init__(self, method: Callable[..., Any], name: str, sources: Sources) -> None:
-        self._method, self._sources = method, sources
+        self._method = method
+        self._sources = sources
         self._positional: list[str] = []
         self._named: list[str] = []
         parameters = _parameters(method)

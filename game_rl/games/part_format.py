@@ -156,4 +156,5 @@ class PartFormat:
             elements = slice(element, element + stretch.size)
             stored = slice(byte, byte + stretch.nbytes)
             yield stretch, elements, stored
-            element, byte = elements.stop, stored.stop
+            element = elements.stop
+            byte = stored.stop

@@ -14,7 +14,8 @@ from game_rl.games.variable_spec import VariableSpec
 Specs = Mapping[str, VariableSpec]
 
 _SCREEN = "screen"
-_SCREEN_COLUMNS, _SCREEN_ROWS = SCREEN_WIDTH // 8, SCREEN_HEIGHT // 8
+_SCREEN_COLUMNS = SCREEN_WIDTH // 8
+_SCREEN_ROWS = SCREEN_HEIGHT // 8
 _LARGEST_SCALE = 1e6
 _MOST_CLASSES = 255
 _KINDS = ("vector", "categories", "tiles", "visited", "actions", "own")
@@ -71,9 +72,13 @@ class TilesSpec(StrictModel):
     """Whether a cell is the id of its tile itself, in two bytes; in place of `classes`."""
 
     def problems(self) -> Iterable[Problem]:
-        columns, rows, what = MAP_SIDE, MAP_SIDE, "the background's map"
+        columns = MAP_SIDE
+        rows = MAP_SIDE
+        what = "the background's map"
         if self.follow_scroll:
-            columns, rows, what = _SCREEN_COLUMNS, _SCREEN_ROWS, "the screen"
+            columns = _SCREEN_COLUMNS
+            rows = _SCREEN_ROWS
+            what = "the screen"
         for side, first, size, most in (
             ("width", self.area.x, self.area.width, columns),
             ("height", self.area.y, self.area.height, rows),
@@ -331,7 +336,8 @@ def _unfit(key: Key, variable: str, what: str) -> Problem:
 
 def is_always_whole(name: str, variables: Specs) -> bool:
     """Whether a variable, or what it is computed from, is always whole numbers."""
-    seen, left = set[str](), [name]
+    seen = set[str]()
+    left = [name]
     while left:
         name = left.pop()
         if name in seen or name not in variables:

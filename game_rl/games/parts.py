@@ -48,7 +48,8 @@ def _format(part: PartSpec, definition: GameDefinition) -> PartFormat:
         shape = (n_numbers(definition.variables[part.categories]),)
         return PartFormat.of_indices("categories", shape, part.of, is_stacked=part.stack)
     if part.tiles is not None:
-        area, n_values = part.tiles.area, len(part.tiles.classes) + 1
+        area = part.tiles.area
+        n_values = len(part.tiles.classes) + 1
         if part.tiles.ids:
             n_values = 2 * N_TILES if definition.hardware == "cgb" else N_TILES
         shape_ = (1, area.height, area.width)
@@ -121,7 +122,8 @@ class EpisodeParts:
             if part.visited is not None
         }
         self._class_of = {n: _class_of(p.tiles) for n, p, _ in self._parts if p.tiles is not None}
-        self._own, self._has_own = own, any(part.own is not None for _, part, _ in self._parts)
+        self._own = own
+        self._has_own = any(part.own is not None for _, part, _ in self._parts)
         self._place = (definition.place or ()) if self._maps else ()
         self.variables = frozenset({*self._place, *_named(part for _, part, _ in self._parts)})
         self._places = VisitedPlaces(1)
@@ -229,7 +231,8 @@ def _tiles(spec: TilesSpec, class_of: NDArray[Any], emulator: Emulator) -> NDArr
     area = spec.tile_area
     grid: NDArray[Any] = class_of[emulator.tiles(area, follow_scroll=spec.follow_scroll)]
     for x, y, tile in emulator.sprites() if spec.sprites else ():
-        column, row = x // TILE_SIDE - area.x, y // TILE_SIDE - area.y
+        column = x // TILE_SIDE - area.x
+        row = y // TILE_SIDE - area.y
         if (class_of[tile] or spec.ids) and 0 <= column < area.width and 0 <= row < area.height:
             grid[row, column] = class_of[tile]
     return grid[None]

@@ -46,7 +46,8 @@ class PlaceTally:
 
     def take(self) -> Visits:
         """Return what was counted, and begin anew; parts of a number are cut off downwards."""
-        counts, self._counts = self._counts, {}
+        counts = self._counts
+        self._counts = {}
         places = [
             [_whole(number) for number in (place if len(self.names) > 1 else (place,))]
             for place in counts

@@ -145,7 +145,8 @@ class RewardTerm(StrictModel):
         numbers of places.
         """
         if self.cap is not None or self.knee is not None:
-            before, now = self._bent(before), self._bent(now)
+            before = self._bent(before)
+            now = self._bent(now)
         amount = self._amount(before, now)
         if self.power is not None:
             amount = math.copysign(abs(amount) ** self.power, amount)

@@ -93,7 +93,8 @@ class EpisodeReward:
             (name, term, term.variable or "", term.needs_change, self._watched.get(name))
             for name, term in terms.items()
         )
-        self._custom, self._makes = custom, makes
+        self._custom = custom
+        self._makes = makes
         if custom is not None:
             custom.check_parts(makes)
         self.has_endings = custom is not None and custom.has_endings
@@ -128,10 +129,12 @@ class EpisodeReward:
         total = 0.0
         self.gained.clear()
         if not self._knows_all_before:
-            self._before, self._knows_all_before = {**values, **self._before}, True
+            self._before = {**values, **self._before}
+            self._knows_all_before = True
         for name, term, variable, needs_change, watched in self._terms:
             if watched is None:
-                before, now = self._before[variable], values[variable]
+                before = self._before[variable]
+                now = values[variable]
                 if (needs_change and before == now) or name in self._spent:
                     continue
                 earned = term.reward(before, now)

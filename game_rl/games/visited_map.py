@@ -25,7 +25,9 @@ class VisitedMap:
     """
 
     def __init__(self, radius: int, scale: int, offsets: Mapping[int, tuple[int, int]]) -> None:
-        self._radius, self._scale, self._offsets = radius, scale, offsets
+        self._radius = radius
+        self._scale = scale
+        self._offsets = offsets
         self._sheets: dict[_Sheet, NDArray[np.uint8]] = {}
 
     def clear(self) -> None:
@@ -45,7 +47,9 @@ class VisitedMap:
         The place itself is at row and column `radius`, times `scale`.
         """
         world, x, y = self._in_the_world(place)
-        side, top, left = 2 * self._radius, y - self._radius, x - self._radius
+        side = 2 * self._radius
+        top = y - self._radius
+        left = x - self._radius
         found = np.zeros((side, side), np.uint8)
         for row in range(top // _SIDE, (top + side - 1) // _SIDE + 1):
             for column in range(left // _SIDE, (left + side - 1) // _SIDE + 1):
@@ -66,6 +70,7 @@ class VisitedMap:
 
 def _overlap(first: int, n: int, sheet: int) -> tuple[slice, slice]:
     """Return which of `n` places from `first` on lie on a sheet, and where on it they are."""
-    start, end = max(first, sheet * _SIDE), min(first + n, (sheet + 1) * _SIDE)
+    start = max(first, sheet * _SIDE)
+    end = min(first + n, (sheet + 1) * _SIDE)
     origin = sheet * _SIDE
     return slice(start - first, end - first), slice(start - origin, end - origin)

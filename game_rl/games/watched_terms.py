@@ -64,7 +64,8 @@ class WatchedTerm:
         ]
         if not all(judged):
             return 0.0
-        term, variable = self._term, self._term.variable
+        term = self._term
+        variable = self._term.variable
         if variable is None or term.is_of_bests:
             return self._look(values)
         return term.reward(before[variable], values[variable])
@@ -79,7 +80,8 @@ class WatchedTerm:
         return 0.0
 
     def _visit(self, place: Place) -> float:
-        visits, term = self._places.visit(place), self._term
+        visits = self._places.visit(place)
+        term = self._term
         if term.at_least is not None:
             return term.weight if visits >= term.at_least else 0.0
         n_new = len(self._places) - 1  # without the first one

@@ -80,7 +80,8 @@ def export_minari(
         storage.update_metadata(
             {"dataset_id": f"game_rl/{output.name}-v0", "minari_version": minari.__version__}
         )
-        episodes, timesteps = int(storage.total_episodes), int(storage.total_steps)
+        episodes = int(storage.total_episodes)
+        timesteps = int(storage.total_steps)
         if not episodes:
             raise LakeError(f"{lake.path} has no complete episode, from its first frame to its end")
     return episodes, timesteps
@@ -93,7 +94,8 @@ def _episodes(view: LakeView, progress: Progress) -> Iterator[EpisodeBuffer]:
     episode: _Episode | None = None
     for block, batch in enumerate(blocks_in_order(view)):
         columns = view.columns(block)
-        frames, next_frames = form.newest(batch.stacks), form.newest(batch.next_stacks)
+        frames = form.newest(batch.stacks)
+        next_frames = form.newest(batch.next_stacks)
         if block and (not view.continued[block - 1] or columns.is_first[0]):
             episode = None
         for i, row in enumerate(columns.rows.tolist()):
@@ -106,7 +108,8 @@ def _episodes(view: LakeView, progress: Progress) -> Iterator[EpisodeBuffer]:
             episode.rewards.append(float(batch.rewards[i]))
             if columns.ended[row]:
                 yield episode.buffer(number, terminated=bool(columns.terminated[row]))
-                number, episode = number + 1, None
+                number = number + 1
+                episode = None
         done += len(columns.rows)
         progress("exporting", done, len(view))
 

@@ -90,7 +90,8 @@ def action_space(
 ) -> spaces.Space[Any]:
     """Return the smallest space with all actions from `low` to `high`, both [action_dim]."""
     if low.dtype.kind == "f":
-        low, high = (np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
+        low = np.where(np.isnan(low), -np.inf, low)
+        high = np.where(np.isnan(high), np.inf, high)
         return spaces.Box(low.astype(schema.action_dtype), high.astype(schema.action_dtype))
     if low.min() < 0:
         return spaces.Box(low, high, dtype=low.dtype.type)
@@ -145,7 +146,8 @@ class BufferFile:
         left = memoryview(data)
         while left:
             n = write_at(self._file, left, offset)
-            left, offset = left[n:], offset + n
+            left = left[n:]
+            offset = offset + n
 
     def close(self) -> None:
         os.close(self._file)
@@ -231,7 +233,8 @@ def _buffer(
     schema: LakeSchema, space: spaces.Space[Any], *, n_rows: int, n_envs: int
 ) -> ReplayBuffer:
     """Return a buffer that is exactly full and has no arrays yet."""
-    one, kinds = spaces.Box(0, 1, (1,)), _observation(schema)
+    one = spaces.Box(0, 1, (1,))
+    kinds = _observation(schema)
     if schema.parts is None:
         shape, dtype = kinds[""]
         buffer = ReplayBuffer(n_envs, one, space, device="cpu", n_envs=n_envs)
@@ -243,7 +246,9 @@ def _buffer(
         buffer.obs_shape = {key[1:]: shape for key, (shape, _) in kinds.items()}
         buffer.observation_space = _dict_space(schema)
         del buffer.observations, buffer.next_observations
-    buffer.buffer_size, buffer.pos, buffer.full = n_rows, 0, True
+    buffer.buffer_size = n_rows
+    buffer.pos = 0
+    buffer.full = True
     return buffer
 
 
@@ -316,7 +321,8 @@ def _put_at(file: BufferFile, name: str, values: Array, places: range) -> None:
         file.put(name, value, place=place * size)
 
 
-_PROTOCOL_3, _PROTOCOL_4 = b"\x80\x03", b"\x80\x04"
+_PROTOCOL_3 = b"\x80\x03"
+_PROTOCOL_4 = b"\x80\x04"
 _MARKER_BYTES = 32
 _BYTES = b"C" + bytes([_MARKER_BYTES])  # instruction of protocol 3, with the length in one byte
 _LONG_BYTES = b"\x8e"  # instruction of protocol 4, with the length in eight bytes

@@ -89,7 +89,8 @@ def import_replay(
 
 
 def _imported(lake: Lake, path: Path) -> ImportedReplay:
-    schema, n = lake.schema, len(lake.view())
+    schema = lake.schema
+    n = len(lake.view())
     return ImportedReplay(
         n,
         schema.description,
@@ -199,7 +200,8 @@ def _is_stack(replay: SavedReplay, n: int) -> bool:
     channels = replay.observations.shape[2] // n
     for row in replay.rows.tolist():
         for env in range(replay.observations.shape[1]):
-            before, after = replay.observations[row, env], replay.next_of(row, env)
+            before = replay.observations[row, env]
+            after = replay.next_of(row, env)
             is_moved = np.array_equal(before[channels:], after[:-channels])
             if not is_moved and replay.knows_next_of(row, env):
                 return False
@@ -278,7 +280,8 @@ def _appended(
         following = observation_format.pack_stacks(_batch_of_one(replay.next_of(row, env)))[0]
         is_stack = np.array_equal(stack[1:, moving], following[:-1, moving])
         action = replay.actions[row, env].astype(schema.action_dtype)
-        terminated, truncated = replay.terminated[row, env], replay.truncated[row, env]
+        terminated = replay.terminated[row, env]
+        truncated = replay.truncated[row, env]
         writer.append(
             observations=observations,
             frames=stack[-1:],
@@ -318,7 +321,8 @@ def array_schema(replay: SavedReplay) -> LakeSchema:
     Raises:
         LakeError: an observation has no values, or rewards are not float32.
     """
-    observations, actions = replay.observations, replay.actions
+    observations = replay.observations
+    actions = replay.actions
     shape = observations.shape[2:]
     if not prod(shape):
         raise LakeError(f"its observations are {observations.dtype} {shape}, which have no values")
@@ -353,7 +357,8 @@ def _has_windows(replay: SavedReplay) -> bool:
 
 
 def _is_moved_on(replay: SavedReplay, row: int, env: int) -> bool:
-    before, after = replay.observations[row, env], replay.next_of(row, env)
+    before = replay.observations[row, env]
+    after = replay.next_of(row, env)
     return _moves_on(_as_rows(before, len(before)), _as_rows(after, len(after)))
 
 

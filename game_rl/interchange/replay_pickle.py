@@ -242,7 +242,8 @@ class _Machine:
         self._list().extend(items)
 
     def _op_setitem(self) -> None:
-        value, key = self._stack.pop(), self._stack.pop()
+        value = self._stack.pop()
+        key = self._stack.pop()
         self._dict()[key] = value
 
     def _op_setitems(self) -> None:
@@ -257,7 +258,8 @@ class _Machine:
         self._stack.append(_known(f"{module}.{name}"))
 
     def _op_stack_global(self) -> None:
-        name, module = self._stack.pop(), self._stack.pop()
+        name = self._stack.pop()
+        module = self._stack.pop()
         self._stack.append(_known(f"{module}.{name}"))
 
     def _op_reduce(self) -> None:
@@ -322,8 +324,10 @@ def _build(target: object, state: object) -> None:
     """Set the state of an object."""
     if isinstance(target, PickledArray):
         _, shape, dtype, is_fortran, data = _of(tuple, state)
-        target.dtype, target.shape = _of(_Dtype, dtype).dtype, _shape(shape)
-        target.order, target.data = "F" if is_fortran else "C", _data_of(data)
+        target.dtype = _of(_Dtype, dtype).dtype
+        target.shape = _shape(shape)
+        target.order = "F" if is_fortran else "C"
+        target.data = _data_of(data)
     elif isinstance(target, _Dtype):
         order = _of(tuple, state)[1]
         target.dtype = target.dtype.newbyteorder(order if order in ("<", ">") else "=")

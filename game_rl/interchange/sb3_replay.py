@@ -22,7 +22,8 @@ from game_rl.system.units import format_bytes
 Array = NDArray[Any]
 Progress = Callable[[str, int, int], None]
 _CHUNK = 1 << 20
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _MOST_HEADER = 18  # bytes of a zstd frame, by RFC 8878
 _OTHERS = {
     b"PK": "a zip, perhaps of a model; give the file that save_replay_buffer wrote",
@@ -171,7 +172,8 @@ def _replay(file: Path, path: Path) -> SavedReplay:
     timeouts = np.zeros_like(dones)
     if "timeouts" in saved.values:
         timeouts = saved.flags("timeouts", are_checked=not are_pictures)
-    is_full, lean = bool(saved.values["full"]), bool(saved.values.get("optimize_memory_usage"))
+    is_full = bool(saved.values["full"])
+    lean = bool(saved.values.get("optimize_memory_usage"))
     replay = SavedReplay(
         _rows(path, int(saved.values["pos"]), is_full=is_full, size=len(dones), lean=lean),
         is_full,
@@ -266,7 +268,8 @@ class FileArray:
 
     def __init__(self, array: NDArray[Any]) -> None:
         self._array = array
-        self.shape, self.dtype = array.shape, array.dtype
+        self.shape = array.shape
+        self.dtype = array.dtype
 
     def __len__(self) -> int:
         return len(self._array)

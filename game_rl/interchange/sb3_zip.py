@@ -239,7 +239,8 @@ def _load(zipped: Sb3Zip, model: BaseAlgorithm, path: Path) -> None:
     if {key.partition(".")[2] for key in zipped.optimizer} == ours:
         name = f"{path}: policy.optimizer.pth"
         load_optimizer_tensors(model.policy.optimizer, zipped.optimizer, name)
-    model.num_timesteps, model._n_updates = zipped.num_timesteps, zipped.n_updates
+    model.num_timesteps = zipped.num_timesteps
+    model._n_updates = zipped.n_updates
 
 
 def plain_model(config: RunConfig, env: VecEnv) -> PPO | DQN:
@@ -258,8 +259,10 @@ def plain_model(config: RunConfig, env: VecEnv) -> PPO | DQN:
             model = _plain_ppo(algorithm, env)
         case DQNConfig():
             model = _plain_dqn(algorithm, env)
-    model.n_envs, model.batch_size = config.env.n_envs, algorithm.batch_size
-    model.gamma, model.max_grad_norm = algorithm.gamma, algorithm.max_grad_norm
+    model.n_envs = config.env.n_envs
+    model.batch_size = algorithm.batch_size
+    model.gamma = algorithm.gamma
+    model.max_grad_norm = algorithm.max_grad_norm
     return model
 
 
@@ -268,7 +271,8 @@ def _policy_kwargs(network: Network, space: spaces.Space[Any]) -> dict[str, Any]
     chosen = choose_network(network, space)
     if not is_of_sb3(network, space):
         return {"net_arch": chosen.hidden, **chosen.policy_arguments}
-    has_parts, features = isinstance(space, spaces.Dict), chosen.arguments["features_dim"]
+    has_parts = isinstance(space, spaces.Dict)
+    features = chosen.arguments["features_dim"]
     arguments: dict[str, Any] = {}
     if chosen.hidden != list(hidden_layers(NATURE, has_parts=has_parts)):
         arguments["net_arch"] = chosen.hidden
@@ -323,9 +327,12 @@ def _plain_ppo(algorithm: PPOConfig, env: VecEnv) -> PPO:
         policy_kwargs=_policy_kwargs(algorithm.network, env.observation_space),
         device="cpu",
     )
-    model.n_steps, model.n_epochs = algorithm.n_steps, algorithm.n_epochs
-    model.gae_lambda, model.target_kl = algorithm.gae_lambda, algorithm.target_kl
-    model.ent_coef, model.vf_coef = algorithm.ent_coef, algorithm.vf_coef
+    model.n_steps = algorithm.n_steps
+    model.n_epochs = algorithm.n_epochs
+    model.gae_lambda = algorithm.gae_lambda
+    model.target_kl = algorithm.target_kl
+    model.ent_coef = algorithm.ent_coef
+    model.vf_coef = algorithm.vf_coef
     return model
 
 
@@ -344,7 +351,8 @@ def _plain_dqn(algorithm: DQNConfig, env: VecEnv) -> DQN:
         policy_kwargs=_policy_kwargs(algorithm.network, env.observation_space),
         device="cpu",
     )
-    model.learning_starts, model.tau = algorithm.learning_starts, algorithm.tau
+    model.learning_starts = algorithm.learning_starts
+    model.tau = algorithm.tau
     model.gradient_steps = algorithm.gradient_steps
     return model
 

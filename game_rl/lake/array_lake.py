@@ -51,7 +51,8 @@ class RowWriter(AbstractContextManager["RowWriter"]):
         self._sink = SegmentSink(
             lake, stream, segment_bytes=segment_bytes, on_full="pause", tell=lambda _: None
         )
-        schema, n = lake.schema, lake.schema.block_frames
+        schema = lake.schema
+        n = lake.schema.block_frames
         self._row = self._first = self._n = 0  # of the block: first row, first transition, rows
         self._rows: Rows = np.empty(n, f"V{schema.packing.nbytes}")
         self._flags = np.zeros(n, np.uint8)
@@ -141,7 +142,8 @@ def missing_rows(view: LakeView) -> dict[str, str]:
     for numbers in _sequences(view):
         row = first = 0
         for number in numbers:
-            head, path = view.heads[number], view.path_of(number)
+            head = view.heads[number]
+            path = view.path_of(number)
             if (int(head["row"]), int(head["first"])) != (row % ROW_NUMBERS, first):
                 found[path.name] = _missing(f"{path}: rows that come before it")
                 break

@@ -31,7 +31,10 @@ from numpy.typing import NDArray
 
 from game_rl.lake.lake_schema import LakeSchema
 
-FIRST, TRANSITION, TERMINATED, TRUNCATED = 1, 2, 4, 8  # flags of a row
+FIRST = 1  # flags of a row
+TRANSITION = 2
+TERMINATED = 4
+TRUNCATED = 8
 JUMP = 16  # the next observation is the next transition's; in Lakes of arrays: see `row_writer`
 LATE_TIMEOUT = 32  # in Lakes of arrays only: see `row_writer`
 ROW_NUMBERS = 1 << 16
@@ -189,7 +192,8 @@ def _encoded(
     versions = columns.versions[columns.rows]
     head = np.zeros((), HEAD)
     head["magic"] = MAGIC
-    head["env"], head["first"] = block.env, block.first
+    head["env"] = block.env
+    head["first"] = block.first
     head["n_rows"], head["n_transitions"] = len(columns.flags), len(columns.rows)
     if len(versions):
         head["first_version"], head["last_version"] = versions.min(), versions.max()
@@ -308,7 +312,8 @@ def decode_columns(head: np.void, data: bytes, schema: LakeSchema) -> Columns:
 
 
 def _payload(head: np.void, data: bytes) -> tuple[memoryview, memoryview]:
-    middle, view = HEAD.itemsize + int(head["columns_bytes"]), memoryview(data)
+    middle = HEAD.itemsize + int(head["columns_bytes"])
+    view = memoryview(data)
     return view[HEAD.itemsize : middle], view[middle : block_bytes(head)]
 
 

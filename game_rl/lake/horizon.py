@@ -46,7 +46,8 @@ class Capacity:
 
         A file is deleted only when all of its rows are hidden.
         """
-        most, file = self.transitions, self.file_transitions
+        most = self.transitions
+        file = self.file_transitions
         return None if most is None or file is None else most + 2 * file
 
 

@@ -127,7 +127,8 @@ class Lake:
             segments = [self._marked(marked) for marked in mark.segments]
             return LakeView(self.schema, segments, mark.sequences, mark.horizon)
         segments = self._sealed()
-        ends, horizon = ends_of(segments), self._seen_from(segments)
+        ends = ends_of(segments)
+        horizon = self._seen_from(segments)
         # a sequence whose files are all gone continues after its hidden rows
         sequences = horizon | {name: max(end, horizon.get(name, 0)) for name, end in ends.items()}
         return LakeView(self.schema, _seen(segments, horizon), sequences, horizon)
@@ -139,12 +140,14 @@ class Lake:
             LakeError: a segment is damaged.
         """
         segments = self._sealed()
-        horizon, limits = highest(self._horizon.firsts(), mark.horizon), mark.sequences
+        horizon = highest(self._horizon.firsts(), mark.horizon)
+        limits = mark.sequences
         return LakeView(self.schema, _seen(segments, horizon), limits, horizon, limits)
 
     def _seen_from(self, segments: Sequence[SealedSegment]) -> Firsts:
         """Return the horizon on disk, raised as far as the capacity now requires."""
-        firsts, most = self._horizon.firsts(), self.capacity.transitions
+        firsts = self._horizon.firsts()
+        most = self.capacity.transitions
         return firsts if most is None else raised(firsts, ends_of(segments), most)
 
     def _sealed(self) -> list[SealedSegment]:

@@ -157,7 +157,8 @@ class LakeFeed:
 
     def close(self) -> None:
         """Seal and end the writer's thread; if the disk fails, only warn."""
-        writer, self._writer = self._writer, None
+        writer = self._writer
+        self._writer = None
         if writer is not None:
             try:
                 writer.close()
@@ -185,7 +186,8 @@ class LakeFeed:
                 f"{error}; training continues, but the Lake at {self.lake.path} stops growing; "
                 "each checkpoint tries to write to it again"
             )
-        writer, self._writer = self._writer, None
+        writer = self._writer
+        self._writer = None
         if writer is not None:
             with suppress(LakeError):  # the error that was just reported
                 writer.close()

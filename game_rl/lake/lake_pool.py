@@ -58,9 +58,11 @@ class _Parts:
 
     @classmethod
     def of(cls, readers: Sequence[LakeReader], streams: Sequence[str]) -> "_Parts":
-        places, ends = [], []
+        places = []
+        ends = []
         for number, reader in enumerate(readers):
-            view, first = reader.view, 0
+            view = reader.view
+            first = 0
             for name, edge in zip(view.streams, view.stream_edges.tolist(), strict=True):
                 if edge > first:
                     places.append((number, streams.index(name), first, edge - first))
@@ -94,7 +96,8 @@ class Following:
     """
 
     def __init__(self, every_s: float, *, check: Callable[[], object] = lambda: None) -> None:
-        self._every_s, self.check = every_s, check
+        self._every_s = every_s
+        self.check = check
         self._next_at = 0.0
         self._ends: dict[str, int] = {}
         self._ages_s: deque[float] = deque(maxlen=_RECENT_DRAWS)

@@ -331,12 +331,14 @@ class StoredView(LakeView):
         return self._latest[1]
 
     def find(self, ranks: Indices) -> tuple[Indices, Records]:
-        numbers, records = np.empty(len(ranks), np.int64), np.empty(len(ranks), RECORD)
+        numbers = np.empty(len(ranks), np.int64)
+        records = np.empty(len(ranks), RECORD)
         groups = np.searchsorted(self._stored.edges, ranks, side="right").tolist()
         for i, (group, rank) in enumerate(zip(groups, ranks.tolist(), strict=True)):
             some = _read(self._stored.file, group * _TOGETHER, _TOGETHER)
             place = int(np.searchsorted(some["edge"], rank, side="right"))
-            numbers[i], records[i] = group * _TOGETHER + place, some[place]
+            numbers[i] = group * _TOGETHER + place
+            records[i] = some[place]
         return numbers, records
 
     @cached_property
@@ -363,7 +365,8 @@ def _stored(view: LakeView, folder: Path) -> _Stored:
     ):
         runs = _written_runs(view, unordered)
         unordered.flush()
-        edges, n_blocks = [np.empty(0, np.int64)], 0
+        edges = [np.empty(0, np.int64)]
+        n_blocks = 0
         by_stream = np.zeros(len(view.streams), np.int64)
         for records in _numbered(_in_order(runs, unordered.fileno())):
             file.write(records.tobytes())
@@ -376,14 +379,16 @@ def _stored(view: LakeView, folder: Path) -> _Stored:
 
 
 def _written_runs(view: LakeView, file: BinaryIO) -> list[_Run]:
-    runs, place = [], 0
+    runs = []
+    place = 0
     for part in view.parts():
         records = by_time(part)
         file.write(records.tobytes())
         firsts = records["head"]["first"].astype(np.int64)
         found = np.unique(records["sequence"], return_index=True, return_counts=True)
         for sequence, start, n in zip(*(array.tolist() for array in found), strict=True):
-            first, last = int(firsts[start]), int(firsts[start + n - 1])
+            first = int(firsts[start])
+            last = int(firsts[start + n - 1])
             runs.append(_Run(sequence, first, last, place + start, n))
         place += len(records)
     return runs
@@ -418,11 +423,13 @@ def _numbered(groups: Iterator[Records]) -> Iterator[Records]:
 
     The last record of a group waits for the next group, which decides its `is_continued`.
     """
-    waiting, edge = np.empty(0, RECORD), 0
+    waiting = np.empty(0, RECORD)
+    edge = 0
     for records in groups:
         together = np.concatenate([waiting, records])
         number_blocks(together, first_rank=edge)
-        done, waiting = together[:-1], together[-1:]
+        done = together[:-1]
+        waiting = together[-1:]
         edge = int(done["edge"][-1]) if len(done) else edge
         yield done
     yield waiting

@@ -67,7 +67,8 @@ class PartsKind:
 
     def difference(self, ours: "PartsKind") -> str | None:
         """Return the first part that differs, with both forms; None if there is none."""
-        there, here = self.packings, ours.packings
+        there = self.packings
+        here = ours.packings
         for name in sorted({*there, *here}):
             if name not in there:
                 return f"the part {name} is missing there, and this run has it"
@@ -120,7 +121,8 @@ class LakeSchema:
         cls, observation_format: "ObservationFormat", *, n_actions: int, level: int = 9
     ) -> "LakeSchema":
         """Make the schema of a Lake that a run creates."""
-        parts, packing = None, observation_format.screen
+        parts = None
+        packing = observation_format.screen
         if observation_format.is_dict:
             parts = PartsKind(observation_format.screen, observation_format.parts)
             packing = parts.row_packing
@@ -271,7 +273,8 @@ def packing_difference(
 
 def _difference(theirs: object, ours: object, names: Iterable[str]) -> str | None:
     for name in names:
-        there, here = getattr(theirs, name), getattr(ours, name)
+        there = getattr(theirs, name)
+        here = getattr(ours, name)
         if there != here:
             return f"{name}: {there} there, {here} in this run"
     return None

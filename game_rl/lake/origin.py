@@ -28,7 +28,9 @@ _KIND = "origin of a lake's stream, format 1"
 _OF_THE_GAME = ("hardware", "actions", "rewards", "reward", "endings", "observation")
 
 # left out where there are none, as in origins of earlier versions
-_WRAPPERS, _HELD, _STICKY = "env.wrappers", "the game's hold_values", "env.sticky_actions"
+_WRAPPERS = "env.wrappers"
+_HELD = "the game's hold_values"
+_STICKY = "env.sticky_actions"
 _PARTS = "the game's parts and place"
 _STEP = "the game's step"
 
@@ -126,7 +128,8 @@ def _of_the_run_around(lake: Path, stream: str) -> Origin | None:
 def disagreement(ours: Origin, theirs: Origin) -> str | None:
     """Return the first difference with both values, or None if the two agree."""
     empty: Origin = {_WRAPPERS: [], _HELD: [{}], _STICKY: 0.0, _STEP: None}
-    ours, theirs = {**empty, **ours}, {**empty, **theirs}
+    ours = {**empty, **ours}
+    theirs = {**empty, **theirs}
     for name, value in ours.items():
         if name in theirs and _compared(name, theirs[name]) != _compared(name, value):
             return f"{name}: {_short(theirs[name])} there, {_short(value)} in this run"
@@ -175,10 +178,13 @@ def check_agreement(
         LakeError: a Lake is missing or empty, its rows differ from `schema`, or it is of another
             game.
     """
-    ours, transitions, blocks = origin_of(config, game), 0, 0
+    ours = origin_of(config, game)
+    transitions = 0
+    blocks = 0
     for path in settings.lakes:
         view, rows = _matching(path, schema, may_be_empty=settings.follow_every_s is not None)
-        transitions, blocks = transitions + rows.transitions, blocks + rows.blocks
+        transitions = transitions + rows.transitions
+        blocks = blocks + rows.blocks
         for stream in view.streams:
             if not settings.draws_from(stream):
                 continue

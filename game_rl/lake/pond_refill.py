@@ -67,7 +67,8 @@ class _Stretch:
         self.is_open = False
 
     def _add(self, block: Block) -> None:
-        columns, first = block.columns, int(block.columns.rows[0])
+        columns = block.columns
+        first = int(block.columns.rows[0])
         if block.first != self.next_transition:
             self.cut()
         if self.is_open:
@@ -107,7 +108,8 @@ class _Stretch:
         frames = frames[int(np.argmax(is_seen)) if is_seen.any() else len(frames) :]
         frames = frames[max(0, len(frames) - self._most_age) :]
         n = len(frames)
-        blank, last = np.zeros(n, np.uint8), np.full(n, LAST_FRAME, np.uint8)
+        blank = np.zeros(n, np.uint8)
+        last = np.full(n, LAST_FRAME, np.uint8)
         self._parts.append(Slots(frames, blank, blank.astype(np.float32), last, blank))
         return n
 

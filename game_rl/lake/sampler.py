@@ -84,7 +84,8 @@ class BlockCache:
         self._found = None
         self._data = self._view.whole(number)
         columns = self._view.columns_of(number, self._data)
-        self._number, self._found = number, (columns, np.empty((0, 0), np.uint8))
+        self._number = number
+        self._found = (columns, np.empty((0, 0), np.uint8))
         return self._found
 
     def _keep(self, number: int) -> tuple[Columns, Frames]:
@@ -172,7 +173,8 @@ class Sampler:
             raise LakeError("the Lake has no sealed transitions yet; let the writers seal first")
         self._view = view
         self._n_step = n_step
-        self._gamma, self._learned = gamma, learned
+        self._gamma = gamma
+        self._learned = learned
         self._shares = None if shares is None else _shares_in_order(view, shares)
         self._cache = BlockCache(view, cache_bytes)
 
@@ -192,7 +194,8 @@ class Sampler:
             EvictedError: a segment is gone; make a new view.
             LakeError: a block is damaged.
         """
-        view, n = self._view, len(ranks)
+        view = self._view
+        n = len(ranks)
         stacks = _Stacks(view.schema, 2 * n)
         batch = _empty(view.schema, n)
         numbers, records = view.find(ranks)
@@ -241,7 +244,8 @@ class Sampler:
         batch.versions[i] = columns.versions[row]
         walk = self._walk(number, place)
         rewards[i, : len(walk.rewards)] = walk.rewards
-        batch.steps[i], batch.terminated[i] = len(walk.rewards), walk.terminated
+        batch.steps[i] = len(walk.rewards)
+        batch.terminated[i] = walk.terminated
         end = walk.next_row if walk.number == number else row
         frames = self._cache.frames(number, end + 1)
         stacks.put(i, columns, frames, row)
@@ -251,7 +255,9 @@ class Sampler:
 
     def _walk(self, number: int, place: int) -> "_Walk":
         """Walk up to n steps from a transition, until its episode or the view's rows end."""
-        columns, flags, row = self._cache.columns(number), 0, 0
+        columns = self._cache.columns(number)
+        flags = 0
+        row = 0
         rewards: list[np.float32] = []
         while len(rewards) < self._n_step and not flags & _ENDED:
             if place == len(columns.rows):
@@ -260,7 +266,9 @@ class Sampler:
                 following = self._cache.columns(number + 1)
                 if following.begins_episode:
                     break  # the episode was cut off by a crash
-                columns, number, place = following, number + 1, 0
+                columns = following
+                number = number + 1
+                place = 0
             row = int(columns.rows[place])
             rewards.append(columns.rewards[row])
             flags = int(columns.flags[row])
@@ -268,7 +276,9 @@ class Sampler:
         row += 1
         if flags & JUMP:
             if place == len(columns.rows) and self._view.record(number)["is_continued"]:
-                columns, number, place = self._cache.columns(number + 1), number + 1, 0
+                columns = self._cache.columns(number + 1)
+                number = number + 1
+                place = 0
             row = int(columns.rows[place]) if place < len(columns.rows) else row
         return _Walk(rewards, bool(flags & TERMINATED), number, columns, row)
 

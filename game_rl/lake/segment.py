@@ -94,8 +94,12 @@ def superseded(paths: list[Path]) -> set[Path]:
     return {path for path, name in names.items() if any(m.contains(name) for m in merged)}
 
 
-OPEN, COPY, SEALED, SHELVED = ".open", ".copy", ".segment", ".shelved"
-_MAGIC, _END = b"GBLAKE01", b"GBLAKEND"
+OPEN = ".open"
+COPY = ".copy"
+SEALED = ".segment"
+SHELVED = ".shelved"
+_MAGIC = b"GBLAKE01"
+_END = b"GBLAKEND"
 _PREAMBLE = struct.Struct("<8sII")  # magic, length and crc32 of the JSON
 _MOST_HEADER = 1 << 20  # bytes of the JSON; 500 for pictures, and 200 more for each part
 _COUNT = struct.Struct("<II")  # blocks, crc32 of their heads

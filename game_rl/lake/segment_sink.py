@@ -64,7 +64,8 @@ class SegmentSink:
 
     def _recovered_index(self) -> int:
         """Seal what a crash left of the stream, and return the index of its next segment."""
-        path, stream = self._lake.path, self._stream
+        path = self._lake.path
+        stream = self._stream
         error = self._until_space(lambda: self._lake.recover(stream))
         if error is not None:
             raise LakeError(
@@ -127,7 +128,8 @@ class SegmentSink:
 
     def _seal_segment(self) -> None:
         """Seal the current segment, once: after a failure, `_recover` seals what it has."""
-        segment, self._segment = self._segment, None
+        segment = self._segment
+        self._segment = None
         self._n_transitions = 0
         if segment is not None:
             segment.seal()

@@ -121,14 +121,18 @@ def _episodes(view: LakeView, numbers: list[int]) -> tuple[list[float], list[int
     """Returns and lengths of the episodes that are whole in these blocks of a stream."""
     returns: list[float] = []
     lengths: list[int] = []
-    total, length, is_whole = 0.0, 0, False
+    total = 0.0
+    length = 0
+    is_whole = False
     for number in numbers:
         columns = view.columns(number)
         if number == 0 or not view.continued[number - 1]:
             is_whole = False
         for row in columns.rows.tolist():
             if columns.is_first[row]:
-                total, length, is_whole = 0.0, 0, True
+                total = 0.0
+                length = 0
+                is_whole = True
             total += float(columns.rewards[row])
             length += 1
             if columns.ended[row] and is_whole:
@@ -286,12 +290,14 @@ def _groups(lake: Lake, segment_bytes: int) -> Iterator[list[SealedSegment]]:
 
 def _follows(before: SealedSegment, after: SealedSegment) -> bool:
     """Whether no segment number is between the two; a shelved segment there could come back."""
-    first, second = SegmentName.of(before.path), SegmentName.of(after.path)
+    first = SegmentName.of(before.path)
+    second = SegmentName.of(after.path)
     return first.stream == second.stream and first.last + 1 == second.first
 
 
 def _merge(lake: Lake, group: list[SealedSegment]) -> None:
-    first, last = SegmentName.of(group[0].path), SegmentName.of(group[-1].path)
+    first = SegmentName.of(group[0].path)
+    last = SegmentName.of(group[-1].path)
     path = lake.path / SegmentName(first.stream, first.first, last.last).new(SEALED)
     write_segment(path, _blocks(lake, group), lambda: lake.schema)
     for segment in group:

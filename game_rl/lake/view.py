@@ -70,7 +70,8 @@ def seen_blocks(segment: SealedSegment, limits: Limits, *, position: int, stream
     """
     index = segment.index()
     heads = index.heads
-    starts, n = heads["first"].astype(np.int64), heads["n_transitions"]
+    starts = heads["first"].astype(np.int64)
+    n = heads["n_transitions"]
     firsts, limit = limits.of(SegmentName.of(segment.path).stream, heads["env"])
     ends = starts + n
     is_seen = (ends > firsts) | (n == 0) & (ends == firsts)
@@ -78,7 +79,8 @@ def seen_blocks(segment: SealedSegment, limits: Limits, *, position: int, stream
     records = np.zeros(int(is_seen.sum()), RECORD)
     records["head"] = heads[is_seen]
     records["sequence"] = (stream << 32) + heads["env"][is_seen].astype(np.int64)
-    records["segment"], records["offset"] = position, index.offsets[is_seen]
+    records["segment"] = position
+    records["offset"] = index.offsets[is_seen]
     records["hidden"] = np.maximum(0, firsts - starts)[is_seen]
     records["surplus"] = np.maximum(0, ends - limit)[is_seen]
     return records
@@ -100,7 +102,8 @@ def by_time(records: Records) -> Records:
 def number_blocks(records: Records, *, first_rank: int) -> None:
     """Fill in `edge` of ordered blocks, and `is_continued` of all but the last."""
     records["edge"] = first_rank + np.cumsum(n_seen(records))
-    heads, sequences = records["head"], records["sequence"]
+    heads = records["head"]
+    sequences = records["sequence"]
     ends = heads["first"] + heads["n_transitions"]
     records["is_continued"][:-1] = (ends[:-1] == heads["first"][1:]) & (
         sequences[:-1] == sequences[1:]

@@ -332,7 +332,8 @@ class _BlockBuilder:
 
     def cut(self) -> Block | None:
         """Return the rows so far as a block if they have a transition; the episode goes on."""
-        n, n_transitions = self._n, self._n_transitions
+        n = self._n
+        n_transitions = self._n_transitions
         if n_transitions == 0:
             return None
         columns = Columns(self._flags[:n], self._actions[:n], self._rewards[:n], self._versions[:n])
@@ -354,7 +355,8 @@ class _BlockBuilder:
 
     def _restart(self) -> None:
         """Allocate new arrays, because the old ones belong to the block that was cut."""
-        schema, n = self._schema, self._schema.block_frames
+        schema = self._schema
+        n = self._schema.block_frames
         self._n = 0
         self._frames = np.empty((n, schema.packing.nbytes), np.uint8)
         self._flags = np.zeros(n, np.uint8)

@@ -34,7 +34,8 @@ class _Source:
             else:
                 self.close()
         if self.reader is None and now - self.opened_at >= _OPEN_EVERY_S:
-            self.opened_at, self.wanted_at = now, float("-inf")
+            self.opened_at = now
+            self.wanted_at = float("-inf")
             self.reader = LiveReader.open(self.run_dir)
             if self.reader is not None:
                 self.reader.want()
@@ -45,7 +46,8 @@ class _Source:
     def close(self) -> None:
         if self.reader is not None:
             self.reader.close()
-        self.reader, self.screens = None, []
+        self.reader = None
+        self.screens = []
 
 
 class FrameHub:
@@ -104,7 +106,8 @@ class FrameHub:
             for source in list(self._sources.values()):
                 source.look(self._clock())
             self._looks += 1
-            looked, self._looked = self._looked, asyncio.Event()
+            looked = self._looked
+            self._looked = asyncio.Event()
             looked.set()
             await asyncio.sleep(self._pause_s())
 

@@ -66,7 +66,8 @@ class FrameEncoder:
         """
         if self._sequences.get(key) == _at(screen):
             return False
-        waited, self._awaited[key] = self._awaited.get(key), screen.sequence
+        waited = self._awaited.get(key)
+        self._awaited[key] = screen.sequence
         return screen.value is not None or waited == screen.sequence
 
     def _forget(self, run: str) -> None:
@@ -77,7 +78,8 @@ class FrameEncoder:
         self, run: str, screen: LiveScreen, large: Key | None, blocks: list[bytes]
     ) -> dict[str, Any]:
         key = run, screen.env
-        before, self._pixels[key] = self._pixels.get(key), screen.packed
+        before = self._pixels.get(key)
+        self._pixels[key] = screen.packed
         self._sequences[key] = _at(screen)
         is_key = before is None
         pixels = screen.packed if before is None else screen.packed ^ before

@@ -91,8 +91,10 @@ class LiveReader:
     """
 
     def __init__(self, path: Path, file: int, layout: LiveLayout, *, can_want: bool) -> None:
-        self.layout, self.can_want = layout, can_want
-        self._path, self._file = path, file
+        self.layout = layout
+        self.can_want = can_want
+        self._path = path
+        self._file = file
         self._identity = _identity(os.fstat(file))
         self._screens: dict[int, LiveScreen] = {}
 
@@ -154,8 +156,10 @@ class LiveReader:
 
     def _read(self, envs: "range | list[int]") -> list[int]:
         """Read the slots of these envs; return the envs whose slot is being written."""
-        layout, torn = self.layout, []
-        n_bytes, start = layout.n_envs * layout.slot_bytes, layout.slot_at(0)
+        layout = self.layout
+        torn = []
+        n_bytes = layout.n_envs * layout.slot_bytes
+        start = layout.slot_at(0)
         content = read_at(self._file, n_bytes + 2 * layout.values_bytes, start)
         if len(content) < n_bytes + 2 * layout.values_bytes:
             return []  # a file that was cut
@@ -176,7 +180,8 @@ class LiveReader:
 
     def _values(self, blocks: bytes) -> dict[int, NDArray[np.float64]]:
         """Return the policy's values by timestep, each [n_envs, 1 + n_actions]."""
-        size, found = self.layout.values_bytes, {}
+        size = self.layout.values_bytes
+        found = {}
         for whole in (blocks[:size], blocks[size:]):
             block = np.frombuffer(whole, self.layout.values_dtype)[0]
             sequence = int(block["sequence"])

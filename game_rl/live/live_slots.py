@@ -21,7 +21,8 @@ from game_rl.live.live_layout import (
 )
 
 _GREYS = (0, 85, 170, 255)
-_NAMES_BYTES, _NUMBERS_BYTES = 64 << 10, 16 << 10  # more than the games of the field have
+_NAMES_BYTES = 64 << 10  # more than the games of the field have
+_NUMBERS_BYTES = 16 << 10
 
 
 def make_live_layout(
@@ -120,7 +121,8 @@ def _slot_arrays(
 
 def _fields(arrays: Iterable[_Array]) -> tuple[tuple[LiveField, ...], int]:
     """Place the arrays one behind the other, each aligned to its numbers; return the size too."""
-    fields, end = [], 0
+    fields = []
+    end = 0
     for name, dtype, shape in arrays:
         itemsize = np.dtype(dtype).itemsize
         start = math.ceil(end / itemsize) * itemsize

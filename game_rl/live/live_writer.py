@@ -37,7 +37,8 @@ class GuardedRecord:
         whole = np.zeros(1, dtype)
         self.fields: Any = whole[0]  # a view
         self._bytes = whole.view(np.uint8).data
-        self._file, self._at = file, at
+        self._file = file
+        self._at = at
         before = read_at(file, _SEQUENCE_BYTES, at)
         self._sequence = int.from_bytes(before, "little")
 
@@ -83,9 +84,12 @@ class SlotWriter:
             observation: the env's own, not stacked.
             timestep: number of the timestep in the session.
         """
-        fields, layout = self._record.fields, self._layout
-        fields["timestep"], fields["episode"] = timestep, self.episode
-        fields["episode_timestep"], fields["action"] = step.episode_timestep, action
+        fields = self._record.fields
+        layout = self._layout
+        fields["timestep"] = timestep
+        fields["episode"] = self.episode
+        fields["episode_timestep"] = step.episode_timestep
+        fields["action"] = action
         fields["start_state"] = self._start_states.get(step.start_state, -1)
         terms = step.reward_terms
         fields["reward_terms"] = [terms.get(name, 0.0) for name in layout.reward_terms]
@@ -120,7 +124,9 @@ class LiveFile:
     def __init__(
         self, path: Path, layout: LiveLayout, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.path, self.layout, self._clock = path, layout, clock
+        self.path = path
+        self.layout = layout
+        self._clock = clock
         temporary = path.with_name(f".{path.name}.tmp")
         try:
             # all bytes are written, so that later writes need no space on the disk
@@ -134,13 +140,16 @@ class LiveFile:
             GuardedRecord(self._file, layout.values_at + n * size, layout.values_dtype)
             for n in (0, 1)
         ]
-        self._wanted, self._wanted_until = self._read_wanted(), 0.0
+        self._wanted = self._read_wanted()
+        self._wanted_until = 0.0
 
     def is_watched(self) -> bool:
         """Whether somebody has said so in the last ten seconds; reads eight bytes."""
-        wanted, now = self._read_wanted(), self._clock()
+        wanted = self._read_wanted()
+        now = self._clock()
         if wanted != self._wanted:
-            self._wanted, self._wanted_until = wanted, now + _WATCHED_FOR_S
+            self._wanted = wanted
+            self._wanted_until = now + _WATCHED_FOR_S
         return now < self._wanted_until
 
     def write_values(self, timestep: int, rows: NDArray[np.float32]) -> None:
@@ -149,7 +158,8 @@ class LiveFile:
         The two blocks take turns, so that the values of the timestep before stay readable.
         """
         block = self._blocks[0]
-        block.fields["timestep"], block.fields["rows"] = timestep, rows
+        block.fields["timestep"] = timestep
+        block.fields["rows"] = rows
         block.write()
         self._blocks.reverse()
 

@@ -24,7 +24,8 @@ class ProgressTable(CSVOutputFormat):
         found = table_size(path)
         self._lines = 0 if found is None else found.lines
         self.keys = [] if found is None else _header(path)
-        self.separator, self.quotechar = ",", '"'
+        self.separator = ","
+        self.quotechar = '"'
         self.file = self._opened()
 
     @property

@@ -35,7 +35,8 @@ _Mode = Literal["online", "offline"]
 CONNECTED = "connected"
 _LOOK_EVERY_S = 1.0
 _INIT_TIMEOUT_S = 15.0
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 10.0, 300.0
+_FIRST_PAUSE_S = 10.0
+_LONGEST_PAUSE_S = 300.0
 
 
 def main(what: str) -> int:
@@ -149,7 +150,8 @@ class _Sender:
         return set((self._settings.run_dir / "wandb").glob("run-*"))
 
     def _begun(self, mode: _Mode) -> Any:  # noqa: ANN401 - a run of wandb
-        attempt, settings = self._sent.attempt, self._settings
+        attempt = self._sent.attempt
+        settings = self._settings
         run = wandb.init(
             project=settings.project,
             entity=settings.entity,
@@ -213,7 +215,8 @@ class _Journal:
             for line in file:
                 if not line.endswith(b"\n"):
                     return
-                number, self._number = self._number, self._number + 1
+                number = self._number
+                self._number = self._number + 1
                 self._offset += len(line)
                 if number >= first:
                     yield number, json.loads(line)

@@ -81,7 +81,8 @@ def env_settings(config: RunConfig, cpus: int) -> list[EnvSetting]:
     horizon of the advantages, 1 / (1 - gamma lambda), so the end of a rollout has little effect on
     them. If the present n_steps is less than that, it is the lower limit.
     """
-    rollout, present = config.rollout_timesteps, setting_of(config)
+    rollout = config.rollout_timesteps
+    present = setting_of(config)
     shortest = min(_horizons(config), present.n_steps)
     divisors = [
         n

@@ -142,7 +142,8 @@ class TimedTraining(AbstractContextManager["TimedTraining"]):
 
     def collect(self) -> VecStepTime:
         """Time a rollout."""
-        network_s, started = self._network.seconds, time.perf_counter()
+        network_s = self._network.seconds
+        started = time.perf_counter()
         vec_steps = self._rollout()
         total_s = (time.perf_counter() - started) / vec_steps
         inference_s = (self._network.seconds - network_s) / vec_steps
@@ -172,7 +173,8 @@ class TimedTraining(AbstractContextManager["TimedTraining"]):
         """
         if not self._gradient_steps:
             return 0.0
-        model, started = self.session.model, time.perf_counter()
+        model = self.session.model
+        started = time.perf_counter()
         if isinstance(model, DQN):
             model.train(model.gradient_steps, model.batch_size)
         elif isinstance(model, OnPolicyAlgorithm):
@@ -292,10 +294,12 @@ def measure_speed(
 
 def _evaluation_vec_step_s(session: TrainingSession, config: RunConfig) -> float:
     """Return the mean time of a vec step over a second of play as in an evaluation."""
-    vec_env, model = session.evaluation_env, session.model
+    vec_env = session.evaluation_env
+    model = session.model
     with torch_threads(1):
         observations: Any = vec_env.reset()
-        vec_steps, started = -_EVALUATION_WARM_UP, 0.0
+        vec_steps = -_EVALUATION_WARM_UP
+        started = 0.0
         while vec_steps < 1 or time.perf_counter() < started + _EVALUATION_S:
             if vec_steps == 0:
                 started = time.perf_counter()
@@ -320,7 +324,8 @@ def measure_experiment_speed(
     The learner of a live mixture trains at the same time as the members, as in the experiment. A
     learner draws from a Lake of random play instead of the experiment's, and it has no teacher.
     """
-    members, cpus = [experiment.run] * members_at_once, experiment.config.cpus_per_member
+    members = [experiment.run] * members_at_once
+    cpus = experiment.config.cpus_per_member
     if experiment.learner is None:
         return ExperimentSpeed(_mean(measure_at_once(members, game, cpus=cpus)))
     with tempfile.TemporaryDirectory(prefix="game_rl_") as folder:

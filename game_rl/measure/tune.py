@@ -33,7 +33,8 @@ from game_rl.preflight.workload import (
 from game_rl.system.machine import Machine
 
 _CORES_S = 1.0  # to find the workers' cores in a measurement; a run spends more time on it
-_COARSE_S, _FINE_S = 1.0, 2.0  # of collecting, in one measurement
+_COARSE_S = 1.0  # of collecting, in one measurement
+_FINE_S = 2.0
 _SHORT_S = 60  # with less time than this, measurements are shorter, too
 _COARSE_SHARE = 0.6  # of the time, at most, until the finals begin
 _FINALISTS = 3  # besides the present setting
@@ -110,7 +111,9 @@ class Tuning:
         *,
         seconds: float,
     ) -> None:
-        self._config, self._game, self._machine = config, game, machine
+        self._config = config
+        self._game = game
+        self._machine = machine
         self._seconds = seconds
         self._tell: Callable[[str], None] = lambda _: None
         self._scale = min(1.0, seconds / _SHORT_S)  # of what each measurement takes
@@ -147,7 +150,8 @@ class Tuning:
         self.measured = measure_speed(
             fitting[0].config, self._game, training_s=self._scale * TRAINING_S
         )
-        coarse_end, end = started + _COARSE_SHARE * self._seconds, started + self._seconds
+        coarse_end = started + _COARSE_SHARE * self._seconds
+        end = started + self._seconds
         self._measure_coarsely(coarse_end)
         for trial in self._fastest(2):
             self._add(worker_settings(trial.setting, self.cpus))
@@ -194,7 +198,8 @@ class Tuning:
     def _is_clearly_faster(self, trial: Trial) -> bool:
         if not self.fits(self.present):
             return True
-        ours, present = self.forecast(trial), self.forecast(self.present)
+        ours = self.forecast(trial)
+        present = self.forecast(self.present)
         if ours is None or present is None:
             return False
         gain = ours.timesteps_per_s / present.timesteps_per_s

@@ -25,7 +25,9 @@ PICTURES_OF_A_RUN = 20
 """Pictures of the map in TensorBoard, at equal intervals of a run."""
 
 _MOST_VISITS = 2**32 - 1
-_KEYS, _VISITS, _ABOUT = "sheets", "visits", "about"
+_KEYS = "sheets"
+_VISITS = "visits"
+_ABOUT = "about"
 
 MapId = tuple[int, ...]
 """The variables of a place before its x and y, which say on which map it is."""
@@ -75,7 +77,9 @@ class PlaceCounts:
     """
 
     def __init__(self, names: tuple[str, ...], offsets: Offsets, *, since: int = 0) -> None:
-        self.names, self.offsets, self.since = names, offsets, since
+        self.names = names
+        self.offsets = offsets
+        self.since = since
         self.elsewhere = 0
         self._sheets: dict[tuple[int, ...], NDArray[np.uint32]] = {}
 
@@ -123,7 +127,8 @@ class PlaceCounts:
         """Yield the sheets, those of each map together."""
         for key in sorted(self._sheets):
             *map_id, row, column = key
-            x, y = column * SHEET_SIDE, row * SHEET_SIDE
+            x = column * SHEET_SIDE
+            y = row * SHEET_SIDE
             yield Sheet(tuple(map_id), x, y, self._sheets[key])
 
     def to_bytes(self) -> bytes:

@@ -44,7 +44,8 @@ class PlaceLayer:
         """Return the layer with `factor` x `factor` cells in one."""
         height, width = self.counts.shape
         padded = np.pad(self.counts, ((0, -height % factor), (0, -width % factor)))
-        rows, columns = padded.shape[0] // factor, padded.shape[1] // factor
+        rows = padded.shape[0] // factor
+        columns = padded.shape[1] // factor
         counts = padded.reshape(rows, factor, columns, factor).sum(axis=(1, 3))
         return PlaceLayer(self.name, self.map_id, self.x0, self.y0, counts, self.cell_side * factor)
 
@@ -129,7 +130,8 @@ def _layer(map_id: MapId | None, sheets: Sequence[Sheet], names: Sequence[str]) 
     right = max(int(xs.max()) for xs, _, _ in _visited(sheets))
     top = min(int(ys.min()) for _, ys, _ in _visited(sheets))
     bottom = max(int(ys.max()) for _, ys, _ in _visited(sheets))
-    width, height = right - left + 1, bottom - top + 1
+    width = right - left + 1
+    height = bottom - top + 1
     side = -(-max(width, height) // _MOST_CELLS)
     counts = np.zeros((-(-height // side), -(-width // side)), np.int64)
     for xs, ys, visits in _visited(sheets):

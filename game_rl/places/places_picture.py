@@ -16,10 +16,13 @@ from game_rl.places.place_layers import PlaceLayer, layers, readable
 
 _SIDE = 1_000  # of all maps together, in pixels
 _MOST_LAYERS = 64
-_GAP, _MARGIN, _TEXT_HEIGHT = 12, 16, 14
+_GAP = 12
+_MARGIN = 16
+_TEXT_HEIGHT = 14
 _ZOOMS = (12, 10, 8, 6, 5, 4, 3, 2, 1)
 _SHRINKS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1_024, 2_048)
-_SCALE_WIDTH, _SCALE_HEIGHT = 240, 12
+_SCALE_WIDTH = 240
+_SCALE_HEIGHT = 12
 _MUTED = (158, 158, 166)
 _UNSEEN = (46, 46, 50)
 # rarely to often; people tell them apart who see red and green alike, and by brightness alone
@@ -108,7 +111,9 @@ def _in_rows(shown: Sequence[PlaceLayer], zoom: int, side: int) -> list[_Panel]:
         height, width = layer.counts.shape
         width = max(zoom * width, _text_width(_label(layer)))
         if left and left + width > side:
-            left, top, row_height = 0, top + row_height + _GAP, 0
+            left = 0
+            top = top + row_height + _GAP
+            row_height = 0
         panels.append(_Panel(layer, left, top))
         left += width + _GAP
         row_height = max(row_height, zoom * height + _TEXT_HEIGHT)

@@ -136,14 +136,17 @@ def _codes(picture: Picture) -> NDArray[np.uint32]:
 def _write_frames(file: BinaryIO, frames: Iterator[Indices], palette: bytes, units: int) -> None:
     frame = next(frames)
     file.write(_gif_header(frame, palette))
-    box, shown = (0, 0, frame.shape[1], frame.shape[0]), units
+    box = (0, 0, frame.shape[1], frame.shape[0])
+    shown = units
     for following in frames:
         changed = _changed(frame, following)
         if changed is None and shown + units <= _LONGEST_UNITS:
             shown += units
             continue
         _write_part(file, frame, box, shown)
-        frame, box, shown = following, changed or (0, 0, 1, 1), units
+        frame = following
+        box = changed or (0, 0, 1, 1)
+        shown = units
     _write_part(file, frame, box, shown)
     file.write(b";")
 

@@ -58,7 +58,8 @@ def replayed(
     Raises:
         UsageError: it cannot be played again.
     """
-    episode, log = episodes[index], episodes.log(index)
+    episode = episodes[index]
+    log = episodes.log(index)
     if log.fault:
         raise UsageError(
             f"episode {episode.number:,} cannot be played again: {log.fault}; game-rl episodes "
@@ -77,8 +78,11 @@ class _Replay:
         hold: int,
         watcher: Watcher | None,
     ) -> None:
-        self._episode, self._log, self._game = episode, log, game
-        self._hold, self._watcher = hold, watcher
+        self._episode = episode
+        self._log = log
+        self._game = game
+        self._hold = hold
+        self._watcher = watcher
         self._config = config_of(episode).env
 
     def timesteps(self) -> Iterator[ShownTimestep]:
@@ -96,12 +100,16 @@ class _Replay:
             raise
 
     def _play(self, env: GameBoyEnv, watched: RecordingEmulator) -> Iterator[ShownTimestep]:
-        play, watcher, value = LoggedPlay(env, self._log), self._watcher, None
+        play = LoggedPlay(env, self._log)
+        watcher = self._watcher
+        value = None
         observation = self._failing_as_other(play.begin)
         watched.take_pictures()  # discards those of the idle frames
         if watcher is not None:
             watcher.begin(observation)
-        names, steps, action = tuple(self._game.action_names), play.steps(), ""
+        names = tuple(self._game.action_names)
+        steps = play.steps()
+        action = ""
         while True:
             value = None if watcher is None else watcher.value()
             step = self._failing_as_other(lambda: next(steps, None))
@@ -116,7 +124,8 @@ class _Replay:
 
     def _check(self, play: LoggedPlay) -> None:
         """Raise ReplayError if the episode has not ended as it was logged."""
-        episode, is_wrapped = self._episode, bool(self._config.wrappers)
+        episode = self._episode
+        is_wrapped = bool(self._config.wrappers)
         found: dict[str, tuple[object, object]] = {
             "length": (self._log.timesteps, self._log.timesteps - play.left),
             "reward of the game": (episode.game_reward, play.game_reward),

@@ -65,7 +65,8 @@ def record_run(
     env_config = run.config.env
     if start_states is not None:
         env_config = with_changed(env_config, {("start_states",): tuple(start_states)})
-    game, emulator = run.game, cast("Emulator", watched)
+    game = run.game
+    emulator = cast("Emulator", watched)
     with drawing_from(seed), closing(make_env(env_config, game, emulator, draws=True)) as env:
         play = _Play(run, env, watched, has_value="value" in overlay)
         played = play.episodes(episodes, seed=seed)
@@ -85,7 +86,9 @@ class _Play:
         self, run: TrainedRun, env: GameEnv, watched: RecordingEmulator, *, has_value: bool
     ) -> None:
         observation_format = make_observation_format(run.config.env, run.game)
-        self._env, self._watched, self._run = env, watched, run
+        self._env = env
+        self._watched = watched
+        self._run = run
         self._stacks = new_stacks(env.observation_space, frame_stack_of(observation_format))
         self._policy = run.policy(observation_format.space, env.action_space)
         self._value = value_function(self._policy) if has_value else None
@@ -103,7 +106,10 @@ class _Play:
 
     def _timesteps(self) -> Iterator[ShownTimestep]:
         """Yield one episode; its last picture is repeated to make it visible."""
-        total, over, action, value = np.float32(0), False, 0, None
+        total = np.float32(0)
+        over = False
+        action = 0
+        value = None
         while not over:
             observations: Any = self._stacks.all()
             if self._value is not None:
@@ -112,7 +118,8 @@ class _Play:
             observation, reward, terminated, truncated, _ = self._env.step(action)
             self._stacks.turn()
             self._stacks.put(0, observation)
-            over, total = terminated or truncated, total + np.float32(reward)
+            over = terminated or truncated
+            total = total + np.float32(reward)
             pictures = self._watched.take_pictures()
             yield ShownTimestep(pictures, self._names[action], float(total), value)
         end = [self._env.render()] * self._hold

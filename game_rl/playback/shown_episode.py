@@ -16,8 +16,11 @@ OverlayItem = Literal["action", "reward", "value"]
 OVERLAY_ITEMS: tuple[OverlayItem, ...] = get_args(OverlayItem)
 
 _END_S = 1.0  # for which the end of an episode stays visible
-_PAPER, _INK, _FAINT = (24, 24, 24), (240, 240, 240), (160, 160, 160)
-_LINE, _MARGIN = 11, 2  # pixels of a line of the font, and around the lines
+_PAPER = (24, 24, 24)
+_INK = (240, 240, 240)
+_FAINT = (160, 160, 160)
+_LINE = 11  # pixels of a line of the font, and around the lines
+_MARGIN = 2
 _GAP = 2  # pixels between the screens of a grid
 
 
@@ -87,7 +90,8 @@ def _grid(pictures: Sequence[Picture], columns: int) -> Picture:
     shape = (rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP, 3)
     grid = np.full(shape, _PAPER, np.uint8)
     for number, picture in enumerate(pictures):
-        top, left = (number // columns) * (height + _GAP), (number % columns) * (width + _GAP)
+        top = (number // columns) * (height + _GAP)
+        left = (number % columns) * (width + _GAP)
         grid[top : top + height, left : left + width] = picture
     return grid
 

@@ -28,7 +28,8 @@ _WAY_OUT = "restore it from a copy, or start the run again"
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Kind = TypeVar("_Kind", bound=Saved)
 
-_RECORD, _CHECKPOINT = "teacher.json", "checkpoint"
+_RECORD = "teacher.json"
+_CHECKPOINT = "checkpoint"
 _PLAYED: tuple[FileName, ...] = ("state.json", "policy.safetensors")
 
 

@@ -235,7 +235,8 @@ def _envs(
     env_config = config.env
     if start_state is not None:
         env_config = with_changed(env_config, {("start_states",): (start_state,)})
-    n_envs, chosen = config.evaluation.envs_for(episodes), _episodes_seed(config, seed)
+    n_envs = config.evaluation.envs_for(episodes)
+    chosen = _episodes_seed(config, seed)
     return make_vec_env(env_config, game, n_envs=n_envs, seed=chosen, logs=logs)
 
 
@@ -249,7 +250,8 @@ def _values(policy: BasePolicy, run: TrainedRun) -> Values | None:
     None if the policy has no Q-network, or if the checkpoint lacks what its rewards were divided
     by, as the best one of a fork's parent does.
     """
-    algorithm, checkpoint = run.config.algorithm, run.checkpoint
+    algorithm = run.config.algorithm
+    checkpoint = run.checkpoint
     if isinstance(algorithm, PPOConfig):
         return None
     learned = make_reward_scaling(

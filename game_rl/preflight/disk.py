@@ -36,7 +36,8 @@ def disk_footprint(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic
 ) -> DiskFootprint:
     course = _Course(config, facts, training)
-    kept, at_once = (course.retention.after(course.last), course.retention.at_once(course.last))
+    kept = course.retention.after(course.last)
+    at_once = course.retention.at_once(course.last)
     checkpoint = predicted_checkpoint_bytes(config, facts)
     minimum = course.minimum_bytes
     return DiskFootprint(
@@ -86,7 +87,9 @@ class _Course:
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """What the run directory holds at the end, without a Lake."""
-        config, facts, kept = self.config, self.facts, self.retention.after(self.last)
+        config = self.config
+        facts = self.facts
+        kept = self.retention.after(self.last)
         longest = config.env.most_episode_timesteps or facts.episode_timesteps
         clip = n_pictures(config, longest) * calibration.PICTURE_BYTES[config.recording.format]
         logs = self.log_bytes + calibration.RUN_FILES_BYTES
@@ -105,13 +108,16 @@ class _Course:
     @property
     def all_parts(self) -> tuple[Part, ...]:
         """What is on the disk at the end, with the Lake and what an upload still needs."""
-        lake, held = self.lake_bytes(self.last) or 0, self.held_bytes(self.last)
+        lake = self.lake_bytes(self.last) or 0
+        held = self.held_bytes(self.last)
         more = (Part("Lake", lake), Part("upload backlog", held))
         return (*self.parts, *(part for part in more if part.bytes))
 
     @cached_property
     def log_bytes(self) -> int:
-        config, facts, training = self.config, self.facts, self.training
+        config = self.config
+        facts = self.facts
+        training = self.training
         logs = predicted_log_bytes(config, facts, training, copies=self.retention.after(self.last))
         pictures = boundaries_of(config, training) if config.logging.tensorboard else 0
         return logs + places_log_bytes(facts, training.final_timesteps, most_pictures=pictures)
@@ -202,7 +208,8 @@ class _Course:
     @cached_property
     def offline_bytes(self) -> int:
         """The most that is on the disk before the first timestep; 0 without an offline phase."""
-        offline, training = self.config.offline, self.training
+        offline = self.config.offline
+        training = self.training
         if offline is None or not training.offline_gradient_steps:
             return 0
         at_once = offline_checkpoints_at_once(
@@ -241,7 +248,8 @@ class _Course:
     @property
     def lake_margin_bytes(self) -> int:
         """Bytes for a Lake that compresses less, and for one that may evict."""
-        size, lake = self.lake_bytes(self.last) or 0, self.config.lake
+        size = self.lake_bytes(self.last) or 0
+        lake = self.config.lake
         most = size * (1 + calibration.LAKE_MARGIN_FRACTION)
         if lake is not None and lake.capacity_gb is not None:
             most = min(most, max(size, lake.capacity_gb * _GB))
@@ -249,9 +257,11 @@ class _Course:
 
     def pruned_bytes(self) -> int:
         """Bytes of the checkpoints that are pruned and the timesteps that are evicted."""
-        saved, at = self.retention.saved(self.last), self.last
+        saved = self.retention.saved(self.last)
+        at = self.last
         all_saved = _newest_bytes(self._sizes, self.training, saved, at=at)
-        each, lake = self.facts.lake_bytes_per_timestep or 0, self.lake_bytes(at)
+        each = self.facts.lake_bytes_per_timestep or 0
+        lake = self.lake_bytes(at)
         evicted = each * self.training.played_timesteps - lake if lake else 0
         return all_saved - self.checkpoint_bytes(at) + round(max(0, evicted))
 
@@ -302,7 +312,8 @@ def _offline_checkpoints(
     config: RunConfig, facts: RunFacts, training: TrainingArithmetic
 ) -> tuple[Part, ...]:
     """Checkpoints that stay from learning before the first timestep: the last one and the best."""
-    steps, offline = training.offline_gradient_steps, config.offline
+    steps = training.offline_gradient_steps
+    offline = config.offline
     if not steps or offline is None:
         return ()
     kept = 2 if steps > offline.evaluate_every_gradient_steps else 1
@@ -345,7 +356,9 @@ class _CheckpointSizes:
         return self.facts.observation_format(self.config).nbytes
 
     def at(self, timesteps: int | None) -> int:
-        config, algorithm, has_learned = self.config, self.config.algorithm, self.config.learns
+        config = self.config
+        algorithm = self.config.algorithm
+        has_learned = self.config.learns
         if isinstance(algorithm, DQNConfig) and config.offline is None and timesteps is not None:
             has_learned = has_learned and timesteps > algorithm.learning_starts
         counted = config.total_timesteps if timesteps is None else timesteps
@@ -419,7 +432,8 @@ def disk_plan(
         installation_bytes: what has to be installed on the same disk.
         timesteps_per_s: speed of the whole run; None: not measured.
     """
-    course, disk = _Course(config, facts, footprint.training), footprint.disk
+    course = _Course(config, facts, footprint.training)
+    disk = footprint.disk
     speed = _Speed(footprint.training.timesteps_per_update, timesteps_per_s)
     smaller = smaller_disks(disk.minimum_bytes, course.full_at, speed.after_s)
     recommended = disk.recommended_bytes + installation_bytes
@@ -527,7 +541,8 @@ def _is_on_disk_of(run_dir: Path, lake: Path | None) -> bool:
 
 def lake_bytes(config: RunConfig, facts: RunFacts, timesteps: int) -> int | None:
     """Size of the run's Lake after so many timesteps; 0 without a Lake, None if not measured."""
-    each, lake = facts.lake_bytes_per_timestep, config.lake
+    each = facts.lake_bytes_per_timestep
+    lake = config.lake
     if lake is None:
         return 0
     if each is None:
@@ -543,7 +558,8 @@ def _row(
     played = updates * training.timesteps_per_update
     timesteps = training.began_at + played
     schema = LakeSchema.of(facts.observation_format(config), n_actions=facts.n_actions)
-    kept, on_disk = _kept(config, timesteps), lake_bytes(config, facts, played)
+    kept = _kept(config, timesteps)
+    on_disk = lake_bytes(config, facts, played)
     n_checkpoints = _retention(config, training).after(updates)
     if on_disk and facts.lake_bytes_per_timestep:
         kept = min(kept, round(on_disk / facts.lake_bytes_per_timestep))
@@ -560,7 +576,8 @@ def _row(
 
 
 def _kept(config: RunConfig, timesteps: int) -> int:
-    lake, replay = config.lake, config.algorithm.replay
+    lake = config.lake
+    replay = config.algorithm.replay
     if lake is not None:
         return min(timesteps, lake.capacity_transitions or timesteps)
     assert replay is not None

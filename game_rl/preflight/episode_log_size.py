@@ -14,7 +14,8 @@ def logged_episode_bytes(config: RunConfig, facts: RunFacts, training: TrainingA
     """Bytes of `episodes/` at the end of a run, with actions drawn evenly; 0 without a log."""
     if config.episodes is None:
         return 0
-    evaluation, each = config.evaluation, max(1, facts.episode_timesteps)
+    evaluation = config.evaluation
+    each = max(1, facts.episode_timesteps)
     played = training.evaluations * len(config.evaluation_ways) * evaluation.episodes
     played += evaluation.final_episodes
     timesteps = training.played_timesteps + played * each

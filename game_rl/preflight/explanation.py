@@ -102,7 +102,8 @@ def _replay_gpu(situation: Situation) -> Compared:
 
 
 def _ram(situation: Situation) -> Compared:
-    peak, machine = situation.footprint.ram.peak, situation.machine
+    peak = situation.footprint.ram.peak
+    machine = situation.machine
     return Compared(
         f"{format_bytes(peak.bytes)} in the phase {peak.name!r} against "
         f"{format_bytes(machine.ram_available_bytes)} available, or "
@@ -164,7 +165,8 @@ def _own_rows(situation: Situation) -> Compared:
 
 
 def _rollout(situation: Situation) -> Compared:
-    config, probe = situation.config, situation.probe
+    config = situation.config
+    probe = situation.probe
     if isinstance(config.algorithm, DQNConfig):
         return Compared("dqn has no rollouts", applies=False)
     longest = f"max_episode_timesteps, {config.env.most_episode_timesteps or 0:,}"
@@ -200,7 +202,8 @@ def _lake_capacity(situation: Situation) -> Compared:
 
 
 def _workers(situation: Situation) -> Compared:
-    env, cpus = situation.config.env, situation.machine.cpus
+    env = situation.config.env
+    cpus = situation.machine.cpus
     workers = training_workers(env.n_workers, n_envs=env.n_envs, cpus=situation.facts.cpus)
     return Compared(
         f"{workers} processes with emulators against {cpus} CPU{'' if cpus == 1 else 's'}"

@@ -267,7 +267,8 @@ def fork_facts(config: RunConfig) -> ForkFacts | None:
     if config.fork is None:
         return None
     root, timesteps = run_at(config.fork.run)
-    parent, counts_anew = RunDir(root), config.fork.counters == "new"
+    parent = RunDir(root)
+    counts_anew = config.fork.counters == "new"
     saved = parent.checkpoints_newest_first()
     found = [path for path in saved if timesteps in (None, int(path.name))]
     if not found and RunDir(config.run_dir).exists():

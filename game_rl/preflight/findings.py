@@ -83,7 +83,8 @@ def ram_short(situation: Situation) -> Finding | None:
     result = footprint.ram_verdict(situation.footprint, situation.machine)
     if result == "fits":
         return None
-    peak, limit = situation.footprint.ram.peak, situation.machine.ram_available_bytes
+    peak = situation.footprint.ram.peak
+    limit = situation.machine.ram_available_bytes
     fix = fixes.cheapest_fix(situation, footprint.ram_verdict, fixes.ram_changes(situation))
     return Finding(
         "error" if result == "does_not_fit" else "warning",
@@ -135,7 +136,8 @@ def disk_short(situation: Situation) -> Finding | None:
     result = footprint.disk_verdict(without, situation.machine)
     if result == "fits":
         return None
-    disk, room = without.disk, situation.machine.disk_room_bytes
+    disk = without.disk
+    room = situation.machine.disk_room_bytes
     full_at = timestep_of_full_disk(situation.config, situation.facts, situation.footprint, room)
     when = f"the disk is full at timestep {full_at:,}: " if full_at is not None else ""
     return Finding(
@@ -161,8 +163,10 @@ def _without_lake(whole: Footprint) -> Footprint:
 
 def lake_outgrows_disk(situation: Situation) -> Finding | None:
     """Report a Lake that will fill the disk of a run that would fit without it."""
-    config, machine = situation.config, situation.machine
-    lake, result = config.lake, footprint.disk_verdict(situation.footprint, machine)
+    config = situation.config
+    machine = situation.machine
+    lake = config.lake
+    result = footprint.disk_verdict(situation.footprint, machine)
     without = _without_lake(situation.footprint)
     if lake is None or result == footprint.disk_verdict(without, machine):
         return None
@@ -171,7 +175,8 @@ def lake_outgrows_disk(situation: Situation) -> Finding | None:
     full_at = timestep_of_full_disk(config, situation.facts, situation.footprint, room)
     then = "it stops growing" if lake.on_full == "pause" else "its oldest files are deleted"
     when = "" if full_at is None else f"; from timestep {full_at:,} on {then}"
-    key, room_gb = "lake.capacity_gb", left // 10**9
+    key = "lake.capacity_gb"
+    room_gb = left // 10**9
     return Finding(
         "error" if result == "does_not_fit" else "warning",
         "lake_outgrows_disk",
@@ -220,8 +225,10 @@ EPISODES_IN_A_ROLLOUT = 4
 
 
 def machine_under_used(situation: Situation) -> Finding | None:
-    config, machine = situation.config, situation.machine
-    n_envs, cpus = config.env.n_envs, situation.facts.cpus
+    config = situation.config
+    machine = situation.machine
+    n_envs = config.env.n_envs
+    cpus = situation.facts.cpus
     busy = training_workers(config.env.n_workers, n_envs=n_envs, cpus=cpus)
     if busy >= machine.cpus or footprint.verdict(situation.footprint, machine) != "fits":
         return None
@@ -250,17 +257,21 @@ def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
 
     n_steps says how often the network is updated. Episodes continue across rollouts.
     """
-    config, probe = situation.config, situation.probe
+    config = situation.config
+    probe = situation.probe
     if isinstance(config.algorithm, DQNConfig):
         return None
-    n_steps, longest = config.algorithm.n_steps, config.env.most_episode_timesteps
+    n_steps = config.algorithm.n_steps
+    longest = config.env.most_episode_timesteps
     if probe is not None:
-        reference, bound = round(probe.median), round(probe.median) * EPISODES_IN_A_ROLLOUT
+        reference = round(probe.median)
+        bound = round(probe.median) * EPISODES_IN_A_ROLLOUT
         lengths = probe.timesteps
         what = f"a random episode has {min(lengths):,} to {max(lengths):,} timesteps, half of "
         what += f"them at most {reference:,}"
     elif longest is not None:
-        reference, bound = longest, longest - 1
+        reference = longest
+        bound = longest - 1
         what = f"no episode is longer than max_episode_timesteps, {longest:,}"
     else:
         return None
@@ -279,7 +290,8 @@ def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
 
 
 def colour_of_four_shades(situation: Situation) -> Finding | None:
-    config, facts = situation.config, situation.facts
+    config = situation.config
+    facts = situation.facts
     grey = fixes.apply_fix(config, GREY)
     if not has_needless_colour(situation) or grey is None:
         return None
@@ -298,8 +310,10 @@ def colour_of_four_shades(situation: Situation) -> Finding | None:
 
 
 def replay_is_never_full(situation: Situation) -> Finding | None:
-    config, facts = situation.config, situation.facts
-    replay, timesteps = config.algorithm.replay, situation.footprint.training.final_timesteps
+    config = situation.config
+    facts = situation.facts
+    replay = config.algorithm.replay
+    timesteps = situation.footprint.training.final_timesteps
     if replay is None:
         return None
     capacity = replay.capacity
@@ -310,7 +324,8 @@ def replay_is_never_full(situation: Situation) -> Finding | None:
     smaller = fixes.apply_fix(config, fix)
     severity: Severity = "info"
     note = ""
-    reserved, machine = reserved_replay_bytes(config, facts), situation.machine
+    reserved = reserved_replay_bytes(config, facts)
+    machine = situation.machine
     most = machine.ram_bytes if machine.reservable_bytes is None else machine.reservable_bytes
     if replay_gpu(config) is None and reserved > most:
         severity = "error"
@@ -333,7 +348,8 @@ def replay_is_never_full(situation: Situation) -> Finding | None:
 
 def lake_is_never_full(situation: Situation) -> Finding | None:
     """Report a Lake of the run's own with room for more timesteps than it plays."""
-    lake, timesteps = situation.config.lake, situation.footprint.training.final_timesteps
+    lake = situation.config.lake
+    timesteps = situation.footprint.training.final_timesteps
     if lake is None or lake.path is not None or lake.capacity_transitions is None:
         return None
     enough = max(1_000, _rounded_up(timesteps))  # a config allows no fewer
@@ -396,8 +412,10 @@ def restart_without_effect(situation: Situation) -> Finding | None:
 
 
 def _fault(config: RunConfig, exploration: ExplorationConfig, restart: RestartConfig) -> str | None:
-    algorithm, total = config.algorithm, config.total_timesteps
-    at, back = restart.at, restart.at + restart.over
+    algorithm = config.algorithm
+    total = config.total_timesteps
+    at = restart.at
+    back = restart.at + restart.over
     usual = exploration_schedule(
         exploration.model_copy(update={"restarts": ()}), timesteps=total
     ).at(at)
@@ -450,7 +468,8 @@ def few_own_rows(situation: Situation) -> Finding | None:
 
 def torch_for_cuda(situation: Situation) -> Finding | None:
     """Report a build of torch for GPUs on a machine that has none."""
-    imports, gpus = situation.machine.imports, situation.machine.gpus
+    imports = situation.machine.imports
+    gpus = situation.machine.gpus
     if imports.cuda is None or gpus:
         return None
     more = imports.bytes - USUAL_IMPORT_COST.bytes
@@ -498,7 +517,8 @@ def game_is_changed(situation: Situation) -> Finding | None:
 
 def step_may_outlast_workers(situation: Situation) -> Finding | None:
     """Warn of a `step` in game.yaml with which a worker may take longer than it has."""
-    env, frames = situation.config.env, situation.facts.longest_wait_frames
+    env = situation.config.env
+    frames = situation.facts.longest_wait_frames
     envs = envs_of_a_worker(situation)
     seconds = longest_timestep_s(situation)
     if seconds <= env.worker_timeout_s:

@@ -67,7 +67,8 @@ def smallest_fix(
 
 def smaller_batch_sizes(config: RunConfig) -> Sequence[int]:
     """Smaller batch sizes, largest first: divisors of the rollout, or powers of two for DQN."""
-    rollout, batch = config.rollout_timesteps, config.algorithm.batch_size
+    rollout = config.rollout_timesteps
+    batch = config.algorithm.batch_size
     if config.algorithm.replay is not None:
         return _powers_of_two(below=batch, least=2)
     below = range(min(batch, rollout) - 1, 1, -1)
@@ -163,7 +164,9 @@ def _micro_batch_change(situation: Situation) -> Change:
 
     `auto` comes first if it is smaller than the present size, then sizes below `auto`.
     """
-    key, config, facts = "algorithm.micro_batch_size", situation.config, situation.facts
+    key = "algorithm.micro_batch_size"
+    config = situation.config
+    facts = situation.facts
     now = together(config, facts)
     automatic = apply_fix(config, Fix(key, "auto"))
     least = now if automatic is None else min(now, together(automatic, facts))
@@ -195,7 +198,8 @@ def _colour_change(situation: Situation) -> list[Change]:
 
 def _size_change(situation: Situation) -> list[Change]:
     """Return the change to half size, which comes last: small things on the screen may be lost."""
-    crop, size = situation.facts.crop, situation.config.env.observation.size
+    crop = situation.facts.crop
+    size = situation.config.env.observation.size
     halves = size == "full" and crop.height % 2 == crop.width % 2 == 0
     return [("env.observation.size", ["half"])] if halves else []
 
@@ -235,7 +239,8 @@ def replay_vram_changes(situation: Situation) -> list[Change]:
 
 def disk_changes(situation: Situation) -> list[Change]:
     config = situation.config
-    keep_last, episodes = config.checkpoints.keep_last, config.recording.episodes
+    keep_last = config.checkpoints.keep_last
+    episodes = config.recording.episodes
     return [
         ("checkpoints.keep_last", range(keep_last - 1, 0, -1)),
         ("recording.episodes", range(episodes - 1, -1, -1)),

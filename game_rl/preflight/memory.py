@@ -73,7 +73,8 @@ def filled_capacity(config: RunConfig, facts: RunFacts, timesteps: int | None = 
     Args:
         timesteps: number of timesteps; None: those of the whole run.
     """
-    replay, n_envs = config.algorithm.replay, config.env.n_envs
+    replay = config.algorithm.replay
+    n_envs = config.env.n_envs
     assert replay is not None
     if timesteps is None:
         timesteps = training_arithmetic(config).final_timesteps
@@ -188,7 +189,8 @@ def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     main = own + calibration.FIRST_UPDATE_BYTES
     if facts.uses_gpu:
         main += calibration.CUDA_HOST_BYTES
-    n_envs, n_workers = config.env.n_envs, config.env.n_workers
+    n_envs = config.env.n_envs
+    n_workers = config.env.n_workers
     workers = training_workers(n_workers, n_envs=n_envs, cpus=facts.cpus)
     training = _workers_bytes(facts, workers=workers, emulators=n_envs)
     n_envs = config.evaluation.envs_for(config.evaluation.episodes)
@@ -246,7 +248,8 @@ def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
     There are the last and the next stacks in uint8 and one set of stacks in float32. Packed frames
     of the last and the next vec step and the arrays shared with the workers come in addition.
     """
-    n_envs, observation_format = config.env.n_envs, facts.observation_format(config)
+    n_envs = config.env.n_envs
+    observation_format = facts.observation_format(config)
     shared = shared_bytes(observation_format, n_envs=n_envs)
     each = (2 + 4) * observation_format.nbytes + 2 * observation_format.row_bytes
     return Part("frames in flight", n_envs * each + shared)
@@ -270,7 +273,8 @@ def _lake_reader(config: RunConfig, facts: RunFacts, settings: LearnFromConfig) 
     """
     observation_format = facts.observation_format(config)
     schema = LakeSchema.of(observation_format, n_actions=facts.n_actions)
-    block, blocks = schema.block_frames * observation_format.row_bytes, facts.learned_lakes.blocks
+    block = schema.block_frames * observation_format.row_bytes
+    blocks = facts.learned_lakes.blocks
     cache = min(settings.cache_mb * 10**6 + len(settings.lakes) * block, blocks * block)
     packed = observation_format.stack * observation_format.row_bytes
     batch = config.algorithm.batch_size
@@ -296,7 +300,8 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
     On the CPU each core has a part of the minibatch and gradients of its own. PPO and PQN free the
     observations of a part when its loss is computed. DQN draws the whole minibatch and keeps it.
     """
-    algorithm, network = config.algorithm, network_of(config, facts)
+    algorithm = config.algorithm
+    network = network_of(config, facts)
     n = _n_parts(config, facts)
     size = -(-together(config, facts) // n)
     gradients = [network.weights_bytes] * (n - 1)
@@ -304,7 +309,8 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
         target = network.kept_weights_bytes(bf16=facts.uses_bf16)
         drawn = kept = [_unpacked_minibatch(config, facts), target]
     else:
-        drawn, kept = n * [size * facts.observation_format(config).nbytes], []
+        drawn = n * [size * facts.observation_format(config).nbytes]
+        kept = []
     way: Bf16Way = "native" if facts.uses_gpu else facts.bf16_way
     moments = {
         moment: [*(kept if moment.startswith("backward") else drawn), *(n * blocks), *gradients]
@@ -333,7 +339,8 @@ def packed_minibatch_bytes(config: RunConfig, facts: RunFacts) -> int:
 
 def _unpacked_minibatch(config: RunConfig, facts: RunFacts) -> int:
     observation_format = facts.observation_format(config)
-    sizes, stacks = _array_bytes(observation_format), observation_format.stacks
+    sizes = _array_bytes(observation_format)
+    stacks = observation_format.stacks
     each = sum(_arrays_of_a_sample(config, stacks[name]) * size for name, size in sizes.items())
     return together(config, facts) * each
 
@@ -361,7 +368,8 @@ def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
 
 def _holes(config: RunConfig, facts: RunFacts, small: int) -> int:
     """Return the size of the holes that the blocks of a step and gradients leave in the heaps."""
-    algorithm, number = config.algorithm, "bf16" if facts.uses_bf16 else "float32"
+    algorithm = config.algorithm
+    number = "bf16" if facts.uses_bf16 else "float32"
     if facts.uses_bf16 and facts.bf16_way == "unfolded" and not facts.uses_gpu:
         number = "unfolded"
     gradient = 0 if facts.uses_gpu else _small([network_of(config, facts).weights_bytes])
@@ -382,7 +390,8 @@ def n_pictures(config: RunConfig, episode_timesteps: int, *, has_waits: bool = F
         episode_timesteps: length of the clip's episodes.
         has_waits: whether the game's `step` makes timesteps longer, so the clip fills its time.
     """
-    recording, frame_skip = config.recording, config.env.frame_skip
+    recording = config.recording
+    frame_skip = config.env.frame_skip
     each = picture_frames(frame_skip)
     whole = recording.episodes * episode_timesteps * (frame_skip // each)
     if recording.max_s is None:

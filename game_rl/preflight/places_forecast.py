@@ -15,7 +15,8 @@ def places_in_memory(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     """Return the memory of the sheets, and of what the workers count between two boundaries."""
     if not facts.has_places:
         return ()
-    algorithm, n_envs = config.algorithm, config.env.n_envs
+    algorithm = config.algorithm
+    n_envs = config.env.n_envs
     if isinstance(algorithm, DQNConfig):
         each = FREQUENT_BOUNDARIES_TIMESTEPS // n_envs + 1
     else:

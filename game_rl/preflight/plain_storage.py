@@ -17,7 +17,8 @@ from game_rl.errors import UsageError
 from game_rl.system.units import GIB, format_bytes, parse_bytes
 
 _DTYPES = {"uint8": 1, "int8": 1, "bool": 1, "float16": 2, "int16": 2, "float32": 4, "float64": 8}
-_REWARD_BYTES, _DONE_BYTES = 4, 1
+_REWARD_BYTES = 4
+_DONE_BYTES = 1
 _MARGIN_FRACTION = 0.1
 _MOST_ROWS = 6
 _EXAMPLE = (
@@ -287,7 +288,8 @@ def _notes(storage: PlainStorage) -> list[Text]:
             )
         )
     if storage.disk_bytes is not None:
-        full_at, disk = storage.full_at, format_bytes(storage.disk_bytes)
+        full_at = storage.full_at
+        disk = format_bytes(storage.disk_bytes)
         notes.append(
             Text(f"a disk of {disk} suffices")
             if full_at is None

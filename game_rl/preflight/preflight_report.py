@@ -55,7 +55,9 @@ class PreflightReport:
         and in `growth`, which is empty for a run that keeps no timesteps on disk. Timesteps, time
         and disk are upper bounds if `may_end_early`.
         """
-        disk, training, machine = self.footprint.disk, self.footprint.training, self.machine
+        disk = self.footprint.disk
+        training = self.footprint.training
+        machine = self.machine
         return {
             "verdict": self.verdict,
             "ram": _memory_json(self.footprint.ram, machine.ram_available_bytes),
@@ -103,7 +105,9 @@ def render_summary(report: PreflightReport) -> RenderableType:
 
 def render_report(report: PreflightReport) -> RenderableType:
     """Render the report for people: the verdict, memory, disk, time, and what to change."""
-    footprint, machine, speed = report.footprint, report.machine, report.speed
+    footprint = report.footprint
+    machine = report.machine
+    speed = report.speed
     return Group(
         _headline(report.verdict, footprint, machine),
         _resources(report),
@@ -152,7 +156,8 @@ def footprint_line(footprint: FootprintComparison) -> str:
     for key, name in names.items():
         if (numbers := footprint.get(key)) is None:
             continue
-        predicted, measured = int(numbers["predicted"]), int(numbers["measured"])
+        predicted = int(numbers["predicted"])
+        measured = int(numbers["measured"])
         words.append(
             f"{name} {format_bytes(measured)} measured, {format_bytes(predicted)} predicted "
             f"({format_deviation(numbers['error'])})"
@@ -209,7 +214,8 @@ def verdict_line(verdict: Verdict, machine: Machine) -> Text:
 
 
 def _memory_line(report: PreflightReport) -> Text:
-    footprint, machine = report.footprint, report.machine
+    footprint = report.footprint
+    machine = report.machine
     used = [of_available("RAM", footprint.ram.peak.bytes, machine.ram_available_bytes)]
     for vram in (footprint.vram, footprint.replay_vram):
         if vram is not None:
@@ -246,7 +252,8 @@ def _headline(verdict: Verdict, footprint: Footprint, machine: Machine) -> Text:
 
 
 def _resources(report: PreflightReport) -> Table:
-    footprint, machine = report.footprint, report.machine
+    footprint = report.footprint
+    machine = report.machine
     table = Table(box=None, pad_edge=False, show_header=False)
     for _ in range(2):
         table.add_column(no_wrap=True)
@@ -256,9 +263,11 @@ def _resources(report: PreflightReport) -> Table:
     if (vram := footprint.vram) is not None:
         _add_rows(table, "VRAM", vram.peak.parts, machine.gpu_free_bytes(vram.gpu))
     if (vram := footprint.replay_vram) is not None:
-        name, limit = f"VRAM of cuda:{vram.gpu}", machine.gpu_free_bytes(vram.gpu)
+        name = f"VRAM of cuda:{vram.gpu}"
+        limit = machine.gpu_free_bytes(vram.gpu)
         _add_rows(table, name, vram.peak.parts, limit)
-    disk, most = footprint.disk, _at_most(footprint.training)
+    disk = footprint.disk
+    most = _at_most(footprint.training)
     _add_rows(table, "disk", report.plan.parts, machine.disk_free_bytes, most)
     table.add_row("", "  while a checkpoint is written", f"+{format_bytes(disk.momentary_bytes)}")
     return table
@@ -316,7 +325,8 @@ def _replay_ratio(t: TrainingArithmetic) -> str:
 
 
 def _speed(speed: SpeedForecast, training: TrainingArithmetic) -> Text:
-    rate, duration = speed.timesteps_per_s, format_duration(speed.wall_s)
+    rate = speed.timesteps_per_s
+    duration = format_duration(speed.wall_s)
     if speed.limit_s is not None and speed.limit_s < speed.wall_s:
         duration = f"{format_duration(speed.limit_s)} of training"
     return Text.assemble(

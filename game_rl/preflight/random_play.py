@@ -78,7 +78,8 @@ def _play(
     while used < most_timesteps:
         action = int(rng.integers(len(game.action_names)))
         _, _, terminated, truncated, info = env.step(action)
-        timesteps, waited = timesteps + 1, waited + info.get(WAITED_FRAMES, 0)
+        timesteps = timesteps + 1
+        waited = waited + info.get(WAITED_FRAMES, 0)
         used = timesteps + waited // frame_skip
         if terminated or truncated:
             return timesteps, used, True
@@ -92,7 +93,8 @@ _FEW_LAKE_FRAMES = 8_000  # before each training
 _MOST_BLOCKS = 16  # for each level: 19 takes a second for them
 LEVELS = (1, 3, 6, 9, 12, 15, 19)
 """Compression levels to compare."""
-_LEAST_TIMESTEPS, _MOST_TIMESTEPS = 200, 4_000
+_LEAST_TIMESTEPS = 200
+_MOST_TIMESTEPS = 4_000
 _STREAM = "probe"
 
 
@@ -122,7 +124,8 @@ def _costs(lake: Lake, levels: Sequence[int]) -> tuple[LevelCost, ...]:
     timesteps = sum(len(block.columns.rows) for block in blocks)
     costs = []
     for level in levels:
-        encoder, begun = BlockEncoder(replace(lake.schema, level=level)), time.thread_time()
+        encoder = BlockEncoder(replace(lake.schema, level=level))
+        begun = time.thread_time()
         n_bytes = sum(len(encoder.encode(block)) for block in blocks)
         seconds = time.thread_time() - begun
         costs.append(LevelCost(level, n_bytes / timesteps, 10**6 * seconds / timesteps))

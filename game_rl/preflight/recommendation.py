@@ -171,7 +171,9 @@ class RunNeeds:
         measured: MeasuredSpeed | None = None,
         episode_timesteps: float | None = None,
     ) -> None:
-        self._config, self._facts, self._machine = config, facts, machine
+        self._config = config
+        self._facts = facts
+        self._machine = machine
         self._measured = measured
         self._episode_timesteps = episode_timesteps or facts.episode_timesteps
         self._model = RunOnCores(config, facts)
@@ -183,7 +185,8 @@ class RunNeeds:
         Args:
             hours: time in which the run should end.
         """
-        config, facts = self._config, self._facts
+        config = self._config
+        facts = self._facts
         return Recommendation(
             cpus=1,
             n_gpus=gpus_needed(config, facts),
@@ -245,7 +248,8 @@ def useful_rows(cores: set[int], row: Callable[[int], CoreRow]) -> tuple[CoreRow
 
     useful = [n for n in range(1, len(rows)) if gains(rows[n - 1], rows[n])]
     measured = [n for n, each in enumerate(rows) if each.is_measured]
-    playing, updating = rows[0].collecting, rows[0].updating
+    playing = rows[0].collecting
+    updating = rows[0].updating
     return tuple(
         replace(each, collecting=each.collecting / playing, updating=each.updating / updating)
         for each in rows[: max([0, *useful, *measured]) + 1]
@@ -300,7 +304,8 @@ class RunOnCores:
 
     def speed(self, measured: MeasuredSpeed, cpus: int) -> MeasuredSpeed:
         """Return the speed with so many cores, from the one measured with `facts.cpus` cores."""
-        here, network_s = self._facts.cpus, measured.inference_s
+        here = self._facts.cpus
+        network_s = measured.inference_s
         if cpus == here:
             return measured
         emulators_s = self._emulators_s(network_s, network_s + measured.emulation_s)
@@ -321,13 +326,15 @@ class RunOnCores:
 
     def _emulators_s(self, network_s: float, vec_step_s: float) -> float:
         """Return the time of all emulators on one core with which `_vec_step_s` is as measured."""
-        workers, cpus = self.workers(self._facts.cpus), self._facts.cpus
+        workers = self.workers(self._facts.cpus)
+        cpus = self._facts.cpus
         if workers == 1:
             return vec_step_s - network_s
         return min(cpus * vec_step_s - network_s, workers * (vec_step_s - network_s / 2))
 
     def _evaluation_s(self, measured: MeasuredSpeed, cpus: int) -> float:
-        evaluation, env = self._config.evaluation, self._config.env
+        evaluation = self._config.evaluation
+        env = self._config.env
         n_envs = evaluation.envs_for(evaluation.episodes)
         network_s = min(measured.inference_s * n_envs / env.n_envs, measured.evaluation_vec_step_s)
 

@@ -29,7 +29,8 @@ def machine_option(found: Recommendation) -> str:
     """Return the smallest machine as `--on` takes it."""
     sizes = found.sizes
     vram = "0" if sizes.vram_bytes is None else _gib(sizes.vram_bytes)
-    ram, disk = sizes.ram_bytes or 0, sizes.disk_bytes or 0
+    ram = sizes.ram_bytes or 0
+    disk = sizes.disk_bytes or 0
     return f"ram={_gib(ram)},vram={vram},disk={_gb(disk)},cpus={found.cpus}"
 
 
@@ -137,7 +138,8 @@ def _notes(found: Recommendation, unmeasured: str | None) -> Iterator[str]:
 
 
 def _in_time(found: Recommendation) -> str:
-    row, limit = found.cpus_in_time, format_duration((found.hours or 0) * 3_600)
+    row = found.cpus_in_time
+    limit = format_duration((found.hours or 0) * 3_600)
     if row is None:
         least = min(each.wall_s for each in found.rows if each.wall_s is not None)
         return (

@@ -99,7 +99,8 @@ def _rounded_up(number: int, unit: int) -> int:
 
 def smoke_overrides(experiment: Experiment, run_dir: Path) -> list[str]:
     """Return overrides of the experiment's file: two members and one generation in `run_dir`."""
-    config, run = experiment.config, experiment.run
+    config = experiment.config
+    run = experiment.run
     stage = STAGES[config.kind]
     of_member = smoke_changes(run)
     values: dict[str, object] = {

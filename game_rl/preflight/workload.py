@@ -71,15 +71,18 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
     rollout = config.rollout_timesteps
     updates = max(1, _divide_up(config.total_timesteps - began_at, rollout))
     final = began_at + updates * rollout
-    algorithm, offline = config.algorithm, config.offline
+    algorithm = config.algorithm
+    offline = config.offline
     if isinstance(algorithm, DQNConfig):
-        minibatches, per_update = None, algorithm.gradient_steps
+        minibatches = None
+        per_update = algorithm.gradient_steps
         samples: float | None = per_update * algorithm.batch_size / rollout
         waiting = max(0, algorithm.learning_starts - began_at) // rollout
         learning = max(updates - waiting, 0)
     else:
         samples = None
-        minibatches, learning = _divide_up(rollout, algorithm.batch_size), updates
+        minibatches = _divide_up(rollout, algorithm.batch_size)
+        learning = updates
         per_update = algorithm.n_epochs * minibatches
 
     def times_due(every: int) -> int:
@@ -87,7 +90,8 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
         final_is_periodic = final // every > (final - rollout) // every
         return periodic + (not final_is_periodic)
 
-    evaluations, stop_when = times_due(config.evaluation.every_timesteps), config.stop_when
+    evaluations = times_due(config.evaluation.every_timesteps)
+    stop_when = config.stop_when
     return TrainingArithmetic(
         timesteps_per_update=rollout,
         updates=updates,

@@ -102,7 +102,8 @@ class BackgroundUpload:
 
     def nothing_stored(self) -> str:
         """Say that no checkpoint of this run has ever arrived; empty if one has, or none should."""
-        root, upload = self._settings.run_dir, self._settings.upload
+        root = self._settings.run_dir
+        upload = self._settings.upload
         state = UploadState()
         with suppress(OSError):  # the disk fails, which the upload has said
             state = read_upload_state(RunDir(root).upload_journal)
@@ -158,7 +159,8 @@ class BackgroundUpload:
         except KeyboardInterrupt:
             pass
         self.close()
-        count, to = self._progress.waiting_checkpoints, self._settings.upload.to
+        count = self._progress.waiting_checkpoints
+        to = self._settings.upload.to
         if count:
             checkpoints = f"{count} checkpoint{'s' if count > 1 else ''}"
             text = f"{checkpoints} of this run could not be uploaded to {to} yet"
@@ -198,7 +200,8 @@ class BackgroundUpload:
 
     def _held_bytes(self, sending: set[int]) -> int:
         """Return an upper bound of the bytes that deleting them would free here."""
-        run_dir, lake = RunDir(self._settings.run_dir), self._settings.lake
+        run_dir = RunDir(self._settings.run_dir)
+        lake = self._settings.lake
         folders = sum(folder_bytes(run_dir.checkpoint(t)) for t in sending)
         shelved = 0
         for path in () if lake is None else list(lake.glob("*.shelved")):

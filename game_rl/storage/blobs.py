@@ -32,7 +32,8 @@ from game_rl.storage.object_store import CHUNK_BYTES, PART_BYTES, ObjectStore, S
 
 _LEFT_OUT = {"claim", "lock", "upload.jsonl", "upload.lock"}
 _SEALED = (SEALED, SHELVED)  # files of a Lake
-_SENT_AT_ONCE, _FETCHED_AT_ONCE = 2, 4
+_SENT_AT_ONCE = 2
+_FETCHED_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,9 @@ class BlobSource:
         Raises:
             LostFileError: the sha256 is wrong, or the file is gone.
         """
-        digest, left, is_wrong = hashlib.sha256(), self.piece.n_bytes, False
+        digest = hashlib.sha256()
+        left = self.piece.n_bytes
+        is_wrong = False
         try:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
@@ -88,7 +91,8 @@ def read_tree(base: Path, parts: Iterable[str]) -> tuple[FolderTree, dict[str, B
     Raises:
         LostFileError: a file vanished or changed meanwhile.
     """
-    files, sources = [], dict[str, BlobSource]()
+    files = []
+    sources = dict[str, BlobSource]()
     try:
         for path in (found for part in parts for found in _files_of(base / part)):
             pieces = list(_pieces_of(path))
@@ -170,7 +174,8 @@ def send_blob(
     Args:
         renew: whether to send a blob again although it is there.
     """
-    piece, name = source.piece, blob_name(source.piece.sha256)
+    piece = source.piece
+    name = blob_name(source.piece.sha256)
     found = find_blob(store, piece)
     if found is not None and not renew(found):
         return False
@@ -326,7 +331,8 @@ def verified_chunks(store: ObjectStore, file: StoredFile) -> Iterator[bytes]:
             before it.
     """
     for piece in file.pieces:
-        digest, name = hashlib.sha256(), blob_name(piece.sha256)
+        digest = hashlib.sha256()
+        name = blob_name(piece.sha256)
         try:
             for chunk in store.pieces(name):
                 digest.update(chunk)
@@ -347,7 +353,8 @@ def is_whole(path: Path, file: StoredFile) -> bool:
     """Whether an existing file has the right content."""
     with path.open("rb") as opened:
         for piece in file.pieces:
-            digest, left = hashlib.sha256(), piece.n_bytes
+            digest = hashlib.sha256()
+            left = piece.n_bytes
             while left and (chunk := opened.read(min(left, CHUNK_BYTES))):
                 digest.update(chunk)
                 left -= len(chunk)
@@ -358,7 +365,8 @@ def is_whole(path: Path, file: StoredFile) -> bool:
 
 def blob_fault(store: ObjectStore, sha256: str, n_bytes: int) -> str | None:
     """Return what is wrong with a blob, or None if its sha256 is its name."""
-    digest, read = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    read = 0
     try:
         for chunk in store.pieces(blob_name(sha256)):
             digest.update(chunk)

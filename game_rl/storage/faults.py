@@ -62,7 +62,8 @@ class LostFileError(StorageError):
         self.is_damaged = is_damaged
 
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 15.0
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 15.0
 _TOLD_EVERY_S = 60.0
 
 Answer = TypeVar("Answer")
@@ -91,7 +92,8 @@ class Patience:
         self._longest_s = longest_s
         self._waits_for = waits_for
         self._tell = tell
-        self._pause, self._clock = pause, clock
+        self._pause = pause
+        self._clock = clock
         self._failing_since_s: float | None = None
         self._told_s: float | None = None
         self._lock = threading.Lock()

@@ -10,7 +10,8 @@ from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import GameDefinition
 from game_rl.storage.upload_settings import GameFiles, UploadSettings
 
-_FOLDER, _PARTS = "game", "parts"  # in a fetched run
+_FOLDER = "game"  # in a fetched run
+_PARTS = "parts"
 
 
 def upload_settings(

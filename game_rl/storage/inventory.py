@@ -58,7 +58,8 @@ class RemoteAddress:
             digits = re.sub("[_,]", "", found[1])
             if not digits:
                 raise UsageError("@ needs a number of timesteps after it, as in …/runs/ID@301056")
-            timesteps, text = int(digits), text[: found.start()]
+            timesteps = int(digits)
+            text = text[: found.start()]
         text = text.rstrip("/")
         match = _RUN.fullmatch(text)
         if match is None:
@@ -122,7 +123,8 @@ class ManifestSeries(Generic[_Numbered]):
 
 
 def stored_checkpoints(store: ObjectStore, run: str) -> ManifestSeries[RunManifest]:
-    place, otherwise = f"{run_folder(run)}/", "another checkpoint may be there"
+    place = f"{run_folder(run)}/"
+    otherwise = "another checkpoint may be there"
     return ManifestSeries(store, place, "checkpoints", 12, RunManifest, otherwise)
 
 

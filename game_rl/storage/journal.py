@@ -103,7 +103,8 @@ class UploadState:
             case Opened(to=to, writer=writer):
                 if to != self.to:
                     self.__init__()  # type: ignore[misc]  # the new address has none of it
-                self.to, self.writer = to, writer
+                self.to = to
+                self.writer = writer
             case Seen(timesteps=timesteps, n_bytes=n_bytes, written_ns=written_ns):
                 self.seen[timesteps] = written_ns
                 self.waiting[timesteps] = n_bytes

@@ -344,7 +344,8 @@ class _Reading:
     """Reads an object piece by piece; after a failure, the next call goes on where it stopped."""
 
     def __init__(self, store: Any, name: str) -> None:  # noqa: ANN401 - one of five classes
-        self._store, self._name = store, name
+        self._store = store
+        self._name = name
         self._stream: Iterator[Any] | None = None
         self._read_bytes = 0
         self._n_bytes: int | None = None

@@ -38,7 +38,8 @@ def doomed(found: list[int], keep: RemoteKeeping) -> list[int]:
     """
     if keep.last is None:
         return []
-    old, every = found[: -keep.last], keep.every
+    old = found[: -keep.last]
+    every = keep.every
     return [number for number in old if every is None or number % every]
 
 

@@ -76,7 +76,8 @@ def checkpoint_contents(
 def _checkpoint_contents(
     settings: UploadSettings, run_dir: RunDir, timesteps: int, hashes: SegmentHashes
 ) -> tuple[RunManifest, Contents]:
-    contents, path = Contents(), run_dir.checkpoint(timesteps)
+    contents = Contents()
+    path = run_dir.checkpoint(timesteps)
     files = read_manifest(path)
     state = json.loads(read_verified(path, files, "state.json"))
     _add_checkpoint(contents, path, files)
@@ -157,7 +158,8 @@ def _add_lake(contents: Contents, lake: Path, mark: Mark, hashes: SegmentHashes)
 
 def _hashed_segment(path: Path, marked: MarkedSegment) -> tuple[str, int]:
     """Return sha256 and size of a whole segment; the mark has the sha256 of all but its trailer."""
-    digest, left = hashlib.sha256(), marked.n_bytes - _TRAILER_BYTES
+    digest = hashlib.sha256()
+    left = marked.n_bytes - _TRAILER_BYTES
     with path.open("rb") as file:
         while left > 0 and (chunk := file.read(min(left, CHUNK_BYTES))):
             digest.update(chunk)

@@ -29,9 +29,11 @@ from game_rl.storage.upload_settings import PushSettings, UploadSettings
 from game_rl.storage.uploader import Uploader, push_experiment
 from game_rl.system.processes import ignore_signals, yield_to_others
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 300.0
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 300.0
 _LONGEST_PAUSE_AT_THE_END_S = 5.0
-_FIRST_PATIENCE_S, _MOST_PATIENCE_S = 60.0, 960.0
+_FIRST_PATIENCE_S = 60.0
+_MOST_PATIENCE_S = 960.0
 _LOOK_EVERY_S = 30.0  # a notification may be lost with a process
 
 RETRIED = "The upload is retried"

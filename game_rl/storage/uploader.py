@@ -113,7 +113,8 @@ class Uploader:
         """
         if "checkpoints" not in self._settings.upload.what:
             return []
-        state, here = self.state, {}
+        state = self.state
+        here = {}
         for path in self._run_dir.checkpoints_newest_first():
             here[int(path.name)] = path
         for timesteps in [t for t in state.waiting if t not in here]:
@@ -229,7 +230,8 @@ class Uploader:
             return
         self._claim.take(store)
         series = stored_checkpoints(store, self._settings.run)
-        found, begins_at = list(series.found()), self._settings.begins_at
+        found = list(series.found())
+        begins_at = self._settings.begins_at
         later = [t for t in found if t > begins_at and not self._is_ours(t)]
         series.set_aside(later, self._claim.epoch)
         kept = [series.name(timesteps) for timesteps in found if timesteps not in later]
@@ -242,7 +244,8 @@ class Uploader:
 
     def _is_ours(self, timesteps: int) -> bool:
         """Whether the checkpoint at these timesteps on this machine is the one that was stored."""
-        path, seen = self._run_dir.checkpoint(timesteps), self.state.seen.get(timesteps)
+        path = self._run_dir.checkpoint(timesteps)
+        seen = self.state.seen.get(timesteps)
         is_here = path.exists() and path.stat().st_mtime_ns == seen
         return is_here and timesteps in self.state.committed
 
@@ -331,7 +334,8 @@ def push_experiment(settings: PushSettings, patience: Patience = NO_PATIENCE) ->
         game=settings.game,
         saved=datetime.now(UTC).replace(microsecond=0),
     )
-    series, newest = stored_generations(store), settings.generation
+    series = stored_generations(store)
+    newest = settings.generation
     store.put(series.name(newest), as_json(manifest))
     series.set_aside([number for number in series.found() if number > newest], claim.epoch)
     delete_old(store, claim, settings.keep)

@@ -56,7 +56,8 @@ def import_cost() -> ImportCost:
     The file is in the user's cache folder, by versions and place of the libraries. Where nothing
     can be measured, as with a library that is missing, it is `USUAL_IMPORT_COST`.
     """
-    file, key = _cache_file(), _installation()
+    file = _cache_file()
+    key = _installation()
     known = _read(file)
     if (found := known.get(key)) is not None:
         return found

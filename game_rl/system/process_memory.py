@@ -163,7 +163,8 @@ class PssSampler:
 
 
 # Parameters of mallopt(3). The threshold is the largest that glibc accepts on 64 bits.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
 _LARGEST_THRESHOLD = 32 * MIB
 _NEVER = 2**31 - 1
 

@@ -37,7 +37,8 @@ LEASH = "stdin"
 CPUS_VARIABLE = "GAME_RL_CPUS"
 """Environment variable: the number of CPUs that this process may use, whatever the machine has."""
 _SAFE_PATH = "PYTHONSAFEPATH"  # Python's: neither the current folder nor a script's is added
-_ROOT, _STANDARD_LIBRARY = Path(__file__).parents[2], str(Path(os.__file__).parent)
+_ROOT = Path(__file__).parents[2]
+_STANDARD_LIBRARY = str(Path(os.__file__).parent)
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 

@@ -45,7 +45,8 @@ def reaping(folder: Path) -> Iterator[None]:
 
 
 def main() -> None:
-    folder, parent = sys.argv[1], int(sys.argv[2])
+    folder = sys.argv[1]
+    parent = int(sys.argv[2])
     sys.stdin.buffer.read()  # until our parent closes it or ends
     deadline = time.monotonic() + _END_TIMEOUT_S
     while (left := _users(folder) - {parent}) and time.monotonic() < deadline:

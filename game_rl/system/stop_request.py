@@ -59,7 +59,8 @@ class StopRequest:
 
     def take_notice(self) -> str | None:
         """Return the notice that the user has not been shown yet, if any, and clear it."""
-        notice, self._notice = self._notice, None
+        notice = self._notice
+        self._notice = None
         return notice
 
 

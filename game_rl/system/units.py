@@ -4,7 +4,9 @@ import re
 
 from game_rl.errors import UsageError
 
-KIB, MIB, GIB = 2**10, 2**20, 2**30
+KIB = 2**10
+MIB = 2**20
+GIB = 2**30
 
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):

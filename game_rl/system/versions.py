@@ -35,7 +35,8 @@ def code_difference(versions: Mapping[str, str], source: str | None) -> str:
         versions: `installed_versions` of the record.
         source: `source_sha256` of the record; None if it has none, so that only the version counts.
     """
-    then, now = versions.get(_OWN, "not there"), version(_OWN)
+    then = versions.get(_OWN, "not there")
+    now = version(_OWN)
     if source == source_sha256() or (source is None and then == now):
         return ""
     return f"{_OWN} was {_code(then, source)}, is {_code(now, source_sha256())}"
@@ -48,7 +49,8 @@ def _code(number: str, source: str | None) -> str:
 @functools.cache
 def source_sha256() -> str:
     """Return a digest of this package's Python files: two checkouts of one version can differ."""
-    package, digest = Path(__file__).parents[1], hashlib.sha256()
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

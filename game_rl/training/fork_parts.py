@@ -133,7 +133,8 @@ def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
     Raises:
         UsageError: the algorithm differs, but the fork asks to keep the optimiser.
     """
-    seed, algorithm = ("seed" in differences.config, "algorithm.name" in differences.config)
+    seed = "seed" in differences.config
+    algorithm = "algorithm.name" in differences.config
     if algorithm and fork.optimiser == "keep":
         old, new = differences.config["algorithm.name"]
         raise UsageError(

@@ -165,7 +165,8 @@ def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
     assert fork is not None
     refuse_used_folder(config.run_dir)
     source = replace(find_source(*run_at(fork.run)), known_as=known_as)
-    state, game = source.checkpoint.state, load_game(config.game)
+    state = source.checkpoint.state
+    game = load_game(config.game)
     source.checkpoint.check_game(game)
     config = resolve_auto(config, game)
     differences = find_differences(state, config, game)
@@ -292,7 +293,8 @@ def _first_bytes(plan: ForkPlan, name: str, n_bytes: int) -> bytes:
 def _write_checkpoints(
     run_dir: RunDir, plan: ForkPlan, identity: RunIdentity, events_bytes: int
 ) -> None:
-    source, state = plan.source, _first_state(plan, events_bytes)
+    source = plan.source
+    state = _first_state(plan, events_bytes)
     path = plan.first_checkpoint(run_dir)
     path.parent.mkdir()
     lake = _lake(run_dir, plan, identity.id)
@@ -316,7 +318,8 @@ def _link_best(run_dir: RunDir, source: ForkSource, best: Best) -> None:
 
 def _linked_lake(source: ForkSource, new: NewParts) -> Path | None:
     """Return the parent's Lake, if the fork takes its rows over."""
-    settings, state = source.config.lake, source.checkpoint.lake()
+    settings = source.config.lake
+    state = source.checkpoint.lake()
     if settings is None or new.replay or state is None or state.replay is None:
         return None
     return lake_path(settings, source.run_dir)
@@ -338,7 +341,8 @@ def _lake(run_dir: RunDir, plan: ForkPlan, stream: str) -> LakeState | None:
 
 
 def _first_state(plan: ForkPlan, events_bytes: int) -> CheckpointState:
-    state, config = plan.source.checkpoint.state, plan.config
+    state = plan.source.checkpoint.state
+    config = plan.config
     changes: dict[str, object] = {
         "config": config.model_dump(mode="json"),
         "game": plan.game.definition.model_dump(mode="json", by_alias=True),

@@ -139,7 +139,8 @@ def _checkpoints(
 def _evaluation(
     parts: RunParts, extensions: Sequence[Extension], checkpoints: CheckpointCallback
 ) -> EvaluationCallback:
-    games, conditions = parts.games(extensions), parts.config.stop_when
+    games = parts.games(extensions)
+    conditions = parts.config.stop_when
     stop_when = None
     if conditions is not None:
         stop_when = StopWhen(conditions, games, seed=parts.config.seed, events=parts.events)

@@ -67,9 +67,14 @@ class OfflinePhase:
         events: EventLog,
         sync_every: int,
     ) -> None:
-        self._config, self._model, self._games = config, model, games
-        self._run_dir, self._stores, self._fixed = run_dir, stores, fixed
-        self._events, self._sync_every = events, sync_every
+        self._config = config
+        self._model = model
+        self._games = games
+        self._run_dir = run_dir
+        self._stores = stores
+        self._fixed = fixed
+        self._events = events
+        self._sync_every = sync_every
         self.gradient_steps = 0
         self.best: Best | None = None
         self._evaluation_due = False
@@ -80,7 +85,8 @@ class OfflinePhase:
     def continue_from(self, state: CheckpointState, best: Best | None) -> None:
         """Take over the counters of the phase's checkpoint from which the model was restored."""
         self.gradient_steps = self._saved_at = state.offline_gradient_steps
-        self.best, self._evaluation_due = best, state.evaluation_due
+        self.best = best
+        self._evaluation_due = state.evaluation_due
         self._training_time = TrainingTime(state.training_s)
 
     def learn(self, stop: StopRequest) -> bool:
@@ -90,7 +96,8 @@ class OfflinePhase:
             TrainingError: the weights became non-finite.
             CheckpointError: a checkpoint could not be written.
         """
-        total, started = self._config.gradient_steps, time.monotonic()
+        total = self._config.gradient_steps
+        started = time.monotonic()
         began_at = self.gradient_steps
         self._training_time.start()
         if self._evaluation_due:
@@ -115,7 +122,8 @@ class OfflinePhase:
 
     def _most_steps(self) -> int:
         """Return the gradient steps until something is due, and count them as done."""
-        now, config = self.gradient_steps, self._config
+        now = self.gradient_steps
+        config = self._config
         rhythms = (
             config.evaluate_every_gradient_steps,
             config.save_every_gradient_steps,
@@ -127,7 +135,8 @@ class OfflinePhase:
         return n
 
     def _act_where_due(self) -> None:
-        now, config = self.gradient_steps, self._config
+        now = self.gradient_steps
+        config = self._config
         is_end = now == config.gradient_steps
         if is_end:
             self._model.sync_target()
@@ -169,7 +178,8 @@ class OfflinePhase:
         self._keep(played)
 
     def _keep(self, played: Sequence[Evaluation]) -> None:
-        better, is_end = better_of(played), self.gradient_steps == self._config.gradient_steps
+        better = better_of(played)
+        is_end = self.gradient_steps == self._config.gradient_steps
         is_best = better.beats(self.best)
         for evaluation in played:
             is_it = is_best and evaluation is better

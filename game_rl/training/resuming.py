@@ -96,7 +96,9 @@ def begun(identity: RunIdentity, config: RunConfig, game: Game) -> Begun:
 
 
 def _planned_episodes(config: RunConfig) -> PlannedEpisodes:
-    evaluation, recording, stop_when = config.evaluation, config.recording, config.stop_when
+    evaluation = config.evaluation
+    recording = config.recording
+    stop_when = config.stop_when
     confirm = 0
     if stop_when is not None and {stop_when.success_rate, stop_when.mean_reward} != {None}:
         confirm = MOST_BATCHES * stop_when.confirm_episodes
@@ -121,7 +123,8 @@ def resumed(
     given_callbacks: Sequence[GivenCallback] = (),
 ) -> Resumed:
     """Return the event that says which parts continue from the checkpoint, and which do not."""
-    state, placement = checkpoint.state, placement_of(config)
+    state = checkpoint.state
+    placement = placement_of(config)
     no_waits = None if game.definition.step is None else 0
     return Resumed(
         timesteps=state.num_timesteps,
@@ -153,7 +156,8 @@ def resumed(
 
 
 def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
-    algorithm, anew = config.algorithm, []
+    algorithm = config.algorithm
+    anew = []
     if checkpoint.state.num_timesteps == 0:
         return []  # nothing was played yet
     has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.lake() is not None
@@ -257,7 +261,8 @@ def already_reached(
     """
     if checkpoint is None:
         return None
-    state, total = checkpoint.state, config.total_timesteps
+    state = checkpoint.state
+    total = config.total_timesteps
     given = [each.reference for each in asked.given_callbacks]
     met = state.counters_with(config.model_dump(mode="json"), given).met
     is_newest = run_dir.checkpoints_newest_first()[:1] == [checkpoint.path]
@@ -303,7 +308,8 @@ def _words(
     run_dir: RunDir, config: RunConfig, state: CheckpointState, end: int, *, is_complete: bool
 ) -> str:
     """Say that nothing was done, and what can be done instead."""
-    total, root = config.total_timesteps, run_dir.root
+    total = config.total_timesteps
+    root = run_dir.root
     asked = f", and --until asks for {end:,}" if end < total else ", its end"
     way_on = (
         f"train it on with {run_dir.way_on} --set total_timesteps={2 * total}"

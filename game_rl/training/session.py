@@ -85,11 +85,17 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         more: Sequence[BaseCallback] = (),
         cores_trials_s: float = TRIALS_S,
     ) -> None:
-        self._config, self._game, self._run_dir = resolve_auto(config, game), game, run_dir
-        self._events, self._stop = events or EventLog(), stop or StopRequest()
+        self._config = resolve_auto(config, game)
+        self._game = game
+        self._run_dir = run_dir
+        self._events = events or EventLog()
+        self._stop = stop or StopRequest()
         self._stop.deadline_s = config.checkpoints.deadline_s
-        self._memory, self._more, self._given = memory or PssSampler(), more, extensions
-        self._cores_trials_s, self._given_callbacks = cores_trials_s, callbacks
+        self._memory = memory or PssSampler()
+        self._more = more
+        self._given = extensions
+        self._cores_trials_s = cores_trials_s
+        self._given_callbacks = callbacks
         self.missing_replay = 0
         self._open(checkpoint)
 
@@ -188,7 +194,8 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
 
     def _build(self, stack: ExitStack, checkpoint: Checkpoint | None) -> RunParts:
         """Build envs and algorithm, each closed with the stack."""
-        config, game = self._config, self._game
+        config = self._config
+        game = self._game
         before_timesteps = is_offline(config, checkpoint)
         vec_env = self._build_envs(stack, is_offline=before_timesteps)
         observation_format = make_observation_format(config.env, game)
@@ -206,7 +213,8 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         log = CurveLog(self._events, total_timesteps=config.total_timesteps)
         self.model.logger.output_formats.append(log)
         stack.enter_context(closing_log(self.model.logger))
-        device, given = str(self.model.device), self._given_callbacks
+        device = str(self.model.device)
+        given = self._given_callbacks
         return RunParts(
             config=config,
             game=game,
@@ -229,7 +237,9 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
 
         The offline phase plays nothing, so its training envs only stand in for real ones.
         """
-        config, game, seed = self._config, self._game, self._config.seed
+        config = self._config
+        game = self._game
+        seed = self._config.seed
         training_env: VecEnv | None = None
         logs = config.episodes is not None
         if not is_offline:
@@ -248,7 +258,8 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         return training_env or SpacesVecEnv(config.env, game, n_envs=config.env.n_envs)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        model, state = self.model, checkpoint.state
+        model = self.model
+        state = checkpoint.state
         for extension in self._extensions:
             self.missing_replay += extension.restore(checkpoint)
         plays_on = checkpoint.restore(model)

@@ -432,7 +432,8 @@ class _Run:
                 )
 
     def _announce(self, events: EventLog) -> None:
-        identity, checkpoint = self.run_dir.identity(), self.checkpoint
+        identity = self.run_dir.identity()
+        checkpoint = self.checkpoint
         if checkpoint is None:
             events.emit(begun(identity, self.config, self.game))
         else:
@@ -531,7 +532,8 @@ def evaluate_best(
     except EvaluationInterrupted:
         raise _stopped(run_dir, stop) from None
     best = _best_policy(run_dir)
-    timesteps, episodes = best.state.num_timesteps, best.config.evaluation.final_episodes
+    timesteps = best.state.num_timesteps
+    episodes = best.config.evaluation.final_episodes
     events.emit(_evaluating(best, events.timesteps))
     try:
         evaluation = evaluate_run(

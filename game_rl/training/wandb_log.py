@@ -94,7 +94,9 @@ class WandbLog:
     """
 
     def __init__(self, config: RunConfig, run_dir: RunDir, events: EventLog) -> None:
-        self._config, self._run_dir, self._events = config, run_dir, events
+        self._config = config
+        self._run_dir = run_dir
+        self._events = events
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
         self._warned = self._connected = False
@@ -197,7 +199,8 @@ def logging_to_wandb(
     if config.logging.wandb is None:
         yield
         return
-    log, wait_s = WandbLog(config, run_dir, events), _WAIT_S
+    log = WandbLog(config, run_dir, events)
+    wait_s = _WAIT_S
     events.add_listener(log.on_event)
     try:
         yield

@@ -156,14 +156,16 @@ class _Batches:
 
     def __init__(self, n_envs: int, space: spaces.Space[Any]) -> None:
         assert space.shape is not None
-        self._shape, self._dtype = (n_envs, *space.shape), space.dtype
+        self._shape = (n_envs, *space.shape)
+        self._dtype = space.dtype
         self._batch = np.empty(0)
         self._given: list[slice] = []
 
     def rows(self, bounds: slice) -> NDArray[Any]:
         """Return a half's rows of the batch that the other half began, or else of a new batch."""
         if len(self._given) != 1 or bounds in self._given:
-            self._batch, self._given = np.empty(self._shape, self._dtype), []
+            self._batch = np.empty(self._shape, self._dtype)
+            self._given = []
         self._given.append(bounds)
         rows: NDArray[Any] = self._batch[bounds]
         return rows
@@ -185,7 +187,8 @@ def _all_as_one(first: Any, second: Any) -> Any:  # noqa: ANN401
 
 def _as_one(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     """Return the batch that both arrays are rows of, or a new one if they are not of the same."""
-    batch, n_envs = first.base, len(first) + len(second)
+    batch = first.base
+    n_envs = len(first) + len(second)
     if isinstance(batch, np.ndarray) and batch is second.base and len(batch) == n_envs:
         return batch
     return np.concatenate((first, second))

@@ -82,4 +82,5 @@ class InProcessWorker:
         return self._worker is not None
 
     def _end(self, exitcode: int) -> None:
-        self._worker, self.exitcode = None, exitcode
+        self._worker = None
+        self.exitcode = exitcode

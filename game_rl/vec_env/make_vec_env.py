@@ -71,7 +71,8 @@ def make_training_env(config: EnvConfig, game: Game, *, seed: int, logs: bool = 
             config, game, n_envs=config.n_envs, n_workers=n_workers, counts_places=True, logs=logs
         )
         return _monitored(part, seed)
-    first, first_workers = (config.n_envs + 1) // 2, (n_workers + 1) // 2
+    first = (config.n_envs + 1) // 2
+    first_workers = (n_workers + 1) // 2
     sizes = (first, first_workers), (config.n_envs - first, n_workers - first_workers)
     parts = []
     try:

@@ -185,7 +185,8 @@ class SharedMemoryVecEnv(SubprocVecEnv):
                 _copy_actions(part, [action[key] for action in actions])
         self._stacks.turn()
         self._arrays.rows[:] = *self._stacks.newest_rows, 1 - self._arrays.rows[-1]
-        self._step, self._next_step = self._next_step, STEP
+        self._step = self._next_step
+        self._next_step = STEP
         self._workers.request(self._step_request)
         self.waiting = True
 

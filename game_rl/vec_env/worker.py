@@ -74,7 +74,8 @@ def run_worker(connection: Connection, first_env: int) -> None:
     keep_output_harmless()  # a reward in Python may print
     worker = Worker(first_env, functools.partial(recv_handle, connection))
     channel = channel_of(connection)
-    message, failed = pack(NOTHING_TO_SAY), False
+    message = pack(NOTHING_TO_SAY)
+    failed = False
     waits_are_short = False
     try:
         while not failed:
@@ -285,7 +286,8 @@ class Worker:
         """Pack the frames of all envs together, in a quarter of the time that one by one takes."""
         if self._packing is None:
             return
-        arrays, numbers = self._arrays, self._numbers
+        arrays = self._arrays
+        numbers = self._numbers
         *rows, packed_row = arrays.rows.tolist()
         envs = slice(numbers.start, numbers.stop)
         frames = _newest(arrays.observations, rows, envs)
@@ -304,7 +306,8 @@ class Worker:
 
     def _store(self, number: int, observation: object) -> None:
         """Copy into the shared rows, with checks: NumPy would broadcast and cast silently."""
-        rings, rows = self._arrays.observations, self._arrays.rows
+        rings = self._arrays.observations
+        rows = self._arrays.rows
         if isinstance(rings, np.ndarray):
             place = rings[rows[0], number, ...]  # a view, of 0-d too
             place[...] = _checked(observation, place)

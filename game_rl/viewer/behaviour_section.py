@@ -44,7 +44,8 @@ def _actions(run: ShownRun) -> Html | None:
     event = _newest_with_actions(run)
     if event is None:
         return None
-    counts, total = event.action_counts, sum(event.action_counts)
+    counts = event.action_counts
+    total = sum(event.action_counts)
     if not total:
         return None
     names = _action_names(run, len(counts))

@@ -22,7 +22,8 @@ def clip_card(folder: Path, run: str) -> Html:
     if not best:
         how = element("code", "game-rl record ", run)
         return _card(note("No clip was recorded. ", how, " makes one for the next report."))
-    clip, size = best[0], best[0].stat().st_size
+    clip = best[0]
+    size = best[0].stat().st_size
     if size > _LARGEST_CLIP_BYTES:
         return _card(note(f"{clip} has {format_bytes(size)}, which is too large for this page."))
     data = f"data:{_MIME[clip.suffix]};base64,{base64.b64encode(clip.read_bytes()).decode()}"

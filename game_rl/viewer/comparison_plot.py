@@ -16,7 +16,10 @@ from game_rl.viewer.panel_figure import draw_panel, in_look
 from game_rl.viewer.panels import Panel, PlotLine, seed_lines
 from game_rl.viewer.seed_curves import Floats, SeedCurve, places_of, values_at
 
-_WIDTH_INCHES, _ARMS_INCHES, _DIFFERENCE_INCHES, _DPI = 11.2, 4, 3.3, 130
+_WIDTH_INCHES = 11.2
+_ARMS_INCHES = 4
+_DIFFERENCE_INCHES = 3.3
+_DPI = 130
 _TITLES = {"success_rate": "Success rate", "mean_reward": "Mean reward"}
 
 Axis = Literal["timesteps", "frames"]
@@ -52,7 +55,8 @@ def draw(comparison: Comparison, axis: Axis) -> Figure:
 
 
 def _arms_panel(comparison: Comparison, axis: Axis) -> Panel:
-    metric, lines = comparison.rule.metric, list[PlotLine]()
+    metric = comparison.rule.metric
+    lines = list[PlotLine]()
     for colour, arm in enumerate(comparison.arms):
         curves = curves_of(arm, metric, axis)
         lines += seed_lines(f"{arm.name} ({len(curves)})", colour, curves)
@@ -68,11 +72,15 @@ def _arms_panel(comparison: Comparison, axis: Axis) -> Panel:
 
 def _difference_panel(comparison: Comparison, difference: Difference, axis: Axis) -> Panel:
     by_name = {arm.name: arm for arm in comparison.arms}
-    arm, against = by_name[difference.arm], by_name[difference.against]
+    arm = by_name[difference.arm]
+    against = by_name[difference.against]
     ours, theirs = _curves(arm, against, comparison, axis)
-    places, lines, note = places_of([*ours, *theirs]), list[PlotLine](), ""
+    places = places_of([*ours, *theirs])
+    lines = list[PlotLine]()
+    note = ""
     if len(places):
-        one, two = values_at(ours, places), values_at(theirs, places)
+        one = values_at(ours, places)
+        two = values_at(theirs, places)
         interval = None
         if min(len(ours), len(theirs)) >= LEAST_SEEDS:
             interval = _band(one, two, comparison)
@@ -112,7 +120,8 @@ def _curves(
 
 def _band(one: Floats, two: Floats, comparison: Comparison) -> tuple[Floats, Floats]:
     """Return the ends of the difference's interval, computed separately at each place."""
-    level, bounds = 1 - comparison.rule.alpha, []
+    level = 1 - comparison.rule.alpha
+    bounds = []
     for ours, theirs in zip(one.T, two.T, strict=True):
         is_paired = comparison.rule.paired
         found = paired_values(ours - theirs) if is_paired else unpaired_values(ours, theirs)

@@ -66,7 +66,8 @@ def _of_run(event: TimedEvent) -> Happening | None:
             return Happening("the run ends", event.text, "good")
         case events.CheckpointSaved():
             best = ", the best so far" if event.is_best else ""
-            size, took = format_bytes(event.n_bytes), format_duration(event.seconds)
+            size = format_bytes(event.n_bytes)
+            took = format_duration(event.seconds)
             return Happening("checkpoint", f"{size}, saved in {took}{best}", "quiet")
         case events.Warned() | events.ExperimentWarned():
             return Happening("warning", event.text, "bad")

@@ -61,7 +61,8 @@ def experiment_report(shown: ShownExperiment, axis: PlotAxis = "timesteps") -> s
 
 
 def _header(shown: ShownExperiment) -> list[Html]:
-    config, run = shown.experiment.config, shown.experiment.run
+    config = shown.experiment.config
+    run = shown.experiment.run
     words, kind = _state(shown)
     about = f"{config.kind} of {config.members} {run.algorithm.name.upper()} members on {run.game}"
     return [
@@ -89,7 +90,8 @@ def _state(shown: ShownExperiment) -> tuple[str, str]:
 
 
 def _tiles(shown: ShownExperiment) -> Html:
-    config, records = shown.experiment.config, shown.records
+    config = shown.experiment.config
+    records = shown.records
     done = f"{len(records)} of {config.generations}"
     found = [tile(f"{shown.stage}s", done, f"{config.timesteps_per_generation:,} timesteps each")]
     if shown.champion is not None:
@@ -109,7 +111,8 @@ def _tiles(shown: ShownExperiment) -> Html:
 
 def _score(shown: ShownExperiment, fitness: Fitness) -> tuple[str, str]:
     """Return what the experiment compares, and its interval with the number of episodes."""
-    played, metric = f"{fitness.episodes} episodes", shown.experiment.config.fitness.metric
+    played = f"{fitness.episodes} episodes"
+    metric = shown.experiment.config.fitness.metric
     if metric == "mean_reward" or fitness.success_rate is None or fitness.success_interval is None:
         return f"{fitness.mean_reward:.2f}", f"± {fitness.std_reward:.2f} over {played}"
     ends = percent_interval(fitness.success_interval)
@@ -189,7 +192,8 @@ def _lineage_section(shown: ShownExperiment) -> Html:
     if not lineage:
         return Html("")
     copies = {copy.folder: copy for record in shown.records for copy in record.copies}
-    rows, before = [], ""
+    rows = []
+    before = ""
     for record, member in lineage:
         copied = copies.get(member.folder) if member.folder != before else None
         began = "" if copied is None else f"copy of {copied.parent_folder}"

@@ -58,7 +58,8 @@ class FollowedRun:
     def __init__(
         self, run_dir: RunDir, name: str, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.run_dir, self.name = run_dir, name
+        self.run_dir = run_dir
+        self.name = name
         self._clock = clock
         self._follower = EventFollower(run_dir)
         self._machine: dict[str, Any] = {}
@@ -123,7 +124,8 @@ class FollowedRun:
 
     def summary(self) -> dict[str, Any]:
         """Return the state of the run as JSON."""
-        is_training, events = self.run_dir.is_locked, self.events
+        is_training = self.run_dir.is_locked
+        events = self.events
         if self._clock() >= self._machine_due:
             newest = newest_values(events)
             self._machine = machine_use(self.run_dir, newest)
@@ -276,8 +278,10 @@ def _read_config(path: Path) -> dict[str, Any]:
     """Return what the page names of the config; it is YAML that game_rl has written itself."""
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
-        game, env = str(config["game"]), config["env"]
-        n_envs, states = env["n_envs"], env.get("start_states")
+        game = str(config["game"])
+        env = config["env"]
+        n_envs = env["n_envs"]
+        states = env.get("start_states")
     except (
         OSError,
         ValueError,

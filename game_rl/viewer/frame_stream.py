@@ -30,13 +30,18 @@ class FrameStream:
         *,
         is_once: bool = False,
     ) -> None:
-        self._board, self._hub, self._is_once = board, hub, is_once
-        self._name, self._large = name, large
+        self._board = board
+        self._hub = hub
+        self._is_once = is_once
+        self._name = name
+        self._large = large
         self._joined: dict[str, RunDir] = {}
 
     async def messages(self) -> AsyncIterator[bytes]:
         """Yield a message for each look at the live files that has found something new."""
-        encoder, look, silent = FrameEncoder(), 0, 0
+        encoder = FrameEncoder()
+        look = 0
+        silent = 0
         is_one = bool(self._name) or _ALONE in await self._board.runs()
         large = None if self._large is None or not is_one else (self._name, self._large)
         try:

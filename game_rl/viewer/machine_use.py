@@ -21,7 +21,8 @@ def machine_use(run_dir: RunDir, newest: Mapping[str, float]) -> Json:
     Args:
         newest: newest value of each training curve, by its name.
     """
-    plan, measured = _read(run_dir.preflight), _read(run_dir.footprint)
+    plan = _read(run_dir.preflight)
+    measured = _read(run_dir.footprint)
     lake, rest = _sizes(run_dir)
     return {
         "ram": {

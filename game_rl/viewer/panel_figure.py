@@ -22,7 +22,8 @@ from game_rl.viewer.panels import LineStyle, Panel, PlotLine
 _PANEL_INCHES = (5.6, 3.3)
 _PAGE_INCHES = (4.8, 2.55)  # of a panel on a page, where it is about as wide in CSS pixels x 72
 _LEGEND_ROW_INCHES = 0.24
-_LEGEND_WIDTH, _LEGEND_HANDLE = 58, 6  # letters below a panel, and in place of a line
+_LEGEND_WIDTH = 58  # letters below a panel, and in place of a line
+_LEGEND_HANDLE = 6
 _NOTE_WIDTH = 78  # letters in a line
 _MOST_MARKERS = 40
 _DPI = 130
@@ -201,7 +202,8 @@ def _scale(panel: Panel) -> float:
 def _draw_line(axes: Axes, line: PlotLine, look: Look, scale: float) -> None:
     is_muted = line.style == "forecast" and bool(line.label)
     colour = look.muted if is_muted else look.series[line.colour % len(look.series)]
-    y, style = line.y / scale, dict(_STYLES[line.style])
+    y = line.y / scale
+    style = dict(_STYLES[line.style])
     if line.style == "main" and len(y) <= _MOST_MARKERS and line.interval is not None:
         style |= {"marker": "o", "markersize": 3.5}
     if len(y) == 1 and line.style in ("main", "seed", "second"):

@@ -135,7 +135,8 @@ def start_states_section(run: ShownRun) -> list[Html]:
         return []
     rows = []
     for name, result in event.by_start_state.items():
-        share, interval = "", ""
+        share = ""
+        interval = ""
         if result.successes is not None and result.episodes:
             share = percent(result.successes / result.episodes)
             interval = percent_interval(wilson_interval(result.successes, result.episodes))
@@ -224,7 +225,8 @@ def events_section(run: ShownRun) -> Html:
     if not told:
         return section("What happened", "events", note("There is no events.jsonl yet."))
     important = [pair for pair in told if pair[0].event != "checkpoint_saved"]
-    shown, folded_parts = important[-_SHOWN_EVENTS:], []
+    shown = important[-_SHOWN_EVENTS:]
+    folded_parts = []
     if len(shown) < len(told):
         folded_parts.append(folded(f"All {len(told)} events", _event_table(told), has_extract=True))
     return section("What happened", "events", _event_table(shown), *folded_parts)
@@ -262,7 +264,8 @@ def versions_section(run: ShownRun) -> Html:
 
 
 def reproduce_section(run: ShownRun) -> Html:
-    root, final = quote(str(run.run_dir.root)), run.final
+    root = quote(str(run.run_dir.root))
+    final = run.final
     again = [
         "# the whole config is in this report; save it as again.yaml",
         "game-rl train again.yaml run_dir=runs/again",
@@ -329,7 +332,8 @@ def _sparkline(values: list[float]) -> Html:
     means = [
         sum(values[n : n + step]) / len(values[n : n + step]) for n in range(0, len(values), step)
     ]
-    low, high = min(means), max(means)
+    low = min(means)
+    high = max(means)
     span = (high - low) or 1.0
     last = max(1, len(means) - 1)
     points = " ".join(

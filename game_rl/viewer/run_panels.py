@@ -268,8 +268,10 @@ def speed_curve(run: ShownRun, axis: PlotAxis) -> SeedCurve:
 
     Evaluations and checkpoints within it are left out of its time.
     """
-    timesteps, speeds = [], []
-    spared_s, start = 0.0, None
+    timesteps = []
+    speeds = []
+    spared_s = 0.0
+    start = None
     for event in run.events:
         if isinstance(event, Evaluated | CheckpointSaved):
             spared_s += event.seconds
@@ -281,7 +283,8 @@ def speed_curve(run: ShownRun, axis: PlotAxis) -> SeedCurve:
                 if seconds > 0 and event.timesteps > start.timesteps:
                     timesteps.append(event.timesteps)
                     speeds.append((event.timesteps - start.timesteps) / seconds)
-            start, spared_s = event, 0.0
+            start = event
+            spared_s = 0.0
     return SeedCurve(run.clock.at(timesteps, axis), np.array(speeds, dtype=np.float64))
 
 
@@ -296,10 +299,8 @@ def _speed_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
 def _memory_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
     lines = list(_group_lines(groups, lambda group: _in_bytes(group, "resources/ram_gib", axis)))
     for colour, group in enumerate(groups):
-        run, predicted = (
-            group.runs[0],
-            number_at(group.runs[0].preflight, "ram", "predicted_peak_bytes"),
-        )
+        run = group.runs[0]
+        predicted = number_at(group.runs[0].preflight, "ram", "predicted_peak_bytes")
         if predicted is not None and lines:
             x = run.clock.at([0, max(each.timesteps for each in group.runs)], axis)
             lines.append(_forecast(groups, colour, x, np.array([predicted, predicted])))
@@ -322,7 +323,8 @@ def _disk_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
             y = np.array([size for _, size in rows], dtype=np.float64)
             if axis != "timesteps":  # the clock knows no timestep that was not reached
                 inside = np.array([at for at, _ in rows]) <= group.runs[0].timesteps
-                x, y = x[inside], y[inside]
+                x = x[inside]
+                y = y[inside]
             lines.append(_forecast(groups, colour, x, y))
     return Panel(
         "disk", "Disk", "bytes", tuple(lines),

@@ -54,7 +54,8 @@ def run_report(run: ShownRun, axis: PlotAxis = "timesteps") -> str:
 
 
 def _header(run: ShownRun) -> list[Html]:
-    config, (words, kind) = run.config, state_of(run)
+    config = run.config
+    (words, kind) = state_of(run)
     about = f"{config.algorithm.name.upper()} on {config.game}, seed {config.seed}"
     links = (
         ("behaviour", "What the policy does"),

@@ -37,7 +37,8 @@ def run_summary(events: Sequence[Event], *, is_training: bool | None) -> Json:
     """
     starts = [event for event in events if isinstance(event, Begun | Resumed)]
     rollouts = [event for event in events if isinstance(event, RolloutEnded)]
-    start, rollout = _last(starts), _last(rollouts)
+    start = _last(starts)
+    rollout = _last(rollouts)
     timesteps = max((event.timesteps for event in events), default=0)
     total = None if start is None else start.total_timesteps
     ended = _ended(events, is_training=is_training)
@@ -136,7 +137,8 @@ def _evaluations(events: Sequence[Event]) -> Json:
 def _evaluation(event: Evaluated | None) -> Json | None:
     if event is None:
         return None
-    rate, states = event.success_rate, event.by_start_state or {}
+    rate = event.success_rate
+    states = event.by_start_state or {}
     interval = None
     if rate is not None:
         interval = wilson_interval(round(rate * event.episodes), event.episodes)

@@ -26,7 +26,8 @@ def places_of(curves: Sequence[SeedCurve]) -> Floats:
     """
     if not curves:
         return np.empty(0)
-    first, last = max(curve.x[0] for curve in curves), min(curve.x[-1] for curve in curves)
+    first = max(curve.x[0] for curve in curves)
+    last = min(curve.x[-1] for curve in curves)
     every = np.unique(np.concatenate([curve.x for curve in curves]))
     inside: Floats = every[(every >= first) & (every <= last)]
     if len(inside) <= _MOST_PLACES:

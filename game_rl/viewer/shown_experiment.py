@@ -64,7 +64,9 @@ class ShownExperiment:
     @property
     def lineage(self) -> list[tuple[GenerationRecord, TrainedMember]]:
         """The champion, or the best member so far, and its ancestors, one for each generation."""
-        parents, name, found = parents_of(self.records), self._best_folder(), []
+        parents = parents_of(self.records)
+        name = self._best_folder()
+        found = []
         for record in reversed(self.records):
             trained = {member.folder: member for member in record.members}
             if name not in trained:
@@ -88,7 +90,8 @@ def shown_experiment(root: Path) -> ShownExperiment:
         ConfigError, ExperimentError: its config, or a record, cannot be read.
     """
     folder = find_experiment(root)
-    experiment, records = load_experiment(folder.config, is_saved=True), read_records(folder)
+    experiment = load_experiment(folder.config, is_saved=True)
+    records = read_records(folder)
     state = read_record(folder.state, ExperimentState)
     extra = experiment.config.members  # number of the learner, or of the member that trains on
     members = () if state is None else state.members
@@ -141,7 +144,8 @@ def fitness_panel(shown: ShownExperiment, axis: PlotAxis) -> Panel | None:
 def _places(shown: ShownExperiment, axis: PlotAxis) -> dict[int, float]:
     """Return the place of each generation on the axis."""
     if axis == "hours":
-        hours, total = {}, 0.0
+        hours = {}
+        total = 0.0
         for event in shown.events:
             if isinstance(event, GenerationEnded):
                 total += event.seconds / _S_IN_HOUR

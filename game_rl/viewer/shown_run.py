@@ -52,7 +52,9 @@ class RunClock:
 
 def run_clock(events: Sequence[Event], frame_skip: int) -> RunClock:
     """Read the clock of a run; its first moment at each timestep counts."""
-    points, hours, waited = [(0.0, 0.0, 0.0)], 0.0, 0
+    points = [(0.0, 0.0, 0.0)]
+    hours = 0.0
+    waited = 0
     before: Event | None = None
     for event in events:
         if before is not None and not isinstance(event, Begun | Resumed | Forked):

@@ -64,7 +64,8 @@ class WatchApp:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request, path = Request(scope), scope["path"]
+        request = Request(scope)
+        path = scope["path"]
         if path == "/api/frames":
             await self._frames(request, receive, send)
             return
@@ -106,7 +107,8 @@ class WatchApp:
         if not await self._board.knows(_run_of(request)):
             await PlainTextResponse("there is no such run\n", 404)(request.scope, receive, send)
             return
-        env, browser = asked.get("env", ""), asked.get("browser", "")[:64]
+        env = asked.get("env", "")
+        browser = asked.get("browser", "")[:64]
         large = int(env) if env.isdecimal() and len(env) < 6 else None
         is_once = asked.get("once") == "1"
         n_own = self._n_streams[browser] if browser else 0

@@ -265,7 +265,7 @@ def test_who_may_only_read_a_lock_knows_whether_it_is_held(
 
 _HOLDER = """\
 import sys, pathlib
-from game_rl import run_dir
+from game_rl.files import run_dir
 if sys.argv[3] == "slots":
     run_dir.fcntl = None
 with run_dir.file_lock(pathlib.Path(sys.argv[1]), shared=sys.argv[2] == "shared"):

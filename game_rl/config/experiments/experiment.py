@@ -91,14 +91,18 @@ class Experiment:
         that gets the weights of a learner counts from 0 again, with another rounded update, and so
         does the learner in each generation.
         """
-        config, update = self.config, self.run.rollout_timesteps
-        members, times, each = config.members, config.generations, config.timesteps_per_generation
+        config = self.config
+        update = self.run.rollout_timesteps
+        members = config.members
+        times = config.generations
+        each = config.timesteps_per_generation
         stages = f"{times} {STAGES[config.kind]}s"
         counted_anew = 1 if self.learner is None else times
         text = f"{members} members x {stages} x {each:,}"
         shares = [BudgetShare(text, members * times * each, members * counted_anew * update)]
         if self.learner is not None:
-            own, rounding = self.learner.total_timesteps, self.learner.rollout_timesteps
+            own = self.learner.total_timesteps
+            rounding = self.learner.rollout_timesteps
             text = f"{stages} x {own:,} of the learner"
             shares.append(BudgetShare(text, times * own, times * rounding))
         if config.train_on is not None:
@@ -131,7 +135,9 @@ def experiment_of(
     kind = kind_in(source, root)
     model: type[ExperimentConfig] = MixtureConfig if kind == "mixture" else PopulationConfig
     config = source.model_of(root, [*problems], model, run_dir_problems)
-    member, learner, section = root.nearest(("member",)), None, None
+    member = root.nearest(("member",))
+    learner = None
+    section = None
     if config.learner is not None:
         section = as_run(root.nearest(("learner",)), tuple(config.learner_keys))
     first, then = ([], []) if is_saved else _refused(config, root, member, section)
@@ -158,7 +164,8 @@ def dump_experiment(experiment: Experiment) -> str:
 
 def _decided_of_member(config: ExperimentConfig) -> Decided:
     """Yield keys of a member's config, each with its value and the name of what decides it."""
-    stretch, stage = config.timesteps_per_generation, STAGES[config.kind]
+    stretch = config.timesteps_per_generation
+    stage = STAGES[config.kind]
     yield ("run_dir",), str(config.run_dir / "members" / "00"), "run_dir"
     yield ("seed",), config.seed, "seed"
     yield ("total_timesteps",), config.total_timesteps, f"{stage}s x timesteps_per_{stage}"
@@ -177,7 +184,8 @@ def _decided_of_member(config: ExperimentConfig) -> Decided:
 
 def _decided_of_learner(config: ExperimentConfig, learner: Node) -> Decided:
     """As `_decided_of_member`, for the learner's config."""
-    stretch, kind = config.learner_per_generation, config.kind
+    stretch = config.learner_per_generation
+    kind = config.kind
     key = f"learner_per_{STAGES[kind]}"
     yield ("run_dir",), str(config.run_dir / "members" / "learner"), "run_dir"
     yield ("total_timesteps",), stretch.timesteps, f"{key}.timesteps"
@@ -209,7 +217,8 @@ def _refused(
 
     The second list is for after a member's config was read.
     """
-    of_member, of_learner = _given_away(config, member), _given_away_of_learner(config, learner)
+    of_member = _given_away(config, member)
+    of_learner = _given_away_of_learner(config, learner)
     if not isinstance(config, MixtureConfig):
         return [of_member], [of_learner, _unread_between(learner)]
     assert learner is not None
@@ -251,7 +260,8 @@ def _given_away_of_learner(config: ExperimentConfig, learner: Node | None) -> It
     """As `_given_away`, for the learner's own section."""
     if learner is None:
         return
-    kind, key = config.kind, f"learner_per_{STAGES[config.kind]}"
+    kind = config.kind
+    key = f"learner_per_{STAGES[config.kind]}"
     reasons: dict[Key, str] = {
         ("run_dir",): "its runs are in the folder members of run_dir",
         ("seed",): f"each run gets its own from the {kind}'s seed",

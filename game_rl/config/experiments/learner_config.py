@@ -68,7 +68,8 @@ def learner_key_problems(learner: Mapping[str, JsonValue], *, members: int) -> I
             ("learner", "teacher"),
             f"found {learner['teacher']}; write best_member, or null for no teacher",
         )
-    place, found = ("learner", "member_shares"), learner.get("member_shares")
+    place = ("learner", "member_shares")
+    found = learner.get("member_shares")
     if found is None:
         return
     example = f"such as {{{BEST_MEMBER}: 3}}: the others have 1 each"
@@ -160,7 +161,8 @@ def disagreements(
             ("learner",), f"its game is {learner.game}, the members' is {run.game}; use the same"
         )
     for name in _SEEN_ALIKE:
-        theirs, ours = getattr(run.env, name), getattr(learner.env, name)
+        theirs = getattr(run.env, name)
+        ours = getattr(learner.env, name)
         if theirs != ours:
             yield Problem(
                 ("learner", "env", name),
@@ -196,7 +198,8 @@ def _other_rewards(run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
     """
     if not run.algorithm.learns:
         return
-    theirs, ours = run.algorithm.reward.model_dump(), learner.algorithm.reward.model_dump()
+    theirs = run.algorithm.reward.model_dump()
+    ours = learner.algorithm.reward.model_dump()
     for key, value in ours.items():
         if value != theirs[key]:
             yield Problem(

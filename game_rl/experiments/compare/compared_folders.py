@@ -166,7 +166,8 @@ def _curve(folder: ExperimentDir, runs: Mapping[str, Source]) -> Iterator[Point]
     records = read_records(folder)
     moments = list(_moments(records, runs))
     for moment, name in _ancestry(moments, parents_of(records), _best(folder, records)):
-        member, (timesteps, frames) = moment.trained[name], moment.played
+        member = moment.trained[name]
+        (timesteps, frames) = moment.played
         if member.fitness is not None:
             yield Point(
                 timesteps=member.timesteps,
@@ -245,7 +246,8 @@ def last_evaluation(run_dir: RunDir) -> Score | None:
     episodes = read_episodes(run_dir)
     if not episodes.results:
         return None
-    rewards, is_known = episodes.results[-1], len(episodes.successes) == len(episodes.results)
+    rewards = episodes.results[-1]
+    is_known = len(episodes.successes) == len(episodes.results)
     rate = float(np.mean(episodes.successes[-1])) if is_known else None
     return Score(float(np.mean(rewards)), rate, len(rewards))
 

@@ -121,7 +121,8 @@ def can_be_paired(arms: Sequence[Arm]) -> bool:
 
 
 def _summary(arm: Arm, rule: Rule, worst: float) -> Summary:
-    scores, outcomes = arm.scores(rule.metric, worst=worst), arm.outcomes
+    scores = arm.scores(rule.metric, worst=worst)
+    outcomes = arm.outcomes
     has_interval = len(scores) >= LEAST_SEEDS
     return Summary(
         name=arm.name,

@@ -215,7 +215,8 @@ def arm_names(groups: Sequence[Sequence[str]], *, taken: set[str]) -> Iterator[s
         name = shared.rstrip("_-.0123456789 ").removesuffix("seed").rstrip("_-. ") or folders[0]
         number = 2
         while name in taken:
-            name, number = f"{folders[0]} ({number})", number + 1
+            name = f"{folders[0]} ({number})"
+            number = number + 1
         taken.add(name)
         yield name
 

@@ -38,9 +38,11 @@ def comparison_parts(comparison: Comparison, notes: Sequence[str] = ()) -> list[
     Args:
         notes: the caller's notes, which come first.
     """
-    verdicts, between = list[str](), list[str | Cells]()
+    verdicts = list[str]()
+    between = list[str | Cells]()
     if comparison.differences:
-        lines, rule = verdict_lines(comparison), rule_words(comparison.rule)
+        lines = verdict_lines(comparison)
+        rule = rule_words(comparison.rule)
         verdicts = [*(f"- {x}" for x in lines), "", "Rule:", "", *(f"- {x}" for x in rule), ""]
         between = [_differences(comparison), ""]
     return [
@@ -172,7 +174,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if any(len(summary.scores) < LEAST_SEEDS for summary in comparison.summaries):
         yield f"fewer than {LEAST_SEEDS} seeds carry no interval: look at every single value"
     played = {summary.name: summary.total_timesteps for summary in comparison.summaries}
-    least, most = min(played, key=lambda n: played[n]), max(played, key=lambda n: played[n])
+    least = min(played, key=lambda n: played[n])
+    most = max(played, key=lambda n: played[n])
     if played[most] > _MUCH_MORE * played[least]:
         yield (
             f"the arms played different amounts: everybody in {most} {played[most]:,.0f} "

@@ -43,7 +43,8 @@ def _ray_executor(config: RayExecutorConfig) -> _Make:
     if config.starts_cluster and "ray" not in sys.modules:
         # Ray reads these once, at import; without them it writes a token to the user's home folder
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=uuid.uuid4().hex)
-    needed_by, way_out = "executor.kind: ray", "set executor.kind to local"
+    needed_by = "executor.kind: ray"
+    way_out = "set executor.kind to local"
     check_extra("ray", needed_by, way_out=way_out)
     # imported by name: local members must neither need Ray nor wait for its import
     module = load_with_extra(

@@ -24,7 +24,8 @@ from game_rl.system.processes import is_root, own_niceness
 from game_rl.system.units import format_bytes
 from game_rl.system.versions import installed_versions, source_sha256, version_differences
 
-_MARK, _ANSWER = ".controller-", ".node-"
+_MARK = ".controller-"
+_ANSWER = ".node-"
 
 
 @dataclass(frozen=True, kw_only=True)

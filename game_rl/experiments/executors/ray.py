@@ -56,7 +56,8 @@ class Head:
     """
 
     def __init__(self, address: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._address, self._clock = address, clock
+        self._address = address
+        self._clock = clock
         self._asked_s = self._answered_s = clock()
         self.is_lost = False
 
@@ -141,7 +142,8 @@ class RayExecutor:
             self._is_cut_off = True
             raise ExperimentError(_CUT_OFF) from None
         except exceptions.RayTaskError as error:
-            code, text = ExperimentError.exit_code, _lines(error)[-1]
+            code = ExperimentError.exit_code
+            text = _lines(error)[-1]
             return CompletedJob(job, code, "a node of the cluster", text)
         except exceptions.RayError as error:  # its worker or its node is lost
             cause = _lines(error)[0]

@@ -291,7 +291,8 @@ class StorageStaging:
             return tuple(path.relative_to(self._root) for path in paths)
 
         request, output = moved(job.request, job.output)
-        reads, writes = moved(*job.reads), moved(*job.writes)
+        reads = moved(*job.reads)
+        writes = moved(*job.writes)
         return replace(job, request=request, output=output, claim=None, reads=reads, writes=writes)
 
 
@@ -307,7 +308,8 @@ class StagedResult(Saved):
 
 def _ended(store: ObjectStore, claim: str) -> StagedResult:
     """Return how the attempt has ended; one that has not ended is given up, for good."""
-    name, given_up = end_name(claim), StagedResult(code=None, tree=FolderTree(files=()))
+    name = end_name(claim)
+    given_up = StagedResult(code=None, tree=FolderTree(files=()))
     with suppress(FileExistsError):
         store.put(name, as_json(given_up), is_new=True)
     content = store.get(name)
@@ -387,7 +389,8 @@ class NodeStaging:
     def deliver(self, code: int) -> None:
         """Send what the job has left, then the end of the attempt."""
         tree, sources = read_tree(self._folder, self._staged.writes)
-        end, name = as_json(StagedResult(code=code, tree=tree)), end_name(self._staged.claim)
+        end = as_json(StagedResult(code=code, tree=tree))
+        name = end_name(self._staged.claim)
 
         def deliver(store: ObjectStore) -> None:
             found = store.get(name)

@@ -16,7 +16,8 @@ from game_rl.preflight.footprint import DiskFootprint, Part
 from game_rl.preflight.preflight_report import PreflightReport
 
 _FILES_A_STRETCH_BYTES = 4_000  # result, output, and lines of the record and of events.jsonl
-_FILES_OF_A_RUN, _FILES_OF_A_STRETCH = 20, 4
+_FILES_OF_A_RUN = 20
+_FILES_OF_A_STRETCH = 4
 _GB = 10**9
 
 
@@ -96,7 +97,8 @@ class ExperimentDisk:
         return tuple(self._rows())
 
     def _rows(self) -> Iterator[GenerationRow]:
-        config, learner = self.config, self.learner
+        config = self.config
+        learner = self.learner
         learned = 0 if learner is None else learner.footprint.training.played_timesteps
         logs = 0.0
         for generation in range(1, config.generations + 1):
@@ -141,7 +143,8 @@ class ExperimentDisk:
         )
 
     def _logs_of_members(self, generation: int) -> float:
-        config, training = self.config, self.member.footprint.training
+        config = self.config
+        training = self.member.footprint.training
         updates = -(-generation * config.timesteps_per_generation // training.timesteps_per_update)
         each = self._disk.log_bytes_per_update
         logs = config.members * each * training.updates / stretches(config)
@@ -160,14 +163,13 @@ class ExperimentDisk:
 
         A Lake of a run that was replaced stays, and its copy begins another one.
         """
-        run, members = self.experiment.run, self.config.members
+        run = self.experiment.run
+        members = self.config.members
         timesteps = generation * self.config.timesteps_per_generation
         if self.experiment.learner is not None:
             return lake_bytes(run, self.facts, members * timesteps)
-        each, per_timestep = (
-            lake_bytes(run, self.facts, timesteps),
-            self.facts.lake_bytes_per_timestep,
-        )
+        each = lake_bytes(run, self.facts, timesteps)
+        per_timestep = self.facts.lake_bytes_per_timestep
         if not each or per_timestep is None:
             return each
         return min(self._lake_folders(generation) * each, round(members * timesteps * per_timestep))
@@ -202,7 +204,8 @@ class ExperimentDisk:
             playing: what has to stay free while members, or all at once, train.
             learning: the same while the learner has the disk to itself, when no Lake is written.
         """
-        row, before = self.rows[generation - 1], self._kept(generation - 1)
+        row = self.rows[generation - 1]
+        before = self._kept(generation - 1)
         checkpoint = self._disk.checkpoint_bytes
         of_members = self.config.members * self._saved_in_a_generation * checkpoint
         of_members += self._copies * min(checkpoint, checkpoint_files.OVERHEAD_BYTES)
@@ -223,7 +226,8 @@ class ExperimentDisk:
 
     def slack_bytes(self, generation: int) -> int:
         """What files take beyond their size, as the last block of each is not full."""
-        members, runs = self.config.members, self.config.members + (self.learner is not None)
+        members = self.config.members
+        runs = self.config.members + (self.learner is not None)
         saved = self._kept(generation - 1) * runs + members * self._saved_in_a_generation
         files = _FILES_OF_A_RUN * runs + _FILES_OF_A_STRETCH * runs * generation
         blocks = files * checkpoint_files.BLOCK_BYTES
@@ -232,7 +236,8 @@ class ExperimentDisk:
     @property
     def _saved_in_a_generation(self) -> int:
         """Checkpoints that a member writes in a generation and that are there at once."""
-        settings, stretch = self.experiment.run.checkpoints, self.config.timesteps_per_generation
+        settings = self.experiment.run.checkpoints
+        stretch = self.config.timesteps_per_generation
         written = stretch // settings.every_timesteps + 1
         for_good = stretch // (settings.keep_every_timesteps or stretch + 1)
         return min(written, settings.keep_last + 1 + for_good)
@@ -272,7 +277,8 @@ class ExperimentDisk:
     @property
     def lake_margin_bytes(self) -> int:
         """Bytes for Lakes that compress less, and for those that may evict."""
-        size, lake = self.rows[-1].lake or 0, self.experiment.run.lake
+        size = self.rows[-1].lake or 0
+        lake = self.experiment.run.lake
         is_limited = lake is not None and lake.capacity_gb is not None
         margin = 0 if is_limited else round(calibration.LAKE_MARGIN_FRACTION * size)
         return margin + (0 if self.lake_pauses else size)
@@ -284,7 +290,8 @@ class ExperimentDisk:
     @property
     def pruned_bytes(self) -> int:
         """Bytes of the generations that are pruned and the timesteps that are evicted."""
-        generations, row = self.config.generations, self.rows[-1]
+        generations = self.config.generations
+        row = self.rows[-1]
         pruned = (generations - self._kept(generations)) * self._each_bytes
         each = self.facts.lake_bytes_per_timestep or 0
         played = self.config.members * self.config.total_timesteps
@@ -338,7 +345,8 @@ class ExperimentDisk:
         )
 
     def _parts(self) -> Iterator[Part]:
-        row, stage = self.rows[-1], STAGES[self.config.kind]
+        row = self.rows[-1]
+        stage = STAGES[self.config.kind]
         kept = self._kept(self.config.generations)
         yield Part(f"checkpoints of {kept} {stage}{'s' if kept > 1 else ''}", row.checkpoints)
         yield Part("logs, records and results", row.logs)

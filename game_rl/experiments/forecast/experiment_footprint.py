@@ -59,7 +59,9 @@ def duration(
     """
     if measured is None:
         return None
-    config, run, speed = experiment.config, experiment.run, measured.member
+    config = experiment.config
+    run = experiment.run
+    speed = measured.member
     start_s = speed.start_s + _JOB_S
     learning_s = _training_s(run, member, speed, episode_timesteps) / stretches(config)
     turns = -(-config.members // slots)
@@ -166,7 +168,8 @@ def slots_of(config: ExperimentConfig, member: PreflightReport, machine: Machine
     """
     if config.rule == "live":
         return config.members
-    wanted, executor = config.executor.parallel, config.executor
+    wanted = config.executor.parallel
+    executor = config.executor
     most = config.members if wanted == "auto" else min(wanted, config.members)
     if wanted != "auto" and not is_on_nodes(executor):
         return most

@@ -115,7 +115,8 @@ class ExperimentReport:
     @cached_property
     def plan(self) -> DiskPlan:
         """The plan of the disk."""
-        took, generations = self.duration, self.config.generations
+        took = self.duration
+        generations = self.config.generations
         stage_s = None if took is None else (took.wall_s - took.champion_s) / generations
         return self.disk.plan(self.machine.installation_bytes, stage_s)
 
@@ -256,14 +257,16 @@ def _learner_report(
 
 def _lake_rows(experiment: Experiment) -> LakeRows:
     """Return the rows of all members; each emulator begins a new block in each generation."""
-    config, n_envs = experiment.config, experiment.run.env.n_envs
+    config = experiment.config
+    n_envs = experiment.run.env.n_envs
     transitions = config.members * config.total_timesteps
     begun = config.members * config.generations * n_envs
     return LakeRows(transitions=transitions, blocks=-(-transitions // _ROWS_OF_A_BLOCK) + begun)
 
 
 def _verdict_of(report: ExperimentReport) -> Verdict:
-    machine, runs = report.machine, (report.member, report.learner)
+    machine = report.machine
+    runs = (report.member, report.learner)
     return worst(
         [
             "does_not_fit" if _is_short_of_vram(report) else "fits",
@@ -287,7 +290,8 @@ def _is_short_of_memory(report: ExperimentReport) -> bool:
 
 def _findings_of(report: ExperimentReport) -> Iterator[Finding]:
     """Yield what does not fit, with the smallest change that fixes it, and the runs' findings."""
-    config, machine = report.config, report.machine
+    config = report.config
+    machine = report.machine
     if report.is_live:
         yield from _of_all_at_once(report)
     elif _is_short_of_memory(report) and report.slots > 1:
@@ -335,8 +339,11 @@ def _gpu_by_number(report: ExperimentReport) -> Iterator[Finding]:
 
 def _lack_of_disk(report: ExperimentReport) -> Finding:
     """Name the Lake if the experiment would fit without it, else the generations that it keeps."""
-    config, disk, room = report.config, report.disk, report.machine.disk_room_bytes
-    full_at, stage = disk.full_at(room), STAGES[config.kind]
+    config = report.config
+    disk = report.disk
+    room = report.machine.disk_room_bytes
+    full_at = disk.full_at(room)
+    stage = STAGES[config.kind]
     at = full_at or config.generations
     after_s = report.plan.rows[at - 1].after_s
     after = "" if after_s is None else f", after {format_duration(after_s)}"
@@ -344,7 +351,8 @@ def _lack_of_disk(report: ExperimentReport) -> Finding:
         f"the disk is full in {stage} {at:,}{after}: the {config.kind} needs "
         f"{format_bytes(disk.minimum_bytes)} of disk, {format_bytes(room)} are free"
     )
-    fix, without = _disk_fix(report), replace(disk, counts_lake=False).minimum_bytes
+    fix = _disk_fix(report)
+    without = replace(disk, counts_lake=False).minimum_bytes
     if fix is None and without <= room:
         return Finding(
             "error",
@@ -372,7 +380,8 @@ def _disk_fix(report: ExperimentReport) -> Fix | None:
 
     None if no such change is enough.
     """
-    config, room = report.config, report.machine.disk_room_bytes
+    config = report.config
+    room = report.machine.disk_room_bytes
 
     def fits(keep: KeepGenerationsConfig) -> bool:
         return report.disk.keeping(keep).minimum_bytes <= room
@@ -392,7 +401,8 @@ def _keep_key(config: ExperimentConfig) -> str:
 
 
 def _of_all_at_once(live: ExperimentReport) -> Iterator[Finding]:
-    members, machine = live.config.members, live.machine
+    members = live.config.members
+    machine = live.machine
     if _is_short_of_memory(live):
         over = live.ram_bytes - machine.ram_available_bytes
         fitting = members - max(1, -(-over // live.member.footprint.ram.peak.bytes))

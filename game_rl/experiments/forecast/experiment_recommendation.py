@@ -47,7 +47,8 @@ class ExperimentNeeds:
         Args:
             hours: time in which the experiment should end.
         """
-        apart, run = tuple(self._without_sharing()), self.experiment.run
+        apart = tuple(self._without_sharing())
+        run = self.experiment.run
         cores = {cpus for cpus in apart if cpus // self.experiment.config.cpus_per_member in CORES}
         measured = set() if self.measured is None else {self.machine.cpus}
         return Recommendation(

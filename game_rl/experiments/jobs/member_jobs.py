@@ -80,9 +80,11 @@ def run_stretch(
     """
     if (found := read_result(StretchResult, request.result)) is not None:
         return found
-    run_dir, until = RunDir(request.run), request.until
+    run_dir = RunDir(request.run)
+    until = request.until
     check_claim(run_dir)
-    started, speed = time.monotonic(), _Speed(others=listeners)
+    started = time.monotonic()
+    speed = _Speed(others=listeners)
     command = TrainCommand(
         until=until, force=True, evaluates_at_end=False, stop=stop, listeners=[speed]
     )
@@ -128,7 +130,8 @@ def _resume(root: Path, command: TrainCommand, seed: int) -> None:
 def _end_of(run_dir: RunDir, until: int, seed: int) -> StretchResult:
     """Return the part of the result that follows from the run directory alone."""
     newest = Checkpoint(run_dir.checkpoints_newest_first()[0])
-    episodes, best = read_episodes(run_dir), best_of(run_dir, newest)
+    episodes = read_episodes(run_dir)
+    best = best_of(run_dir, newest)
     timesteps = newest.state.num_timesteps
     if timesteps >= until + load_config(run_dir.config, is_saved=True).rollout_timesteps:
         raise ExperimentError(
@@ -238,7 +241,8 @@ def compare_actions(request: CompareActionsRequest) -> ActionDifferences:
         LakeError: the Lake is missing or damaged.
         CheckpointError: a checkpoint is missing or damaged.
     """
-    view, asked = Lake.open(request.lake).view(), request.checkpoints
+    view = Lake.open(request.lake).view()
+    asked = request.checkpoints
     parts = _drawn(view, request.observations, request.seed)
     shares: list[list[float]] = []
     if parts:  # one network at a time: there may be many, of 60 MB each

@@ -119,7 +119,8 @@ def clones(members: Sequence[Scored], learner: Scored, config: CloneConfig) -> l
         finite = [member for member in order if member.fitness is not None]
         reached = finite if config.to == "all" else order[-1:]
         # better in fitness and mean reward, whatever the numbers
-        ours, is_asked = learner.order[:3], config.only_if_better
+        ours = learner.order[:3]
+        is_asked = config.only_if_better
         beaten = [m for m in reached if not is_asked or ours < m.order[:3]]
     numbers = {member.number for member in (*broken, *beaten)}
     return [Copy(number, parent.number) for number in sorted(numbers)]

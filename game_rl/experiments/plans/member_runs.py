@@ -100,7 +100,8 @@ def exploration_from(
     A restart that began before `at` is left out, even if it would not have ended yet.
     """
     ends_at = config.fraction * total_timesteps
-    ramp, left = Ramp(config.start, config.end, max(1, round(ends_at))), total_timesteps - at
+    ramp = Ramp(config.start, config.end, max(1, round(ends_at)))
+    left = total_timesteps - at
     restarts = (r for r in config.restarts if r.at >= at)
     return ExplorationConfig(
         start=ramp.at(at),
@@ -151,7 +152,8 @@ class Learner:
         Args:
             best: the best of the generation's members.
         """
-        member, before = self.member(generation), self._before(generation)
+        member = self.member(generation)
+        before = self._before(generation)
         config = self.config_of(member.folder, best)
         if self.experiment.config.learner_starts == "best_member":
             fork = {"optimiser": "new", "counters": "new"}

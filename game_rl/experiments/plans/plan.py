@@ -148,9 +148,12 @@ class Plan:
         Raises:
             NobodyLeftError: no member has finite weights.
         """
-        config, found = self.config, self._trained(generation, trained, results)
-        members, origin = found[: config.members], None
-        extra, forked = next(iter(found[config.members :]), None), dict[str, int]()
+        config = self.config
+        found = self._trained(generation, trained, results)
+        members = found[: config.members]
+        origin = None
+        extra = next(iter(found[config.members :]), None)
+        forked = dict[str, int]()
         best = self._best(generation, found if config.rule == "live" else members)
         if self.experiment.learner is not None:
             origin = self._learner.record(generation, best)
@@ -235,7 +238,8 @@ class Plan:
 
     def _best(self, generation: int, members: Sequence[TrainedMember]) -> TrainedMember:
         """Return the best of these, or raise an error if none has finite weights."""
-        first, kind = ranking_of(members)[0], self.config.kind
+        first = ranking_of(members)[0]
+        kind = self.config.kind
         best = next(member for member in members if member.number == first)
         if best.fitness is not None:
             return best

@@ -113,9 +113,11 @@ def _selected(
     """Return the copies by selection, mutated, by the number of the member that is replaced."""
     rng = np.random.default_rng(seed_for(config.seed, f"decision/{generation}"))
     scored = [scored_member(member) for member in members]
-    copies, noise = {}, config.mutation.weights
+    copies = {}
+    noise = config.mutation.weights
     for copy in select(scored, config.selection, control=config.control, rng=rng):
-        child, parent = members[copy.number], members[copy.parent]
+        child = members[copy.number]
+        parent = members[copy.parent]
         # a control member that became non-finite keeps its own values, with its parent's weights
         is_control = copy.number < config.control
         new = mutated(parent.values, config.mutation.values, rng)
@@ -149,11 +151,13 @@ def _cloned(
     learner: TrainedMember,
 ) -> tuple[CopyRecord, ...]:
     """Return the clones of the learner, or of the best member if the learner is non-finite."""
-    scored, everyone = [scored_member(member) for member in members], (*members, learner)
+    scored = [scored_member(member) for member in members]
+    everyone = (*members, learner)
     asked: Literal["worse", "always"] = "worse" if config.clone.only_if_better else "always"
     copies = []
     for copy in clones(scored, scored_member(learner), config.clone):
-        child, parent = members[copy.number], everyone[copy.parent]
+        child = members[copy.number]
+        parent = everyone[copy.parent]
         reason = asked if child.fitness is not None else "non_finite"
         copies.append(
             _copy_record(config, generation, child, parent, reason, {}, {}, counters="new")
@@ -185,7 +189,8 @@ def fork_of(
     experiment: Experiment, record: GenerationRecord, copied: CopyRecord
 ) -> tuple[dict[str, object], Mapping[str, object]]:
     """Return the section `fork` of a copy's run, and the values in which its config differs."""
-    config, counters = experiment.config, copied.counters
+    config = experiment.config
+    counters = copied.counters
     if isinstance(config, MixtureConfig):
         fork: dict[str, object] = {"optimiser": config.clone.optimiser, "counters": counters}
         return fork, sections_of(_clone_config(config, experiment.run, record.generation))
@@ -208,7 +213,8 @@ def _config(
     run = with_changed(run, changes_of(values))
     if not counts_from:
         return run
-    at, algorithm = counts_from * config.timesteps_per_generation, run.algorithm
+    at = counts_from * config.timesteps_per_generation
+    algorithm = run.algorithm
     assert not isinstance(algorithm, PPOConfig)  # the config refuses it, with a learner
     total = run.total_timesteps
     exploration = exploration_from(algorithm.exploration, at=at, total_timesteps=total)

@@ -99,13 +99,16 @@ def begun_task(study: Study, folder: StudyDir, pair: Pair) -> Task:
     Returns:
         The task that trains it to its end and plays the test.
     """
-    config, arm, run_dir = study.config, study.arms[pair.arm], folder.run(pair.arm, pair.seed)
+    config = study.config
+    arm = study.arms[pair.arm]
+    run_dir = folder.run(pair.arm, pair.seed)
     is_experiment = isinstance(arm, ExperimentArm)
     if isinstance(arm, ExperimentArm):
         path = ExperimentDir(run_dir.root).config
         text = dump_experiment(arm.of(pair.seed, run_dir.root))
     else:
-        path, text = run_dir.config, dump_config(arm.of(pair.seed, run_dir.root))
+        path = run_dir.config
+        text = dump_config(arm.of(pair.seed, run_dir.root))
     if not path.exists():
         run_dir.root.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text)

@@ -52,7 +52,8 @@ def study_findings(study: Study) -> StudyFindings:
         ExperimentError: a file, a config, the code or a result is not what was registered, or
             results are missing.
     """
-    registration, folder = registered(study), study_dir(study.config)
+    registration = registered(study)
+    folder = study_dir(study.config)
     results = read_results(study, folder, registration=registration.sha256())
     there = {(each.arm, each.seed) for found in results.values() for each in found}
     missing = [pair.name for pair in pairs_of(study) if (pair.arm, pair.seed) not in there]
@@ -92,7 +93,8 @@ def _names(pair: PairConfig) -> tuple[str, str]:
 
 def _plan_notes(study: Study, registration: Registration) -> Iterator[str]:
     config = study.config
-    pair, test = config.primary, config.test
+    pair = config.primary
+    test = config.test
     yield f"registered {registration.registered:%Y-%m-%d %H:%M} UTC, {registration.sha256()[:16]}"
     yield f"the question is answered by {pair.arm} against {pair.against}; all else is exploration"
     yield (
@@ -162,7 +164,8 @@ def study_status(study: Study) -> list[PairStatus]:
         UsageError: the study is not registered.
         ExperimentError: it is not what was registered.
     """
-    registration, folder = registered(study).sha256(), study_dir(study.config)
+    registration = registered(study).sha256()
+    folder = study_dir(study.config)
     rows = []
     for pair in pairs_of(study):
         found = read_study_result(folder, pair, registration=registration)
@@ -179,7 +182,8 @@ def result_words(result: PairResult) -> str:
     if result.played is None:
         return f"failed: {result.failure}"
     fitness = fitness_of(result.played, "mean_reward")
-    words, rate = f"mean reward {fitness.mean_reward:.2f}", fitness.success_rate
+    words = f"mean reward {fitness.mean_reward:.2f}"
+    rate = fitness.success_rate
     if rate is None:
         return words
     return f"{words}, success {rate:.1%} ({share_words(rate, fitness.episodes)})"
@@ -187,7 +191,8 @@ def result_words(result: PairResult) -> str:
 
 def _progress(study: Study, folder: StudyDir, pair: Pair) -> tuple[int, str]:
     """Return a pair's timesteps and a text; an experiment counts all its runs."""
-    arm, run_dir = study.arms[pair.arm], folder.run(pair.arm, pair.seed)
+    arm = study.arms[pair.arm]
+    run_dir = folder.run(pair.arm, pair.seed)
     stage = ""
     if isinstance(arm, ExperimentArm):
         place = ExperimentDir(run_dir.root)

@@ -80,11 +80,13 @@ def result_of(
     study: Study, folder: StudyDir, pair: Pair, finished: FinishedRun, *, registration: str
 ) -> PairResult:
     """Return the result of a run or experiment that has ended, from its folder."""
-    arm, run_dir = study.arms[pair.arm], folder.run(pair.arm, pair.seed)
+    arm = study.arms[pair.arm]
+    run_dir = folder.run(pair.arm, pair.seed)
     scores: Iterator[Reached] = iter(())
     if isinstance(arm, ExperimentArm):
         place = ExperimentDir(run_dir.root)
-        totals, scores = read_totals(place, arm.experiment), reached(read_records(place))
+        totals = read_totals(place, arm.experiment)
+        scores = reached(read_records(place))
     else:
         totals = totals_of_run(run_dir, arm.run.env.frame_skip)
     return PairResult(
@@ -195,7 +197,8 @@ def reached(records: Sequence[GenerationRecord]) -> Iterator[Reached]:
     copies: dict[int, int] = {}
     for place, record in enumerate(records):
         for member in record.members:
-            is_learner, fitness = member == record.extra_run, member.fitness
+            is_learner = member == record.extra_run
+            fitness = member.fitness
             went_on = place and not is_learner
             yield Reached(
                 generation=record.generation,

@@ -61,7 +61,8 @@ def run_study(study: Study, command: StudyCommand) -> None:
         DoesNotFitError: it does not fit this machine, and the command does not force it.
         Interrupted: a signal stopped it; all that was learned is saved.
     """
-    registration, folder = registered(study).sha256(), study_dir(study.config)
+    registration = registered(study).sha256()
+    folder = study_dir(study.config)
     lakes = _measured_lakes(study) if command.measures_lakes else {}
     report = study_preflight(study, detect_machine(study.config.run_dir), lakes=lakes)
     command.show(report)
@@ -116,7 +117,8 @@ class StudyRun:
         def take(task: Task) -> None:
             nonlocal done
             done += 1
-            pair, finished = by_result[task.result], read_result(FinishedRun, task.result)
+            pair = by_result[task.result]
+            finished = read_result(FinishedRun, task.result)
             assert finished is not None
             result = _kept(self.study, self.folder, pair, finished, self.registration)
             self.command.on_result(result, done, len(pairs))
@@ -143,7 +145,8 @@ def give_up(study: Study, pair: Pair, reason: str) -> PairResult:
             out the study.
         ExperimentError: the study is not what was registered.
     """
-    registration, folder = registered(study).sha256(), study_dir(study.config)
+    registration = registered(study).sha256()
+    folder = study_dir(study.config)
     if pair not in set(pairs_of(study)):
         raise UsageError(
             f"the study has no {pair.name}; its arms are {', '.join(study.arms)}, its seeds "

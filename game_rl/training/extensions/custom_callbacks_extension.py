@@ -52,7 +52,9 @@ class CustomCallback(BaseCallback):
         self, part: CustomPart | GivenCallback, folder: Path, end_run: Callable[[str], None]
     ) -> None:
         super().__init__()
-        self.part, self._folder, self._end_run = part, folder, end_run
+        self.part = part
+        self._folder = folder
+        self._end_run = end_run
         own = part.load_callback(folder)
         self._own: BaseCallback = self._call("__init__", lambda: own(**part.arguments))
         self._initialised_for: BaseAlgorithm | None = None

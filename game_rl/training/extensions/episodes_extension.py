@@ -33,12 +33,14 @@ class EpisodesExtension(Extension):
     """Logs the episodes of the training and of the evaluations during it, with its `logger`."""
 
     def __init__(self, parts: RunParts, logger: EpisodeLogger) -> None:
-        self._parts, self.logger = parts, logger
+        self._parts = parts
+        self.logger = logger
 
     @classmethod
     def of(cls, parts: RunParts) -> Self | None:
         """Make the log's extension; None if the run logs no episodes, or plays none yet."""
-        settings, checkpoint = parts.config.episodes, parts.checkpoint
+        settings = parts.config.episodes
+        checkpoint = parts.checkpoint
         if settings is None or parts.is_offline:
             return None
         cut = Cut(timesteps=-1)
@@ -54,7 +56,8 @@ class EpisodesExtension(Extension):
         return [EpisodeLogCallback(self.logger)]
 
     def restored(self, *, plays_on: bool) -> None:
-        checkpoint, model = self._parts.checkpoint, self._parts.model
+        checkpoint = self._parts.checkpoint
+        model = self._parts.model
         if plays_on and checkpoint is not None and self._is_changed(checkpoint):
             assert model.env is not None
             model.env.env_method("spoil_log", _CHANGED)
@@ -80,7 +83,8 @@ class EpisodesExtension(Extension):
 
     def _is_changed(self, checkpoint: Checkpoint) -> bool:
         """Whether what the envs play by is another than when the checkpoint was saved."""
-        now, then = self._parts.fixed, checkpoint.state
+        now = self._parts.fixed
+        then = checkpoint.state
         how = ("n_workers", "worker_timeout_s")
         old, new = ({k: v for k, v in _env(s).items() if k not in how} for s in (then, now))
         return old != new or then.game != now.game

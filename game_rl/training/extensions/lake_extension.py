@@ -36,7 +36,8 @@ class LakeExtension(Extension):
     """The Lake that gets every timestep of the run, and restores a DQN's replay."""
 
     def __init__(self, feed: LakeFeed, model: BaseAlgorithm) -> None:
-        self._feed, self._model = feed, model
+        self._feed = feed
+        self._model = model
         self._kept: LakeState | None = None  # in the newest checkpoint
 
     @classmethod
@@ -48,7 +49,8 @@ class LakeExtension(Extension):
         """
         if parts.is_offline:
             return None
-        model, checkpoint = parts.model, parts.checkpoint
+        model = parts.model
+        checkpoint = parts.checkpoint
         feed = make_lake_feed(
             parts.config,
             parts.run_dir,
@@ -155,7 +157,8 @@ def project(
         None if it will not have until the run ends or the Lake reaches its own limit, or if it has
         not grown enough to tell.
     """
-    grown, timesteps = now.n_bytes - start.n_bytes, now.timesteps - start.timesteps
+    grown = now.n_bytes - start.n_bytes
+    timesteps = now.timesteps - start.timesteps
     if grown < _LEAST_GROWTH_BYTES or timesteps <= 0:
         return None
     each = grown / timesteps
@@ -241,7 +244,8 @@ class LakeGrowthCallback(BoundaryCallback):
         return Growth(time.monotonic(), self.num_timesteps, n_bytes)
 
     def _protect(self, spare: int, margin: int) -> None:
-        feed, path = self._feed, self._feed.lake.path
+        feed = self._feed
+        path = self._feed.lake.path
         while spare <= 0 and feed.on_full == "evict" and self._has_evicted():
             spare = disk_free_bytes(path) - margin
         if spare <= 0 and not feed.is_held:

@@ -40,8 +40,11 @@ class LearningExtension(Extension):
     """The Lakes of others from which a DQN draws a part of each batch."""
 
     def __init__(self, parts: RunParts, model: LeanDQN, pool: LakePool, mixed: MixedReplay) -> None:
-        self._run_dir, self._frame_skip = parts.run_dir, parts.config.env.frame_skip
-        self._model, self._pool, self._mixed_replay = model, pool, mixed
+        self._run_dir = parts.run_dir
+        self._frame_skip = parts.config.env.frame_skip
+        self._model = model
+        self._pool = pool
+        self._mixed_replay = mixed
         # Q-values become too high where a run learns from others' play
         self.values = Values(model.values, model.gamma, model.reward_scaling)
 
@@ -52,8 +55,12 @@ class LearningExtension(Extension):
         Raises:
             LakeError: a Lake is missing, or its rows are of another game or another observation.
         """
-        config, game, model, tell = parts.config, parts.game, parts.model, parts.events.warn
-        algorithm, settings = config.algorithm, config.algorithm.learn_from
+        config = parts.config
+        game = parts.game
+        model = parts.model
+        tell = parts.events.warn
+        algorithm = config.algorithm
+        settings = config.algorithm.learn_from
         if settings is None:
             return None
         assert isinstance(algorithm, DQNConfig)
@@ -80,7 +87,9 @@ class LearningExtension(Extension):
         parts: RunParts,
         checkpoints: CheckpointCallback,  # noqa: ARG002
     ) -> Sequence[BaseCallback]:
-        mixed, following, rhythm = self._mixed_replay, self._pool.following, parts.rhythm
+        mixed = self._mixed_replay
+        following = self._pool.following
+        rhythm = parts.rhythm
         drawn = RowsDrawnCallback(mixed, parts.events, rhythm)
         if following is None:
             return [drawn]
@@ -148,10 +157,12 @@ class RowsDrawnCallback(BoundaryCallback):
         self, mixed_replay: MixedReplay, events: EventLog, every_timesteps: Sequence[int]
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
-        self._mixed_replay, self._events = mixed_replay, events
+        self._mixed_replay = mixed_replay
+        self._events = events
 
     def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
-        drawn, streams = self._mixed_replay.n_drawn, self._mixed_replay.n_of_streams
+        drawn = self._mixed_replay.n_drawn
+        streams = self._mixed_replay.n_of_streams
         if drawn:
             self.logger.record("learn_from/drawn_own", self._mixed_replay.n_own_drawn / drawn)
         for stream, count in streams.items() if len(streams) <= MOST_CURVES else ():
@@ -174,7 +185,9 @@ class LakesFollowedCallback(BoundaryCallback):
         every_timesteps: Sequence[int],
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
-        self._mixed_replay, self._following, self._events = mixed_replay, following, events
+        self._mixed_replay = mixed_replay
+        self._following = following
+        self._events = events
 
     def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
         age_s = self._following.newest_age_s

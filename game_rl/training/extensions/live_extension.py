@@ -38,8 +38,10 @@ class LiveCallback(BaseCallback):
         cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
         super().__init__()
-        self._live, self._parts = live, parts
-        self._clock, self._cpu_clock = clock, cpu_clock
+        self._live = live
+        self._parts = parts
+        self._clock = clock
+        self._cpu_clock = cpu_clock
         self._look_at_s = self._values_at_s = 0.0
         self._shown: int | None = None
 
@@ -67,12 +69,14 @@ class LiveExtension(Extension):
     """Shows what the training's agents do; see `envs.live_file`."""
 
     def __init__(self, live: LiveFile, envs: LiveParts) -> None:
-        self._live, self._envs = live, envs
+        self._live = live
+        self._envs = envs
 
     @classmethod
     def of(cls, parts: RunParts) -> Self | None:
         """Make the live file; None if nobody can watch, or if the folder refuses the file."""
-        path, config = parts.run_dir.live_frames, parts.config
+        path = parts.run_dir.live_frames
+        config = parts.config
         try:
             path.unlink(missing_ok=True)  # of a session that was killed
             if not config.live.fps or parts.is_offline:

@@ -53,7 +53,8 @@ class PlacesCallback(BoundaryCallback):
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
         self.counts = counts
-        self._run_dir, self._title = run_dir, title
+        self._run_dir = run_dir
+        self._title = title
         self._pictures = Interval(max(1, total_timesteps // PICTURES_OF_A_RUN))
         self._due_s = 0.0
 

@@ -86,9 +86,11 @@ def _observed_values(policy: PQNPolicy, parts: RunParts) -> NDArray[np.float64]:
     The same seed gives the same values.
     """
     seed = seed_for(parts.config.seed, "teacher_temperature")
-    rng, vec_env = np.random.default_rng(seed), parts.evaluation_env
+    rng = np.random.default_rng(seed)
+    vec_env = parts.evaluation_env
     vec_env.seed(seed)
-    observations, found = vec_env.reset(), []
+    observations = vec_env.reset()
+    found = []
     with torch_threads(1), torch.no_grad():
         for _ in range(-(-_OBSERVATIONS // vec_env.num_envs)):
             assert not isinstance(observations, tuple)
@@ -117,7 +119,9 @@ class TeacherExtension(Extension):
         Raises:
             GameRLError: it cannot teach this run, or the copy in the folder is damaged.
         """
-        config, run_dir, model = parts.config, parts.run_dir, parts.model
+        config = parts.config
+        run_dir = parts.run_dir
+        model = parts.model
         settings = config.algorithm.teacher
         if settings is None:
             return None
@@ -188,7 +192,8 @@ def _tell(record: TeacherRecord, settings: TeacherConfig, events: EventLog, time
 
 def _policy(checkpoint: Checkpoint, config: RunConfig, model: LeanDQN) -> PQNPolicy:
     """Return the checkpoint's Q-network, on the student's device and in its number format."""
-    algorithm, placement = checkpoint.config.algorithm, placement_of(config)
+    algorithm = checkpoint.config.algorithm
+    placement = placement_of(config)
     assert not isinstance(algorithm, PPOConfig)
     policy = PQNPolicy(
         model.observation_space,
@@ -257,7 +262,8 @@ def describe_teacher(config: RunConfig, game: Game) -> str | None:
     teacher = check_teacher(config, game)
     if teacher is None:
         return None
-    name, theirs = teacher.checkpoint.config.algorithm.name, teacher.run_dir.root
+    name = teacher.checkpoint.config.algorithm.name
+    theirs = teacher.run_dir.root
     return f"{theirs}, {teacher.name} ({name}, {format_bytes(teacher.checkpoint.nbytes)})"
 
 
@@ -337,7 +343,8 @@ def validate_teacher(
         EvaluationInterrupted: a stop was requested; nothing is decided yet.
     """
     newest, _ = newest_valid_checkpoint(run_dir)
-    best, now = best_of(run_dir, newest), newest.state.num_timesteps
+    best = best_of(run_dir, newest)
+    now = newest.state.num_timesteps
     if (
         not (episodes := config.validation_episodes)
         or not has_teacher_copy(run_dir)
@@ -364,7 +371,8 @@ def validate_teacher(
 
 
 def _event(validation: Validation, timesteps: int) -> Validated:
-    student, teacher = validation.student, validation.teacher
+    student = validation.student
+    teacher = validation.teacher
     return Validated(
         timesteps=timesteps,
         episodes=validation.episodes,

@@ -142,7 +142,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The node's own disk; what jobs of tests run is found from there, too."""
     folder = tmp_path / "scratch"
     folder.mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     return folder
 

@@ -86,7 +86,7 @@ def test_nodes_where_members_would_give_way_are_named() -> None:
     assert "on n2;" in warning
 
 
-_GAMES = Path(__file__).parents[2] / "game_rl" / "games"
+_GAMES = Path(__file__).parents[3] / "game_rl" / "games"
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from tests.storage.conftest import s3_endpoint as s3_endpoint
 from tests.storage.server import SECRET
 
 _TIMEOUT_S = 180.0
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _TMP, _RAY_FOLDERS = Path("/tmp"), "game_rl-*"  # noqa: S108 - where they are
 
 

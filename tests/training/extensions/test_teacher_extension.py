@@ -37,7 +37,7 @@ from game_rl.training.forking import find_source, forked_config, make_fork, plan
 from game_rl.training.train import evaluate_best, resume, train
 from tests.tiny_run import SMALL_WINDOW, TINY, TINY_GAME, command
 
-DUEL = Path(__file__).parents[2] / "game_rl" / "games" / "duel"
+DUEL = Path(__file__).parents[3] / "game_rl" / "games" / "duel"
 PQN = "algorithm={name: pqn, n_steps: 16, batch_size: 16}"
 Make = Callable[..., RunConfig]
 
