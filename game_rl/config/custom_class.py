@@ -26,7 +26,7 @@ OWN_MODULE = "game_rl_own_"
 """What the names of modules start with that are files of the user's and cannot be imported."""
 
 _PACKAGE = Path(__file__).parents[1]
-_OURS = ("config", "files", "games", "envs", "training/extensions")  # whose files call the user's code
+_OURS = ("config", "files", "games", "envs", "training/extensions")  # they call the user's code
 _NOT_THEIRS = (
     _PACKAGE,
     *(_PACKAGE / folder for folder in _OURS),
