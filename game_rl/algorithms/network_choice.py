@@ -20,7 +20,7 @@ class NetworkChoice:
     """The features extractor and the hidden layers of a policy.
 
     Attributes:
-        is_own: whether the class is a person's own. It then gets what SB3 gives one, screens as
+        is_own: whether the class is custom. It then gets what SB3 gives one, screens as
             floats from 0 to 1 among them, while ours take bytes.
     """
 
@@ -52,7 +52,7 @@ def choose_network(
         layer_norm: None if the algorithm has none.
 
     Raises:
-        PartError: the network is a class of a person's own that cannot be used.
+        PartError: the network is a custom class that cannot be used.
     """
     hidden = list(hidden_layers(network, has_parts=isinstance(space, spaces.Dict)))
     if not isinstance(network, NetworkConfig):

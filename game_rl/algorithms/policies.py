@@ -127,7 +127,7 @@ class PQNPolicy(BasePolicy):
 
     Weights are initialised as PQN's authors do: from He's normal distribution (He et al. 2015),
     from LeCun's in the last layer, and with zeros for biases. Embeddings keep torch's normal
-    distribution, and a features extractor of a person's own keeps its weights.
+    distribution, and a custom features extractor keeps its weights.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ class NetworkSize:
     ) -> "NetworkSize":
         """Return the size of the network that `algorithm` trains.
 
-        A features extractor of a person's own, whose size nobody knows, counts as the default one.
+        A custom features extractor, whose size nobody knows, counts as the default one.
         """
         network = algorithm.network if isinstance(algorithm.network, NetworkConfig) else NATURE
         layer_norm: LayerNorm = algorithm.layer_norm

@@ -211,7 +211,7 @@ class TrainingState(Saved):
 
 
 class CustomCallbackState(Saved):
-    """The state of a callback of a person's own."""
+    """The state of a custom callback."""
 
     callback: str
     """`module:Class`."""
@@ -224,7 +224,7 @@ class CustomCallbackState(Saved):
 
 
 class CustomCallbackStates(Saved):
-    """The states of all callbacks of a person's own, in the order of the config."""
+    """The states of all custom callbacks, in the order of the config."""
 
     callbacks: tuple[CustomCallbackState, ...]
 

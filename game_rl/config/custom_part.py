@@ -1,4 +1,4 @@
-"""Parts of a person's own in a run's config: `callbacks`, `env.wrappers` and `algorithm.network`.
+"""Custom parts in a run's config: `callbacks`, `env.wrappers` and `algorithm.network`.
 
 An item of such a list, as rl_zoo3 has them, and such a network are `module:Class`, or a mapping of
 one `module:Class` to its arguments. `custom_class` says where a module is looked up. A config that
@@ -78,7 +78,7 @@ class PartError(ConfigError):
 
 @dataclass(frozen=True)
 class CustomPart:
-    """A class of a person's own, with the arguments for its objects.
+    """A custom class, with the arguments for its objects.
 
     Attributes:
         key: its key in the run's config, such as `callbacks.0`.

@@ -217,7 +217,7 @@ def _problems_of_values(
     """Describe the problems of values from Python code as those of a document, one a line.
 
     Args:
-        refusal: what pydantic says of them; it is told if the same values are right in a document.
+        refusal: what pydantic says of them, for values that are right in a document.
     """
     root = _node_of(to_jsonable_python(values, fallback=str), Place(0, ""))
     found = [(each.key, each.message) for each in Diagnosis(root, model, lambda _: ()).problems]

@@ -359,7 +359,7 @@ def _with_folders_of_parts(config: RunConfig, source: Document, root: Node) -> R
 
 
 def custom_part_problems(config: RunConfig) -> Iterator[Problem]:
-    """Check that the classes of a person's own parts exist, without running their code."""
+    """Check that the classes of custom parts exist, without running their code."""
     if parts := config.custom_parts:
         yield from source_problems(parts, Path.cwd())
 

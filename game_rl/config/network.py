@@ -78,7 +78,7 @@ def hidden_layers(network: Network, *, has_parts: bool) -> tuple[int, ...]:
 
 
 def own_network(network: Network) -> Iterator[CustomPart]:
-    """Yield the features extractor of a person's own, if the network is one."""
+    """Yield the custom features extractor, if the network is one."""
     if isinstance(network, NetworkConfig):
         return
     written = {network: {}} if isinstance(network, str) else network

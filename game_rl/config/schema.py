@@ -405,17 +405,17 @@ class RunConfig(DiagnosedModel):
 
     @property
     def custom_callbacks(self) -> tuple[CustomPart, ...]:
-        """The callbacks of a person's own, with their keys."""
+        """The custom callbacks, with their keys."""
         return parts_of(self.callbacks, "callbacks")
 
     @property
     def custom_networks(self) -> tuple[CustomPart, ...]:
-        """The features extractor of a person's own, if there is one."""
+        """The custom features extractor, if there is one."""
         return tuple(own_network(self.algorithm.network))
 
     @property
     def custom_parts(self) -> tuple[CustomPart, ...]:
-        """All parts of a person's own: wrappers, callbacks and the network."""
+        """All custom parts: wrappers, callbacks and the network."""
         return (*self.env.custom_wrappers, *self.custom_callbacks, *self.custom_networks)
 
     @property

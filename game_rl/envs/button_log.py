@@ -17,7 +17,7 @@ BEGAN_UNNOTED = "it began before a checkpoint that has no notes of running episo
 
 @dataclass(frozen=True, slots=True)
 class EpisodeLog:
-    """An episode of a game, apart from the person's own wrappers.
+    """An episode of a game, apart from custom wrappers.
 
     Attributes:
         idle_frames: frames without a button with which it began.

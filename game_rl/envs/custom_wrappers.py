@@ -1,4 +1,4 @@
-"""`env.wrappers`: Gymnasium wrappers of a person's own around a game, named in errors and saved.
+"""`env.wrappers`: custom Gymnasium wrappers around a game, named in errors and saved.
 
 They stand outside of our env and inside of what the vec env does with it: what a wrapper returns is
 a single frame, which is packed and stacked afterwards.

@@ -65,7 +65,7 @@ class ShownStep(NamedTuple):
 
 
 class WrapperState(Saved):
-    """The state of one of a person's own wrappers."""
+    """The state of a custom wrapper."""
 
     wrapper: str
     """`module:Class`."""
@@ -96,7 +96,7 @@ class EnvState(Saved):
     repetition: RepetitionState = RepetitionState()
     """What the guard against loops remembers of the episode."""
     wrappers: tuple[WrapperState, ...] = ()
-    """State of each of the person's own wrappers, the innermost first."""
+    """State of each custom wrapper, the innermost first."""
     notes: Annotated[NotesState | None, Field(exclude_if=lambda notes: notes is None)] = None
     """What was noted of the running episode; None if the env notes nothing."""
     over_at_start: Annotated[str, Field(exclude_if=lambda name: not name)] = ""

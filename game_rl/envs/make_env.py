@@ -28,7 +28,7 @@ _NO_PARTS: Mapping[str, PartFormat] = MappingProxyType({})
 
 
 def make_emulator(game: Game) -> Emulator:
-    from game_rl.emulator.pyboy_emulator import PyBoyEmulator  # a mistake is told without PyBoy
+    from game_rl.emulator.pyboy_emulator import PyBoyEmulator  # mistakes are found without PyBoy
 
     return PyBoyEmulator(game.rom, colour=game.is_colour)
 
@@ -43,7 +43,7 @@ def make_env(
     counts_places: bool = False,
     logs: bool = False,
 ) -> GameEnv:
-    """Return an environment in the person's own wrappers, which owns its emulator and closes it.
+    """Return an environment in custom wrappers, which owns its emulator and closes it.
 
     Args:
         folder: folder in which modules of wrappers are looked for; None: the current one.
@@ -115,7 +115,7 @@ def make_game_env(
     counts_places: bool = False,
     logs: bool = False,
 ) -> GameBoyEnv:
-    """As `make_env`, without the person's own wrappers."""
+    """As `make_env`, without custom wrappers."""
     seen = config.observation
     _chosen(seen, part_formats(game.definition), of=game.name)
     env = GameBoyEnv(

@@ -45,7 +45,7 @@ class LoggedEpisode:
         length: timesteps of the agent.
         ending: name of the game's ending that held, or why it ended, in parentheses.
         fault: why it cannot be played again from its beginning; empty if it can.
-        game_timesteps, game_reward: of the game itself, without the person's own wrappers.
+        game_timesteps, game_reward: of the game itself, without custom wrappers.
         under: under what it was played.
     """
 

@@ -38,7 +38,7 @@ class LoggedPlay:
     """An episode that is played again.
 
     Args:
-        env: an env of the same game and settings, without the person's own wrappers.
+        env: an env of the same game and settings, without custom wrappers.
         log: an episode without a fault.
 
     Attributes:

@@ -57,7 +57,7 @@ def stored_state(folder: ExperimentDir) -> BackupState | None:
         BackupState,
         folder.root / _STATE,
         error=ExperimentError,
-        way_out="delete it, and the upload begins anew",
+        way_out="delete it, and the upload starts over",
     )
 
 

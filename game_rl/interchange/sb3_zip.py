@@ -62,7 +62,7 @@ def export_policy(run: TrainedRun, output: Path) -> str | None:
 
     Returns:
         The package besides SB3 that must be installed where the zip is read; None if there is none,
-        as SB3 has the network itself, or the zip holds a person's own class.
+        as SB3 has the network itself, or the zip holds a custom class.
 
     Raises:
         UsageError: `output` does not end in .zip or already exists, or SB3 has no such network.
@@ -246,7 +246,7 @@ def _load(zipped: Sb3Zip, model: BaseAlgorithm, path: Path) -> None:
 def plain_model(config: RunConfig, env: VecEnv) -> PPO | DQN:
     """Return an untrained SB3 model with the run's settings, for the spaces of `env`.
 
-    Its network is SB3's if SB3 has it, and otherwise ours or the person's own within SB3's policy.
+    Its network is SB3's if SB3 has it, and otherwise ours or the custom one within SB3's policy.
 
     A DQN has a replay of one timestep, because SB3 allocates the whole replay when it loads the
     zip; `DQN.load(..., buffer_size=...)` chooses another size. `n_step` is left out, as SB3 warns
@@ -301,7 +301,7 @@ def _extractor_module(model: PPO | DQN) -> str:
 
 @contextmanager
 def _by_value(module: str) -> Iterator[None]:
-    """Let a class of a person's own file be part of the zip, as nobody else can import it."""
+    """Let a custom class file be part of the zip, as nobody else can import it."""
     if not module.startswith(OWN_MODULE):
         yield
         return

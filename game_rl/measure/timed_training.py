@@ -227,7 +227,7 @@ def _endless(config: RunConfig) -> RunConfig:
         update={
             "total_timesteps": _NEVER_TIMESTEPS,
             "stop_when": None,
-            "callbacks": (),  # of a person's own: they may write elsewhere than into this folder
+            "callbacks": (),  # custom: they may write elsewhere than into this folder
             "evaluation": config.evaluation.model_copy(update=never),
             "checkpoints": config.checkpoints.model_copy(update={**never, "deadline_s": 86_400.0}),
         }

@@ -111,7 +111,7 @@ def has_teacher_copy(run_dir: RunDir) -> bool:
 
 
 def forget_teacher(run_dir: RunDir) -> None:
-    """Delete the teacher and the validation of a run directory in which a run begins anew."""
+    """Delete the teacher and the validation of a run directory in which a run starts over."""
     if run_dir.teacher.exists():
         remove_directory(run_dir.teacher)
     run_dir.validation.unlink(missing_ok=True)

@@ -30,8 +30,8 @@ class TrainedPolicy:
         config: config of the run, with which `make_env` makes the game that it plays.
         action_names: name of each action, such as `left`, in the order of their numbers.
         timesteps: timesteps that it has learned from.
-        deterministic: whether `predict` takes the likeliest actions or draws them, unless it is
-            told; as in the evaluation that chose the policy.
+        deterministic: whether `predict` takes the likeliest actions or draws them if its argument
+            is None; as in the evaluation that chose the policy.
         network: policy of Stable-Baselines3, on the CPU.
     """
 

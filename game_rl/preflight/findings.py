@@ -485,7 +485,7 @@ def torch_for_cuda(situation: Situation) -> Finding | None:
 
 
 def own_parts_not_counted(situation: Situation) -> Finding | None:
-    """List the parts of a person's own, whose memory and time nobody knows before they run."""
+    """List the custom parts, whose memory and time nobody knows before they run."""
     parts = situation.config.custom_parts
     if not parts:
         return None

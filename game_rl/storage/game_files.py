@@ -36,7 +36,7 @@ def upload_settings(
 
 
 def _with_own_parts(game: GameFiles, config: RunConfig) -> GameFiles:
-    """Add the modules of a person's own parts that are files and not installed."""
+    """Add the modules of custom parts that are files and not installed."""
     if not config.custom_parts:
         return game
     files = {

@@ -59,7 +59,7 @@ def check_teacher_named(config: RunConfig) -> None:
 
 
 def announced_parts(config: RunConfig) -> Iterator[str]:
-    """Yield a sentence about each part of the person's own, whose code runs in a training.
+    """Yield a sentence about each custom part, whose code runs in a training.
 
     Raises:
         ConfigError: there is no such module or class.
@@ -76,7 +76,7 @@ def startable_config(
     announce: Callable[[str], None] = lambda _: None,
     is_saved: bool = False,
 ) -> RunConfig:
-    """Load the config of a run that is about to train, with parts of a person's own tried.
+    """Load the config of a run that is about to train, with custom parts tried.
 
     Their modules are imported, and an env is made in the wrappers.
 
@@ -110,7 +110,7 @@ def _found_by_running(config: RunConfig) -> Iterator[Problem]:
 
 
 def check_custom_parts(config: RunConfig) -> None:
-    """Check a loaded config's parts of a person's own, as `startable_config` checks a file's.
+    """Check a loaded config's custom parts, as `startable_config` checks a file's.
 
     Raises:
         UsageError: a part cannot be used.

@@ -53,7 +53,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         stop: ends a stretch at its next boundary once a stop is requested.
         memory: samples the run's memory.
         extensions: extensions beside those that the config names.
-        callbacks: a person's own callbacks beside those of the config, called after the run's own.
+        callbacks: custom callbacks beside those of the config, called after the run's own.
         more: additional SB3 callbacks, which are called before the run's own.
         cores_trials_s: seconds in which the workers' cores are found; see CoresCallback.
 

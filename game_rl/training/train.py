@@ -120,7 +120,7 @@ class TrainCommand:
             Lake; see `check_fit`.
         asks_storage: whether to refuse storage that does not exist or denies access.
         stop: ends the training early once a stop is requested.
-        callbacks: a person's own callbacks beside those of the config.
+        callbacks: custom callbacks beside those of the config.
         listeners: listeners, each of which receives every event.
         show: receives the preflight's report before anything starts.
     """

@@ -145,7 +145,7 @@ def save_vec_env(vec_env: VecEnv, observations: Observation) -> VecEnvState | No
     """Return the state after the vec step that gave `observations`.
 
     Returns:
-        The state, or None if a worker has just died, a wrapper of the person's own cannot be saved,
+        The state, or None if a worker has just died, a custom wrapper cannot be saved,
         or `vec_env` is not one of `make_training_env`.
     """
     if not isinstance(vec_env.unwrapped, SharedMemoryVecEnv | HalvedVecEnv):

@@ -339,7 +339,7 @@ class Worker:
 
 
 def _game(env: Env) -> GameBoyEnv:
-    """Return the game inside of a person's own wrappers."""
+    """Return the game inside of custom wrappers."""
     game = env.unwrapped
     assert isinstance(game, GameBoyEnv)
     return game

@@ -1,4 +1,4 @@
-"""The callbacks of a person's own: built, called after the run's, saved, restored."""
+"""The custom callbacks: built, called after the run's, saved, restored."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -33,9 +33,9 @@ _METHODS = ("state_dict", "load_state_dict")
 
 
 class CustomCallback(BaseCallback):
-    """Calls a callback of a person's own, as SB3 would, and names it in errors.
+    """Calls a custom callback, as SB3 would, and names it in errors.
 
-    SB3 initialises callbacks at each call of `learn`. The person's own is initialised once a
+    SB3 initialises callbacks at each call of `learn`. The custom one is initialised once a
     session, so that a run trained by stretches is the run that was trained at once.
 
     Args:
