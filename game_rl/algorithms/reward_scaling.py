@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 
-from game_rl.config.reward_config import RAW, RewardConfig
+from game_rl.config.algorithms import RAW, RewardConfig
 
 _Floats = NDArray[np.float32]
 

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from game_rl.checkpoints.checkpoint_files import FileName, Manifest, read_manifest, read_verified
 from game_rl.checkpoints.checkpoint_state import CheckpointState
-from game_rl.config.folder_hint import meant_folder
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
+from game_rl.config.schema_guide import meant_folder
 from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
 from game_rl.files.run_dir import RunDir

@@ -13,12 +13,16 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from game_rl.config.algorithms import LEAST_VALIDATION_EPISODES, AlgorithmConfig, PPOConfig
 from game_rl.config.custom_part import CustomPart, PartItems, parts_of
 from game_rl.config.diagnosis import DiagnosedModel
-from game_rl.config.episodes import EpisodesConfig
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.learn_from import OfflineConfig
-from game_rl.config.live_config import LiveConfig
-from game_rl.config.logging_config import LoggingConfig
 from game_rl.config.network import NATURE, SMALLEST_SIDES, Network, NetworkConfig, own_network
+from game_rl.config.outputs import (
+    EpisodesConfig,
+    LiveConfig,
+    LoggingConfig,
+    MonitoringConfig,
+    RecordingConfig,
+)
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import (
@@ -205,32 +209,6 @@ class CheckpointsConfig(StrictModel):
     save_replay_buffer: bool = False
     """Save DQN's replay with each checkpoint, so that a resumed run need not play to fill it
     again."""
-
-
-class RecordingConfig(StrictModel):
-    """The clip of the best policy, recorded when training ends."""
-
-    episodes: Annotated[int, Field(ge=0, le=1_000)] = 2
-    """Number of episodes in the clip; 0: no clip."""
-    max_s: Annotated[float, Field(gt=0, le=3_600)] | None = 60.0
-    """Seconds after which the clip ends, even within an episode; null: it ends with its last
-    episode."""
-    format: Literal["gif", "mp4"] = "gif"
-    """File format of the clip."""
-
-
-_GigaBytes = Annotated[float, Field(ge=0.001, le=1_000_000)]
-
-
-class MonitoringConfig(StrictModel):
-    """Warnings while the run trains, when little disk or RAM is left on the machine."""
-
-    warn_disk_gb: _GigaBytes | None = 1.0
-    """Warn when less than this is free on the disk of run_dir, in 10^9 bytes, and again at each
-    half of it; null: no warnings. The run stops with a checkpoint before the disk is full in any
-    case."""
-    warn_ram_gb: _GigaBytes | None = 0.5
-    """Warn when less than this is free of the machine's RAM, likewise; null: no warnings."""
 
 
 class ForkConfig(StrictModel):

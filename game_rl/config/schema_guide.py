@@ -3,6 +3,7 @@
 import difflib
 import functools
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -185,6 +186,19 @@ def closest(word: str, options: Sequence[str]) -> str | None:
     begins = (one for one in alike if slip.startswith(one) or one.startswith(slip))
     found = matches[0] if matches else next(begins, None)
     return by_folded[found] if found else None
+
+
+def meant_folder(root: Path) -> str:
+    """Return a question for the run or experiment next to `root` whose name is like its name.
+
+    It is empty if there is none. `game-rl runs` lists all.
+    """
+    try:
+        beside = [path.name for path in root.parent.iterdir() if any(path.glob("*.yaml"))]
+    except OSError:
+        return ""
+    meant = closest(root.name, beside)
+    return "" if meant is None else f"did you mean {root.parent / meant}?"
 
 
 def _folded(word: str) -> str:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from game_rl.config.folder_hint import meant_folder
+from game_rl.config.schema_guide import meant_folder
 from game_rl.errors import UsageError
 from game_rl.experiments.executors.executor import staging_folder
 from game_rl.files.run_dir import RunDir, RunIdentity, locked

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from game_rl.config.changed_keys import changed_keys
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import changed_keys
 from game_rl.config.upload import without_secrets
 from game_rl.events import Evaluated, Event, HintGiven, MilestoneReached
 from game_rl.statistics import wilson_interval

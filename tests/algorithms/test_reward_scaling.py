@@ -24,8 +24,7 @@ from game_rl.algorithms.reward_scaling import (
     take_reward_state,
 )
 from game_rl.buffers.feed import Transitions
-from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
-from game_rl.config.reward_config import RewardConfig
+from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig, RewardConfig
 from game_rl.envs.packing import FramePacking
 from tests.algorithms.conftest import Witness
 from tests.algorithms.test_mixed_replay import mixture_of, played, replay_of

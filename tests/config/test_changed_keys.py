@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from game_rl.config.bundled_configs import bundled_configs
-from game_rl.config.changed_keys import changed_keys
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import changed_keys
 from game_rl.errors import ConfigError
 from tests.tiny_run import MakeConfig
 

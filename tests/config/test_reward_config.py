@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from game_rl.config.algorithms import RAW, RewardConfig
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.migration import saved_config
-from game_rl.config.reward_config import RAW, RewardConfig
 from game_rl.config.schema import RunConfig
 from game_rl.errors import ConfigError
 
