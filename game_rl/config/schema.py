@@ -16,7 +16,7 @@ from game_rl.config.diagnosis import DiagnosedModel
 from game_rl.config.key_hints import KEY_HINTS
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.network import NATURE, SMALLEST_SIDES, Network, NetworkConfig, own_network
-from game_rl.config.outputs import (
+from game_rl.config.output_config import (
     EpisodesConfig,
     LiveConfig,
     LoggingConfig,

@@ -2,7 +2,7 @@
 
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 
-from game_rl.config.outputs import LoggingConfig
+from game_rl.config.output_config import LoggingConfig
 from game_rl.files.run_dir import RunDir
 from game_rl.loggers.progress_table import ProgressTable
 from game_rl.loggers.row_journal import RowJournal

@@ -10,7 +10,7 @@ import pytest
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-from game_rl.config.outputs import LiveConfig
+from game_rl.config.output_config import LiveConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import Event, Warned
 from game_rl.events.event_log import EventLog

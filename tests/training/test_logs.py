@@ -14,7 +14,7 @@ from game_rl.checkpoints.checkpoint_state import LogState
 from game_rl.checkpoints.tensorboard_log import cut_log
 from game_rl.config.loader import load_config
 from game_rl.config.migration import saved_config
-from game_rl.config.outputs import LoggingConfig
+from game_rl.config.output_config import LoggingConfig
 from game_rl.events import Evaluated, Resumed
 from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir

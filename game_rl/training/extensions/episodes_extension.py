@@ -13,7 +13,7 @@ from game_rl.callbacks.evaluation import Evaluation
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_state import CheckpointState, FixedState
-from game_rl.config.outputs import EpisodesConfig
+from game_rl.config.output_config import EpisodesConfig
 from game_rl.config.schema import RunConfig
 from game_rl.episodes.episode_files import Cut, EpisodeWriter, PlayedUnder
 from game_rl.episodes.logged_episodes import read_episodes_of
