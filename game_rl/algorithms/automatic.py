@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from game_rl.algorithms.sizes import NetworkSize, timesteps_together
-from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_observation_format
 from game_rl.envs.observation import ObservationFormat
@@ -43,7 +42,7 @@ def resolved_on(
         device=config.device, precision=algorithm.precision, hardware=hardware
     )
     update: dict[str, Any] = {"precision": placement.precision}
-    if isinstance(algorithm, PPOConfig) and algorithm.micro_batch_size == "auto":
+    if algorithm.micro_batch_size == "auto":
         update["micro_batch_size"] = timesteps_together(
             algorithm,
             NetworkSize.of(observation_format, algorithm, n_actions=1),  # any number will do

@@ -18,7 +18,7 @@ from game_rl.algorithms.encoder_sizes import (
     SmallSize,
     VectorSize,
 )
-from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, LayerNorm, PPOConfig
+from game_rl.config.algorithms import AlgorithmConfig, LayerNorm
 from game_rl.config.network import NATURE, NetworkConfig, ScreenNetwork, hidden_layers
 from game_rl.envs.observation import SCREEN, ObservationFormat
 from game_rl.games.part_format import PartFormat
@@ -65,8 +65,8 @@ class NetworkSize:
         return cls(
             encoders=tuple(_encoders(observation_format, network, layer_norm)),
             n_actions=n_actions,
-            has_value_head=isinstance(algorithm, PPOConfig),
-            has_target=isinstance(algorithm, DQNConfig),
+            has_value_head=not algorithm.has_q_network,
+            has_target=algorithm.has_target_network,
             hidden=hidden_layers(algorithm.network, has_parts=observation_format.is_dict),
             layer_norm=layer_norm,
         )
@@ -250,8 +250,6 @@ def timesteps_together(
         cache_bytes: cache of each of these CPUs (`game_rl.system.machine`).
     """
     batch = algorithm.batch_size
-    if not isinstance(algorithm, PPOConfig):
-        return batch
     micro = algorithm.micro_batch_size
     if micro != "auto":
         return min(batch, micro or batch)

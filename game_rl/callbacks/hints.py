@@ -133,7 +133,7 @@ def hint_settings(config: RunConfig, game: Game) -> HintSettings:
         total_timesteps=config.total_timesteps,
         n_actions=len(definition.actions),
         action_names=game.action_names,
-        value_weight=algorithm.vf_coef if algorithm.name == "ppo" else None,
+        value_weight=algorithm.vf_coef,
         scales_rewards=reward.normalize or reward.clip is not None or reward.scale != 1,
         has_endings=bool(definition.endings) or definition.reward is not None,
         truncation=truncating_condition(definition),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
@@ -51,33 +51,98 @@ RAW = RewardConfig()
 """The section of a config that says nothing about rewards: they are learned as they are."""
 
 
-class _OnPolicyConfig(StrictModel):
-    """What PPO and PQN share, and do not have, for whoever asks any algorithm for it."""
+class _AnyAlgorithm(StrictModel):
+    """What is asked of the section of every algorithm.
+
+    A key that an algorithm lacks is None there, or 0 if it is a number of timesteps to wait:
+    `replay`, `learn_from`, `teacher` and `learning_starts` on-policy; `n_steps`, `n_epochs` and
+    `target_kl` off-policy; `exploration`, `micro_batch_size` and `vf_coef` where there are none.
+    """
+
+    collected_in: ClassVar[Literal["n_steps", "train_freq"]]
+    """Key of the number of vec steps between two updates."""
+    draws_actions: ClassVar[bool]
+    """Whether a policy can draw its actions from probabilities, and not only take the best one."""
+    has_q_network: ClassVar[bool]
+    """Whether the network has a value for each action; else it has a value head and probabilities.
+    """
+    has_target_network: ClassVar[bool] = False
+    optimiser: ClassVar[Literal["adam", "radam"]] = "adam"
+    is_in_sb3: ClassVar[bool] = False
+    """Whether Stable-Baselines3 has the algorithm, without layer normalisation."""
+
+    @property
+    def trace_decay(self) -> float:
+        """Lambda of the returns; 0 where there is none."""
+        return 0.0
+
+    @property
+    def vec_steps_per_update(self) -> int:
+        """Vec steps between two updates."""
+        raise NotImplementedError
+
+    @property
+    def learns(self) -> bool:
+        """Whether the run takes gradient steps; otherwise it only plays."""
+        raise NotImplementedError
+
+    def minibatches_per_epoch(self, n_envs: int) -> int | None:
+        """Minibatches in one pass over a rollout; None without rollouts."""
+        raise NotImplementedError
+
+    def gradient_steps_per_update(self, n_envs: int) -> int:
+        raise NotImplementedError
+
+    def frames_of_a_sample(self, frame_stack: int) -> int:
+        """Frames that are unpacked for one timestep of a minibatch."""
+        raise NotImplementedError
+
+    def with_least_storage(self, n_envs: int) -> Self:
+        """Return the section with the smallest rollout or replay, to build but not to train."""
+        raise NotImplementedError
+
+
+class _OnPolicyConfig(_AnyAlgorithm):
+    """What PPO and PQN share."""
 
     collected_in: ClassVar[Literal["n_steps"]] = "n_steps"
     replay: ClassVar[None] = None
     learn_from: ClassVar[None] = None
     teacher: ClassVar[None] = None
+    learning_starts: ClassVar[int] = 0
 
     if TYPE_CHECKING:  # each declares them with its own default
         n_steps: Count
         n_epochs: int
+        batch_size: int
 
     @property
     def vec_steps_per_update(self) -> int:
-        """Vec steps between two updates."""
         return self.n_steps
 
     @property
     def learns(self) -> bool:
-        """Whether the run takes gradient steps; otherwise it only plays."""
         return self.n_epochs > 0
+
+    def minibatches_per_epoch(self, n_envs: int) -> int:
+        return -(-self.n_steps * n_envs // self.batch_size)
+
+    def gradient_steps_per_update(self, n_envs: int) -> int:
+        return self.n_epochs * self.minibatches_per_epoch(n_envs)
+
+    def frames_of_a_sample(self, frame_stack: int) -> int:
+        return frame_stack
+
+    def with_least_storage(self, n_envs: int) -> Self:  # noqa: ARG002
+        return self.model_copy(update={"n_steps": 2, "batch_size": 2})
 
 
 class PPOConfig(_OnPolicyConfig):
     """SB3's PPO, with SB3's names and defaults."""
 
     draws_actions: ClassVar[bool] = True
+    has_q_network: ClassVar[bool] = False
+    is_in_sb3: ClassVar[bool] = True
     exploration: ClassVar[None] = None
     layer_norm: ClassVar[LayerNorm] = "none"
 
@@ -129,6 +194,10 @@ class PPOConfig(_OnPolicyConfig):
     there. A run keeps the precision that it started with."""
     stats_window_size: Count = 100
     """Number of latest episodes in the logged means of reward and length."""
+
+    @property
+    def trace_decay(self) -> float:
+        return self.gae_lambda
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
         """Yield what does not agree within this section or with the rest of the run."""
@@ -237,11 +306,19 @@ class TeacherConfig(StrictModel):
     then the teacher, unless the student has the higher mean reward."""
 
 
-class DQNConfig(StrictModel):
+class DQNConfig(_AnyAlgorithm):
     """SB3's DQN with a compact replay. Names are SB3's, defaults those of its Atari presets."""
 
     collected_in: ClassVar[Literal["train_freq"]] = "train_freq"
     draws_actions: ClassVar[bool] = False
+    has_q_network: ClassVar[bool] = True
+    has_target_network: ClassVar[bool] = True
+    is_in_sb3: ClassVar[bool] = True
+    n_steps: ClassVar[None] = None
+    n_epochs: ClassVar[None] = None
+    target_kl: ClassVar[None] = None
+    micro_batch_size: ClassVar[None] = None
+    vf_coef: ClassVar[None] = None
 
     name: Literal["dqn"]
     """The algorithm."""
@@ -297,13 +374,29 @@ class DQNConfig(StrictModel):
 
     @property
     def vec_steps_per_update(self) -> int:
-        """Vec steps between two updates."""
         return self.train_freq
 
     @property
     def learns(self) -> bool:
-        """Whether the run takes gradient steps; otherwise it only plays."""
         return self.gradient_steps > 0
+
+    def minibatches_per_epoch(self, n_envs: int) -> None:  # noqa: ARG002
+        return None
+
+    def gradient_steps_per_update(self, n_envs: int) -> int:  # noqa: ARG002
+        return self.gradient_steps
+
+    def frames_of_a_sample(self, frame_stack: int) -> int:
+        """As of any algorithm; with n_step = 1 both stacks share all frames but one."""
+        return frame_stack + 1 if self.n_step == 1 else 2 * frame_stack
+
+    def least_capacity(self, n_envs: int) -> int:
+        """Return the smallest capacity of the replay: an n-step return of each env."""
+        return n_envs * (self.n_step + 1)
+
+    def with_least_storage(self, n_envs: int) -> Self:
+        replay = ReplayConfig(capacity=self.least_capacity(n_envs))
+        return self.model_copy(update={"replay": replay})
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
         """Yield what does not agree within this section or with the rest of the run."""
@@ -318,7 +411,7 @@ class DQNConfig(StrictModel):
                 f"use at most {capacity:,}, or a larger replay.capacity",
                 (capacity_key,),
             )
-        least = n_envs * (self.n_step + 1)
+        least = self.least_capacity(n_envs)
         if capacity < least:
             yield Problem(
                 capacity_key,
@@ -362,6 +455,11 @@ class PQNConfig(_OnPolicyConfig):
     """
 
     draws_actions: ClassVar[bool] = False
+    has_q_network: ClassVar[bool] = True
+    optimiser: ClassVar[Literal["adam", "radam"]] = "radam"
+    target_kl: ClassVar[None] = None
+    micro_batch_size: ClassVar[None] = None
+    vf_coef: ClassVar[None] = None
 
     name: Literal["pqn"]
     """The algorithm."""
@@ -398,6 +496,10 @@ class PQNConfig(_OnPolicyConfig):
     there. A run keeps the precision that it started with."""
     stats_window_size: Count = 100
     """Number of latest episodes in the logged means of reward and length."""
+
+    @property
+    def trace_decay(self) -> float:
+        return self.q_lambda
 
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:
         """Yield what does not agree within this section or with the rest of the run."""

@@ -442,14 +442,14 @@ class RunConfig(DiagnosedModel):
         """Check keys of other sections that not every algorithm can have."""
         name = self.algorithm.name
         reads = (("algorithm", "name"),)
-        if self.checkpoints.save_replay_buffer and name != "dqn":
+        if self.checkpoints.save_replay_buffer and self.algorithm.replay is None:
             yield Problem(
                 ("checkpoints", "save_replay_buffer"),
                 f"{name} is on-policy: it throws each rollout away after its update "
                 "and has no replay buffer to save; remove the line or write false",
                 reads,
             )
-        if self.evaluation.deterministic is False and name != "ppo":
+        if self.evaluation.deterministic is False and not self.algorithm.draws_actions:
             yield Problem(
                 ("evaluation", "deterministic"),
                 f"{name} has no probabilities to draw an action from: it takes the one with the "

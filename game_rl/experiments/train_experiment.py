@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from game_rl.checkpoints.run_game import moved_game
-from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
 from game_rl.config.loader import Document, dump_config, load_config
@@ -354,9 +353,9 @@ def _relocated(config: RunConfig, run_dir: RunDir, folder: ExperimentDir) -> Run
     if config.lake is not None:
         changes["lake", "path"] = lake
     algorithm = config.algorithm
-    if isinstance(algorithm, DQNConfig) and algorithm.learn_from is not None:
+    if algorithm.learn_from is not None:
         changes["algorithm", "learn_from", "lakes"] = [lake]
-    teacher = algorithm.teacher if isinstance(algorithm, DQNConfig) else None
+    teacher = algorithm.teacher
     if teacher is not None and not run_dir.teacher.exists():  # else the run reads its own copy
         changes["algorithm", "teacher", "run"] = str(
             folder.members.absolute() / Path(teacher.run).name

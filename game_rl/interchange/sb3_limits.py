@@ -2,25 +2,26 @@
 
 from pathlib import Path
 
-from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
+from game_rl.config.algorithms import AlgorithmConfig
 from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
 from game_rl.files.run_dir import RunDir
 
 
-def exchangeable(config: RunConfig) -> PPOConfig | DQNConfig:
+def exchangeable(config: RunConfig) -> AlgorithmConfig:
     """Return the config's algorithm.
 
     Raises:
         UsageError: SB3 has no such network.
     """
     algorithm = config.algorithm
-    if isinstance(algorithm, PQNConfig):
+    if not algorithm.is_in_sb3:
         raise UsageError(
-            "algorithm.name is pqn, and Stable-Baselines3 has no PQN; only policies of ppo, and of "
-            "dqn without layer_norm, can be exchanged with it"
+            f"algorithm.name is {algorithm.name}, and Stable-Baselines3 has no "
+            f"{algorithm.name.upper()}; only policies of ppo, and of dqn without layer_norm, can "
+            "be exchanged with it"
         )
-    if isinstance(algorithm, DQNConfig) and algorithm.layer_norm != "none":
+    if algorithm.layer_norm != "none":
         raise UsageError(
             f"algorithm.layer_norm is {algorithm.layer_norm}, and Stable-Baselines3's Q-network "
             "has no layers that normalise, so its zips cannot hold this one; train a run with "

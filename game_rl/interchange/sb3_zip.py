@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ from game_rl.checkpoints.model_state import (
     module_tensors,
 )
 from game_rl.config import values
-from game_rl.config.algorithms import DQNConfig, PPOConfig, ReplayConfig
+from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.custom_class import OWN_MODULE
 from game_rl.config.loader import dump_config
 from game_rl.config.network import NATURE, Network, hidden_layers
@@ -253,12 +253,7 @@ def plain_model(config: RunConfig, env: VecEnv) -> PPO | DQN:
     about a saved one, and so is `double_q`, which SB3 does not have.
     """
     algorithm = exchangeable(config)
-    model: PPO | DQN
-    match algorithm:
-        case PPOConfig():
-            model = _plain_ppo(algorithm, env)
-        case DQNConfig():
-            model = _plain_dqn(algorithm, env)
+    model = _PLAIN[algorithm.name](algorithm, env)
     model.n_envs = config.env.n_envs
     model.batch_size = algorithm.batch_size
     model.gamma = algorithm.gamma
@@ -357,6 +352,10 @@ def _plain_dqn(algorithm: DQNConfig, env: VecEnv) -> DQN:
     return model
 
 
+_PLAIN: Mapping[str, Callable[[Any, VecEnv], PPO | DQN]] = {"ppo": _plain_ppo, "dqn": _plain_dqn}
+"""What makes SB3's algorithm of a section of the config, for those that SB3 has."""
+
+
 def _sb3_schedule(value: Schedule) -> float | LinearSchedule:
     """Convert a schedule to SB3's class, so the zip can be read where game_rl is not installed."""
     if isinstance(value, values.LinearSchedule):
@@ -366,10 +365,5 @@ def _sb3_schedule(value: Schedule) -> float | LinearSchedule:
 
 def shrunk(config: RunConfig) -> RunConfig:
     """Return the config with a minimal rollout or replay, for a model that will not be trained."""
-    algorithm = exchangeable(config)
-    if isinstance(algorithm, PPOConfig):
-        small = algorithm.model_copy(update={"n_steps": 2, "batch_size": 2})
-        return config.model_copy(update={"algorithm": small})
-    least = config.env.n_envs * (algorithm.n_step + 1)
-    replay = ReplayConfig(capacity=least)
-    return config.model_copy(update={"algorithm": algorithm.model_copy(update={"replay": replay})})
+    least = exchangeable(config).with_least_storage(config.env.n_envs)
+    return config.model_copy(update={"algorithm": least})

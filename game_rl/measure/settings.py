@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.errors import UsageError
@@ -46,23 +45,20 @@ class EnvSetting:
         return (self.n_envs, self.workers(cpus)) == (other.n_envs, other.workers(cpus))
 
 
-def rollouts_of(config: RunConfig) -> PPOConfig | PQNConfig:
-    """Return the algorithm of a config where more envs can be traded for shorter rollouts of each.
+def setting_of(config: RunConfig) -> EnvSetting:
+    """Return the setting of a config where more envs can be traded for shorter rollouts of each.
 
     Raises:
-        UsageError: the algorithm is DQN.
+        UsageError: the algorithm has no rollouts.
     """
-    if isinstance(config.algorithm, DQNConfig):
+    n_steps = config.algorithm.n_steps
+    if n_steps is None:
         raise UsageError(
-            "algorithm.name is dqn, which learns after a few timesteps of each env, so another "
-            "number of envs changes the training. Compare some with game-rl preflight --probe "
-            "--set env.n_envs=N"
+            f"algorithm.name is {config.algorithm.name}, which learns after a few timesteps of "
+            "each env, so another number of envs changes the training. Compare some with game-rl "
+            "preflight --probe --set env.n_envs=N"
         )
-    return config.algorithm
-
-
-def setting_of(config: RunConfig) -> EnvSetting:
-    return EnvSetting(config.env.n_envs, config.env.n_workers, rollouts_of(config).n_steps)
+    return EnvSetting(config.env.n_envs, config.env.n_workers, n_steps)
 
 
 def with_setting(config: RunConfig, setting: EnvSetting) -> RunConfig:
@@ -115,7 +111,6 @@ def _is_valid(config: RunConfig, setting: EnvSetting) -> bool:
 
 
 def _horizons(config: RunConfig) -> float:
-    algorithm = rollouts_of(config)
-    trace = algorithm.gae_lambda if isinstance(algorithm, PPOConfig) else algorithm.q_lambda
-    forgotten = 1 - algorithm.gamma * trace
+    algorithm = config.algorithm
+    forgotten = 1 - algorithm.gamma * algorithm.trace_decay
     return _HORIZONS / forgotten if forgotten else math.inf

@@ -20,7 +20,7 @@ from torch import nn
 
 from game_rl.algorithms.automatic import placement_of
 from game_rl.callbacks.resources import TRIALS_S
-from game_rl.config.algorithms import DQNConfig, PPOConfig
+from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.experiment import Experiment
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
@@ -215,7 +215,7 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
         "n_steps": rollout // config.env.n_envs,
         "n_epochs": min(algorithm.n_epochs, n_epochs),
     }
-    if isinstance(algorithm, PPOConfig):
+    if algorithm.target_kl is not None:
         changes["target_kl"] = None
     changed = algorithm.model_copy(update=changes)
     return config.model_copy(update={"algorithm": changed, "lake": None})

@@ -28,7 +28,6 @@ from game_rl.checkpoints.checkpoint_store import kept_checkpoint, newest_valid_c
 from game_rl.checkpoints.model_state import load_module_tensors
 from game_rl.checkpoints.named import find_run, open_run, timesteps_named
 from game_rl.checkpoints.run_game import game_notes, open_game
-from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.envs.observation import Observation
@@ -252,7 +251,7 @@ def _values(policy: BasePolicy, run: TrainedRun) -> Values | None:
     """
     algorithm = run.config.algorithm
     checkpoint = run.checkpoint
-    if isinstance(algorithm, PPOConfig):
+    if not algorithm.has_q_network:
         return None
     learned = make_reward_scaling(
         checkpoint.config.algorithm.reward, gamma=algorithm.gamma, n_envs=0

@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 
 from game_rl.checkpoints import checkpoint_files
-from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
 from game_rl.lake.horizon import Capacity
@@ -359,7 +358,7 @@ class _CheckpointSizes:
         config = self.config
         algorithm = self.config.algorithm
         has_learned = self.config.learns
-        if isinstance(algorithm, DQNConfig) and config.offline is None and timesteps is not None:
+        if config.offline is None and timesteps is not None:
             has_learned = has_learned and timesteps > algorithm.learning_starts
         counted = config.total_timesteps if timesteps is None else timesteps
         policy_weights, trained_weights = self._weights

@@ -7,7 +7,6 @@ from typing import Any, Literal
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.config.algorithms import DQNConfig
 from game_rl.preflight import calibration, findings
 from game_rl.preflight.estimate import Situation
 from game_rl.preflight.findings import CHECKS, Check, Finding
@@ -167,12 +166,13 @@ def _own_rows(situation: Situation) -> Compared:
 def _rollout(situation: Situation) -> Compared:
     config = situation.config
     probe = situation.probe
-    if isinstance(config.algorithm, DQNConfig):
-        return Compared("dqn has no rollouts", applies=False)
+    n_steps = config.algorithm.n_steps
+    if n_steps is None:
+        return Compared(f"{config.algorithm.name} has no rollouts", applies=False)
     longest = f"max_episode_timesteps, {config.env.most_episode_timesteps or 0:,}"
     if probe is not None:
         longest = f"{findings.EPISODES_IN_A_ROLLOUT} random episodes of {round(probe.median):,}"
-    return Compared(f"n_steps, {config.algorithm.n_steps:,}, against {longest}")
+    return Compared(f"n_steps, {n_steps:,}, against {longest}")
 
 
 def _colour(situation: Situation) -> Compared:

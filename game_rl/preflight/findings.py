@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from game_rl.algorithms.epsilon_greedy import exploration_schedule
-from game_rl.config.algorithms import DQNConfig, ExplorationConfig, RestartConfig
+from game_rl.config.algorithms import ExplorationConfig, RestartConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.observation import ObservationFormat
 from game_rl.preflight import calibration, fixes, footprint
@@ -259,9 +259,9 @@ def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
     """
     config = situation.config
     probe = situation.probe
-    if isinstance(config.algorithm, DQNConfig):
-        return None
     n_steps = config.algorithm.n_steps
+    if n_steps is None:
+        return None
     longest = config.env.most_episode_timesteps
     if probe is not None:
         reference = round(probe.median)
@@ -373,12 +373,13 @@ def _rounded_up(number: int) -> int:
 
 def _shorter_rollout(config: RunConfig, episode_timesteps: int) -> Fix | None:
     """Return a smaller n_steps, about one episode of each env, with whole batches in a rollout."""
-    assert not isinstance(config.algorithm, DQNConfig)
+    present = config.algorithm.n_steps
+    assert present is not None
     unit = fixes.n_steps_unit(config)
     target = max(_SHORTEST_ROLLOUT, 2 ** (max(1, episode_timesteps).bit_length() - 1))
     for n_steps in (target // unit * unit, -(-target // unit) * unit):
         fix = Fix("algorithm.n_steps", n_steps)
-        if 0 < n_steps < config.algorithm.n_steps and fixes.apply_fix(config, fix) is not None:
+        if 0 < n_steps < present and fixes.apply_fix(config, fix) is not None:
             return fix
     return None
 
@@ -424,7 +425,7 @@ def _fault(config: RunConfig, exploration: ExplorationConfig, restart: RestartCo
             f"it begins at {restart.start:g}, but the main line is at {usual:.3g} at timestep "
             f"{at:,}, and the share never falls below it: use a larger start, or a later at"
         )
-    if isinstance(algorithm, DQNConfig) and at < algorithm.learning_starts:
+    if at < algorithm.learning_starts:
         return (
             f"it begins at timestep {at:,}, but every action is random before learning_starts, "
             f"{algorithm.learning_starts:,}: use a later at"

@@ -7,7 +7,6 @@ from math import gcd
 
 from pydantic import ValidationError
 
-from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.preflight import footprint
@@ -76,8 +75,8 @@ def smaller_batch_sizes(config: RunConfig) -> Sequence[int]:
 
 
 def smaller_micro_batch_sizes(config: RunConfig, together: int) -> Sequence[int]:
-    """Powers of two below `together`, the present size; largest first. None unless it is PPO."""
-    if not isinstance(config.algorithm, PPOConfig):
+    """Powers of two below `together`, the present size; largest first. None without that key."""
+    if "micro_batch_size" not in type(config.algorithm).model_fields:
         return ()
     return _powers_of_two(below=together, least=_SMALLEST_MICRO_BATCH)
 
@@ -98,10 +97,11 @@ def _powers_of_two(*, below: int, least: int) -> Sequence[int]:
 
 def smaller_n_steps(config: RunConfig) -> Sequence[int]:
     """Smaller values of n_steps for which batches still divide the rollout; largest first."""
-    if isinstance(config.algorithm, DQNConfig):
+    n_steps = config.algorithm.n_steps
+    if n_steps is None:
         return ()
     step = n_steps_unit(config)
-    largest = (config.algorithm.n_steps - 1) // step * step
+    largest = (n_steps - 1) // step * step
     return range(largest, 0, -step)
 
 
@@ -113,10 +113,11 @@ def n_steps_unit(config: RunConfig) -> int:
 
 def n_envs_unit(config: RunConfig) -> int:
     """Return the number that n_envs must be a multiple of for batches to divide the rollout."""
-    if isinstance(config.algorithm, DQNConfig):
+    n_steps = config.algorithm.n_steps
+    if n_steps is None:
         return 1
     batch = config.algorithm.batch_size
-    return batch // gcd(batch, config.algorithm.n_steps)
+    return batch // gcd(batch, n_steps)
 
 
 def smaller_n_envs(config: RunConfig) -> Sequence[int]:

@@ -5,7 +5,6 @@ from math import prod
 
 from game_rl.algorithms.sizes import NetworkSize, n_minibatch_parts, timesteps_together
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
-from game_rl.config.algorithms import DQNConfig, PQNConfig
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
@@ -39,15 +38,15 @@ def storage(config: RunConfig, facts: RunFacts) -> Part:
     A replay in RAM counts as far as it is filled, because pages are taken when they are written to.
     On a GPU it takes its whole capacity at once.
     """
-    algorithm = config.algorithm
-    if isinstance(algorithm, DQNConfig):
-        on_gpu = replay_gpu(config) is not None
-        capacity = algorithm.replay.capacity if on_gpu else filled_capacity(config, facts)
-        return Part("replay", _pond_bytes(config, facts, capacity))
-    rollout = rollout_buffer_layout(
-        facts.observation_format(config), n_steps=algorithm.n_steps, n_envs=config.env.n_envs
-    )
-    return Part("rollout buffer", total_bytes(rollout))
+    n_steps = config.algorithm.n_steps
+    if n_steps is not None:
+        rollout = rollout_buffer_layout(
+            facts.observation_format(config), n_steps=n_steps, n_envs=config.env.n_envs
+        )
+        return Part("rollout buffer", total_bytes(rollout))
+    if replay_gpu(config) is not None:
+        return Part("replay", reserved_replay_bytes(config, facts))
+    return Part("replay", _pond_bytes(config, facts, filled_capacity(config, facts)))
 
 
 def saved_replay_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None = None) -> int:
@@ -145,7 +144,7 @@ def _gradient_step(config: RunConfig, facts: RunFacts) -> tuple[Part, Part, Part
 
 def _optimiser_heap(config: RunConfig, facts: RunFacts) -> int:
     """Return what the main thread's heap keeps of RAdam's step while others compute gradients."""
-    if not isinstance(config.algorithm, PQNConfig) or facts.uses_gpu:
+    if config.algorithm.optimiser != "radam" or facts.uses_gpu:
         return 0  # Adam's fused step needs no memory
     if _n_parts(config, facts) == 1:  # the main thread's blocks for gradients are in the same heap
         return 0
@@ -169,18 +168,7 @@ def together(config: RunConfig, facts: RunFacts) -> int:
 def frames_in_a_step(config: RunConfig, facts: RunFacts) -> int:
     """Return the number of frames that are unpacked together."""
     stack = facts.observation_format(config).stack
-    return _arrays_of_a_sample(config, stack) * together(config, facts)
-
-
-def _arrays_of_a_sample(config: RunConfig, stack: int) -> int:
-    """Return the number of arrays of a part that has `stack` of them in an observation.
-
-    In DQN with n_step = 1, the stacks before and after a timestep share all frames but one.
-    """
-    algorithm = config.algorithm
-    if not isinstance(algorithm, DQNConfig):
-        return stack
-    return stack + 1 if algorithm.n_step == 1 else 2 * stack
+    return config.algorithm.frames_of_a_sample(stack) * together(config, facts)
 
 
 def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
@@ -300,12 +288,11 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
     On the CPU each core has a part of the minibatch and gradients of its own. PPO and PQN free the
     observations of a part when its loss is computed. DQN draws the whole minibatch and keeps it.
     """
-    algorithm = config.algorithm
     network = network_of(config, facts)
     n = _n_parts(config, facts)
     size = -(-together(config, facts) // n)
     gradients = [network.weights_bytes] * (n - 1)
-    if isinstance(algorithm, DQNConfig):
+    if config.algorithm.replay is not None:
         target = network.kept_weights_bytes(bf16=facts.uses_bf16)
         drawn = kept = [_unpacked_minibatch(config, facts), target]
     else:
@@ -316,7 +303,7 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
         moment: [*(kept if moment.startswith("backward") else drawn), *(n * blocks), *gradients]
         for moment, blocks in network.step_blocks(size, bf16=facts.uses_bf16, way=way).items()
     }
-    if isinstance(algorithm, PQNConfig):  # Adam's fused step, of the others, needs no memory
+    if config.algorithm.optimiser == "radam":  # Adam's fused step, of the others, needs no memory
         moments["optimiser"] = network.radam_blocks()
     if facts.uses_gpu:
         moments["unpack"] = unpack_blocks(config, facts)
@@ -341,7 +328,8 @@ def _unpacked_minibatch(config: RunConfig, facts: RunFacts) -> int:
     observation_format = facts.observation_format(config)
     sizes = _array_bytes(observation_format)
     stacks = observation_format.stacks
-    each = sum(_arrays_of_a_sample(config, stacks[name]) * size for name, size in sizes.items())
+    frames_of = config.algorithm.frames_of_a_sample
+    each = sum(frames_of(stacks[name]) * size for name, size in sizes.items())
     return together(config, facts) * each
 
 

@@ -1,6 +1,5 @@
 """Memory and disk of the map of visited places, for games that name a `place`."""
 
-from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.places.place_counts import PICTURES_OF_A_RUN, SHEET_SIDE
@@ -15,12 +14,10 @@ def places_in_memory(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     """Return the memory of the sheets, and of what the workers count between two boundaries."""
     if not facts.has_places:
         return ()
-    algorithm = config.algorithm
     n_envs = config.env.n_envs
-    if isinstance(algorithm, DQNConfig):
+    each = config.algorithm.n_steps
+    if each is None:
         each = FREQUENT_BOUNDARIES_TIMESTEPS // n_envs + 1
-    else:
-        each = algorithm.n_steps
     sheets = calibration.USUAL_SHEETS * _SHEET_BYTES
     counted = n_envs * each * calibration.COUNTED_PLACE_BYTES
     return (Part("visited places", sheets + counted),)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from math import gcd
 from pathlib import Path
 
-from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig
+from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.experiment import STAGES, Experiment
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, value_at
@@ -54,7 +54,7 @@ def _wanted(config: RunConfig) -> Iterator[tuple[str, object]]:
         total = _rounded_up(starts, rollout) + _UPDATES * rollout
         yield from _offline(config)
     else:
-        n_steps = _fewest_n_steps(algorithm, config.env.n_envs)
+        n_steps = _fewest_n_steps(algorithm.n_steps, algorithm.batch_size, config.env.n_envs)
         yield "algorithm.n_steps", n_steps
         yield "algorithm.n_epochs", min(algorithm.n_epochs, 1)
         rollout = n_steps * config.env.n_envs
@@ -79,10 +79,10 @@ def _wanted(config: RunConfig) -> Iterator[tuple[str, object]]:
         yield "lake.path", None
 
 
-def _fewest_n_steps(algorithm: PPOConfig | PQNConfig, n_envs: int) -> int:
+def _fewest_n_steps(n_steps: int, batch_size: int, n_envs: int) -> int:
     """Return the smallest n_steps whose rollout has whole batches, and not too few vec steps."""
-    unit = algorithm.batch_size // gcd(algorithm.batch_size, n_envs)
-    return min(algorithm.n_steps, _rounded_up(_FEWEST_VEC_STEPS, unit))
+    unit = batch_size // gcd(batch_size, n_envs)
+    return min(n_steps, _rounded_up(_FEWEST_VEC_STEPS, unit))
 
 
 def _offline(config: RunConfig) -> Iterator[tuple[str, object]]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import EvaluationConfig, RunConfig, StopWhenConfig
 from game_rl.config.values import BASELINES_S
@@ -73,17 +72,12 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
     final = began_at + updates * rollout
     algorithm = config.algorithm
     offline = config.offline
-    if isinstance(algorithm, DQNConfig):
-        minibatches = None
-        per_update = algorithm.gradient_steps
-        samples: float | None = per_update * algorithm.batch_size / rollout
-        waiting = max(0, algorithm.learning_starts - began_at) // rollout
-        learning = max(updates - waiting, 0)
-    else:
-        samples = None
-        minibatches = _divide_up(rollout, algorithm.batch_size)
-        learning = updates
-        per_update = algorithm.n_epochs * minibatches
+    per_update = algorithm.gradient_steps_per_update(config.env.n_envs)
+    waiting = max(0, algorithm.learning_starts - began_at) // rollout
+    learning = max(updates - waiting, 0)
+    samples = None
+    if algorithm.replay is not None:
+        samples = per_update * algorithm.batch_size / rollout
 
     def times_due(every: int) -> int:
         periodic = min(updates, final // every - began_at // every)  # once after each update
@@ -98,7 +92,7 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
         final_timesteps=final,
         began_at=began_at,
         frames=updates * rollout * config.env.frame_skip,
-        minibatches_per_epoch=minibatches,
+        minibatches_per_epoch=algorithm.minibatches_per_epoch(config.env.n_envs),
         gradient_steps_per_update=per_update,
         gradient_steps=learning * per_update,
         checkpoints=times_due(config.checkpoints.every_timesteps),

@@ -11,7 +11,6 @@ from pathlib import Path
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.named import check_rom, find_run, saved_state
 from game_rl.checkpoints.run_game import check_playable, moved_game
-from game_rl.config.algorithms import DQNConfig
 from game_rl.config.custom_part import callback_problems, network_problems
 from game_rl.config.loader import custom_part_problems, load_config
 from game_rl.config.migration import saved_config
@@ -52,7 +51,7 @@ def check_new_run(
 
 def check_teacher_named(config: RunConfig) -> None:
     """Check that the policy exists that the config names as teacher, if it names one."""
-    teacher = config.algorithm.teacher if isinstance(config.algorithm, DQNConfig) else None
+    teacher = config.algorithm.teacher
     if teacher is not None:
         root, timesteps = run_at(teacher.run)
         check_playable(root, "latest" if timesteps is None else str(timesteps))

@@ -20,7 +20,6 @@ from game_rl.checkpoints.checkpoint_folder import best_checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.checkpoints.evaluation_files import EpisodeLists, append_row, seed_of, write_episodes
-from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import RunConfig
 from game_rl.events import Evaluating, OfflineProgress
@@ -284,13 +283,11 @@ def make_offline_phase(
         stores=(within, last),
         fixed=parts.fixed,
         events=parts.events,
-        sync_every=_sync_every(config),
+        sync_every=_sync_every(config, model),
     )
 
 
-def _sync_every(config: RunConfig) -> int:
+def _sync_every(config: RunConfig, model: LeanDQN) -> int:
     """Return the gradient steps between two updates of the target network when the run plays."""
-    algorithm = config.algorithm
-    assert isinstance(algorithm, DQNConfig)
-    timesteps = max(algorithm.target_update_interval, config.env.n_envs)
-    return max(1, round(timesteps / config.rollout_timesteps * algorithm.gradient_steps))
+    timesteps = model.target_update_interval
+    return max(1, round(timesteps / config.rollout_timesteps * model.gradient_steps))

@@ -19,7 +19,6 @@ from game_rl.checkpoints.checkpoint_state import (
 from game_rl.checkpoints.checkpoint_store import set_aside_newer
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.tensorboard_log import cut_log
-from game_rl.config.algorithms import DQNConfig
 from game_rl.config.custom_part import CustomPart
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND
@@ -161,7 +160,7 @@ def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
     if checkpoint.state.num_timesteps == 0:
         return []  # nothing was played yet
     has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.lake() is not None
-    if isinstance(algorithm, DQNConfig) and not has_replay:
+    if algorithm.replay is not None and not has_replay:
         anew.append(
             "the replay: it was not saved, so learning waits until there are "
             f"{algorithm.learning_starts:,} timesteps again; checkpoints.save_replay_buffer: true, "

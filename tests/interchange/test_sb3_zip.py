@@ -329,7 +329,7 @@ def plain(config: RunConfig) -> PPO | DQN:
 def test_settings_of_the_same_name_are_the_runs(make_config: MakeConfig, section: str) -> None:
     config = make_config("run", f"algorithm={section}")
     model: Any = plain(config)
-    known = [name for name in SAME_NAME if hasattr(config.algorithm, name)]
+    known = [name for name in SAME_NAME if name in type(config.algorithm).model_fields]
     assert {name: getattr(model, name) for name in known} == {
         name: getattr(config.algorithm, name) for name in known
     }

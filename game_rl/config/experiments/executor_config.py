@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from game_rl.config.algorithms import DQNConfig
 from game_rl.config.custom_part import part_files
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
@@ -91,9 +90,9 @@ def storage_problems(executor: ExecutorConfig, run: RunConfig) -> Iterator[Probl
     if not isinstance(executor, RayExecutorConfig) or executor.storage is None:
         return
     algorithm = run.algorithm
-    if isinstance(algorithm, DQNConfig) and algorithm.teacher is not None:
+    if algorithm.teacher is not None:
         yield _refused("algorithm.teacher", f"the run {algorithm.teacher.run}")
-    if isinstance(algorithm, DQNConfig) and algorithm.learn_from is not None:
+    if algorithm.learn_from is not None:
         yield _refused("algorithm.learn_from", "Lakes of other runs")
     if run.lake is not None and run.lake.path is not None:
         yield _refused("lake.path", f"{run.lake.path}, which members share")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from game_rl.config.algorithms import DQNConfig, PPOConfig
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.values import Timesteps
@@ -148,12 +147,11 @@ def disagreements(
     Args:
         are_cloned: whether members continue with the learner's weights.
     """
-    assert isinstance(learner.algorithm, DQNConfig)  # nothing else has learn_from
-    if are_cloned and isinstance(run.algorithm, PPOConfig):
+    if are_cloned and not run.algorithm.has_q_network:
         yield Problem(
             ("member",),
-            "ppo has no values of actions, so it cannot continue with the learner's weights; use "
-            "pqn or dqn, such as config: duel_pqn.yaml",
+            f"{run.algorithm.name} has no values of actions, so it cannot continue with the "
+            "learner's weights; use pqn or dqn, such as config: duel_pqn.yaml",
         )
         return
     if run.game != learner.game:

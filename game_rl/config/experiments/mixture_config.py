@@ -215,10 +215,14 @@ class MixtureConfig(LearnerKeys):
         """Yield what keeps members and learner from learning from one another."""
         assert learner is not None
         yield from disagreements(run, learner, are_cloned=not self.is_live)
-        if not self.is_live and self.clone.optimiser == "keep" and run.algorithm.name == "pqn":
+        if self.is_live or self.clone.optimiser != "keep":
+            return
+        theirs = run.algorithm
+        ours = learner.algorithm
+        if theirs.optimiser != ours.optimiser:
             yield Problem(
                 ("clone", "optimiser"),
-                f"{run.algorithm.name} cannot continue with the optimiser of dqn; write new",
+                f"{theirs.name} cannot continue with the optimiser of {ours.name}; write new",
             )
 
 

@@ -319,11 +319,11 @@ class PopulationConfig(LearnerKeys):
         if learner is not None:
             yield from disagreements(run, learner)
             yield from self._mutated_rewards(run)
-            if run.algorithm.name == "dqn":
+            if run.algorithm.replay is not None:
                 yield Problem(
                     ("member",),
-                    "dqn members have a replay each, which copies would take from the Lake that "
-                    "all members share; use pqn, such as config: duel_pqn.yaml",
+                    f"{run.algorithm.name} members have a replay each, which copies would take "
+                    "from the Lake that all members share; use pqn, such as config: duel_pqn.yaml",
                 )
 
     def _mutated_rewards(self, run: RunConfig) -> Iterator[Problem]:

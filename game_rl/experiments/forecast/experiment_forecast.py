@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.executor_config import (
     ExecutorConfig,
     LocalExecutorConfig,
@@ -246,7 +245,6 @@ def _learner_report(
     facts = replace(
         run_facts(without, game, machine, probe, None), learned_lakes=_lake_rows(experiment)
     )
-    assert isinstance(run.algorithm, DQNConfig)
     taught = run
     if experiment.config.is_taught:  # it does not matter here by which run
         teacher = {"run": str(run.run_dir), "keep_if_better": False}

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from game_rl.config.algorithms import ExplorationConfig, PPOConfig
+from game_rl.config.algorithms import ExplorationConfig
 from game_rl.config.experiments.experiment import Experiment, ExperimentConfig
 from game_rl.config.experiments.mixture_config import MixtureConfig
 from game_rl.config.experiments.population_config import PopulationConfig
@@ -214,10 +214,10 @@ def _config(
     if not counts_from:
         return run
     at = counts_from * config.timesteps_per_generation
-    algorithm = run.algorithm
-    assert not isinstance(algorithm, PPOConfig)  # the config refuses it, with a learner
+    exploration = run.algorithm.exploration
+    assert exploration is not None  # the config refuses ppo, with a learner
     total = run.total_timesteps
-    exploration = exploration_from(algorithm.exploration, at=at, total_timesteps=total)
+    exploration = exploration_from(exploration, at=at, total_timesteps=total)
     return counting_anew(run, at=at, exploration=exploration)
 
 

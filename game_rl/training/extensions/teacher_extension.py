@@ -21,7 +21,7 @@ from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
 from game_rl.checkpoints.model_state import drawing_from
 from game_rl.checkpoints.named import find_run
-from game_rl.config.algorithms import PPOConfig, TeacherConfig
+from game_rl.config.algorithms import TeacherConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
 from game_rl.errors import UsageError
@@ -194,7 +194,6 @@ def _policy(checkpoint: Checkpoint, config: RunConfig, model: LeanDQN) -> PQNPol
     """Return the checkpoint's Q-network, on the student's device and in its number format."""
     algorithm = checkpoint.config.algorithm
     placement = placement_of(config)
-    assert not isinstance(algorithm, PPOConfig)
     policy = PQNPolicy(
         model.observation_space,
         model.action_space,
@@ -283,10 +282,10 @@ def find_teacher(settings: TeacherConfig, config: RunConfig, game: Game) -> Trai
         name = "latest" if best_of(run_dir, newest) is None else "best"
     run = open_trained_run(root, name)
     theirs = run.checkpoint.config
-    if isinstance(theirs.algorithm, PPOConfig):
+    if not theirs.algorithm.has_q_network:
         raise UsageError(
-            f"the teacher {settings.run} is a run of ppo, which has no values of actions; name a "
-            "run of dqn or pqn in algorithm.teacher.run"
+            f"the teacher {settings.run} is a run of {theirs.algorithm.name}, which has no "
+            "values of actions; name a run of dqn or pqn in algorithm.teacher.run"
         )
     if found := list(_disagreements(run.state, theirs, config, game)):
         raise UsageError(
