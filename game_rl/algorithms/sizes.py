@@ -21,7 +21,7 @@ from game_rl.algorithms.encoder_sizes import (
 from game_rl.config.algorithms import AlgorithmConfig, LayerNorm
 from game_rl.config.network import NATURE, NetworkConfig, ScreenNetwork, hidden_layers
 from game_rl.envs.observation import SCREEN, ObservationFormat
-from game_rl.games.part_format import PartFormat
+from game_rl.games.parts.part_format import PartFormat
 from game_rl.system.placement import Bf16Way
 from game_rl.system.units import MIB
 

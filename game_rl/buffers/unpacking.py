@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from game_rl.envs.observation import SCREEN, ObservationFormat
 from game_rl.envs.packing import FramePacking
-from game_rl.games.part_format import PartFormat, Stretch
+from game_rl.games.parts.part_format import PartFormat, Stretch
 
 Tensors = torch.Tensor | dict[str, torch.Tensor]
 """A batch of observations as a network gets it: stacks of screens, or a tensor for each part."""

@@ -30,7 +30,8 @@ from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
 from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
 from game_rl.games.own_methods import GameMemory
-from game_rl.games.parts import PartsState, own_part_names
+from game_rl.games.parts.episode_parts import custom_part_names
+from game_rl.games.parts.part_spec import PartsState
 from game_rl.games.place_tally import PlaceTally, Visits
 from game_rl.games.rewards import EpisodeReward, RewardState
 from game_rl.games.variables import Value, Values, numbers_of
@@ -552,7 +553,7 @@ def _reward_of(
             ACTION: lambda: names[player.played],
         }
     )
-    makes = own_part_names(game.definition, parts)
+    makes = custom_part_names(game.definition, parts)
     return EpisodeReward(game.definition.rewards, own, makes)
 
 

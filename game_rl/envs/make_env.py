@@ -21,8 +21,8 @@ from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import FrameFormat, ObservationFormat
 from game_rl.errors import ConfigError
 from game_rl.games.definition import CropSpec, Game, unknown_name
-from game_rl.games.part_format import PartFormat
-from game_rl.games.parts import part_formats
+from game_rl.games.parts.episode_parts import part_formats
+from game_rl.games.parts.part_format import PartFormat
 
 _NO_PARTS: Mapping[str, PartFormat] = MappingProxyType({})
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from game_rl.config.schema import frame_shape
 from game_rl.envs.packing import FramePacking
 from game_rl.games.definition import CropSpec
-from game_rl.games.part_format import PartFormat
+from game_rl.games.parts.part_format import PartFormat
 
 Pixels = NDArray[np.uint8]
 Observation = NDArray[Any] | Mapping[str, NDArray[Any]]

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from game_rl.emulator.emulator import Emulator
 from game_rl.envs.observation import SCREEN, FrameFormat, Observation, ObservationFormat
 from game_rl.games.definition import Game
-from game_rl.games.own_parts import OwnParts, no_own_parts
-from game_rl.games.parts import EpisodeParts, PartsState, PartValues, part_formats
+from game_rl.games.parts.episode_parts import EpisodeParts, part_formats
+from game_rl.games.parts.part_kind import CustomParts, PartValues, no_custom_parts
+from game_rl.games.parts.part_spec import PartsState
 from game_rl.games.variables import Values
 
 
@@ -22,7 +23,7 @@ class Observer:
         emulator: the game; the caller still owns it.
         frame_format: format of the screen; None if observations have parts only.
         parts: names of the game's parts that they have.
-        own: makes those of the game's own reward class.
+        custom: makes those of the game's own reward class.
 
     Attributes:
         format: format of the observations.
@@ -41,7 +42,7 @@ class Observer:
         game: Game,
         frame_format: FrameFormat | None,
         parts: Collection[str],
-        own: OwnParts = no_own_parts,
+        custom: CustomParts = no_custom_parts,
     ) -> None:
         self._emulator = emulator
         self._frame_format = frame_format
@@ -49,7 +50,7 @@ class Observer:
         chosen = tuple((name, formats[name]) for name in sorted(parts))
         packing = None if frame_format is None else frame_format.packing
         self.format = ObservationFormat(packing, 1, chosen)
-        self._parts = EpisodeParts(game, sorted(parts), own) if parts else None
+        self._parts = EpisodeParts(game, sorted(parts), custom) if parts else None
         self.variables = frozenset[str]() if self._parts is None else self._parts.variables
         self._values: PartValues = {}
 

@@ -29,7 +29,7 @@ from game_rl.games.actions import least_frame_skip
 from game_rl.games.bank_check import BankCheck
 from game_rl.games.decimal_check import DecimalCheck
 from game_rl.games.definition import Game, unknown_name
-from game_rl.games.parts import part_formats
+from game_rl.games.parts.episode_parts import part_formats
 from game_rl.games.start_states import ScriptStep, play_script
 from game_rl.games.variables import Value, Values
 

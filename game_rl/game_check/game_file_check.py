@@ -8,7 +8,7 @@ from game_rl.emulator.rom_search import hashes_text, search_rom
 from game_rl.games.actions import least_frame_skip
 from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT
 from game_rl.games.definition import Game, load_game
-from game_rl.games.parts import own_part_names, part_formats
+from game_rl.games.parts.episode_parts import custom_part_names, part_formats
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def check_game_file(name_or_path: str) -> GameFileCheck:
     nothing = {name: lambda: None for name in (SCREEN_ARGUMENT, MEMORY, ACTION)}
     reward = game.custom_reward(nothing)  # its methods' parameters are checked
     if reward is not None:
-        reward.check_parts(own_part_names(definition, definition.parts))
+        reward.check_parts(custom_part_names(definition, definition.parts))
     parts = part_formats(definition).items()
     return GameFileCheck(
         title=definition.title,

@@ -7,7 +7,7 @@ for each class.
 
 import colorsys
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from game_rl.emulator.emulator import TILE_SIDE
 from game_rl.game_check.contact_sheet import BACKGROUND, INK, Moment, save_sheet
-from game_rl.games.definition import Game, GameDefinition
-from game_rl.games.part_format import PartFormat
-from game_rl.games.part_numbers import entry_sizes
-from game_rl.games.part_spec import NumberSpec, OwnPartSpec, PartSpec
-from game_rl.games.parts import part_formats
+from game_rl.games.definition import Game
+from game_rl.games.parts.part_kind import (
+    Drawing,
+    DrawnBits,
+    DrawnGrid,
+    DrawnNumbers,
+    DrawnWords,
+)
 
 Colour = tuple[int, int, int]
 
@@ -86,71 +88,40 @@ def write_parts_sheet(
 
 
 def _moment(moment: Moment, game: Game, names: Collection[str] | None) -> Image.Image:
-    definition = game.definition
-    formats = part_formats(game.definition)
     panels = [_below([_text(moment.label), Image.fromarray(moment.screen)])]
-    for name, part in definition.parts.items():
+    for name, part in game.definition.game_parts().items():
         if names is None or name in names:
-            drawn = _part(part, formats[name], moment.parts[name], definition)
-            facts = _text(_facts(part, formats[name]), _DIM)
-            panels.append(_below([_text(name), drawn, facts]))
+            drawn = [_drawn(piece) for piece in part.drawings(moment.parts[name])]
+            kind = game.definition.parts[name].kind
+            shape = " x ".join(map(str, part.form.shape))
+            stacked = ", stacked" if part.stack else ""
+            facts = _text(f"{kind}, {shape}{stacked}", _DIM)
+            panels.append(_below([_text(name), _below(drawn), facts]))
     return _wrapped(_columns(panels), _SHEET_WIDTH, gap=2 * _GAP)
 
 
-def _facts(part: PartSpec, form: PartFormat) -> str:
-    shape = " x ".join(map(str, form.shape))
-    stacked = ", stacked" if part.stack else ""
-    return f"{part.kind}, {shape}{stacked}"
-
-
-def _part(
-    part: PartSpec, form: PartFormat, values: NDArray[Any], definition: GameDefinition
-) -> Image.Image:
-    if part.own is not None:
-        return _own(part.own, form, values)
-    if part.vector is not None:
-        return _below(list(_vector(part, values, definition)))
-    if part.categories is not None:
-        return _beside([_text(part.categories, _FAINT), _chips(map(str, values))], gap=_GAP)
-    if part.actions is not None:
-        actions = ("-", *definition.actions)
-        return _chips(actions[number] for number in values)
-    if part.tiles is not None:
-        drawn = _grid(values[0], TILE_SIDE)
-        return drawn if part.tiles.ids else _below([drawn, _legend(list(part.tiles.classes))])
-    cell = max(1, min(_LARGEST_CELL, _GRID_SIDE // len(values[0])))
-    return _below([_with_middle(_grid(values[0], cell)), _legend(["visited"])])
-
-
-def _own(part: OwnPartSpec, form: PartFormat, values: NDArray[Any]) -> Image.Image:
-    if form.kind == "grid":
-        cell = max(1, min(_LARGEST_CELL, _GRID_SIDE // max(values[0].shape)))
-        return _grid(values[0], cell)
-    if form.kind == "categories":
-        return _chips(map(str, values))
-    return _squares(values, _SQUARE, _ROW_WIDTH) if part.of == 2 else _numbers(values)
-
-
-# --- vectors ---
-
-
-def _vector(
-    part: PartSpec, values: NDArray[np.float32], definition: GameDefinition
-) -> Iterator[Image.Image]:
-    first = 0
-    for one, (n, bits) in zip(part.numbers, entry_sizes(part, definition.variables), strict=True):
-        numbers = values[first : first + n]
-        first = first + n
-        if bits == 1 and n > _MOST_LARGE_SQUARES:
-            yield _below([_text(_label(one), _FAINT), _squares(numbers, _SMALL_SQUARE, _ROW_WIDTH)])
-        elif bits == 1:
-            yield _row(_label(one), _squares(numbers, _SQUARE, _VALUES_WIDTH))
-        else:
-            yield _row(_label(one), _numbers(numbers))
-
-
-def _label(one: NumberSpec) -> str:
-    return one.variable if one.fourier is None else f"sin {one.variable}"
+def _drawn(piece: Drawing) -> Image.Image:
+    match piece:
+        case DrawnBits(values, ""):
+            return _squares(values, _SQUARE, _ROW_WIDTH)
+        case DrawnBits(values, label) if len(values) > _MOST_LARGE_SQUARES:
+            return _below([_text(label, _FAINT), _squares(values, _SMALL_SQUARE, _ROW_WIDTH)])
+        case DrawnBits(values, label):
+            return _row(label, _squares(values, _SQUARE, _VALUES_WIDTH))
+        case DrawnNumbers(values, ""):
+            return _numbers(values)
+        case DrawnNumbers(values, label):
+            return _row(label, _numbers(values))
+        case DrawnWords(words, ""):
+            return _chips(words)
+        case DrawnWords(words, label):
+            return _beside([_text(label, _FAINT), _chips(words)], gap=_GAP)
+        case DrawnGrid(classes, names, cell):
+            fits = max(1, min(_LARGEST_CELL, _GRID_SIDE // max(classes.shape)))
+            picture = _grid(classes, fits if cell is None else cell)
+            if piece.marks_middle:
+                picture = _with_middle(picture)
+            return _below([picture, _legend(names)]) if names else picture
 
 
 def _row(label: str, values: Image.Image) -> Image.Image:

@@ -20,9 +20,10 @@ from game_rl.games.actions import ActionSpec, action_problems
 from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
-from game_rl.games.map_offsets import Offsets, read_map_offsets
 from game_rl.games.own_methods import Sources
-from game_rl.games.part_spec import PartSpec, part_problems
+from game_rl.games.parts.part_kind import GamePart
+from game_rl.games.parts.part_spec import PartSpec, part_problems
+from game_rl.games.place import Offsets, read_map_offsets
 from game_rl.games.random_seed import register_problems, seed_problems
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.start_states import StartStateSpec, battery_problem
@@ -154,8 +155,19 @@ class GameDefinition(StrictModel):
         """The file that places maps side by side in the map of visited places."""
         if self.place_offsets is not None:
             return self.place_offsets
-        of_parts = (p.visited.offsets for p in self.parts.values() if p.visited is not None)
-        return next(filter(None, of_parts), None)
+        return next(iter(self.offset_files_of_parts().values()), None)
+
+    def game_parts(self) -> dict[str, GamePart]:
+        """Return the parts that observations may have besides the screen, by name."""
+        return {name: spec.part(name, self) for name, spec in self.parts.items()}
+
+    def offset_files_of_parts(self) -> dict[Key, Path]:
+        """Return the files that parts name to place maps side by side, by their keys."""
+        return {
+            ("parts", name, *key): file
+            for name, part in self.game_parts().items()
+            for key, file in part.offset_files()
+        }
 
     def problems(self) -> Iterable[Problem]:
         yield from self._name_problems()
@@ -164,11 +176,7 @@ class GameDefinition(StrictModel):
         yield from derivation_problems(self.variables)
         yield from self._wait_problems()
         yield from seed_problems(self.random_seed, self.start_states, self.variables)
-        is_colour = self.hardware == "cgb"
-        has_class = self.reward is not None
-        yield from part_problems(
-            self.parts, self.variables, self.place, is_colour=is_colour, has_class=has_class
-        )
+        yield from part_problems(self.game_parts().values())
         yield from self._place_problems()
         yield from _named_twice("place", self.place or ())
         yield from _named_twice("milestones", self.milestones)
@@ -206,7 +214,7 @@ class GameDefinition(StrictModel):
             yield from ((("rewards", name, *key), found) for key, found in term.references())
         for at, condition in self._conditions():
             yield from (((*at, *key), name) for key, name in condition.references())
-        for name, part in self.parts.items():
+        for name, part in self.game_parts().items():
             yield from ((("parts", name, *key), found) for key, found in part.references())
         for index, name in enumerate(self.place or ()):
             yield ("place", str(index)), name
@@ -501,18 +509,14 @@ class _Parts:
                 )
 
     def _offsets_problems(self, definition: GameDefinition) -> Iterable[Problem]:
-        files: dict[Key, Path | None] = {
-            ("parts", name, "visited", "offsets"): part.visited.offsets
-            for name, part in definition.parts.items()
-            if part.visited is not None
-        }
-        files[("place_offsets",)] = definition.place_offsets
+        files = definition.offset_files_of_parts()
+        if definition.place_offsets is not None:
+            files[("place_offsets",)] = definition.place_offsets
         for key, file in files.items():
-            if file is not None:
-                try:
-                    read_map_offsets(self._folder / file)
-                except GameFileError as error:
-                    yield Problem(key, str(error))
+            try:
+                read_map_offsets(self._folder / file)
+            except GameFileError as error:
+                yield Problem(key, str(error))
 
     def _reward_problems(self, definition: GameDefinition) -> Iterable[Problem]:
         if definition.reward is None:

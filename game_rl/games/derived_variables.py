@@ -9,10 +9,8 @@ from typing import Any
 
 from game_rl.config.strict_model import Problem
 from game_rl.emulator.emulator import Emulator
-from game_rl.games.variable_spec import UNSIGNED, VariableSpec
+from game_rl.games.variable_spec import UNSIGNED, Specs, VariableSpec
 from game_rl.games.variables import MemoryVariable, Value, Values
-
-Specs = Mapping[str, VariableSpec]
 
 TAKES_ARRAYS = ("count", "sum", "minimum", "maximum", "bit_of")
 """The operations whose variables may be arrays."""

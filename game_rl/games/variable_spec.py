@@ -1,6 +1,6 @@
 """An entry of `variables` in game.yaml."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -171,3 +171,38 @@ class VariableSpec(StrictModel):
         """Whether it is an unsigned number that has all bits of its bytes for itself."""
         is_one = self.operation is None and not self.is_array
         return is_one and self.type in UNSIGNED and self.mask is None and self.shift is None
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers it has, a bit of an array of bits counting as one."""
+        if self.operation is not None:
+            return 1
+        return 8 * self.n_bytes if self.type == "bits" else len(self.addresses or (0,))
+
+    @property
+    def is_of_bits(self) -> bool:
+        """Whether each of its numbers is 0 or 1."""
+        if self.operation is not None:
+            return self.operation == "bit_of"
+        return self.type in ("bit", "bits")
+
+
+Specs = Mapping[str, VariableSpec]
+"""The section `variables` of a game.yaml."""
+
+
+def is_always_whole(name: str, variables: Specs) -> bool:
+    """Whether a variable, or what it is computed from, is always whole numbers."""
+    seen = set[str]()
+    left = [name]
+    while left:
+        name = left.pop()
+        if name in seen or name not in variables:
+            continue
+        seen.add(name)
+        spec = variables[name]
+        if spec.operation == "ratio":
+            return False
+        if spec.operation not in ("count", "bit_of"):
+            left += spec.sources
+    return True

@@ -14,7 +14,7 @@ import numpy as np
 
 from game_rl.envs.packing import FramePacking
 from game_rl.files.saved import document_kind, from_document, to_document
-from game_rl.games.part_format import PartFormat, Stretch
+from game_rl.games.parts.part_format import PartFormat, Stretch
 
 if TYPE_CHECKING:  # it loads gymnasium, which the uploader's process would hold in memory
     from game_rl.envs.observation import ObservationFormat

@@ -19,7 +19,7 @@ from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import from_document, to_document
 from game_rl.games.definition import Game, load_game
-from game_rl.games.parts import shows_place
+from game_rl.games.parts.part_spec import shows_place
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.view import EvictedError, LakeView, n_seen

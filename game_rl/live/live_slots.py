@@ -8,8 +8,6 @@ import numpy as np
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.envs.observation import SCREEN, ObservationFormat
 from game_rl.games.definition import Game, GameDefinition
-from game_rl.games.part_format import PartFormat
-from game_rl.games.part_numbers import entry_sizes, n_numbers
 from game_rl.live.live_layout import (
     MOST_OWN_TERMS_BYTES,
     PART_FIELD,
@@ -50,7 +48,7 @@ def make_live_layout(
         variables=tuple(
             LiveVariable(
                 name=name,
-                size=n_numbers(spec) if spec.is_array else None,
+                size=spec.n_numbers if spec.is_array else None,
                 is_bits=spec.is_array and spec.type == "bits",
             )
             for name, spec in specs
@@ -134,19 +132,7 @@ def _fields(arrays: Iterable[_Array]) -> tuple[tuple[LiveField, ...], int]:
 def _parts(definition: GameDefinition, observation_format: ObservationFormat) -> Iterator[LivePart]:
     if observation_format.screen is not None:
         yield LivePart(name=SCREEN, kind="screen")
-    for name, part in observation_format.parts:
-        labels = tuple(_labels(name, part, definition))
-        yield LivePart(name=name, kind=part.kind, n_values=part.n_values, labels=labels)
-
-
-def _labels(name: str, form: PartFormat, definition: GameDefinition) -> Iterator[str]:
-    spec = definition.parts[name]
-    if form.kind == "vector":
-        for one, (n, _) in zip(spec.numbers, entry_sizes(spec, definition.variables), strict=True):
-            yield from ([one.variable] if n == 1 else (f"{one.variable}[{i}]" for i in range(n)))
-    elif spec.tiles is not None:
-        yield from ("", *spec.tiles.classes)
-    elif spec.visited is not None:
-        yield from ("", "visited")
-    elif spec.actions is not None:
-        yield from ("", *definition.actions)
+    known = definition.game_parts()
+    for name, form in observation_format.parts:
+        labels = known[name].labels
+        yield LivePart(name=name, kind=form.kind, n_values=form.n_values, labels=labels)

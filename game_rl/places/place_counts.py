@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from game_rl.files.saved import Blob, Natural, Saved
-from game_rl.games.map_offsets import Offsets
+from game_rl.games.place import Offsets
 from game_rl.games.place_tally import Visits
 
 SHEET_SIDE = 32

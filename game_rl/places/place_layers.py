@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.games.map_offsets import Offsets
-from game_rl.games.visited_places import Place
+from game_rl.games.place import Offsets, Place
 from game_rl.places.place_counts import MapId, PlaceCounts, Sheet
 
 WORLD = "world"

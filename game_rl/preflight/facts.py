@@ -15,8 +15,8 @@ from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import CheckpointError, ConfigError, UsageError
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import CropSpec, Game
-from game_rl.games.part_format import PartFormat
-from game_rl.games.parts import part_formats
+from game_rl.games.parts.episode_parts import part_formats
+from game_rl.games.parts.part_format import PartFormat
 from game_rl.lake.lake_feed import check_level
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark

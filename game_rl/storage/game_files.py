@@ -57,8 +57,7 @@ def game_files(game: str) -> GameFiles:
     states = definition.start_states.values()
     named = [*(state.file for state in states), *(state.battery for state in states)]
     named += [definition.symbols, definition.place_offsets]
-    visited = (part.visited for part in definition.parts.values())
-    named += [each.offsets for each in visited if each is not None]
+    named += definition.offset_files_of_parts().values()
     if definition.reward is not None:
         named.append(Path(f"{definition.reward.partition(':')[0]}.py"))
     folder = path.parent

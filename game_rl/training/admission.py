@@ -21,7 +21,7 @@ from game_rl.envs.make_env import wrapper_problems
 from game_rl.errors import DoesNotFitError, GameFileError, UsageError
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, load_game
-from game_rl.games.parts import unused_parts
+from game_rl.games.parts.part_spec import unused_parts
 from game_rl.lake.lake_feed import level_problems
 from game_rl.preflight.preflight import preflight
 from game_rl.preflight.preflight_report import PreflightReport

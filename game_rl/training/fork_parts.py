@@ -26,7 +26,7 @@ from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.config.strict_model import differences, is_below
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
-from game_rl.games.parts import unused_parts
+from game_rl.games.parts.part_spec import unused_parts
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import LakeState, new_stream
 from game_rl.lake.origin import take_origins

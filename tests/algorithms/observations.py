@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
-from game_rl.games.part_format import PartFormat, Stretch
+from game_rl.games.parts.part_format import PartFormat, Stretch
 
 VECTOR = PartFormat("vector", (5,), 0, (Stretch(2, 32), Stretch(3, 1)))
 PARTS = {

@@ -11,7 +11,7 @@ from game_rl.config.algorithms import DQNConfig, LayerNorm, PPOConfig, PQNConfig
 from game_rl.config.network import ScreenNetwork
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
-from game_rl.games.part_format import PartFormat
+from game_rl.games.parts.part_format import PartFormat
 from game_rl.system.placement import Precision
 from tests.algorithms.observations import ACTIONS, EVERYTHING, PARTS, VECTORS, WITHOUT_SCREEN
 from tests.preflight.torch_account import peak_of_tensors

@@ -16,7 +16,7 @@ from game_rl.algorithms.parts_extractor import GridCNN, PartsExtractor, part_kin
 from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy, PQNPolicy
 from game_rl.config.network import Network, NetworkConfig
 from game_rl.envs.observation import ObservationFormat
-from game_rl.games.part_format import PartFormat
+from game_rl.games.parts.part_format import PartFormat
 from game_rl.system.placement import Precision
 from tests.algorithms.observations import (
     ACTIONS,

@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from game_rl.envs.observation import SCREEN, ObservationFormat
 from game_rl.envs.packing import FramePacking
-from game_rl.games.part_format import PartFormat, Stretch
+from game_rl.games.parts.part_format import PartFormat, Stretch
 
 N_ACTIONS = 5
 Frame = dict[str, NDArray[Any]]

@@ -23,7 +23,7 @@ from game_rl.buffers.unpacking import unpack_observations, unpack_part_tensor
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import CheckpointError
-from game_rl.games.part_format import PartFormat, Stretch
+from game_rl.games.parts.part_format import PartFormat, Stretch
 from tests.buffers.part_plays import (
     N_ACTIONS,
     formats,

@@ -9,7 +9,7 @@ from game_rl.config.schema import frame_shape
 from game_rl.envs.observation import FrameFormat, ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.games.definition import CropSpec
-from game_rl.games.part_format import PartFormat, Stretch
+from game_rl.games.parts.part_format import PartFormat, Stretch
 
 Screen = NDArray[np.uint8]
 crops = st.builds(

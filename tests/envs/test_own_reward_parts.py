@@ -15,7 +15,7 @@ from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import GameFileError
 from game_rl.games.definition import Game
-from game_rl.games.parts import part_formats
+from game_rl.games.parts.episode_parts import part_formats
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import fake_env, fake_game

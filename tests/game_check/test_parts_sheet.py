@@ -21,7 +21,7 @@ from game_rl.game_check.contact_sheet import Moment
 from game_rl.game_check.game_check import RecordedEpisode, check_game
 from game_rl.game_check.parts_sheet import class_colour, write_parts_sheet
 from game_rl.games.definition import Game, load_game
-from game_rl.games.parts import part_formats
+from game_rl.games.parts.episode_parts import part_formats
 from tests.envs.example import fake_game
 from tests.game_check.test_game_check import changed_duel
 

@@ -8,7 +8,7 @@ import pytest
 from game_rl.config.strict_model import differences
 from game_rl.errors import GameFileError
 from game_rl.games.definition import bundled_games, load_game
-from game_rl.games.parts import unused_parts
+from game_rl.games.parts.part_spec import unused_parts
 from tests.games.example import (
     BAD_GAMES,
     BAD_REWARDS,

@@ -9,7 +9,7 @@ import pytest
 from game_rl.config.schema import EnvConfig, RunConfig
 from game_rl.envs.make_env import make_env
 from game_rl.games.definition import Game, load_game
-from game_rl.games.parts import unused_parts
+from game_rl.games.parts.part_spec import unused_parts
 from game_rl.lake.origin import disagreement, origin_of
 from game_rl.places.place_counts import PlaceCounts
 from game_rl.storage.game_files import game_files

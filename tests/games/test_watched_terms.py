@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.errors import GameFileError
 from game_rl.games.definition import load_game
+from game_rl.games.place import VisitedPlaces
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.rewards import EpisodeReward, RewardState
-from game_rl.games.visited_places import VisitedPlaces
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game
 from tests.games.example import VALID_GAME, write_game
 from tests.games.test_episode_conditions import Entry, Timestep, entries, episodes, plainly

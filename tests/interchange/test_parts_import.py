@@ -16,7 +16,7 @@ from game_rl.cli.main import main
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
-from game_rl.games.part_format import PartFormat, Stretch
+from game_rl.games.parts.part_format import PartFormat, Stretch
 from game_rl.interchange.replay_export import export_replay
 from game_rl.interchange.replay_import import import_replay
 from game_rl.lake.lake import Lake

@@ -25,7 +25,7 @@ from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
 from game_rl.games.definition import load_game
-from game_rl.games.part_format import PartFormat, Stretch
+from game_rl.games.parts.part_format import PartFormat, Stretch
 from game_rl.interchange.minari_export import export_minari
 from game_rl.interchange.replay_export import export_replay
 from game_rl.lake.block import BlockEncoder, decode, read_head

@@ -7,7 +7,7 @@ import pytest
 
 from game_rl.config.schema import RunConfig
 from game_rl.errors import ConfigError
-from game_rl.games.part_format import PartFormat, Stretch
+from game_rl.games.parts.part_format import PartFormat, Stretch
 from game_rl.preflight.explanation import explain
 from game_rl.preflight.facts import _check_grids
 from game_rl.preflight.findings import check

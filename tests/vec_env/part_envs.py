@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
-from game_rl.games.part_format import PartFormat, Stretch
+from game_rl.games.parts.part_format import PartFormat, Stretch
 
 SINGLE: dict[str, spaces.Space[Any]] = {
     "picture": spaces.Box(0, 255, (2, 3, 4), np.uint8),

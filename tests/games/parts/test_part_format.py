@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.envs.observation import part_space
-from game_rl.games.part_format import PartFormat, Stretch, bits_of
+from game_rl.games.parts.part_format import PartFormat, Stretch, bits_of
 
 STRETCHES = st.lists(
     st.builds(Stretch, st.integers(1, 21), st.sampled_from((1, 2, 4, 8, 16, 32))),

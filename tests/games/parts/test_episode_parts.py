@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from game_rl.envs.observation import part_space
 from game_rl.errors import GameFileError
 from game_rl.games.derived_variables import VariableReader
-from game_rl.games.parts import EpisodeParts, PartsState, part_formats, unused_parts
+from game_rl.games.parts.episode_parts import EpisodeParts, part_formats
+from game_rl.games.parts.part_spec import PartsState, unused_parts
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import FAKE_GAME_YAML, fake_game, with_folder

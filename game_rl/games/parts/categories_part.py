@@ -1,0 +1,56 @@
+"""`categories`: a part that has the numbers of a variable, which stand for kinds of things."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.config.strict_model import Key, Problem
+from game_rl.emulator.emulator import Emulator
+from game_rl.errors import GameFileError
+from game_rl.games.parts.part_format import PartFormat
+from game_rl.games.parts.part_kind import DrawnWords, GamePart, unfit
+from game_rl.games.variable_spec import is_always_whole
+from game_rl.games.variables import Values
+
+
+@dataclass(frozen=True, eq=False)
+class CategoriesPart(GamePart):
+    categories: str
+    of: int
+
+    @cached_property
+    def form(self) -> PartFormat:
+        shape = (self.game.variables[self.categories].n_numbers,)
+        return PartFormat.of_indices("categories", shape, self.of, is_stacked=self.stack)
+
+    def read(self, values: Values, emulator: Emulator) -> NDArray[Any]:
+        """Return new categories.
+
+        Raises:
+            GameFileError: a number is not below `of`.
+        """
+        value = values[self.categories]
+        numbers = value if isinstance(value, tuple) else (value,)
+        for number in numbers:
+            if not 0 <= number < self.of:
+                raise GameFileError(
+                    f"parts.{self.name}.of: {self.categories} is {number:,}, and `of: {self.of}` "
+                    f"allows 0 to {self.of - 1:,}; write a larger `of`, or give the variable a "
+                    "`mask`"
+                )
+        return np.array(numbers, self.form.dtype)
+
+    def drawings(self, values: NDArray[Any]) -> Sequence[DrawnWords]:
+        return [DrawnWords(list(map(str, values)), self.categories)]
+
+    def references(self) -> Iterator[tuple[Key, str]]:
+        yield ("categories",), self.categories
+
+    def problems(self) -> Iterator[Problem]:
+        if not is_always_whole(self.categories, self.game.variables):
+            what = "is not always a whole number, and categories are; take a `vector` for it"
+            yield unfit(("categories",), self.categories, what)
