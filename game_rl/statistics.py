@@ -26,7 +26,7 @@ from math import ceil, comb, floor, lgamma, log, log1p, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-_Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
+Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
@@ -35,7 +35,7 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     (p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n), with p = successes / n.
     """
     n = trials
-    z = _Z95
+    z = Z95
     p = successes / n
     middle = p + z * z / (2 * n)
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -53,7 +53,7 @@ def mean_interval(mean: float, deviation: float, count: int) -> tuple[float, flo
         deviation: sqrt(sum((x - mean)²) / count), as `np.std` returns it.
     """
     freedom = count - 1
-    z = _Z95
+    z = Z95
     if freedom < _LEAST_FREEDOM:
         return None
     t = z + (z**3 + z) / (4 * freedom)

@@ -5,16 +5,14 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
-from game_rl.callbacks.resource_watch import Resource, largest_growing_part
 from game_rl.events import PlanPassed
 from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import RunDir
-from game_rl.files.saved import parse_json
+from game_rl.files.saved_forecast import Resource, SavedForecast, read_forecast
 from game_rl.system.units import format_bytes
 
 SHARES = (0.8, 1.0)
 _DISK_EVERY_S = 60.0  # between two looks at the sizes of all files
-_PLANNED = {"ram": "predicted_peak_bytes", "disk": "predicted_total_bytes"}
 _NAMES = {"ram": "memory", "disk": "disk"}
 
 
@@ -34,7 +32,8 @@ class PlanWatch:
         self._run_dir = run_dir
         self._events = events
         self._clock = clock
-        self._planned: dict[Resource, int] | None = None
+        self._forecast: SavedForecast | None = None
+        self._planned: dict[Resource, int] = {}
         self._passed: dict[Resource, float] = {}
         self._looked_s = float("-inf")
 
@@ -44,7 +43,7 @@ class PlanWatch:
         Args:
             ram_used: bytes of memory of the run's processes.
         """
-        if self._planned is None:
+        if self._forecast is None:
             self._begin()
         self._compare(timesteps, "ram", ram_used)
         if self._clock() - self._looked_s >= _DISK_EVERY_S:
@@ -53,13 +52,11 @@ class PlanWatch:
 
     def _begin(self) -> None:
         """Read the forecast, and which of its shares the log says were passed already."""
-        self._planned = {}
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            plan = parse_json(self._run_dir.preflight.read_bytes())
-            self._planned = {
-                "ram": int(plan["ram"][_PLANNED["ram"]]),
-                "disk": int(plan["disk"][_PLANNED["disk"]]),
-            }
+        self._forecast = read_forecast(self._run_dir.preflight) or SavedForecast()
+        self._planned = {
+            "ram": self._forecast.ram.predicted_peak_bytes or 0,
+            "disk": self._forecast.disk.predicted_total_bytes or 0,
+        }
         for event in read_events(self._run_dir):
             if not isinstance(event, PlanPassed):
                 continue
@@ -67,17 +64,22 @@ class PlanWatch:
                 self._passed[event.resource] = event.share
 
     def _compare(self, timesteps: int, resource: Resource, used: int) -> None:
-        planned = (self._planned or {}).get(resource, 0)
+        planned = self._planned[resource]
         before = self._passed.get(resource, 0.0)
         passed = max((s for s in SHARES if planned and used >= s * planned), default=0.0)
         if passed <= before:
             return
         self._passed[resource] = passed
-        part, most = self._largest(resource)
         text = (
             f"{_NAMES[resource]}: {format_bytes(used)}, {used / planned:.1%} of the forecast of "
-            f"{format_bytes(planned)}{most}"
+            f"{format_bytes(planned)}"
         )
+        assert self._forecast is not None
+        largest = self._forecast.largest_growing_part(resource)
+        part = None if largest is None else largest.name
+        if resource == "disk":
+            part, size = _largest_folder(self._run_dir)
+            text += f"; {part} takes most, {format_bytes(size)}"
         self._events.emit(
             PlanPassed(
                 timesteps=timesteps,
@@ -89,16 +91,6 @@ class PlanWatch:
                 text=text,
             )
         )
-
-    def _largest(self, resource: Resource) -> tuple[str | None, str]:
-        """Return what takes most, and a text about it."""
-        if resource == "disk":
-            name, size = _largest_folder(self._run_dir)
-            return name, f"; {name} takes most, {format_bytes(size)}"
-        part = largest_growing_part(self._run_dir, resource)
-        if part is None:
-            return None, ""
-        return part[0], ""
 
 
 def _largest_folder(run_dir: RunDir) -> tuple[str, int]:

@@ -1,19 +1,12 @@
 """Warnings when little disk or RAM is left, each with the plan's line that grows most."""
 
-from contextlib import suppress
-from typing import Literal
-
 from game_rl.events import ResourceLow
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
-from game_rl.files.saved import parse_json
+from game_rl.files.saved_forecast import Resource, read_forecast
 from game_rl.system.units import format_bytes
 
-Resource = Literal["disk", "ram"]
-
 _GB = 10**9
-# Parts of the plan that a process has from its start, and which cannot grow.
-STANDING_PARTS = ("Python, torch, SB3", "forkserver")
 
 
 class LowWater:
@@ -79,7 +72,8 @@ class ResourceWatch:
     def _warn(
         self, timesteps: int, resource: Resource, free: int, level: int, ram_used: int
     ) -> None:
-        part = largest_growing_part(self._run_dir, resource)
+        forecast = read_forecast(self._run_dir.preflight)
+        part = None if forecast is None else forecast.largest_growing_part(resource)
         if resource == "disk":
             where = f"of the disk of {self._run_dir.root} is free"
             use = f"the run directory has {format_bytes(self._run_dir.size_bytes())}"
@@ -88,14 +82,14 @@ class ResourceWatch:
             use = f"this run uses {format_bytes(ram_used)}"
         line = ""
         if part is not None:
-            line = f"; of the forecast, {part[0]} may take up to {format_bytes(part[1])}"
+            line = f"; of the forecast, {part.name} may take up to {format_bytes(part.bytes)}"
         self._events.emit(
             ResourceLow(
                 timesteps=timesteps,
                 resource=resource,
                 free_bytes=free,
                 threshold_bytes=level,
-                plan_part=None if part is None else part[0],
+                plan_part=None if part is None else part.name,
                 text=f"only {format_bytes(free)} {where}, less than "
                 f"{self._level_words(resource, level)}; {use}{line}",
             )
@@ -107,20 +101,3 @@ class ResourceWatch:
         parts = round(threshold * _GB / level)
         share = f"1/{parts} of " if parts > 1 else ""
         return f"{share}monitoring.warn_{resource}_gb, {threshold:g} GB"
-
-
-def largest_growing_part(run_dir: RunDir, resource: Resource) -> tuple[str, int] | None:
-    """Return the name and the bytes of the plan's largest part that grows while the run trains.
-
-    The plan is `preflight.json`. A Lake whose compression was not measured counts with the size of
-    its packed frames. None if there is no readable plan.
-    """
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        plan = parse_json(run_dir.preflight.read_bytes())
-        parts = {part["name"]: int(part["bytes"]) for part in plan[resource]["parts"]}
-        if resource == "disk" and plan["growth"]:
-            last = plan["growth"][-1]
-            parts["Lake"] = last["packed"] if last["on_disk"] is None else last["on_disk"]
-        growing = {name: size for name, size in parts.items() if name not in STANDING_PARTS}
-        return max(growing.items(), key=lambda item: item[1], default=None)
-    return None

@@ -14,6 +14,7 @@ from rich.text import Text
 from game_rl.cli.arguments import add_command
 from game_rl.cli.printing import add_json, print_facts, print_notes
 from game_rl.errors import UsageError
+from game_rl.events.run_view import STATE_WORDS
 from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _show(runs: "Sequence[ListedRun]") -> None:
         table.add_row(
             Text(str(run.root) if run.link_to is None else f"{run.root} (a link)"),
             run.kind,
-            Text(run.state),
+            Text(STATE_WORDS.get(run.state, run.state)),
             _timesteps(run),
             "" if run.success_rate is None else f"{run.success_rate:.0%}",
             "" if run.mean_reward is None else f"{run.mean_reward:.2f}",

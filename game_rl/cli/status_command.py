@@ -1,9 +1,9 @@
 """`game-rl status`."""
 
 import argparse
-from datetime import UTC, datetime
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,19 +13,21 @@ from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import add_command
 from game_rl.cli.printing import add_json, print_facts, print_words
 from game_rl.cli.progress_line import left_words
-from game_rl.events.event_log import read_events
-from game_rl.events.time_left import EndClock
+from game_rl.events import Evaluated
+from game_rl.events.milestone_rows import milestone_rows
+from game_rl.events.run_view import STATE_WORDS, read_view
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.files.run_dir import RunDir
-from game_rl.storage.run_status import run_status
+from game_rl.storage.journal import stored_part
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from game_rl.cli.arguments import Commands
     from game_rl.events.milestone_rows import MilestoneRow
-    from game_rl.storage.run_status import RunStatus, StoredPart
+    from game_rl.events.run_view import RunView
+    from game_rl.storage.journal import StoredPart
 
 
 _NAMES_WIDTH = 12
@@ -50,17 +52,58 @@ def _status(arguments: argparse.Namespace) -> int:
     if ExperimentDir(arguments.run).exists():
         return show_status(arguments.run, as_json=arguments.json)
     run_dir = find_run(arguments.run)
-    status = run_status(run_dir)
+    run = read_view(run_dir)
+    stored = stored_part(run_dir)
+    milestones = milestone_rows(run.events, is_newest=True)
+    checkpoint = _last_checkpoint(run, run_dir)
+    run_id = run_dir.identity().id
     if arguments.json:
-        print_facts(status.to_json())
+        uploads = None if stored is None else asdict(stored)
+        rows = [asdict(row) for row in milestones]
+        facts = {"run": run_id, **_facts(run), "last_checkpoint": checkpoint}
+        print_facts({**facts, "milestones": rows, "uploads": uploads})
         return 0
     console = Console(highlight=False)
-    for name, text in _lines(status, _left(run_dir) if status.is_training else ""):
+    lines = [
+        *_lines_of_progress(run),
+        ("checkpoint", _timesteps(checkpoint)),
+        *([] if stored is None else _upload_lines(stored)),
+        *_lines_of_notes(run),
+        ("id", run_id),
+    ]
+    for name, text in lines:
         print_words(console, f"{name:<{_NAMES_WIDTH}} {text}", indent=_NAMES_WIDTH + 1)
-    if status.milestones:
+    if milestones:
         print()
-        console.print(milestone_table(status.milestones))
+        console.print(milestone_table(milestones))
     return 0
+
+
+def _last_checkpoint(run: "RunView", run_dir: RunDir) -> int | None:
+    """Return the timesteps of the newest checkpoint, which another process may be writing."""
+    here = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
+    saved = [] if run.checkpoint is None else [run.checkpoint.timesteps]
+    return max([*here, *saved], default=None)
+
+
+def _facts(run: "RunView") -> dict[str, Any]:
+    evaluation = run.newest(Evaluated)
+    played = {"policy_timesteps", "mean_reward", "success_rate", "is_final"}
+    return {
+        "is_training": run.is_training,
+        "timesteps": run.timesteps,
+        "frames": run.frames,
+        "total_timesteps": run.total_timesteps,
+        "timesteps_per_s": run.timesteps_per_s,
+        "evaluation": None if evaluation is None else evaluation.model_dump(include=played),
+        "baselines": [event.in_words for event in run.baselines],
+        "ended": None if run.end is None else run.end.reason,
+        "stop_when": run.stop_when,
+        "game_changes": run.game_changes,
+        "ended_by": run.ended_by,
+        "hints": [hint.text for hint in run.hints],
+        "stuck_episodes": run.stuck_episodes,
+    }
 
 
 def milestone_table(milestones: "Sequence[MilestoneRow]") -> Table:
@@ -76,70 +119,51 @@ def milestone_table(milestones: "Sequence[MilestoneRow]") -> Table:
     return table
 
 
-def _left(run_dir: RunDir) -> str:
-    """Return the time that a run that is training still takes, as text."""
-    clock = EndClock()
-    for event in read_events(run_dir):
-        clock.hear(event)
-    return left_words(clock.time_left(datetime.now(UTC)))[0]
-
-
-def _lines(status: "RunStatus", left: str) -> list[tuple[str, str]]:
-    """Return what people want to know, the most important first, each with its name.
-
-    Args:
-        left: the time that is left; empty if it is unknown.
-    """
-    state = ", ".join(filter(None, (_state(status), left)))
-    lines = [("state", state), ("timesteps", _how_far(status))]
-    if (evaluation := status.evaluation) is not None:
+def _lines_of_progress(run: "RunView") -> list[tuple[str, str]]:
+    """Return what people want to know first, each with its name."""
+    state = STATE_WORDS[run.state]
+    if run.state == "unknown":
+        state = "unknown: this user may not read the file `lock` of the run"
+    left = left_words(run.time_left()[1])[0]
+    lines = [("state", ", ".join(filter(None, (state, left)))), ("timesteps", _how_far(run))]
+    if (evaluation := run.newest(Evaluated)) is not None:
         lines.append(("evaluation", _evaluation_words(evaluation)))
-    lines += [("baseline", text) for text in status.baselines]
-    if status.ended_by:
-        lines.append(("ended early", status.ended_by))
-    elif status.stop_when and status.ended != "completed":
-        lines.append(("ends early", f"after {', or '.join(status.stop_when)}"))
-    lines.append(("checkpoint", _timesteps(status.last_checkpoint)))
-    lines += [] if status.uploads is None else _upload_lines(status.uploads)
-    lines += [("changed game", change) for change in status.game_changes]
-    if status.stuck_episodes:
-        lines.append(("stuck", _stuck_line(status.stuck_episodes)))
-    lines += [("hint", text) for text in status.hints]
-    lines += [] if status.frames is None else [("frames", f"{status.frames:,}")]
-    return [*lines, ("id", status.run)]
+    lines += [("baseline", event.in_words) for event in run.baselines]
+    if run.ended_by:
+        lines.append(("ended early", run.ended_by))
+    elif run.stop_when and run.state != "completed":
+        lines.append(("ends early", f"after {', or '.join(run.stop_when)}"))
+    return lines
 
 
-def _how_far(status: "RunStatus") -> str:
+def _lines_of_notes(run: "RunView") -> list[tuple[str, str]]:
+    lines = [("changed game", change) for change in run.game_changes]
+    if run.stuck_episodes:
+        lines.append(("stuck", _stuck_line(run.stuck_episodes)))
+    lines += [("hint", hint.text) for hint in run.hints]
+    if run.frames is not None:
+        lines.append(("frames", f"{run.frames:,}"))
+    return lines
+
+
+def _how_far(run: "RunView") -> str:
     total = ""
     speed = ""
-    if status.total_timesteps:
-        is_open = status.stop_when and not status.ended_by
-        at_most = "at most " if is_open and status.timesteps < status.total_timesteps else ""
-        share = min(1.0, status.timesteps / status.total_timesteps)
-        total = f" of {at_most}{status.total_timesteps:,} ({share:.0%})"
-    if status.timesteps_per_s is not None:
-        speed = f", {status.timesteps_per_s:,.0f}/s"
-    return f"{status.timesteps:,}{total}{speed}"
+    if run.total_timesteps:
+        is_open = run.stop_when and not run.ended_by
+        at_most = "at most " if is_open and run.timesteps < run.total_timesteps else ""
+        share = min(1.0, run.timesteps / run.total_timesteps)
+        total = f" of {at_most}{run.total_timesteps:,} ({share:.0%})"
+    if run.timesteps_per_s is not None:
+        speed = f", {run.timesteps_per_s:,.0f}/s"
+    return f"{run.timesteps:,}{total}{speed}"
 
 
-def _evaluation_words(evaluation: "Mapping[str, float | int | bool | None]") -> str:
-    success = evaluation["success_rate"]
-    rate = "" if success is None else f"success {success:.0%}, "
-    final = "final, " if evaluation["is_final"] else ""
-    return (
-        f"{rate}reward {evaluation['mean_reward']:.2f} "
-        f"({final}policy of timestep {evaluation['policy_timesteps']:,})"
-    )
-
-
-def _state(status: "RunStatus") -> str:
-    if status.is_training:
-        return "training"
-    if status.ended is not None:
-        return status.ended
-    if status.is_training is None:
-        return "unknown: this user may not read the file `lock` of the run"
-    return "not training now"
+def _evaluation_words(event: Evaluated) -> str:
+    rate = "" if event.success_rate is None else f"success {event.success_rate:.0%}, "
+    final = "final, " if event.is_final else ""
+    reward = f"{rate}reward {event.mean_reward:.2f}"
+    return f"{reward} ({final}policy of timestep {event.policy_timesteps:,})"
 
 
 def _stuck_line(share: float) -> str:

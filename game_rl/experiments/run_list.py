@@ -13,13 +13,14 @@ from game_rl.checkpoints.checkpoint_folder import CheckpointFolder, best_checkpo
 from game_rl.checkpoints.named import saved_state
 from game_rl.config.loader import load_config
 from game_rl.errors import CheckpointError, GameRLError, UsageError, system_fault
+from game_rl.events import Evaluated
+from game_rl.events.run_view import read_view
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status
 from game_rl.experiments.records import ChampionRecord, read_record
 from game_rl.files.durable_files import remove_directory
 from game_rl.files.run_dir import RunDir
 from game_rl.storage.journal import read_upload_state
-from game_rl.storage.run_status import RunStatus, run_status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,30 +127,22 @@ def _listed(root: Path, folder: Path) -> ListedRun:
 
 def _listed_run(root: Path) -> ListedRun:
     run_dir = RunDir(root)
-    status = run_status(run_dir)
+    view = read_view(run_dir)
     config = load_config(run_dir.config, is_saved=True)
-    spare = tuple(_spare_of_run(run_dir)) if status.is_training is False else ()
-    evaluation = status.evaluation or {}
-    success = evaluation.get("success_rate")
-    reward = evaluation.get("mean_reward")
+    spare = tuple(_spare_of_run(run_dir)) if view.is_training is False else ()
+    evaluation = view.newest(Evaluated)
     return ListedRun(
         root=root,
         kind=config.algorithm.name,
-        state=_state(status),
-        timesteps=status.timesteps,
-        total_timesteps=status.total_timesteps,
-        success_rate=success,
-        mean_reward=reward,
+        state=view.state,
+        timesteps=view.timesteps,
+        total_timesteps=view.total_timesteps,
+        success_rate=None if evaluation is None else evaluation.success_rate,
+        mean_reward=None if evaluation is None else evaluation.mean_reward,
         n_bytes=_size(root),
         spare=spare,
         spare_bytes=_size(*spare),
     )
-
-
-def _state(status: RunStatus) -> str:
-    if status.is_training:
-        return "training"
-    return status.ended or ("unknown" if status.is_training is None else "killed")
 
 
 def _spare_of_run(run_dir: RunDir) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.files.saved import parse_json
+from game_rl.files.saved_forecast import read_footprint
 from game_rl.preflight.disk import GrowthRow
 from game_rl.preflight.disk_plan import DiskPlan, render_plan
 from game_rl.preflight.explanation import CheckResult
@@ -143,10 +143,8 @@ def compare_footprint(
 
 def measured_ram_peak_bytes(footprint: Path) -> int:
     """Return the peak that a footprint.json has; 0 if there is no such file, or it is damaged."""
-    try:
-        return int(parse_json(footprint.read_bytes())["ram_peak_bytes"]["measured"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return 0
+    found = read_footprint(footprint).get("ram_peak_bytes")
+    return 0 if found is None else found.measured or 0
 
 
 def footprint_line(footprint: FootprintComparison) -> str:

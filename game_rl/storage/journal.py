@@ -12,7 +12,9 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from game_rl.events.event_log import JsonLines, located_lines, parsed
+from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
+from game_rl.storage.manifest import run_folder
 
 
 class Opened(Saved):
@@ -135,6 +137,45 @@ def read_upload_state(path: Path) -> UploadState:
     for line in read_lines(path):
         state.apply(line)
     return state
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """The part of a run that is in storage.
+
+    Attributes:
+        address: address of the run in storage.
+        checkpoints: timesteps of the stored checkpoints, ascending.
+        newest: timesteps of the newest stored checkpoint, or None.
+        is_newest_safe: whether that one is at least as new as the newest checkpoint here.
+        waiting: timesteps of the checkpoints that wait to be uploaded, newest first.
+        waiting_bytes: upper bound of the bytes that those need.
+    """
+
+    address: str
+    checkpoints: tuple[int, ...]
+    newest: int | None
+    is_newest_safe: bool
+    waiting: tuple[int, ...]
+    waiting_bytes: int
+
+
+def stored_part(run_dir: RunDir) -> StoredPart | None:
+    """Return the part of a run that is in storage; None if it was never uploaded."""
+    state = read_upload_state(run_dir.upload_journal)
+    if state.to is None:
+        return None
+    here = [int(path.name) for path in run_dir.checkpoints_newest_first()]
+    stored = tuple(sorted(state.committed))
+    newest = stored[-1] if stored else None
+    return StoredPart(
+        address=f"{state.to}/{run_folder(run_dir.identity().id)}",
+        checkpoints=stored,
+        newest=newest,
+        is_newest_safe=newest is not None and newest >= max(here, default=0),
+        waiting=tuple(sorted(state.waiting, reverse=True)),
+        waiting_bytes=sum(state.waiting.values()),
+    )
 
 
 class Journal(JsonLines):

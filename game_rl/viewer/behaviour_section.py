@@ -67,7 +67,7 @@ def _newest_with_actions(run: ShownRun) -> Evaluated | None:
 
 def _action_names(run: ShownRun, count: int) -> list[str]:
     """Return the names that the game file of the newest checkpoint has; else numbers."""
-    actions = {} if run.state is None else run.state.game.get("actions")
+    actions = {} if run.checkpoint_state is None else run.checkpoint_state.game.get("actions")
     names = list(actions) if isinstance(actions, dict | list) else []
     return [str(name) for name in names] if len(names) == count else [str(n) for n in range(count)]
 

@@ -16,6 +16,7 @@ from game_rl.events import (
     MemberDied,
     WentBack,
 )
+from game_rl.events.run_view import STATE_WORDS, PlotAxis
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.records import GenerationRecord, Value
 from game_rl.viewer.clip_card import clip_card
@@ -30,7 +31,6 @@ from game_rl.viewer.report_sections import (
 from game_rl.viewer.report_style import folded, note, page, pair, section, tile
 from game_rl.viewer.run_panels import run_panels
 from game_rl.viewer.shown_experiment import ShownExperiment, fitness_panel
-from game_rl.viewer.shown_run import PlotAxis
 
 _MOST_ROWS = 30
 _METRICS = {"success_rate": "success", "mean_reward": "mean reward"}
@@ -78,15 +78,15 @@ def _header(shown: ShownExperiment) -> list[Html]:
 def _state(shown: ShownExperiment) -> tuple[str, str]:
     is_training = shown.folder.is_locked
     if is_training:
-        return "training now", ""
+        return "training", ""
     last = shown.events[-1] if shown.events else None
     if shown.champion is not None:
         return "complete", "good"
     if isinstance(last, ExperimentEnded):
-        return ("failed", "bad") if last.reason == "failed" else ("stopped before its end", "")
+        return STATE_WORDS[last.reason], "bad" if last.reason == "failed" else ""
     if is_training is None:
-        return "state unknown: its lock cannot be read", ""
-    return ("not begun", "") if last is None else ("broken off", "bad")
+        return "state unknown", ""
+    return ("not begun", "") if last is None else ("killed", "bad")
 
 
 def _tiles(shown: ShownExperiment) -> Html:

@@ -21,10 +21,10 @@ from game_rl.events import (
     RolloutEnded,
 )
 from game_rl.events.event_log import EventFollower
+from game_rl.events.run_view import RunView
 from game_rl.files.run_dir import RunDir
 from game_rl.viewer.event_words import happening
-from game_rl.viewer.machine_use import machine_use
-from game_rl.viewer.run_summary import run_summary
+from game_rl.viewer.run_summary import machine_use, run_summary
 
 MACHINE_EVERY_S = 15.0
 MOST_POINTS = 400
@@ -124,8 +124,8 @@ class FollowedRun:
 
     def summary(self) -> dict[str, Any]:
         """Return the state of the run as JSON."""
-        is_training = self.run_dir.is_locked
         events = self.events
+        view = RunView(events, self.run_dir.is_locked)
         if self._clock() >= self._machine_due:
             newest = newest_values(events)
             self._machine = machine_use(self.run_dir, newest)
@@ -136,7 +136,7 @@ class FollowedRun:
             "path": str(self.run_dir.root),
             "replacements": self._replacements,
             **self._config,
-            **run_summary(events, is_training=is_training),
+            **run_summary(view),
             "machine": self._machine,
             "circles": self._circles,
             "milestones": [

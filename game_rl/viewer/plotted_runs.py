@@ -5,12 +5,13 @@ from pathlib import Path
 from shlex import quote
 
 from game_rl.errors import UsageError
+from game_rl.events.run_view import PlotAxis
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.viewer.look import LIGHT
 from game_rl.viewer.panels import Panel
 from game_rl.viewer.run_panels import RunGroup, grouped_runs, run_panels
 from game_rl.viewer.shown_experiment import ShownExperiment, fitness_panel, shown_experiment
-from game_rl.viewer.shown_run import PlotAxis, ShownRun, read_run
+from game_rl.viewer.shown_run import ShownRun, read_run
 
 MOST_GROUPS = len(LIGHT.series)
 _STUDY_FILE = "registration.sha256"

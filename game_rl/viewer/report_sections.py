@@ -8,6 +8,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import changed_keys
 from game_rl.config.upload import without_secrets
 from game_rl.events import Evaluated, Event, HintGiven, MilestoneReached
+from game_rl.events.run_view import success_interval
 from game_rl.statistics import wilson_interval
 from game_rl.system.units import format_duration
 from game_rl.viewer.event_words import Happening, happening
@@ -15,7 +16,7 @@ from game_rl.viewer.html_text import Html, element, joined, table
 from game_rl.viewer.panel_figure import panel_svg
 from game_rl.viewer.panels import Panel
 from game_rl.viewer.report_style import folded, note, section
-from game_rl.viewer.shown_run import ShownRun, success_interval
+from game_rl.viewer.shown_run import ShownRun
 
 _SHOWN_EVALUATIONS = 12
 _SHOWN_EVENTS = 40
@@ -248,7 +249,7 @@ def _event_table(told: Sequence[tuple[Event, Happening]]) -> Html:
 
 
 def versions_section(run: ShownRun) -> Html:
-    state = run.state
+    state = run.checkpoint_state
     if state is None:
         return section(
             "Versions", "versions", note("They are in the checkpoints; there is none yet.")

@@ -9,19 +9,13 @@ import numpy as np
 
 from game_rl.config.strict_model import flat
 from game_rl.events import CheckpointSaved, CurvesRecorded, Evaluated
+from game_rl.events.run_view import PlotAxis, reward_interval, success_interval
 from game_rl.experiments.compare.comparison_arms import NO_DIFFERENCE, arm_names, settings_of
 from game_rl.system.units import GIB
 from game_rl.viewer.look import BASELINES, EVALUATION, STOCHASTIC_EVALUATION, TRAINING
 from game_rl.viewer.panels import Panel, PlotLine, Unit, seed_lines, thinned
 from game_rl.viewer.seed_curves import Floats, SeedCurve
-from game_rl.viewer.shown_run import (
-    PlotAxis,
-    ShownRun,
-    number_at,
-    objects_at,
-    reward_interval,
-    success_interval,
-)
+from game_rl.viewer.shown_run import ShownRun
 
 X_LABELS = {"timesteps": "timesteps", "frames": "emulator frames", "hours": "hours of training"}
 REWARD_TERM = "game/reward/"
@@ -300,10 +294,10 @@ def _memory_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
     lines = list(_group_lines(groups, lambda group: _in_bytes(group, "resources/ram_gib", axis)))
     for colour, group in enumerate(groups):
         run = group.runs[0]
-        predicted = number_at(group.runs[0].preflight, "ram", "predicted_peak_bytes")
+        predicted = None if run.forecast is None else run.forecast.ram.predicted_peak_bytes
         if predicted is not None and lines:
             x = run.clock.at([0, max(each.timesteps for each in group.runs)], axis)
-            lines.append(_forecast(groups, colour, x, np.array([predicted, predicted])))
+            lines.append(_forecast(groups, colour, x, np.array([predicted] * 2, dtype=np.float64)))
     return Panel(
         "memory", "Memory", "bytes", tuple(lines), "dashed: the predicted peak", True,
         X_LABELS[axis],
@@ -317,14 +311,13 @@ def _in_bytes(group: RunGroup, name: str, axis: PlotAxis) -> list[SeedCurve]:
 def _disk_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
     lines = list(_group_lines(groups, lambda group: [_disk_curve(run, axis) for run in group.runs]))
     for colour, group in enumerate(groups):
-        rows = _plan_rows(group.runs[0])
+        run = group.runs[0]
+        rows = () if run.forecast is None else run.forecast.disk.plan.rows
+        if axis != "timesteps":  # the clock knows no timestep that was not reached
+            rows = tuple(row for row in rows if row.at <= run.timesteps)
         if rows and lines:
-            x = group.runs[0].clock.at([at for at, _ in rows], axis)
-            y = np.array([size for _, size in rows], dtype=np.float64)
-            if axis != "timesteps":  # the clock knows no timestep that was not reached
-                inside = np.array([at for at, _ in rows]) <= group.runs[0].timesteps
-                x = x[inside]
-                y = y[inside]
+            x = run.clock.at([row.at for row in rows], axis)
+            y = np.array([row.bytes for row in rows], dtype=np.float64)
             lines.append(_forecast(groups, colour, x, y))
     return Panel(
         "disk", "Disk", "bytes", tuple(lines),
@@ -336,17 +329,6 @@ def _disk_curve(run: ShownRun, axis: PlotAxis) -> SeedCurve:
     saved = [e for e in run.events if isinstance(e, CheckpointSaved) and e.run_bytes is not None]
     x = run.clock.at([event.timesteps for event in saved], axis)
     return SeedCurve(x, np.array([event.run_bytes for event in saved], dtype=np.float64))
-
-
-def _plan_rows(run: ShownRun) -> list[tuple[int, int]]:
-    """Return timesteps of the preflight's plan with the bytes of the run directory then."""
-    found = []
-    for row in objects_at(run.preflight, "disk", "plan", "rows"):
-        at, saved, others = (number_at(row, key) for key in ("at", "checkpoints", "others"))
-        if at is None or saved is None or others is None:  # of a version that wrote other rows
-            return []
-        found.append((int(at), int(saved + others)))
-    return found
 
 
 def _forecast(groups: Sequence[RunGroup], colour: int, x: Floats, y: Floats) -> PlotLine:

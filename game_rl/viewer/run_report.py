@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from game_rl.events import Ended
+from game_rl.events.run_view import STATE_WORDS, PlotAxis, success_interval
 from game_rl.system.units import format_bytes, format_duration
 from game_rl.viewer.behaviour_section import behaviour_section
 from game_rl.viewer.footprint_section import MEASURED, footprint_section
@@ -23,9 +23,10 @@ from game_rl.viewer.report_sections import (
 )
 from game_rl.viewer.report_style import page, pair, tile
 from game_rl.viewer.run_panels import grouped_runs, run_panels
-from game_rl.viewer.shown_run import PlotAxis, ShownRun, number_at, success_interval
+from game_rl.viewer.shown_run import ShownRun
 
 _S_IN_HOUR = 3600
+_KINDS = {"completed": "good", "failed": "bad", "killed": "bad"}
 
 
 def run_report(run: ShownRun, axis: PlotAxis = "timesteps") -> str:
@@ -74,17 +75,8 @@ def _header(run: ShownRun) -> list[Html]:
 
 
 def state_of(run: ShownRun) -> tuple[str, str]:
-    """Return whether the run is complete, in words, and whether that is good, bad or neither."""
-    if run.is_training:
-        return "training now", ""
-    last = run.events[-1] if run.events else None
-    if not isinstance(last, Ended):
-        if run.is_training is None:
-            return "state unknown: its lock cannot be read", ""
-        return ("not begun", "") if last is None else ("broken off", "bad")
-    if last.reason == "completed":
-        return "complete", "good"
-    return ("failed", "bad") if last.reason == "failed" else ("stopped before its end", "")
+    """Return the state of the run in words, and whether that is good, bad or neither."""
+    return STATE_WORDS[run.state], _KINDS.get(run.state, "")
 
 
 def _tiles(run: ShownRun) -> Html:
@@ -127,9 +119,8 @@ def _time_tile(run: ShownRun) -> Html:
 def _footprint_tiles(run: ShownRun) -> list[Html]:
     tiles = []
     for key, label in MEASURED.items():
-        predicted = number_at(run.footprint, key, "predicted")
-        measured = number_at(run.footprint, key, "measured")
-        if predicted is not None and measured is not None:
-            words = f"{format_bytes(round(predicted))} predicted"
-            tiles.append(tile(label, format_bytes(round(measured)), words))
+        found = run.footprint.get(key)
+        if found is not None and found.predicted is not None and found.measured is not None:
+            words = f"{format_bytes(found.predicted)} predicted"
+            tiles.append(tile(label, format_bytes(found.measured), words))
     return tiles

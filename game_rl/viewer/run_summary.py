@@ -1,162 +1,143 @@
-"""The numbers of a run that its page shows first, from its events alone."""
+"""The numbers of a run that its page shows first: progress, results, memory and disk."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from itertools import pairwise
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from game_rl.events import (
-    Begun,
-    CheckpointSaved,
-    Ended,
-    Evaluated,
-    Event,
-    Forked,
-    Resumed,
-    RolloutEnded,
-    StopConditionMet,
-)
-from game_rl.events.time_left import EndClock
-from game_rl.statistics import wilson_interval
-
-_FPS = 59.727500569606
-"""Frames that a Game Boy draws in a second."""
-_NO_TIME_LEFT = {"phase": "ended", "seconds_left": None, "left_is": None}
-
-_STARTS = Begun | Forked | Resumed
+from game_rl.emulator.emulator import FRAMES_PER_SECOND
+from game_rl.events import Begun, CheckpointSaved, Evaluated
+from game_rl.events.run_view import RunView, success_interval
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved_forecast import SavedForecast, read_footprint, read_forecast
+from game_rl.system.units import GIB
 
 Json = dict[str, Any]
 
 
-def run_summary(events: Sequence[Event], *, is_training: bool | None) -> Json:
-    """Return what the events say about the run's progress and results.
-
-    Args:
-        events: those that are not superseded, in their order.
-        is_training: whether a process writes to the run; None if that cannot be told.
-    """
-    starts = [event for event in events if isinstance(event, Begun | Resumed)]
-    rollouts = [event for event in events if isinstance(event, RolloutEnded)]
-    start = _last(starts)
-    rollout = _last(rollouts)
-    timesteps = max((event.timesteps for event in events), default=0)
-    total = None if start is None else start.total_timesteps
-    ended = _ended(events, is_training=is_training)
+def run_summary(run: RunView) -> Json:
+    """Return what the events say about the run's progress and results."""
+    start = run.start
+    rollout = run.rollout
+    frames = run.frames
+    phase, left = run.time_left()
+    played = run.all_of(Evaluated)
+    regular = [event for event in played if not event.is_final]
+    best = [event for event in regular if event.is_best]
     return {
-        "algorithm": next((e.algorithm for e in events if isinstance(e, Begun)), None),
+        "algorithm": next((e.algorithm for e in run.all_of(Begun)), None),
         "device": None if start is None else start.device,
         "version": "" if start is None else start.version,
-        "state": _state(ended, is_training=is_training),
-        "ended": ended,
-        "trained_s": _trained_s(events),
-        "timesteps": timesteps,
-        "total_timesteps": total,
-        "stop_when": [] if start is None else list(start.stop_when),
-        "game_changes": [] if start is None else list(start.game_changes),
-        "timesteps_per_s": None if rollout is None else rollout.timesteps_per_s,
+        "state": run.state,
+        "ended": _ended(run),
+        "trained_s": run.trained_s,
+        "timesteps": run.timesteps,
+        "total_timesteps": run.total_timesteps,
+        "stop_when": list(run.stop_when),
+        "game_changes": list(run.game_changes),
+        "timesteps_per_s": run.timesteps_per_s,
         "mean_reward": None if rollout is None else rollout.mean_reward,
         "success_rate": None if rollout is None else rollout.success_rate,
-        **(_time_left(events) if is_training else _NO_TIME_LEFT),
-        "last_event": events[-1].time.isoformat() if events else None,
-        **_frames(events, timesteps),
-        **_evaluations(events),
-        "checkpoint": _checkpoint(events),
-    }
-
-
-def _state(ended: Json | None, *, is_training: bool | None) -> str:
-    if is_training:
-        return "training"
-    if ended is not None:
-        return str(ended["reason"])
-    return "unknown" if is_training is None else "not training"
-
-
-def _last(events: Sequence[Any]) -> Any:  # noqa: ANN401 - of the same class
-    return events[-1] if events else None
-
-
-def _frames(events: Sequence[Event], timesteps: int) -> Json:
-    """Return emulator frames and the hours that a person would have played."""
-    skips = [e.frame_skip for e in events if isinstance(e, Begun | Resumed) and e.frame_skip]
-    if not skips:
-        return {"frames": None, "played_s": None}
-    waited = max((e.waited_frames for e in events if e.waited_frames is not None), default=0)
-    frames = timesteps * skips[-1] + waited
-    return {"frames": frames, "played_s": frames / _FPS}
-
-
-def _trained_s(events: Sequence[Event]) -> float:
-    """Return the seconds in which the run trained or evaluated, without the time between sessions.
-
-    The gap before a start is left out, with what was lost when a session was killed.
-    """
-    pairs = pairwise(events)
-    stretches = (_between(a.time, b.time) for a, b in pairs if not isinstance(b, _STARTS))
-    return sum(max(0.0, seconds) for seconds in stretches)
-
-
-def _time_left(events: Sequence[Event]) -> Json:
-    """Return what the run does now and until when, evaluations and the clip included."""
-    clock = EndClock()
-    for event in events:
-        clock.hear(event)
-    left = clock.time_left(datetime.now(UTC))
-    return {
-        "phase": clock.phase,
+        "phase": phase,
         "seconds_left": None if left is None else left.seconds,
         "left_is": None if left is None else left.qualifier,
+        "last_event": run.events[-1].time.isoformat() if run.events else None,
+        "frames": frames,
+        "played_s": None if frames is None else frames / FRAMES_PER_SECOND,
+        "evaluation": _evaluation(regular[-1]) if regular else None,
+        "best_evaluation": _evaluation(best[-1]) if best else None,
+        "final_evaluation": None if run.final is None else _evaluation(run.final),
+        "checkpoint": _checkpoint(run.newest(CheckpointSaved)),
     }
 
 
-def _between(start: datetime, end: datetime) -> float:
-    return (end - start).total_seconds()
-
-
-def _ended(events: Sequence[Event], *, is_training: bool | None) -> Json | None:
-    last = _last(events)
-    if is_training or not isinstance(last, Ended):
+def _ended(run: RunView) -> Json | None:
+    end = run.end
+    if end is None:
         return None
-    met = [e.text for e in events if isinstance(e, StopConditionMet)]
-    text = last.text or (met[-1] if met and last.reason == "completed" else "")
-    return {"reason": last.reason, "text": text, "time": last.time.isoformat()}
+    text = end.text or (run.ended_by if end.reason == "completed" else "")
+    return {"reason": end.reason, "text": text, "time": end.time.isoformat()}
 
 
-def _evaluations(events: Sequence[Event]) -> Json:
-    played = [event for event in events if isinstance(event, Evaluated)]
-    best = [event for event in played if event.is_best and not event.is_final]
-    finals = [event for event in played if event.is_final]
-    regular = [event for event in played if not event.is_final]
-    return {
-        "evaluation": _evaluation(_last(regular)),
-        "best_evaluation": _evaluation(_last(best)),
-        "final_evaluation": _evaluation(_last(finals)),
-    }
-
-
-def _evaluation(event: Evaluated | None) -> Json | None:
-    if event is None:
-        return None
-    rate = event.success_rate
+def _evaluation(event: Evaluated) -> Json:
     states = event.by_start_state or {}
-    interval = None
-    if rate is not None:
-        interval = wilson_interval(round(rate * event.episodes), event.episodes)
     return {
         "policy_timesteps": event.policy_timesteps,
         "deterministic": event.deterministic,
         "episodes": event.episodes,
         "mean_reward": event.mean_reward,
         "std_reward": event.std_reward,
-        "success_rate": rate,
-        "success_interval": interval,
+        "success_rate": event.success_rate,
+        "success_interval": success_interval(event),
         "mean_length": event.mean_length,
         "by_start_state": {k: v.model_dump() for k, v in states.items()} or None,
     }
 
 
-def _checkpoint(events: Sequence[Event]) -> Json | None:
-    saved = _last([event for event in events if isinstance(event, CheckpointSaved)])
+def _checkpoint(saved: CheckpointSaved | None) -> Json | None:
     if saved is None:
         return None
     return {"timesteps": saved.timesteps, "n_bytes": saved.n_bytes, "time": saved.time.isoformat()}
+
+
+def machine_use(run_dir: RunDir, newest: Mapping[str, float]) -> Json:
+    """Return bytes of memory and disk: predicted, in use, available.
+
+    It walks through the run directory, which takes a moment if there is a Lake.
+
+    Args:
+        newest: newest value of each training curve, by its name.
+    """
+    plan = read_forecast(run_dir.preflight) or SavedForecast()
+    measured = read_footprint(run_dir.footprint).get("ram_peak_bytes")
+    lake, rest = _sizes(run_dir)
+    return {
+        "ram": {
+            "predicted": plan.ram.predicted_peak_bytes,
+            "limit": plan.ram.limit_bytes,
+            "now": _bytes(newest.get("resources/ram_gib")),
+            "free": _bytes(newest.get("resources/ram_free_gib")),
+            "peak": None if measured is None else measured.measured,
+        },
+        "vram": {
+            "predicted": plan.vram.predicted_peak_bytes,
+            "now": _bytes(newest.get("resources/vram_gib")),
+        },
+        "disk": {
+            "predicted": plan.disk.predicted_total_bytes,
+            "now": lake + rest,
+            "free": _free(run_dir.root),
+        },
+        "lake": {"now": lake, "predicted": plan.disk.lake_bytes} if lake else None,
+        "cpu_percent": newest.get("resources/cpu_percent"),
+    }
+
+
+def _bytes(gib: float | None) -> int | None:
+    return None if gib is None else round(gib * GIB)
+
+
+def _free(folder: Path) -> int | None:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
+
+
+def _sizes(run_dir: RunDir) -> tuple[int, int]:
+    """Return the bytes of the run's own Lake, and of all its other files."""
+    lake = 0
+    rest = 0
+    for folder, _, names in os.walk(run_dir.root):
+        is_lake = Path(folder).is_relative_to(run_dir.lake)
+        for name in names:
+            try:
+                size = Path(folder, name).stat().st_size
+            except OSError:  # it has just been renamed
+                continue
+            if is_lake:
+                lake += size
+            else:
+                rest += size
+    return lake, rest

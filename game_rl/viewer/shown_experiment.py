@@ -9,6 +9,7 @@ import numpy as np
 from game_rl.config.experiments.experiment import STAGES, Experiment, load_experiment
 from game_rl.events import ExperimentEvent, GenerationEnded
 from game_rl.events.event_log import read_experiment_events
+from game_rl.events.run_view import PlotAxis
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.experiments.records import (
     ChampionRecord,
@@ -22,7 +23,7 @@ from game_rl.experiments.records import (
 from game_rl.viewer.panels import Panel, PlotLine
 from game_rl.viewer.run_panels import X_LABELS, RunGroup
 from game_rl.viewer.seed_curves import Floats
-from game_rl.viewer.shown_run import PlotAxis, ShownRun, read_run
+from game_rl.viewer.shown_run import ShownRun, read_run
 
 _S_IN_HOUR = 3600.0
 

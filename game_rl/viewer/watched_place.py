@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from game_rl.errors import GameRLError
 from game_rl.events.event_log import read_events
+from game_rl.events.run_view import RunView
 from game_rl.files.run_dir import RunDir
 from game_rl.system.output import valid_text
 from game_rl.viewer.run_summary import run_summary
@@ -100,7 +101,7 @@ def _brief(
 ) -> dict[str, Any]:
     """Return the numbers of a run of a folder, read again once its file of events is another."""
     assert len(file) == 3
-    summary = run_summary(read_events(run_dir), is_training=is_training)
+    summary = run_summary(RunView(read_events(run_dir), is_training))
     return {"folder": name, **{key: summary[key] for key in _BRIEF}}
 
 

@@ -10,12 +10,13 @@ from stable_baselines3.common.callbacks import CallbackList
 
 from game_rl.callbacks import resources
 from game_rl.callbacks.plan_watch import PlanWatch
-from game_rl.callbacks.resource_watch import STANDING_PARTS, LowWater, ResourceWatch
+from game_rl.callbacks.resource_watch import LowWater, ResourceWatch
 from game_rl.callbacks.resources import ResourceMonitorCallback
 from game_rl.config.loader import load_config
 from game_rl.events import Event, ResourceLow
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
+from game_rl.files.saved_forecast import STANDING_PARTS
 from game_rl.games.definition import load_game
 from game_rl.preflight.preflight import preflight
 from game_rl.system.process_memory import PssSampler

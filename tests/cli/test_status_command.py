@@ -90,7 +90,7 @@ def test_it_begins_with_what_people_want_and_ends_with_the_id(
     assert main(["status", str(root)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [" ".join(line.split()) for line in lines[:2]] == [
-        "state not training now",
+        "state killed",
         "timesteps 400 of 500 (80%)",
     ]
     names = [line.split()[0] for line in lines[: lines.index("")]]

@@ -13,8 +13,9 @@ from game_rl.cli.main import main
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError, UsageError
-from game_rl.events import CheckpointSaved, Ended
+from game_rl.events import Begun, CheckpointSaved, Ended
 from game_rl.events.event_log import EventFile, EventLog, read_events
+from game_rl.events.run_view import RunView
 from game_rl.experiments.run_list import delete_spare, runs_below
 from game_rl.files.run_dir import RunDir
 from game_rl.playback.checkpoint_survey import survey
@@ -50,6 +51,15 @@ def make_run(
         content = (state.model_dump_json().encode(),)
         write_files(run_dir.checkpoint(timesteps), [("state.json", content)])
     return run_dir
+
+
+def begun(run_dir: RunDir) -> None:
+    with EventFile(run_dir.events) as file:
+        EventLog(file, ()).emit(
+            Begun(
+                run="r", algorithm="ppo", total_timesteps=1_000, device="cpu", precision="float32"
+            )
+        )
 
 
 def ended(run_dir: RunDir, reason: str) -> None:
@@ -95,7 +105,7 @@ def test_a_run_behind_a_link_is_listed_and_not_pruned_through_it(
 def test_a_folder_that_cannot_be_read_ends_no_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_run(tmp_path / "mine", 100)
+    begun(make_run(tmp_path / "mine", 100))
     secret = make_run(tmp_path / "secret", 100)
     listed = Path.iterdir
 
@@ -128,6 +138,9 @@ def test_the_time_of_a_checkpoint_is_that_of_its_event(tmp_path: Path) -> None:
 def test_a_run_s_line_says_how_it_is(tmp_path: Path) -> None:
     run_dir = make_run(tmp_path / "run", 100)
     (run,) = runs_below(tmp_path)
+    assert (run.kind, run.state) == ("ppo", "not begun")
+    begun(run_dir)
+    (run,) = runs_below(tmp_path)
     assert (run.kind, run.state) == ("ppo", "killed")
     ended(run_dir, "completed")
     (run,) = runs_below(tmp_path)
@@ -142,7 +155,7 @@ def test_a_run_whose_lock_this_user_cannot_read_is_not_called_killed(tmp_path: P
     (run_dir.root / "lock").mkdir()  # fails as a file of another user does, for root too
     (run,) = runs_below(tmp_path)
     assert (run.state, run.spare) == ("unknown", ())
-    assert run_summary(read_events(run_dir), is_training=None)["state"] == "unknown"
+    assert run_summary(RunView(read_events(run_dir), None))["state"] == "unknown"
 
 
 def test_a_size_counts_each_file_once(tmp_path: Path) -> None:

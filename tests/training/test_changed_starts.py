@@ -10,9 +10,9 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.events import Begun, Resumed
 from game_rl.events.event_log import read_events
+from game_rl.events.run_view import read_view
 from game_rl.experiments.compare.compared_folders import changed_games
 from game_rl.files.run_dir import RunDir
-from game_rl.storage.run_status import run_status
 from game_rl.training.train import resume, train
 from tests.tiny_run import TINY_GAME, MakeConfig, command
 from tests.training.forks import FILES, quiet
@@ -87,7 +87,7 @@ def test_every_report_names_what_is_changed_in_the_game(
     run_dir = RunDir(config.run_dir)
     (begun,) = (event for event in read_events(run_dir) if isinstance(event, Begun))
     assert begun.game_changes == CHANGES
-    assert run_status(run_dir).game_changes == CHANGES
+    assert read_view(run_dir).game_changes == CHANGES
     assert changed_games(run_dir.root) == CHANGES
     run = str(run_dir.root)
     for arguments in (

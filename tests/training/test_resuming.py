@@ -25,12 +25,12 @@ from game_rl.cli.main import main
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.loader import load_config
 from game_rl.errors import CheckpointError, Interrupted, UsageError
-from game_rl.events import Ended, Evaluating, Event, MilestoneReached, Resumed
+from game_rl.events import Ended, Evaluated, Evaluating, Event, MilestoneReached, Resumed
 from game_rl.events.event_log import final_evaluation, read_events
+from game_rl.events.run_view import read_view
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.files.run_dir import RunDir
 from game_rl.preflight.preflight_report import PreflightReport, measured_ram_peak_bytes
-from game_rl.storage.run_status import run_status
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.versions import source_sha256
 from game_rl.training.train import TrainCommand, resume, train
@@ -459,11 +459,12 @@ def test_a_finished_run_is_left_alone_and_the_command_says_so(
     assert contents(finished) == before
     assert figure is not None
     assert read_folder(finished.root).score == figure
-    evaluation, status = final_evaluation(read_events(finished)), run_status(finished)
+    evaluation, view = final_evaluation(read_events(finished)), read_view(finished)
     assert evaluation is not None
-    assert status.ended == "completed"
-    assert status.evaluation is not None
-    assert status.evaluation["is_final"]
+    assert view.state == "completed"
+    newest = view.newest(Evaluated)
+    assert newest is not None
+    assert newest.is_final
 
 
 def test_listeners_hear_how_it_ended_and_the_account_has_no_new_line(finished: RunDir) -> None:

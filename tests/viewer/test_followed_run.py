@@ -27,6 +27,7 @@ from game_rl.events import (
     StopConditionMet,
 )
 from game_rl.events.event_log import EventFile, EventFollower, parse_event
+from game_rl.events.run_view import RunView
 from game_rl.files.run_dir import RunDir, locked
 from game_rl.games.place_tally import Visits
 from game_rl.places.place_counts import PlaceCounts
@@ -150,21 +151,21 @@ def test_another_run_that_is_as_long_or_longer_is_followed_from_its_start(tmp_pa
 def test_how_a_run_has_ended() -> None:
     met = StopConditionMet(text="success of 95 %")
     ended = Ended(timesteps=2_048, reason="completed", exit_code=0)
-    found = run_summary([*first_events(), met, ended], is_training=False)
+    found = run_summary(RunView([*first_events(), met, ended], False))
     assert (found["state"], found["ended"]["text"]) == ("completed", "success of 95 %")
-    assert run_summary([*first_events(), ended], is_training=True)["state"] == "training"
-    killed = run_summary(first_events(), is_training=False)
+    assert run_summary(RunView([*first_events(), ended], True))["state"] == "training"
+    killed = run_summary(RunView(first_events(), False))
     assert (killed["state"], killed["ended"], killed["seconds_left"]) == (
-        "not training",
+        "killed",
         None,
         None,
     )
     failed = Ended(reason="failed", exit_code=1, text="a loss became NaN")
-    assert run_summary([failed], is_training=False)["ended"]["text"] == "a loss became NaN"
+    assert run_summary(RunView([failed], False))["ended"]["text"] == "a loss became NaN"
 
 
 def test_evaluations_have_wilsons_interval() -> None:
-    found = run_summary(first_events(), is_training=False)["evaluation"]
+    found = run_summary(RunView(first_events(), False))["evaluation"]
     assert found["success_interval"] == wilson_interval(8, 20)
 
 
@@ -238,7 +239,7 @@ def test_whoever_writes_to_the_run_trains_it(tmp_path: Path) -> None:
     run_dir = make_run(tmp_path / "run")
     run = FollowedRun(run_dir, "run")
     run.refresh()
-    assert run.summary()["state"] == "not training"
+    assert run.summary()["state"] == "killed"
     with locked(run_dir.root / "lock", busy="busy"):
         assert run.summary()["state"] == "training"
 
@@ -302,10 +303,10 @@ def test_the_map_of_places_has_what_was_counted(tmp_path: Path) -> None:
 
 def test_time_between_sessions_is_no_training() -> None:
     events: list[Event] = [begun(), rollout(1_000, minutes=5), rollout(2_000, minutes=9)]
-    assert run_summary(events, is_training=False)["trained_s"] == 9 * 60
+    assert run_summary(RunView(events, False))["trained_s"] == 9 * 60
     later = [resumed(2_000, 10**6, minutes=500), rollout(3_000, minutes=503)]
-    assert run_summary([*events, *later], is_training=False)["trained_s"] == (9 + 3) * 60
-    assert run_summary([], is_training=False)["trained_s"] == 0
+    assert run_summary(RunView([*events, *later], False))["trained_s"] == (9 + 3) * 60
+    assert run_summary(RunView([], False))["trained_s"] == 0
 
 
 def test_the_term_that_is_most_earned_in_loops_is_named() -> None:

@@ -13,8 +13,8 @@ from game_rl.events import HintGiven, MilestoneReached, StartStateResult, Warned
 from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir
 from game_rl.viewer import clip_card, report_sections
-from game_rl.viewer.machine_use import machine_use
 from game_rl.viewer.run_report import run_report, state_of
+from game_rl.viewer.run_summary import machine_use
 from game_rl.viewer.shown_run import ShownRun, read_run
 from tests.experiments.compare.fake_runs import write_run
 from tests.tiny_run import MakeConfig, train_once
@@ -171,7 +171,7 @@ def test_start_states_have_their_shares_with_intervals(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("final", "failure", "words"),
-    [(0.9, None, "complete"), (None, "it broke", "failed"), (None, None, "broken off")],
+    [(0.9, None, "complete"), (None, "it broke", "failed"), (None, None, "killed")],
 )
 def test_the_state_is_that_of_the_last_event(
     tmp_path: Path, final: float | None, failure: str | None, words: str
@@ -179,7 +179,7 @@ def test_the_state_is_that_of_the_last_event(
     run_dir = write_run(tmp_path / "run", seed=0, final=final, failure=failure)
     assert state_of(read_run(run_dir.root))[0] == words
     with RunDir(run_dir.root).locked():
-        assert state_of(read_run(run_dir.root))[0] == "training now"
+        assert state_of(read_run(run_dir.root))[0] == "training"
 
 
 @pytest.mark.parametrize(

@@ -238,12 +238,12 @@ def test_the_screens_of_one_moment_end(run: RunDir, server: Watching) -> None:
     game.close()
 
 
-def test_a_run_without_events_is_shown_as_not_training(tmp_path: Path) -> None:
+def test_a_run_without_events_has_not_begun(tmp_path: Path) -> None:
     root = make_run(tmp_path / "empty", []).root
     with watching(root) as server:
         state = server.news()["state"]
     assert (state["state"], state["timesteps"], state["total_timesteps"]) == (
-        "not training",
+        "not begun",
         0,
         None,
     )

@@ -4,8 +4,6 @@ import {sparkline} from "./chart.js";
 import {bar, make, setText} from "./elements.js";
 import {bytes, duration, number, percent, plural, reward, short, whole} from "./words.js";
 
-const CONSOLE_FPS = 59.7275;
-
 export class Figures {
   constructor() {
     this.element = make("dl", {class: "figures", "aria-label": "Numbers"});
@@ -59,10 +57,10 @@ export class Figures {
       value: percent(stuck), isShown: stuck > 0.01 || looped > 0.15,
       note: `of the episodes are stuck${looped > 0.15 ? `; ${percent(looped)} of ${term.replaceAll("_", " ")} is earned in a loop` : ""}`,
     });
-    const fps = state.timesteps && state.frames ? (state.timesteps_per_s * state.frames) / state.timesteps : null;
+    const pace = state.timesteps && state.frames ? (state.timesteps_per_s * state.played_s) / state.timesteps : null;
     this.set("speed", "Speed", {
       value: state.timesteps_per_s == null ? "–" : `${whole(state.timesteps_per_s)}/s`,
-      note: fps ? `timesteps; ${short(fps / CONSOLE_FPS)} × a Game Boy` : "timesteps",
+      note: pace ? `timesteps; ${short(pace)} × a Game Boy` : "timesteps",
     });
     this.set("played", "Played", {
       value: state.played_s == null ? "–" : duration(state.played_s),

@@ -10,7 +10,7 @@ export const STATES = {
   until: ["paused", ""],
   stopped: ["stopped", ""],
   failed: ["failed", "bad"],
-  "not training": ["not training", ""],
+  killed: ["killed", "bad"],
   unknown: ["state unknown", ""],
 };
 
