@@ -25,8 +25,9 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.jobs.requests import REQUEST_SUFFIX
 from game_rl.files.durable_files import link_file, write_saved
 from game_rl.files.saved import Saved, read_saved
-from game_rl.storage.background import BackgroundProcess
+from game_rl.storage.background import UPLOAD_PROCESS
 from game_rl.storage.upload_settings import PushSettings, RemoteKeeping
+from game_rl.system.line_process import LineProcess
 
 _STATE = "upload.json"
 _LOOK_EVERY_S = 0.1
@@ -132,7 +133,7 @@ class Backup:
         self._warn = warn
         self._take_over = take_over
         self._state = own_state(folder, self._upload)
-        self._process: BackgroundProcess | None = None
+        self._process: LineProcess | None = None
         self._said: SimpleQueue[str] = SimpleQueue()
         self._is_wanted = self._is_over_backlog = False
         self._generation = self._sending = 0
@@ -225,8 +226,11 @@ class Backup:
         ).model_copy(update={"take_over": self._take_over, "is_last": is_last})
         take_snapshot(self._folder, self._upload.what)
         write_state(self._folder, self._state)
-        self._process = BackgroundProcess(
-            "experiment", settings, lambda line: self._said.put(line.strip())
+        self._process = LineProcess(
+            UPLOAD_PROCESS,
+            "experiment",
+            settings.model_dump_json(),
+            lambda line: self._said.put(line.strip()),
         )
 
 

@@ -3,81 +3,25 @@
 This module never imports obstore, and waits for storage only in `finish`. Whatever the other
 process does, the training continues.
 
-That process is a fresh interpreter, since obstore hangs in forked children. It has the lowest
-priority for the disk.
+That process is a fresh interpreter, since obstore hangs in forked children.
 """
 
-import os
-import shutil
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from shlex import quote
-from typing import Literal
 
 from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
 from game_rl.events.event_log import EventLog, parse_event
 from game_rl.files.durable_files import folder_bytes
 from game_rl.files.run_dir import RunDir
-from game_rl.files.saved import Saved
 from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.upload_settings import UploadSettings
-from game_rl.system.processes import python_variables
+from game_rl.system.line_process import LineProcess
 
 _GB = 10**9
-_LEAVES_WITHIN_S = 5.0
 _LOOK_EVERY_S = 0.1
-_LOWEST_PRIORITY: int = getattr(subprocess, "IDLE_PRIORITY_CLASS", 0)  # Windows
 UPLOAD_PROCESS = "game_rl.storage.upload_process"
-
-
-class BackgroundProcess:
-    """A process of `upload_process`; both sides write lines of text.
-
-    Args:
-        what: what it uploads.
-        settings: its first line.
-        hear: called with each line of its output, in a thread.
-    """
-
-    def __init__(
-        self, what: Literal["run", "experiment"], settings: Saved, hear: Callable[[str], None]
-    ) -> None:
-        self._process = started(UPLOAD_PROCESS, what)
-        self._reader = threading.Thread(target=self._read, args=(hear,), daemon=True)
-        self._reader.start()
-        self.tell(settings.model_dump_json())
-
-    @property
-    def code(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
-        return self._process.poll()
-
-    def tell(self, line: str) -> None:
-        with suppress(OSError, ValueError):  # it has ended, and has given the reason
-            assert self._process.stdin is not None
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()  # it stays open: its end says that this process is gone
-
-    def end(self) -> None:
-        """End the process, even if it has more to send; may be called twice."""
-        with suppress(OSError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-        if self.code is None:
-            self._process.kill()
-        self._process.wait()
-        self._reader.join(_LEAVES_WITHIN_S)
-
-    def _read(self, hear: Callable[[str], None]) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as output:
-            for line in output:
-                hear(line)
 
 
 class BackgroundUpload:
@@ -175,8 +119,11 @@ class BackgroundUpload:
         """End the process, even if it has more to send; may be called twice."""
         self._process.end()  # its journal is whole at any moment
 
-    def _started(self) -> BackgroundProcess:
-        return BackgroundProcess("run", self._settings, lambda line: self._hear(parse_event(line)))
+    def _started(self) -> LineProcess:
+        settings = self._settings.model_dump_json()
+        return LineProcess(
+            UPLOAD_PROCESS, "run", settings, lambda line: self._hear(parse_event(line))
+        )
 
     def _revive(self) -> None:
         """Replace a process that was killed, for example by the kernel's out-of-memory killer."""
@@ -208,33 +155,3 @@ class BackgroundUpload:
             with suppress(OSError):
                 shelved += path.stat().st_size
         return folders + shelved
-
-
-# `import game_rl` registers the games with Gymnasium, which takes 17 MB that an uploader does not
-# need. A bare package of the same name finds the same modules.
-_START = """\
-import importlib, sys, types
-package = types.ModuleType("game_rl")
-package.__path__ = [sys.argv[1]]
-sys.modules["game_rl"] = package
-sys.exit(importlib.import_module(sys.argv[2]).main(*sys.argv[3:]))
-"""
-
-
-def started(module: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a process that runs `main` of one of our modules, with pipes for input and output."""
-    package = Path(__file__).parents[1]
-    idle = ["ionice", "-c", "3"] if shutil.which("ionice") else []
-    return subprocess.Popen(
-        [*idle, sys.executable, "-c", _START, str(package), module, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # libraries may print secrets there
-        encoding="utf-8",
-        env={
-            **os.environ,
-            **python_variables(),
-            "PYTHONIOENCODING": "utf-8",
-        },  # whatever this terminal's is
-        creationflags=_LOWEST_PRIORITY,
-    )

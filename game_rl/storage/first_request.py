@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from game_rl.errors import UsageError
 from game_rl.files.saved import Saved
-from game_rl.storage.background import UPLOAD_PROCESS, started
+from game_rl.storage.background import UPLOAD_PROCESS
 from game_rl.storage.faults import PASSING_FAULTS, FaultKind, StoreFault
+from game_rl.system.line_process import started
 
 _LONGEST_S = 60.0
 _ENDS_WITHIN_S = 1.0

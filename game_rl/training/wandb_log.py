@@ -6,7 +6,6 @@ This module never imports wandb, and waits for it only at the end, for a bounded
 import json
 import os
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,8 +19,8 @@ from game_rl.events import Begun, CheckpointSaved, Evaluated, Event, Recorded, R
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import EXPERIMENT_VARIABLE, RunDir
 from game_rl.loggers.wandb_settings import WANDB_PROCESS, WandbSettings, journal_rows
-from game_rl.storage.background import started
 from game_rl.system.extras import check_extra
+from game_rl.system.line_process import LineProcess, started
 from game_rl.system.stop_request import StopRequest
 
 _CONNECTED = "connected"
@@ -97,9 +96,9 @@ class WandbLog:
         self._config = config
         self._run_dir = run_dir
         self._events = events
-        self._process: subprocess.Popen[str] | None = None
-        self._reader: threading.Thread | None = None
-        self._warned = self._connected = False
+        self._process: LineProcess | None = None
+        self._has_warned = False
+        self._is_connected = False
 
     def on_event(self, event: Event) -> None:
         match event:
@@ -110,31 +109,31 @@ class WandbLog:
                 self._start(is_exact=not any(others))
             case CheckpointSaved():
                 self._revive()
-            case Recorded():
-                self._tell(f"clip {event.timesteps} {Path(event.path).absolute()}")
-            case Evaluated(is_final=True):
-                self._tell(f"summary {json.dumps(_summary(event))}")
+            case Recorded() if self._process is not None:
+                self._process.tell(f"clip {event.timesteps} {Path(event.path).absolute()}")
+            case Evaluated(is_final=True) if self._process is not None:
+                self._process.tell(f"summary {json.dumps(_summary(event))}")
 
     def finish(self, wait_s: float) -> None:
         """Have the rest sent, for at most `wait_s`, and end the process."""
         if self._process is None:
             return
-        self._tell("finish")
-        if EXPERIMENT_VARIABLE in os.environ and not self._connected:
+        self._process.tell("finish")
+        if EXPERIMENT_VARIABLE in os.environ and not self._is_connected:
             wait_s = min(wait_s, _MEMBER_WAIT_S)  # the member's next stretch sends its rows
         end_s = time.monotonic() + wait_s
         with suppress(KeyboardInterrupt):
-            while self._process.poll() is None and time.monotonic() < end_s:
+            while self._process.code is None and time.monotonic() < end_s:
                 time.sleep(_LOOK_EVERY_S)
-        has_ended = self._process.poll() is not None
-        code = self._end(self._process)
+        has_ended = self._process.code is not None
+        self._process.end(heard_within_s=_READ_WITHIN_S)
         if not has_ended:
             folder = quote(str(self._run_dir.root / "wandb"))
             self._events.warn(
                 "Weights & Biases does not have all curves yet; `wandb sync` with the newest "
                 f"folder in {folder} sends the rest"
             )
-        elif code and not self._warned:
+        elif self._process.code and not self._has_warned:
             self._events.warn(
                 "the process that sends to Weights & Biases has died; the curves are in wandb.jsonl"
             )
@@ -143,49 +142,23 @@ class WandbLog:
         settings = wandb_settings(self._config, self._run_dir, is_exact=is_exact)
         if settings is None or self._process is not None:
             return
-        self._process = started(WANDB_PROCESS, "run")
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        self._tell(settings.model_dump_json())
+        self._process = LineProcess(WANDB_PROCESS, "run", settings.model_dump_json(), self._hear)
 
     def _revive(self) -> None:
         """Replace a process that was killed, for example by the kernel's out-of-memory killer."""
-        if self._process is not None and (self._process.poll() or 0) < 0:
+        if self._process is not None and (self._process.code or 0) < 0:
             self._events.warn("the process of Weights & Biases was killed; a new one continues")
-            self._end(self._process)
+            self._process.end(heard_within_s=_READ_WITHIN_S)
             self._process = None
             self._start(is_exact=True)
 
-    def _end(self, process: subprocess.Popen[str]) -> int:
-        """End a process, even if it has more to send, and return its exit code."""
-        process.kill()
-        assert process.stdin is not None
-        with suppress(OSError):
-            process.stdin.close()
-        code = process.wait()
-        if self._reader is not None:
-            self._reader.join(_READ_WITHIN_S)
-        return code
-
-    def _tell(self, line: str) -> None:
-        if self._process is None:
-            return
-        assert self._process.stdin is not None
-        with suppress(OSError, ValueError):  # it has died, which `finish` says
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
-
-    def _read(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        with self._process.stdout as output:
-            for line in output:
-                if line.strip() == _CONNECTED:
-                    self._connected = True
-                else:
-                    self._warned = True
-                    with suppress(OSError):  # a full disk ends the training elsewhere
-                        self._events.warn(line.strip())
+    def _hear(self, line: str) -> None:
+        if line.strip() == _CONNECTED:
+            self._is_connected = True
+        else:
+            self._has_warned = True
+            with suppress(OSError):  # a full disk ends the training elsewhere
+                self._events.warn(line.strip())
 
 
 @contextmanager

@@ -26,7 +26,6 @@ from game_rl.experiments.backup import (
 )
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.files.run_dir import upload_lock
-from game_rl.storage.background import started
 from game_rl.storage.faults import SecondWriterError
 from game_rl.storage.fetch import fetch_experiment
 from game_rl.storage.inventory import (
@@ -38,6 +37,7 @@ from game_rl.storage.inventory import (
 from game_rl.storage.manifest import blobs_of
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.uploader import push_experiment
+from game_rl.system.line_process import started
 from tests.experiments.broken_off import Killed, account_of, killed_at
 from tests.experiments.conftest import MakeMixture, MakePopulation
 from tests.experiments.plans.test_population_plan import carry_out

@@ -18,10 +18,11 @@ from game_rl.events import CheckpointSaved, Event, Uploaded, Warned
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.storage import background as background_module
-from game_rl.storage.background import _START, BackgroundUpload
+from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.inventory import stored_runs
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.upload_settings import UploadSettings
+from game_rl.system.line_process import _START
 from tests.faults.proxy import FaultProxy
 from tests.storage.runs import add_checkpoint, make_run, settings_of
 
@@ -238,7 +239,7 @@ _ORPHAN = """
 import sys, time
 from game_rl.events.event_log import EventLog
 from game_rl.storage import background as background_module
-from game_rl.storage.background import _START, BackgroundUpload
+from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.upload_settings import UploadSettings
 upload = BackgroundUpload(UploadSettings.model_validate_json(sys.argv[1]), EventLog())
 print(upload._process._process.pid, flush=True)

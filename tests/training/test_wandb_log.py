@@ -105,9 +105,10 @@ def test_a_process_that_is_killed_is_replaced_and_at_the_end_a_warning(
 def killed(log: WandbLog) -> int:
     """Kill the process as the kernel does when memory is short; return its id."""
     assert log._process is not None
-    os.kill(log._process.pid, signal.SIGKILL)
-    log._process.wait()
-    return log._process.pid
+    process = log._process._process
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    return process.pid
 
 
 @pytest.mark.slow

@@ -63,8 +63,8 @@ def test_a_printed_report_has_its_bars_and_nothing_twice(tiny: ShownRun) -> None
 
 
 def tiny_actions(run: ShownRun) -> list[str]:
-    assert run.state is not None
-    actions = run.state.game["actions"]
+    assert run.checkpoint_state is not None
+    actions = run.checkpoint_state.game["actions"]
     assert isinstance(actions, dict)
     return list(actions)
 
