@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Generic, Literal, Self, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field, TypeAdapter
 
@@ -37,8 +37,8 @@ from game_rl.events import (
     WentBack,
 )
 from game_rl.events.slow_work import telling_if_slow
+from game_rl.files.json_lines import JsonLines, located_lines, parsed
 from game_rl.files.run_dir import RunDir
-from game_rl.files.saved import parse_json
 
 _ANY_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 _ANY_OF_EXPERIMENT: TypeAdapter[ExperimentEvent] = TypeAdapter(
@@ -159,45 +159,6 @@ class ExperimentEventLog(_Log[ExperimentEvent]):
         return ExperimentEnded(reason=reason, exit_code=exit_code, text=text)
 
 
-class JsonLines:
-    """A file of JSON lines, open for appending. Close it, or use it as a context manager.
-
-    Raises:
-        OSError: from any method, if the disk fails.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("ab", buffering=0)
-        self._is_torn = _is_torn(path)
-
-    def append(self, line: str) -> None:
-        """Append a line. It survives this process, but survives the machine only after `sync`."""
-        data = line.encode() + b"\n"
-        if self._is_torn:
-            data = b"\n" + data
-        self._is_torn = True
-        while data:
-            data = data[self._file.write(data) :]
-        self._file.flush()
-        self._is_torn = False
-
-    def sync(self) -> None:
-        """Wait until all lines are on the disk."""
-        os.fsync(self._file.fileno())
-
-    def n_bytes(self) -> int:
-        return os.fstat(self._file.fileno()).st_size
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
 class EventFile(JsonLines):
     """`events.jsonl`, open for appending; close it, or use it as a context manager.
 
@@ -219,15 +180,20 @@ class EventFollower:
 
     Torn lines and events that this version does not know are left out.
 
+    Args:
+        last_bytes: how much of what is there already is read; None means all.
+
     Attributes:
         events: the events so far, each with the offset of its line.
         cuts: how often events were superseded, so that `events` did not just grow.
         replacements: how often another file has taken the place of the one that was read.
     """
 
-    def __init__(self, run_dir: RunDir) -> None:
+    def __init__(self, run_dir: RunDir, *, last_bytes: int | None = None) -> None:
         self._path = run_dir.events
         self._end = 0
+        if last_bytes is not None:
+            self._end = max(0, self._length_and_head()[0] - last_bytes)
         self._head = b""
         self.events: list[tuple[int, Event]] = []
         self.cuts = 0
@@ -311,45 +277,6 @@ def _is_of(resumed: Resumed, event: Event) -> bool:
 def parse_event(line: bytes | str) -> Event | None:
     """Parse one line of the file; return None if it is torn, or unknown to this version."""
     return parsed(_ANY_EVENT, line)
-
-
-_Kind = TypeVar("_Kind")
-
-
-def located_lines(path: Path, *, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield the offset and the bytes of each finished line; nothing if there is no file.
-
-    Args:
-        start: offset of the first line to read.
-    """
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return
-    offset = start
-    with file:
-        file.seek(start)
-        for line in file:
-            if line.endswith(b"\n"):
-                yield offset, line
-            offset += len(line)
-
-
-def parsed(kind: TypeAdapter[_Kind], line: bytes | str) -> _Kind | None:
-    """Parse a line; None if it is torn or was written by another version."""
-    try:
-        return kind.validate_python(parse_json(line))
-    except ValueError:  # pydantic's error is one
-        return None
-
-
-def _is_torn(path: Path) -> bool:
-    """Whether the last line is unfinished."""
-    with path.open("rb") as file:
-        if not file.seek(0, os.SEEK_END):
-            return False
-        file.seek(-1, os.SEEK_END)
-        return file.read() != b"\n"
 
 
 def read_experiment_events(path: Path) -> list[ExperimentEvent]:

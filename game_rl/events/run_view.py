@@ -27,7 +27,7 @@ from game_rl.events import (
     StopConditionMet,
 )
 from game_rl.events.curve_points import Curve, read_curves
-from game_rl.events.event_log import read_events
+from game_rl.events.event_log import EventFollower, read_events
 from game_rl.events.time_left import EndClock, TimeLeft
 from game_rl.files.run_dir import RunDir
 from game_rl.statistics import Z95, wilson_interval
@@ -49,6 +49,7 @@ STATE_WORDS: dict[str, str] = {
 }
 Floats = NDArray[np.float64]
 _Kind = TypeVar("_Kind", bound=Event)
+_LAST_BYTES = 65_536  # more than the last hundred events
 _LAST_POINTS = 5  # of a curve that changes with each episode
 _S_IN_HOUR = 3600.0
 
@@ -171,8 +172,13 @@ class RunView:
         frame_skip = next(filter(None, starts), None)
         if frame_skip is None:
             return None
+        return self.timesteps * frame_skip + self.waited_frames
+
+    @property
+    def waited_frames(self) -> int:
+        """Frames beyond `frame_skip` in each timestep."""
         waited = (e.waited_frames for e in self.events if e.waited_frames is not None)
-        return self.timesteps * frame_skip + max(waited, default=0)
+        return max(waited, default=0)
 
     @property
     def trained_s(self) -> float:
@@ -252,6 +258,15 @@ class RunView:
 
 def read_view(run_dir: RunDir) -> RunView:
     return RunView(read_events(run_dir), run_dir.is_locked)
+
+
+def read_tail(run_dir: RunDir) -> RunView:
+    """Return what a run's last events say, which takes as long for a long run as for a short one.
+
+    It may lack what happens rarely, and does not look at the lock.
+    """
+    newest = EventFollower(run_dir, last_bytes=_LAST_BYTES).read()
+    return RunView([event for _, event in newest], None)
 
 
 def _better(events: Sequence[Evaluated]) -> Evaluated:

@@ -1,8 +1,7 @@
 """The status of an experiment, from its folder alone."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from game_rl.config.experiments.experiment import load_experiment
@@ -11,11 +10,11 @@ from game_rl.events import (
     ExperimentEnded,
     Fitness,
     LakesFollowed,
-    RolloutEnded,
     RowsDrawn,
 )
-from game_rl.events.event_log import parse_event, read_experiment_events
+from game_rl.events.event_log import read_experiment_events
 from game_rl.events.lineage import read_lineage
+from game_rl.events.run_view import read_tail
 from game_rl.experiments.backup import stored_state
 from game_rl.experiments.controller import experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -23,16 +22,6 @@ from game_rl.experiments.plans.decision import timesteps_before, waited_before
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ExperimentState, GenerationRecord, read_record
 from game_rl.files.run_dir import RunDir
-
-
-@dataclass(frozen=True)
-class FollowedStatus:
-    """What the learner of a live mixture sees of its Lake; see `events.LakesFollowed`."""
-
-    rows: int
-    newest_age_s: float | None
-    own_drawn: int
-    drawn: int
 
 
 @dataclass(frozen=True)
@@ -44,7 +33,7 @@ class MemberStatus:
         until: the timestep at which its stretch ends.
         has_ended_stretch: whether it has ended its stretch and waits for the others.
         last: fitness at the end of the last generation; None for a new copy.
-        followed: None if it does not follow a Lake or has not begun to.
+        followed: what the learner of a live mixture sees of its Lake; None before that.
         waited_frames: frames beyond `frame_skip` in each timestep.
     """
 
@@ -55,7 +44,7 @@ class MemberStatus:
     timesteps_per_s: float | None
     has_ended_stretch: bool
     last: Fitness | None
-    followed: FollowedStatus | None = None
+    followed: LakesFollowed | None = None
     waited_frames: int = 0
 
 
@@ -107,6 +96,7 @@ class DifferencesStatus:
     words: str
 
 
+_FOLLOWED = {"rows", "newest_age_s", "own_drawn", "drawn"}
 State = Literal["training", "complete", "stopped", "failed", "not training", "unknown"]
 """`unknown`: this user may not read whether a process is training it."""
 
@@ -145,10 +135,12 @@ class ExperimentStatus:
     differences: DifferencesStatus | None = None
 
     def to_json(self) -> dict[str, Any]:
-        members = [
-            asdict(m) | {"last": None if m.last is None else m.last.model_dump(mode="json")}
-            for m in self.members
-        ]
+        members = []
+        for member in self.members:
+            last = None if member.last is None else member.last.model_dump(mode="json")
+            followed = member.followed
+            seen = None if followed is None else followed.model_dump(include=_FOLLOWED)
+            members.append(asdict(member) | {"last": last, "followed": seen})
         return asdict(self) | {"members": members}
 
 
@@ -218,7 +210,7 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
     # the one that trains after the others only once its run exists
     later = () if extra is None or not folder.member(extra.folder).exists() else (extra,)
     for member in (*state.members, *later):
-        tail = read_tail(folder.member(member.folder).events)
+        tail = read_tail(folder.member(member.folder))
         found.append(
             MemberStatus(
                 number=member.number,
@@ -228,7 +220,7 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
                 timesteps_per_s=tail.timesteps_per_s,
                 has_ended_stretch=place.result(member.number).exists(),
                 last=last.get(member.folder),
-                followed=tail.followed,
+                followed=tail.newest(LakesFollowed),
                 waited_frames=tail.waited_frames,
             )
         )
@@ -279,8 +271,10 @@ def drawn_status(plan: Plan, generation: int) -> DrawnStatus | None:
     """Return the rows drawn by the learner of this generation, else of the one before, or None."""
     for number in (generation, generation - 1):
         learner = _learner(plan, number)
-        found = None if learner is None else read_tail(plan.folder.member(learner).events).drawn
-        if learner is not None and found is not None:
+        if learner is None:
+            continue
+        found = read_tail(plan.folder.member(learner)).newest(RowsDrawn)
+        if found is not None:
             files = sorted(plan.folder.members.glob("*/run.json"))
             names = {RunDir(file.parent).identity().id: file.parent.name for file in files}
             return DrawnStatus(
@@ -314,58 +308,6 @@ def differences_status(plan: Plan, generation: int) -> DifferencesStatus | None:
         members=record.differing_members,
         learner=record.differing_learner,
         words=differences_words(record),
-    )
-
-
-_LAST_BYTES = 65_536  # more than the last hundred events
-
-
-@dataclass(frozen=True)
-class RunTail:
-    """The newest value of each kind in a run's events.
-
-    Attributes:
-        drawn: the newest event `rows_drawn`.
-    """
-
-    timesteps: int = 0
-    timesteps_per_s: float | None = None
-    followed: FollowedStatus | None = None
-    drawn: RowsDrawn | None = None
-    waited_frames: int = 0
-
-
-def read_tail(events: Path) -> RunTail:
-    """Read the end of an event file; torn lines are skipped."""
-    if not events.exists():
-        return RunTail()
-    with events.open("rb") as file:
-        file.seek(max(0, events.stat().st_size - _LAST_BYTES))
-        lines = file.read().splitlines()
-    found = RunTail()
-    for line in lines:
-        event = parse_event(line)
-        if event is None:  # a torn line, or the end of one whose start was not read
-            continue
-        found = replace(found, timesteps=event.timesteps)
-        if event.waited_frames is not None:
-            found = replace(found, waited_frames=event.waited_frames)
-        match event:
-            case RolloutEnded():
-                found = replace(found, timesteps_per_s=event.timesteps_per_s)
-            case LakesFollowed():
-                found = replace(found, followed=_followed(event))
-            case RowsDrawn():
-                found = replace(found, drawn=event)
-    return found
-
-
-def _followed(event: LakesFollowed) -> FollowedStatus:
-    return FollowedStatus(
-        rows=event.rows,
-        newest_age_s=event.newest_age_s,
-        own_drawn=event.own_drawn,
-        drawn=event.drawn,
     )
 
 

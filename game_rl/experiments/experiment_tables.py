@@ -7,9 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.config.experiments.experiment import STAGES
-from game_rl.events import Fitness, StretchEnded
+from game_rl.events import Fitness, LakesFollowed, StretchEnded
 from game_rl.experiments.descent import changes_words
-from game_rl.experiments.experiment_status import ExperimentStatus, FollowedStatus
+from game_rl.experiments.experiment_status import ExperimentStatus
 from game_rl.experiments.forecast.experiment_disk import GenerationRow
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport
 from game_rl.experiments.records import ChampionRecord, CopyRecord, GenerationRecord
@@ -149,7 +149,7 @@ def _mixing_lines(status: ExperimentStatus) -> Iterator[str]:
         yield f"at the end{when}, {status.differences.words}"
 
 
-def _followed_words(followed: FollowedStatus) -> Iterator[str]:
+def _followed_words(followed: LakesFollowed) -> Iterator[str]:
     yield f"{followed.rows:,} rows seen"
     if followed.drawn:
         yield f"{followed.own_drawn / followed.drawn:.1%} of {followed.drawn:,} drawn are its own"

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from game_rl.config.experiments.experiment import STAGES
 from game_rl.config.experiments.study_config import ExperimentArm, Study
+from game_rl.events.run_view import read_tail
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status, read_tail
+from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status
 from game_rl.experiments.study.study_dir import Pair, StudyDir, pairs_of, study_dir
 
 
@@ -69,5 +70,5 @@ def _share_of_pair(study: Study, folder: StudyDir, pair: Pair) -> float:
         shares = [share for _, share in _shares(status)]
         share = before + sum(shares) / max(1, len(shares)) / status.generations
     else:
-        share = read_tail(run_dir.events).timesteps / max(1, arm.timesteps)
+        share = read_tail(run_dir).timesteps / max(1, arm.timesteps)
     return min(0.99, share)

@@ -15,7 +15,6 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
@@ -25,6 +24,7 @@ import wandb
 
 from game_rl.errors import UsageError
 from game_rl.files.durable_files import write_saved
+from game_rl.files.json_lines import located_lines
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import read_saved
 from game_rl.loggers.wandb_settings import SentRows, WandbSettings, sent_file
@@ -72,7 +72,8 @@ class _Sender:
     def __init__(self, settings: WandbSettings) -> None:
         self._settings = settings
         self._run_dir = RunDir(settings.run_dir)
-        self._journal = _Journal(self._run_dir.wandb_rows)
+        self._read_bytes = 0  # of the journal
+        self._read_rows = 0
         self._sent = self._first_sent()
         self._later: list[str] = []
         self._pause_s = _FIRST_PAUSE_S
@@ -180,9 +181,14 @@ class _Sender:
         if self.run is None:
             return
         before = self._sent.rows
-        for number, row in self._journal.rows_from(before):
-            self.run.log({"timesteps": row["timesteps"], **row["values"]}, step=2 * number)
-            self._sent = self._sent.model_copy(update={"rows": number + 1})
+        for offset, line in located_lines(self._run_dir.wandb_rows, start=self._read_bytes):
+            number = self._read_rows
+            self._read_rows += 1
+            self._read_bytes = offset + len(line)
+            if number >= before:
+                row = json.loads(line)
+                self.run.log({"timesteps": row["timesteps"], **row["values"]}, step=2 * number)
+                self._sent = self._sent.model_copy(update={"rows": number + 1})
         if self._sent.rows > before:
             write_saved(sent_file(self._settings.run_dir), self._sent)
         while self._later:
@@ -197,29 +203,6 @@ class _Sender:
             clip = wandb.Video(path, format="mp4" if path.endswith(".mp4") else "gif")
             row = {"timesteps": int(timesteps), "clip": clip}
             self.run.log(row, step=max(0, 2 * self._sent.rows - 1))
-
-
-class _Journal:
-    """The whole lines of the file, read as they come."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = self._number = 0
-
-    def rows_from(self, first: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the new lines with their numbers, from line `first` on."""
-        if not self._path.exists():
-            return
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return
-                number = self._number
-                self._number = self._number + 1
-                self._offset += len(line)
-                if number >= first:
-                    yield number, json.loads(line)
 
 
 def _heard() -> "queue.Queue[str | None]":

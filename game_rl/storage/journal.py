@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from game_rl.events.event_log import JsonLines, located_lines, parsed
+from game_rl.files.json_lines import JsonLines, located_lines, parsed
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.storage.manifest import run_folder

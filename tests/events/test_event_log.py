@@ -29,13 +29,11 @@ from game_rl.events import (
 from game_rl.events.event_log import (
     EventFile,
     EventLog,
-    JsonLines,
-    located_lines,
-    parsed,
     read_events,
     read_experiment_events,
 )
-from game_rl.experiments.experiment_status import read_tail
+from game_rl.events.run_view import read_tail
+from game_rl.files.json_lines import JsonLines, located_lines, parsed
 from game_rl.files.run_dir import RunDir
 
 
@@ -223,7 +221,7 @@ def test_a_line_that_no_version_writes_is_left_out(line: str, tmp_path: Path) ->
     assert [event.timesteps for event in read_events(run_dir)] == [0, 20]
     (tmp_path / "experiment").write_bytes(run_dir.events.read_bytes())
     assert read_experiment_events(tmp_path / "experiment") == []
-    assert read_tail(run_dir.events).timesteps == 20
+    assert read_tail(run_dir).timesteps == 20
 
 
 def test_what_is_for_watchers_only_is_not_written(tmp_path: Path) -> None:
