@@ -10,7 +10,7 @@ from rich.console import Console
 from game_rl.errors import UsageError
 
 if TYPE_CHECKING:
-    from game_rl.preflight.explanation import CheckResult
+    from game_rl.preflight.findings import CheckResult
     from game_rl.preflight.recommendation import Recommendation
 
 
@@ -89,7 +89,7 @@ class Answers:
         }
 
     def print(self, console: Console) -> None:
-        from game_rl.preflight.explanation import render_checks
+        from game_rl.preflight.preflight_report import render_checks
         from game_rl.preflight.recommendation_table import render_recommendation
 
         if self.recommendation is not None:

@@ -1,19 +1,23 @@
-"""What is wrong or could be better, each with its fix."""
+"""Every check of a run: what it compares, and what is wrong or could be better, with its fix."""
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from game_rl.algorithms.epsilon_greedy import exploration_schedule
 from game_rl.config.algorithms import ExplorationConfig, RestartConfig
 from game_rl.config.schema import RunConfig
-from game_rl.envs.observation import ObservationFormat
 from game_rl.preflight import calibration, fixes, footprint
 from game_rl.preflight.disk import timestep_of_full_disk
 from game_rl.preflight.estimate import Situation
 from game_rl.preflight.fixes import GREY, Fix, has_needless_colour
-from game_rl.preflight.footprint import Footprint, GpuFootprint, Phase
+from game_rl.preflight.footprint import (
+    Footprint,
+    GpuFootprint,
+    Phase,
+    comfortable_ram_bytes,
+)
 from game_rl.preflight.memory import (
     filled_capacity,
     gradient_step_bytes,
@@ -52,41 +56,113 @@ class Finding:
     fix: Fix | None
 
 
-def gpu_missing(situation: Situation) -> Finding | None:
+@dataclass(frozen=True)
+class Compared:
+    """What a check compares, and what it finds.
+
+    Attributes:
+        text: the numbers or settings.
+        applies: whether the run has what the check is about; if not, `text` says what is missing.
+    """
+
+    text: str
+    finding: Finding | None = None
+    applies: bool = True
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """A check of a run or an experiment, and what came of it.
+
+    Attributes:
+        name: name of the check; those of an experiment's runs have `member.` or `learner.` before
+            it.
+    """
+
+    name: str
+    comparison: Compared
+
+    @property
+    def finding(self) -> Finding | None:
+        return self.comparison.finding
+
+    @property
+    def outcome(self) -> Literal["found", "holds", "does_not_apply"]:
+        if self.finding is not None:
+            return "found"
+        return "holds" if self.comparison.applies else "does_not_apply"
+
+    def of_section(self, section: str) -> "CheckResult":
+        """Return the result under the name that it has in an experiment."""
+        return replace(self, name=f"{section}.{self.name}")
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "check": self.name,
+            "outcome": self.outcome,
+            "compared": self.comparison.text,
+            "finding": None if self.finding is None else asdict(self.finding),
+        }
+
+
+def explain(situation: Situation) -> tuple[CheckResult, ...]:
+    """Run every check; return each with what it compared."""
+    return tuple(CheckResult(check.__name__, check(situation)) for check in CHECKS)
+
+
+def _absent(text: str) -> Compared:
+    return Compared(text, applies=False)
+
+
+def gpu_missing(situation: Situation) -> Compared:
     device = situation.config.device
     gpu = network_gpu(situation.config, situation.facts)
-    if not device.startswith("cuda") or gpu is None or gpu < len(situation.machine.gpus):
-        return None
-    return Finding(
+    if not device.startswith("cuda"):
+        return _absent(f"device is {device}, which names no GPU")
+    compared = f"device {device} against {_gpus(situation)}"
+    if gpu is None or gpu < len(situation.machine.gpus):
+        return Compared(compared)
+    finding = Finding(
         "error",
         "gpu_missing",
         "device",
         f"device is {device}, but {_gpus_there(situation.machine)}",
         Fix("device", "auto"),
     )
+    return Compared(compared, finding)
 
 
-def replay_gpu_missing(situation: Situation) -> Finding | None:
+def replay_gpu_missing(situation: Situation) -> Compared:
     gpu = replay_gpu(situation.config)
-    if gpu is None or gpu < len(situation.machine.gpus):
-        return None
-    return Finding(
+    if gpu is None:
+        return _absent("there is no replay on a GPU")
+    compared = f"the replay's GPU cuda:{gpu} against {_gpus(situation)}"
+    if gpu < len(situation.machine.gpus):
+        return Compared(compared)
+    finding = Finding(
         "error",
         "replay_gpu_missing",
         "algorithm.replay.device",
         f"the replay should be on cuda:{gpu}, but {_gpus_there(situation.machine)}",
         Fix("algorithm.replay.device", "cpu"),
     )
+    return Compared(compared, finding)
 
 
-def ram_short(situation: Situation) -> Finding | None:
+def ram_short(situation: Situation) -> Compared:
     result = footprint.ram_verdict(situation.footprint, situation.machine)
-    if result == "fits":
-        return None
     peak = situation.footprint.ram.peak
     limit = situation.machine.ram_available_bytes
+    compared = (
+        f"{format_bytes(peak.bytes)} in the phase {peak.name!r} against {format_bytes(limit)} "
+        f"available, or {format_bytes(round(comfortable_ram_bytes(situation.machine)))} with the "
+        f"margin for other programs ({calibration.RAM_MARGIN_FRACTION:.0%} and "
+        f"{format_bytes(calibration.RAM_MARGIN_BYTES)})"
+    )
+    if result == "fits":
+        return Compared(compared)
     fix = fixes.cheapest_fix(situation, footprint.ram_verdict, fixes.ram_changes(situation))
-    return Finding(
+    finding = Finding(
         "error" if result == "does_not_fit" else "warning",
         f"ram_{result}",
         fix.key if fix else fixes.storage_key(situation.config),
@@ -95,52 +171,66 @@ def ram_short(situation: Situation) -> Finding | None:
         f"{_same_learning_note(fix)}",
         fix,
     )
+    return Compared(compared, finding)
 
 
-def vram_short(situation: Situation) -> Finding | None:
+def vram_short(situation: Situation) -> Compared:
     """Report a lack of memory on the network's GPU."""
     vram = situation.footprint.vram
     result = footprint.vram_verdict(situation.footprint, situation.machine)
-    if vram is None or vram.gpu >= len(situation.machine.gpus) or result == "fits":
-        return None
+    if vram is None:
+        return _absent("the network is on the CPU")
+    compared = _gpu_memory(situation, vram)
+    if vram.gpu >= len(situation.machine.gpus) or result == "fits":
+        return Compared(compared)
     fix = fixes.cheapest_fix(situation, footprint.vram_verdict, fixes.vram_changes(situation))
-    return Finding(
+    finding = Finding(
         "error" if result == "does_not_fit" else "warning",
         f"vram_{result}",
         fix.key if fix else "algorithm.batch_size",
         f"{_gpu_needs(vram, situation.machine)}{_margin_note(result)}{_same_learning_note(fix)}",
         fix,
     )
+    return Compared(compared, finding)
 
 
-def replay_vram_short(situation: Situation) -> Finding | None:
+def replay_vram_short(situation: Situation) -> Compared:
     """Report a lack of memory on the replay's GPU, if that is not the network's."""
     vram = situation.footprint.replay_vram
     result = footprint.replay_vram_verdict(situation.footprint, situation.machine)
-    if vram is None or vram.gpu >= len(situation.machine.gpus) or result == "fits":
-        return None
+    if vram is None:
+        return _absent("there is no replay on a second GPU")
+    compared = _gpu_memory(situation, vram)
+    if vram.gpu >= len(situation.machine.gpus) or result == "fits":
+        return Compared(compared)
     candidates = fixes.replay_vram_changes(situation)
     fix = fixes.cheapest_fix(situation, footprint.replay_vram_verdict, candidates)
-    return Finding(
+    finding = Finding(
         "error" if result == "does_not_fit" else "warning",
         f"replay_vram_{result}",
         "algorithm.replay.device",
         f"cuda:{vram.gpu}: {_gpu_needs(vram, situation.machine)}{_margin_note(result)}",
         fix,
     )
+    return Compared(compared, finding)
 
 
-def disk_short(situation: Situation) -> Finding | None:
+def disk_short(situation: Situation) -> Compared:
     """Report a disk that is too small for the run, whatever its Lake takes."""
+    whole = situation.footprint.disk
     without = _without_lake(situation.footprint)
     result = footprint.disk_verdict(without, situation.machine)
-    if result == "fits":
-        return None
-    disk = without.disk
     room = situation.machine.disk_room_bytes
+    compared = (
+        f"at least {format_bytes(whole.minimum_bytes)}, better "
+        f"{format_bytes(whole.recommended_bytes)}, against {format_bytes(room)} free"
+    )
+    if result == "fits":
+        return Compared(compared)
+    disk = without.disk
     full_at = timestep_of_full_disk(situation.config, situation.facts, situation.footprint, room)
     when = f"the disk is full at timestep {full_at:,}: " if full_at is not None else ""
-    return Finding(
+    finding = Finding(
         "error" if result == "does_not_fit" else "warning",
         f"disk_{result}",
         "checkpoints.keep_last",
@@ -149,6 +239,7 @@ def disk_short(situation: Situation) -> Finding | None:
         f"{format_bytes(room)} are free{_margin_note(result)}",
         fixes.cheapest_fix(situation, footprint.disk_verdict, fixes.disk_changes(situation)),
     )
+    return Compared(compared, finding)
 
 
 def _without_lake(whole: Footprint) -> Footprint:
@@ -161,31 +252,41 @@ def _without_lake(whole: Footprint) -> Footprint:
     return replace(whole, disk=small)
 
 
-def lake_outgrows_disk(situation: Situation) -> Finding | None:
+def lake_outgrows_disk(situation: Situation) -> Compared:
     """Report a Lake that will fill the disk of a run that would fit without it."""
     config = situation.config
     machine = situation.machine
     lake = config.lake
+    size = situation.footprint.disk.lake_bytes
+    room = machine.disk_room_bytes
+    if lake is None:
+        return _absent("the run writes no Lake")
+    if size is None:
+        return _absent("the Lake was not measured: --probe measures it")
+    compared = (
+        f"a Lake of {format_bytes(size)} on the disk of the run, of which {format_bytes(room)} "
+        "are free"
+    )
     result = footprint.disk_verdict(situation.footprint, machine)
     without = _without_lake(situation.footprint)
-    if lake is None or result == footprint.disk_verdict(without, machine):
-        return None
-    room = machine.disk_room_bytes
+    if result == footprint.disk_verdict(without, machine):
+        return Compared(compared)
     left = max(0, room - without.disk.recommended_bytes)
     full_at = timestep_of_full_disk(config, situation.facts, situation.footprint, room)
     then = "it stops growing" if lake.on_full == "pause" else "its oldest files are deleted"
     when = "" if full_at is None else f"; from timestep {full_at:,} on {then}"
     key = "lake.capacity_gb"
     room_gb = left // 10**9
-    return Finding(
+    finding = Finding(
         "error" if result == "does_not_fit" else "warning",
         "lake_outgrows_disk",
         key,
-        f"the Lake takes {format_bytes(situation.footprint.disk.lake_bytes or 0)} over the run, "
+        f"the Lake takes {format_bytes(size)} over the run, "
         f"but checkpoints, logs and margin leave only {format_bytes(left)} of the disk for it"
         f"{when}",
         Fix(key, room_gb) if room_gb else None,
     )
+    return Compared(compared, finding)
 
 
 def _largest(phase: Phase) -> str:
@@ -198,6 +299,19 @@ def _gpu_needs(vram: GpuFootprint, machine: Machine) -> str:
         f"needs {format_bytes(vram.peak.bytes)} of GPU memory, mostly {_largest(vram.peak)}, and "
         f"{format_bytes(machine.gpu_free_bytes(vram.gpu))} are free"
     )
+
+
+def _gpu_memory(situation: Situation, vram: GpuFootprint) -> str:
+    free = situation.machine.gpu_free_bytes(vram.gpu)
+    return (
+        f"{format_bytes(vram.peak.bytes)} against {format_bytes(free)} free on cuda:{vram.gpu}, "
+        f"{calibration.VRAM_MARGIN_FRACTION:.0%} of which is the margin"
+    )
+
+
+def _gpus(situation: Situation) -> str:
+    n = len(situation.machine.gpus)
+    return f"{n} GPU{'' if n == 1 else 's'} of the machine"
 
 
 def _gpus_there(machine: Machine) -> str:
@@ -224,14 +338,18 @@ _SHORTEST_ROLLOUT = 128  # n_steps below this make advantages noisy; SB3's Atari
 EPISODES_IN_A_ROLLOUT = 4
 
 
-def machine_under_used(situation: Situation) -> Finding | None:
+def machine_under_used(situation: Situation) -> Compared:
     config = situation.config
     machine = situation.machine
     n_envs = config.env.n_envs
     cpus = situation.facts.cpus
     busy = training_workers(config.env.n_workers, n_envs=n_envs, cpus=cpus)
+    compared = Compared(
+        f"{busy} processes with emulators against {machine.cpus} "
+        f"CPU{'' if machine.cpus == 1 else 's'}"
+    )
     if busy >= machine.cpus or footprint.verdict(situation.footprint, machine) != "fits":
-        return None
+        return compared
     if busy < config.env.n_envs:
         fix: Fix | None = Fix("env.n_workers", min(machine.cpus, config.env.n_envs))
     else:
@@ -241,8 +359,8 @@ def machine_under_used(situation: Situation) -> Finding | None:
             lambda changed: footprint.verdict(situation.footprint_of(changed), machine) == "fits",
         )
     if fix is None:
-        return None
-    return Finding(
+        return compared
+    finding = Finding(
         "info",
         "machine_under_used",
         fix.key,
@@ -250,9 +368,10 @@ def machine_under_used(situation: Situation) -> Finding | None:
         f"{'workers' if fix.key == 'env.n_workers' else 'envs'} fit{_rollout_note(config, fix)}",
         fix,
     )
+    return replace(compared, finding=finding)
 
 
-def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
+def n_steps_is_no_episode_length(situation: Situation) -> Compared:
     """Warn if a rollout of each env is much longer than an episode.
 
     n_steps says how often the network is updated. Episodes continue across rollouts.
@@ -261,24 +380,27 @@ def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
     probe = situation.probe
     n_steps = config.algorithm.n_steps
     if n_steps is None:
-        return None
+        return _absent(f"{config.algorithm.name} has no rollouts")
     longest = config.env.most_episode_timesteps
+    against = f"max_episode_timesteps, {longest or 0:,}"
     if probe is not None:
         reference = round(probe.median)
         bound = round(probe.median) * EPISODES_IN_A_ROLLOUT
         lengths = probe.timesteps
         what = f"a random episode has {min(lengths):,} to {max(lengths):,} timesteps, half of "
         what += f"them at most {reference:,}"
+        against = f"{EPISODES_IN_A_ROLLOUT} random episodes of {reference:,}"
     elif longest is not None:
         reference = longest
         bound = longest - 1
         what = f"no episode is longer than max_episode_timesteps, {longest:,}"
     else:
-        return None
+        return Compared(f"n_steps, {n_steps:,}, against {against}")
+    compared = f"n_steps, {n_steps:,}, against {against}"
     fix = _shorter_rollout(config, reference)
     if n_steps <= bound or fix is None:
-        return None
-    return Finding(
+        return Compared(compared)
+    finding = Finding(
         "warning",
         "n_steps_is_no_episode_length",
         "algorithm.n_steps",
@@ -287,19 +409,24 @@ def n_steps_is_no_episode_length(situation: Situation) -> Finding | None:
         "often and needs less memory",
         fix,
     )
+    return Compared(compared, finding)
 
 
-def colour_of_four_shades(situation: Situation) -> Finding | None:
+def colour_of_four_shades(situation: Situation) -> Compared:
     config = situation.config
     facts = situation.facts
     grey = fixes.apply_fix(config, GREY)
+    shades = "four shades of grey" if facts.four_shades else "colours"
+    compared = (
+        f"env.observation.colour is {config.env.observation.colour}, and the game has {shades}"
+    )
     if not has_needless_colour(situation) or grey is None:
-        return None
+        return Compared(compared)
     step, grey_step = (gradient_step_bytes(changed, facts) for changed in (config, grey))
     memory = f"{format_bytes(step)} where grey takes {format_bytes(grey_step)}, and "
     if grey_step > step:  # grey pictures go through the network in larger parts
         memory = ""
-    return Finding(
+    finding = Finding(
         "warning",
         "colour_of_four_shades",
         "env.observation.colour",
@@ -307,19 +434,21 @@ def colour_of_four_shades(situation: Situation) -> Finding | None:
         f"reads three times: a gradient step takes {memory}more time",
         GREY,
     )
+    return Compared(compared, finding)
 
 
-def replay_is_never_full(situation: Situation) -> Finding | None:
+def replay_is_never_full(situation: Situation) -> Compared:
     config = situation.config
     facts = situation.facts
     replay = config.algorithm.replay
     timesteps = situation.footprint.training.final_timesteps
     if replay is None:
-        return None
+        return _absent(f"{config.algorithm.name} has no replay")
     capacity = replay.capacity
+    compared = f"room for {capacity:,} timesteps against the {timesteps:,} of the run"
     enough = _rounded_up(filled_capacity(config, facts))
     if capacity <= max(enough, timesteps):
-        return None
+        return Compared(compared)
     fix = Fix("algorithm.replay.capacity", enough)
     smaller = fixes.apply_fix(config, fix)
     severity: Severity = "info"
@@ -336,7 +465,7 @@ def replay_is_never_full(situation: Situation) -> Finding | None:
     elif smaller is not None and replay_gpu(config) is not None:
         saved = storage(config, facts).bytes - storage(smaller, facts).bytes
         note = f", and leave {format_bytes(saved)} more of GPU memory free"
-    return Finding(
+    finding = Finding(
         severity,
         "replay_is_never_full",
         "algorithm.replay.capacity",
@@ -344,18 +473,24 @@ def replay_is_never_full(situation: Situation) -> Finding | None:
         f"{enough:,} hold them all, with the last frames of their episodes{note}",
         fix if smaller is not None else None,
     )
+    return Compared(compared, finding)
 
 
-def lake_is_never_full(situation: Situation) -> Finding | None:
+def lake_is_never_full(situation: Situation) -> Compared:
     """Report a Lake of the run's own with room for more timesteps than it plays."""
     lake = situation.config.lake
     timesteps = situation.footprint.training.final_timesteps
-    if lake is None or lake.path is not None or lake.capacity_transitions is None:
-        return None
+    if lake is None or lake.path is not None:
+        return _absent("the run has no Lake of its own")
+    if lake.capacity_transitions is None:
+        return _absent("lake.capacity_transitions is not set")
+    compared = (
+        f"room for {lake.capacity_transitions:,} timesteps against the {timesteps:,} of the run"
+    )
     enough = max(1_000, _rounded_up(timesteps))  # a config allows no fewer
     if lake.capacity_transitions <= enough:
-        return None
-    return Finding(
+        return Compared(compared)
+    finding = Finding(
         "info",
         "lake_is_never_full",
         "lake.capacity_transitions",
@@ -363,6 +498,7 @@ def lake_is_never_full(situation: Situation) -> Finding | None:
         f"{timesteps:,}: nothing is ever evicted; {enough:,} would do",
         Fix("lake.capacity_transitions", enough),
     )
+    return Compared(compared, finding)
 
 
 def _rounded_up(number: int) -> int:
@@ -399,17 +535,24 @@ def _rollout_note(config: RunConfig, fix: Fix) -> str:
     )
 
 
-def restart_without_effect(situation: Situation) -> Finding | None:
+def restart_without_effect(situation: Situation) -> Compared:
     """Report the first restart with a fault; fixing it may change the faults of later ones."""
     config = situation.config
     exploration = config.algorithm.exploration
-    if exploration is None:
-        return None
+    if exploration is None or not exploration.restarts:
+        return _absent("exploration does not restart")
+    n = len(exploration.restarts)
+    compared = (
+        f"{n} restart{'' if n == 1 else 's'} against the usual share of random actions there, "
+        "the length of a rollout and the run's end"
+    )
     for index, restart in enumerate(exploration.restarts):
         if (fault := _fault(config, exploration, restart)) is not None:
             key = f"algorithm.exploration.restarts.{index}"
-            return Finding("warning", "restart_without_effect", key, fault, None)
-    return None
+            return Compared(
+                compared, Finding("warning", "restart_without_effect", key, fault, None)
+            )
+    return Compared(compared)
 
 
 def _fault(config: RunConfig, exploration: ExplorationConfig, restart: RestartConfig) -> str | None:
@@ -446,16 +589,19 @@ def _fault(config: RunConfig, exploration: ExplorationConfig, restart: RestartCo
 LEAST_OWN_SHARE = 0.1
 
 
-def few_own_rows(situation: Situation) -> Finding | None:
+def few_own_rows(situation: Situation) -> Compared:
     """Warn of the tandem effect: 10 to 20 % of own play reduce it much, and 50 % end it."""
     algorithm = situation.config.algorithm
     settings = algorithm.learn_from
-    if settings is None or algorithm.teacher is not None:
-        return None
+    if settings is None:
+        return _absent("the run does not learn from Lakes")
+    if algorithm.teacher is not None:
+        return _absent("the run has a teacher")
     share = settings.most_own_share
+    compared = f"{share:.0%} of own play in a batch against {LEAST_OWN_SHARE:.0%}"
     if share >= LEAST_OWN_SHARE:
-        return None
-    return Finding(
+        return Compared(compared)
+    finding = Finding(
         "warning",
         "few_own_rows",
         "algorithm.learn_from.own_share",
@@ -465,16 +611,19 @@ def few_own_rows(situation: Situation) -> Finding | None:
         "et al. 2021, arXiv 2110.14020; 10 to 20 % of own play reduce it much, and 50 % end it)",
         Fix("algorithm.learn_from.own_share", "0.5"),
     )
+    return Compared(compared, finding)
 
 
-def torch_for_cuda(situation: Situation) -> Finding | None:
+def torch_for_cuda(situation: Situation) -> Compared:
     """Report a build of torch for GPUs on a machine that has none."""
     imports = situation.machine.imports
     gpus = situation.machine.gpus
+    build = "CPUs" if imports.cuda is None else f"CUDA {imports.cuda}"
+    compared = f"torch is built for {build}, against {_gpus(situation)}"
     if imports.cuda is None or gpus:
-        return None
+        return Compared(compared)
     more = imports.bytes - USUAL_IMPORT_COST.bytes
-    return Finding(
+    finding = Finding(
         "info",
         "torch_for_cuda",
         "device",
@@ -483,15 +632,16 @@ def torch_for_cuda(situation: Situation) -> Finding | None:
         "with pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu",
         None,
     )
+    return Compared(compared, finding)
 
 
-def own_parts_not_counted(situation: Situation) -> Finding | None:
+def own_parts_not_counted(situation: Situation) -> Compared:
     """List the custom parts, whose memory and time nobody knows before they run."""
     parts = situation.config.custom_parts
     if not parts:
-        return None
+        return _absent("callbacks and env.wrappers are empty, and algorithm.network is no class")
     names = ", ".join(f"{part.reference} ({'.'.join(part.key)})" for part in parts)
-    return Finding(
+    finding = Finding(
         "info",
         "own_parts_not_counted",
         parts[0].key[0],
@@ -499,14 +649,19 @@ def own_parts_not_counted(situation: Situation) -> Finding | None:
         "--probe measures with wrappers, but without callbacks",
         None,
     )
+    count = len(parts)
+    return Compared(
+        f"{count} part{'' if count == 1 else 's'} in callbacks, env.wrappers and algorithm.network",
+        finding,
+    )
 
 
-def game_is_changed(situation: Situation) -> Finding | None:
+def game_is_changed(situation: Situation) -> Compared:
     """Say which variables the start states set: the agent does not learn the game as it is."""
     changes = situation.facts.game_changes
     if not changes:
-        return None
-    return Finding(
+        return _absent("start states neither write nor hold values")
+    finding = Finding(
         "info",
         "game_is_changed",
         "env.start_states",
@@ -514,17 +669,28 @@ def game_is_changed(situation: Situation) -> Finding | None:
         f"{'; '.join(changes)} (write and hold_values in game.yaml)",
         None,
     )
+    count = len(changes)
+    return Compared(
+        f"{count} start state{'' if count == 1 else 's'} with write or hold_values", finding
+    )
 
 
-def step_may_outlast_workers(situation: Situation) -> Finding | None:
+def step_may_outlast_workers(situation: Situation) -> Compared:
     """Warn of a `step` in game.yaml with which a worker may take longer than it has."""
     env = situation.config.env
     frames = situation.facts.longest_wait_frames
-    envs = envs_of_a_worker(situation)
-    seconds = longest_timestep_s(situation)
+    if not frames:
+        return _absent("no timestep waits for `step.until`")
+    workers = training_workers(env.n_workers, n_envs=env.n_envs, cpus=situation.facts.cpus)
+    envs = -(-env.n_envs // workers)
+    seconds = envs * frames / _FRAMES_A_SECOND_ONE_BY_ONE
+    compared = (
+        f"{frames:,} frames in each of {envs} envs of a worker, some {seconds:,.0f} s, against "
+        f"{env.worker_timeout_s:g} s of env.worker_timeout_s"
+    )
     if seconds <= env.worker_timeout_s:
-        return None
-    return Finding(
+        return Compared(compared)
+    finding = Finding(
         "warning",
         "step_may_outlast_workers",
         "env.worker_timeout_s",
@@ -534,43 +700,25 @@ def step_may_outlast_workers(situation: Situation) -> Finding | None:
         "the run; a lower step.at_most_frames in game.yaml helps as well",
         Fix("env.worker_timeout_s", math.ceil(2 * seconds)),
     )
+    return Compared(compared, finding)
 
 
-def longest_timestep_s(situation: Situation) -> float:
-    """Return what a worker takes for a timestep in which no env's `step.until` holds."""
-    frames = envs_of_a_worker(situation) * situation.facts.longest_wait_frames
-    return frames / _FRAMES_A_SECOND_ONE_BY_ONE
-
-
-def envs_of_a_worker(situation: Situation) -> int:
-    """Return how many envs the worker with the most of them has."""
-    env = situation.config.env
-    workers = training_workers(env.n_workers, n_envs=env.n_envs, cpus=situation.facts.cpus)
-    return -(-env.n_envs // workers)
-
-
-def observation_has_parts(situation: Situation) -> Finding | None:
+def observation_has_parts(situation: Situation) -> Compared:
     """Say how many bytes each part of an observation takes."""
     form = situation.facts.observation_format(situation.config)
     if not form.is_dict:
-        return None
-    return Finding(
-        "info",
-        "observation_has_parts",
-        "env.observation",
-        f"a timestep is stored in {form.row_bytes:,} bytes: {part_bytes_in_words(form)}",
-        None,
+        return _absent("an observation is the screens alone")
+    sizes = sorted(form.part_bytes.items(), key=lambda item: (-item[1], item[0]))
+    parts = ", ".join(f"{name} {size:,}" for name, size in sizes)
+    text = f"a timestep is stored in {form.row_bytes:,} bytes: {parts}"
+    return Compared(
+        f"bytes of each part of a timestep as stored: {parts}; an observation is "
+        f"{form.nbytes:,} bytes as the network gets it",
+        Finding("info", "observation_has_parts", "env.observation", text, None),
     )
 
 
-def part_bytes_in_words(form: ObservationFormat) -> str:
-    """Return the bytes of each part of a timestep as it is stored, the largest first."""
-    sizes = sorted(form.part_bytes.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{name} {size:,}" for name, size in sizes)
-
-
-Check = Callable[[Situation], Finding | None]
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[Callable[[Situation], Compared], ...] = (
     gpu_missing,
     replay_gpu_missing,
     ram_short,
@@ -591,11 +739,6 @@ CHECKS: tuple[Check, ...] = (
     step_may_outlast_workers,
     observation_has_parts,
 )
-
-
-def check(situation: Situation) -> tuple[Finding, ...]:
-    """Return every finding, the most severe first."""
-    return worst_first(find(situation) for find in CHECKS)
 
 
 def worst_first(findings: Iterable[Finding | None]) -> tuple[Finding, ...]:

@@ -4,9 +4,8 @@ from game_rl.config.schema import RunConfig
 from game_rl.games.definition import Game
 from game_rl.preflight.disk import disk_plan, growth_rows
 from game_rl.preflight.estimate import Situation, estimate
-from game_rl.preflight.explanation import explain
 from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, RunFacts, run_facts
-from game_rl.preflight.findings import worst_first
+from game_rl.preflight.findings import explain, worst_first
 from game_rl.preflight.footprint import verdict
 from game_rl.preflight.preflight_report import PreflightReport
 from game_rl.preflight.recommendation import Recommendation, RunNeeds

@@ -11,9 +11,8 @@ from rich.text import Text
 from game_rl.files.saved_forecast import read_footprint
 from game_rl.preflight.disk import GrowthRow
 from game_rl.preflight.disk_plan import DiskPlan, render_plan
-from game_rl.preflight.explanation import CheckResult
 from game_rl.preflight.facts import MeasuredLake
-from game_rl.preflight.findings import Finding
+from game_rl.preflight.findings import CheckResult, Finding
 from game_rl.preflight.footprint import Footprint, GpuFootprint, MemoryFootprint, Part, Verdict
 from game_rl.preflight.workload import SpeedForecast, TrainingArithmetic
 from game_rl.system.machine import Machine
@@ -365,6 +364,19 @@ def levels_table(lake: MeasuredLake, present: int) -> Table:
         style = "bold" if cost.level == present else ""
         numbers = (f"{cost.bytes_per_timestep:,.0f}", f"{cost.seconds_per_million:,.0f}")
         table.add_row(f"{cost.level}", *numbers, style=style)
+    return table
+
+
+def render_checks(checks: tuple[CheckResult, ...]) -> Table:
+    """Render the checks for people, in their order, one a row."""
+    styles = {"found": "yellow", "holds": "green", "does_not_apply": "dim"}
+    table = Table(box=None, pad_edge=False, title="checks", title_justify="left", show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for check in checks:
+        words = check.outcome.replace("_", " ")
+        table.add_row(Text(words, styles[check.outcome]), check.name, Text(check.comparison.text))
     return table
 
 

@@ -8,6 +8,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.games.definition import CropSpec
 from game_rl.preflight.estimate import Situation, estimate
 from game_rl.preflight.facts import EpisodeLengths, RunFacts
+from game_rl.preflight.findings import Finding, explain, worst_first
 from game_rl.system.machine import Machine
 from game_rl.system.units import GIB
 
@@ -68,3 +69,8 @@ def situation() -> Callable[..., Situation]:
         )
 
     return make
+
+
+def check(situation: Situation) -> tuple[Finding, ...]:
+    """Return every finding, the most severe first."""
+    return worst_first(result.finding for result in explain(situation))

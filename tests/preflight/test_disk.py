@@ -421,14 +421,18 @@ def test_a_lake_that_outgrows_the_disk_is_told_and_the_fix_makes_it_fit(
         "total_timesteps": 100_000_000,
         "facts__lake_bytes_per_timestep": 240.0,
     }
-    assert lake_outgrows_disk(situation(**values, machine__disk_free_bytes=100 * GIB)) is None
-    finding = lake_outgrows_disk(situation(**values, machine__disk_free_bytes=10 * GIB))
+    assert (
+        lake_outgrows_disk(situation(**values, machine__disk_free_bytes=100 * GIB)).finding is None
+    )
+    finding = lake_outgrows_disk(situation(**values, machine__disk_free_bytes=10 * GIB)).finding
     assert finding is not None
     assert finding.severity == "error"
     assert finding.fix is not None
     assert finding.key == "lake.capacity_gb"
     values["lake"] = {"capacity_gb": finding.fix.value}
-    assert lake_outgrows_disk(situation(**values, machine__disk_free_bytes=10 * GIB)) is None
+    assert (
+        lake_outgrows_disk(situation(**values, machine__disk_free_bytes=10 * GIB)).finding is None
+    )
 
 
 def test_the_writer_of_a_lake_is_a_part_of_ram() -> None:

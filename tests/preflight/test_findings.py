@@ -8,7 +8,7 @@ import pytest
 
 from game_rl.preflight.estimate import Situation
 from game_rl.preflight.facts import EpisodeLengths
-from game_rl.preflight.findings import CHECKS, Finding, check
+from game_rl.preflight.findings import CHECKS, Finding
 from game_rl.preflight.fixes import (
     Fix,
     apply_fix,
@@ -20,6 +20,7 @@ from game_rl.preflight.footprint import disk_verdict, ram_verdict, vram_verdict
 from game_rl.preflight.memory import together
 from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB, MIB, format_bytes
+from tests.preflight.conftest import check
 
 Make = Callable[..., Situation]
 
@@ -195,7 +196,7 @@ def test_every_fix_of_every_finding_is_a_valid_config(situation: Make) -> None:
     ]
     for case in cases:
         for find in CHECKS:
-            finding = find(case)
+            finding = find(case).finding
             if finding is not None and finding.fix is not None:
                 assert apply_fix(case.config, finding.fix) is not None
 

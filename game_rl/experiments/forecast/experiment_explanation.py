@@ -1,11 +1,11 @@
 """Every check of an experiment and of its runs, with what it compared."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport
-from game_rl.preflight.explanation import CheckResult, Compared
-from game_rl.preflight.findings import Finding
+from game_rl.preflight.findings import CheckResult, Compared, Finding
 from game_rl.system.units import format_bytes
 
 
@@ -26,9 +26,9 @@ def _of_all_runs(report: ExperimentReport) -> Iterator[CheckResult]:
         if finding.key.partition(".")[0] not in of_runs or finding.code in COMPARISONS_OF_ALL
     }
     for code, compare in COMPARISONS_OF_ALL.items():
-        yield CheckResult(code, compare(report), found.pop(code, None))
+        yield CheckResult(code, replace(compare(report), finding=found.pop(code, None)))
     for code, finding in found.items():
-        yield CheckResult(code, Compared(finding.message), finding)
+        yield CheckResult(code, Compared(finding.message, finding))
 
 
 def _memory(report: ExperimentReport) -> Compared:
