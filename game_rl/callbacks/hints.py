@@ -1,13 +1,12 @@
 """Hints while a run trains, from its curves and evaluations."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from shlex import quote
 
 import numpy as np
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
-from game_rl.callbacks.episode_logging import EpisodeLogger
 from game_rl.config.schema import RunConfig
 from game_rl.envs.repetition import STUCK_AFTER_TIMESTEPS
 from game_rl.events import BaselinePlayed, CurvesRecorded, Evaluated, Event, HintGiven
@@ -29,7 +28,8 @@ class HintsCallback(BoundaryCallback):
     holds half a run later.
 
     Args:
-        episodes: the log of the run's episodes, of which a hint names one that shows it.
+        showing: returns the number of a logged episode that shows what a curve says, if there is
+            one, which a hint then names.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class HintsCallback(BoundaryCallback):
         run_dir: RunDir,
         settings: HintSettings,
         *,
-        episodes: EpisodeLogger | None = None,
+        showing: Callable[[str], int | None] = lambda _: None,
         every_timesteps: Sequence[int] = (),
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
-        self._episodes = episodes
+        self._showing = showing
         self._events = events
         self._run_dir = run_dir
         self._settings = settings
@@ -106,8 +106,8 @@ class HintsCallback(BoundaryCallback):
     def _given_hint(self, hint: Hint) -> HintGiven:
         text = hint.text
         episode = None
-        if hint.shown_by is not None and self._episodes is not None:
-            episode = self._episodes.showing(hint.shown_by)
+        if hint.shown_by is not None:
+            episode = self._showing(hint.shown_by)
         if episode is not None:
             run = quote(str(self._run_dir.root))
             text += f"; to see one of these episodes: game-rl record {run} --logged {episode}"

@@ -1,8 +1,8 @@
 """A checkpoint as files: names, manifest, hashes, verified reading, expected size.
 
 It appears in one rename, after all its files have reached the disk, and is never changed. Reading a
-checkpoint executes no code and trusts nothing: names must be from a fixed list, sizes are compared
-before a file is read, and hashes before it is parsed.
+checkpoint executes no code and trusts nothing: names lead nowhere else, sizes are compared before a
+file is read, and hashes before it is parsed. `CheckpointFolder` knows which files there can be.
 """
 
 import hashlib
@@ -31,17 +31,7 @@ LAKE_MARGIN_BYTES = 256 * MIB
 BLOCK_BYTES = 4096
 CHECKPOINT_SLACK_BYTES = 10 * BLOCK_BYTES
 
-FileName = Literal[
-    "policy.safetensors",
-    "optimizer.safetensors",
-    "arrays.safetensors",
-    "replay.safetensors",
-    "lake.json",
-    "callbacks.json",
-    "places.json",
-    "state.json",
-    "play.json",
-]
+FileName = Annotated[str, Field(pattern=r"^[a-z_]+\.(json|safetensors)$")]
 
 
 class FileEntry(Saved):

@@ -2,42 +2,37 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
 from game_rl.checkpoints.checkpoint_files import (
+    MANIFEST,
     FileEntry,
     FileName,
     Manifest,
     opened_verified,
     read_manifest,
 )
-from game_rl.checkpoints.checkpoint_state import (
-    Best,
-    CustomCallbackState,
-    CustomCallbackStates,
-    TrainingState,
-)
+from game_rl.checkpoints.checkpoint_state import Best, TrainingState
 from game_rl.checkpoints.evaluation_files import seed_of, was_deterministic, with_ways
 from game_rl.checkpoints.named import check_rom, read_checkpoint_state, read_model
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError
+from game_rl.features.feature_table import FEATURE_FILES
 from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import CheckpointFile, Content
 from game_rl.games.definition import Game
-from game_rl.lake.mark import LakeState
-from game_rl.places.place_counts import PlaceCounts, SavedPlaces, parse_place_counts
 
-_WORDS: dict[FileName, str] = {
+_WORDS: dict[str, str] = {
     "policy.safetensors": "policy",
     "optimizer.safetensors": "optimiser",
     "play.json": "emulators, random numbers and curves",
     "replay.safetensors": "replay",
-    "lake.json": "mark of the Lake",
-    "callbacks.json": "callbacks of your own",
-    "places.json": "visited places",
+    **{name: file.words for name, file in FEATURE_FILES.items()},
 }
+_FILES = {"state.json", "arrays.safetensors", *_WORDS}
 
 
 class CheckpointFolder:
@@ -50,6 +45,11 @@ class CheckpointFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._manifest: Manifest = read_manifest(path)
+        if unknown := self._manifest.files.keys() - _FILES:
+            raise CheckpointError(
+                f"{path / MANIFEST} is damaged, or from another version of game_rl: it names "
+                f"{min(unknown)}; restore it from a copy, or use another checkpoint"
+            )
         self.state = read_checkpoint_state(path)
 
     @property
@@ -110,34 +110,11 @@ class CheckpointFolder:
         """Raise CheckpointError if the weights were learned on another ROM."""
         check_rom(self.path, self.state, game)
 
-    def lake(self) -> LakeState | None:
-        """Read the state of the run's Lake, or return None if the run wrote none."""
-        name: FileName = "lake.json"
-        if name not in self._manifest.files:
+    def read(self, file: CheckpointFile[Content]) -> Content | None:
+        """Read the file of a feature; None if the checkpoint has none."""
+        if file.name not in self._manifest.files:
             return None
-        return read_model(self.path, self._manifest, LakeState, name)
-
-    def custom_callbacks(self, references: Sequence[str]) -> list[CustomCallbackState | None]:
-        """Return the state of each of these callbacks; None if the checkpoint has none.
-
-        Args:
-            references: `module:Class` of each.
-        """
-        name: FileName = "callbacks.json"
-        if name not in self._manifest.files:
-            return [None] * len(references)
-        return read_model(self.path, self._manifest, CustomCallbackStates, name).matched(references)
-
-    def places(self) -> PlaceCounts | None:
-        """Return the counts of visited places; None if the checkpoint has none."""
-        name: FileName = "places.json"
-        if name not in self._manifest.files:
-            return None
-        saved = read_model(self.path, self._manifest, SavedPlaces, name)
-        try:
-            return parse_place_counts(saved.npz)
-        except ValueError as error:
-            raise CheckpointError(f"{self.path / name} cannot be read: {error}") from None
+        return read_model(self.path, self._manifest, file.model, file.name)
 
 
 def best_checkpoint(run_dir: RunDir, best: Best) -> Path:

@@ -208,36 +208,3 @@ class TrainingState(Saved):
     algorithm: dict[str, JsonValue]
     """The algorithm's own state, such as DQN's exploration. It is empty if there is none, or if the
     algorithm starts with a new one."""
-
-
-class CustomCallbackState(Saved):
-    """The state of a custom callback."""
-
-    callback: str
-    """`module:Class`."""
-    has_state: bool = False
-    """Whether it has `state_dict` and `load_state_dict`; if not, the rest is empty."""
-    n_calls: Natural = 0
-    """SB3's counter of its calls."""
-    state: JsonValue = None
-    """What `state_dict` returned."""
-
-
-class CustomCallbackStates(Saved):
-    """The states of all custom callbacks, in the order of the config."""
-
-    callbacks: tuple[CustomCallbackState, ...]
-
-    def matched(self, references: Sequence[str]) -> list[CustomCallbackState | None]:
-        """Return the state of each of these callbacks; None if there is none for it.
-
-        Each is for the next callback of its class, so callbacks may be added and removed.
-        """
-        left = list(self.callbacks)
-        found = list[CustomCallbackState | None]()
-        for reference in references:
-            state = next((each for each in left if each.callback == reference), None)
-            if state is not None:
-                left.remove(state)
-            found.append(state)
-        return found

@@ -11,10 +11,11 @@ would grow beyond a limit, the oldest are deleted.
 """
 
 import json
+import math
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -26,6 +27,7 @@ from pydantic import JsonValue
 
 from game_rl.envs.button_log import EpisodeLog
 from game_rl.errors import UsageError
+from game_rl.features.feature import Feature, Part, PlannedRun
 from game_rl.files.durable_files import sync_directory
 from game_rl.files.saved import Saved, Sha256, parse_saved
 
@@ -419,3 +421,37 @@ class EpisodeWriter:
         self._rows: list[tuple[object, ...]] = []
         self._names: dict[str, int] = {}
         self._actions = bytearray()
+
+
+# Bytes of an episode besides its actions, of the header of a block and the part of it that does not
+# compress, and of the beginning of a segment, which has config and game file. The actions take 1.05
+# of what their number is worth in bits where they are drawn evenly, and less if they are not.
+_EPISODE_BYTES = 30
+_BLOCK_BYTES = 300
+_SEGMENT_BYTES = 4_000
+_ACTION_FACTOR = 1.1
+_MB = 10**6
+
+
+class EpisodesFeature(Feature):
+    """The log of episodes, which is no part of a checkpoint: it is cut when it is read."""
+
+    def logs(self, run: PlannedRun) -> Iterable[Part]:
+        """Return the size of `episodes/` at the end, with actions drawn evenly."""
+        config = run.config
+        if config.episodes is None:
+            return ()
+        evaluation = config.evaluation
+        each = max(1, run.episode_timesteps)
+        played = run.evaluations * len(config.evaluation_ways) * evaluation.episodes
+        played += evaluation.final_episodes
+        timesteps = run.played_timesteps + played * each
+        n_choices = 2 if config.env.sticky_actions else 1  # what was chosen and what was played
+        bits = math.log2(max(2, run.n_actions)) * _ACTION_FACTOR
+        blocks = run.checkpoints + 2 * run.evaluations + 2
+        size = timesteps * n_choices * bits / 8
+        size += (run.played_timesteps / each + played) * _EPISODE_BYTES
+        size += blocks * _BLOCK_BYTES
+        limit_bytes = config.episodes.limit_mb * _MB
+        size *= 1 + _SEGMENTS * _SEGMENT_BYTES / limit_bytes
+        return (Part("logged episodes", min(round(size + 2 * _SEGMENT_BYTES), limit_bytes)),)

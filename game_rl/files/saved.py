@@ -5,8 +5,9 @@ import binascii
 import hashlib
 import json
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, Generic, Literal, NoReturn, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
@@ -43,6 +44,27 @@ NaturalIfAny = Annotated[int, Field(ge=0, exclude_if=lambda number: not number)]
 """A natural number that is left out where it is 0, as by versions that did not have it."""
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Kind = TypeVar("_Kind", bound=BaseModel)
+
+
+Content = TypeVar("Content", bound=Saved, covariant=True)
+
+
+@dataclass(frozen=True)
+class CheckpointFile(Generic[Content]):
+    """A JSON file that a feature adds to each checkpoint of its run.
+
+    Attributes:
+        name: its name, which stays as it is: older checkpoints have it.
+        words: what is in it, for people.
+        model: form of its content.
+        fork: whether a fork takes it over: unless its counters begin anew, or never, because the
+            feature writes the fork's own.
+    """
+
+    name: str
+    words: str
+    model: type[Content]
+    fork: Literal["unless its counters are new", "never"]
 
 
 def first_problem(error: ValidationError) -> str:

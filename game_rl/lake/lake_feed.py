@@ -10,11 +10,12 @@ from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Problem
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import LakeError, UsageError
+from game_rl.features.feature import Feature, Part, PlannedRun
 from game_rl.files.run_dir import RunDir
 from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake, other_level
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.lake.mark import NOTHING, LakeState, Mark
+from game_rl.lake.mark import LAKE_FILE, NOTHING, LakeState, Mark
 from game_rl.lake.segment_sink import OnFull
 from game_rl.lake.writer import LakeWriter
 
@@ -310,3 +311,21 @@ def _go_back(lake: Lake, mark: Mark, stream: str) -> None:
         lake.resume(mark, stream)
     except LakeError as error:
         raise LakeError(f"{error}; to continue without this Lake, add --set lake=null") from None
+
+
+class LakeFeature(Feature):
+    """The Lake of a run; its size on the disk is forecast by the preflight, which measures it."""
+
+    file = LAKE_FILE
+
+    def memory(self, run: PlannedRun) -> Iterable[Part]:
+        """Return the memory of blocks that are not on disk yet.
+
+        Each env has one that is being filled and up to two that wait. Four more are counted for the
+        compressor.
+        """
+        if run.config.lake is None:
+            return ()
+        schema = LakeSchema.of(run.observation_format, n_actions=run.n_actions)
+        block = schema.block_frames * run.observation_format.row_bytes
+        return (Part("Lake's writer", (3 * run.config.env.n_envs + 4) * block),)

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from game_rl.config.learn_from import agent_of
 from game_rl.errors import LakeError
 from game_rl.events.lineage import Source
-from game_rl.lake.lake_reader import LakeReader, RowsLostError
+from game_rl.features.feature import Feature, Part, PlannedRun
+from game_rl.lake.lake_reader import TABLE_BYTES, LakeReader, RowsLostError
+from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.sampler import Batch
 from game_rl.lake.view import Indices
 
@@ -390,3 +392,44 @@ def _chances(
 
 _MOST_OF_THE_TIME = 0.05  # largest share of the time that looking may take
 _RECENT_DRAWS = 1_000
+
+
+VIEW_BYTES = 3 << 20
+"""Memory of a view of a Lake. Names, digests and ends of 500 files took 2.2 MiB; the number of rows
+does not matter."""
+
+
+class LearningFeature(Feature):
+    """The Lakes that a run learns from."""
+
+    def memory(self, run: PlannedRun) -> Iterable[Part]:
+        """Return the memory of their views, the cache of decompressed blocks, and drawn rows.
+
+        Drawn stacks exist packed, unpacked, as a batch, and joined with those of the run's own
+        replay.
+        """
+        settings = run.config.algorithm.learn_from
+        if settings is None:
+            return ()
+        observation_format = run.observation_format
+        schema = LakeSchema.of(observation_format, n_actions=run.n_actions)
+        block = schema.block_frames * observation_format.row_bytes
+        blocks = run.learned_blocks
+        cache = min(settings.cache_mb * 10**6 + len(settings.lakes) * block, blocks * block)
+        packed = observation_format.stack * observation_format.row_bytes
+        batch = run.config.algorithm.batch_size
+        most = batch  # rows of Lakes in one batch
+        if settings.offline is None:
+            most = min(batch, int(batch * (1 - settings.least_own_share)) + 1)
+        drawn = 2 * most * (packed + 2 * observation_format.nbytes)
+        joined = 2 * batch * observation_format.nbytes
+        views = len(settings.lakes) * VIEW_BYTES
+        return (Part("Lakes that are learned from", views + cache + drawn + joined),)
+
+    def removed_bytes(self, run: PlannedRun, *, plays: bool) -> int:  # noqa: ARG002
+        """Return the bytes of unnamed table files, which vanish with the process.
+
+        There are three copies at most: the present table and, while a new one is sorted, its
+        unordered and its ordered file.
+        """
+        return 3 * run.learned_blocks * TABLE_BYTES

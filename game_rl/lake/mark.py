@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from game_rl.files.saved import Natural, Saved, from_document, to_document
+from game_rl.files.saved import CheckpointFile, Natural, Saved, from_document, to_document
 
 _KIND = "mark of a lake, format 1"
 
@@ -138,6 +138,11 @@ class LakeState(Saved):
                 "replay": replay,
             }
         )
+
+
+LAKE_FILE = CheckpointFile(
+    name="lake.json", words="mark of the Lake", model=LakeState, fork="never"
+)
 
 
 def new_stream(stream: str) -> LakeState:

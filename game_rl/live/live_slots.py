@@ -7,6 +7,7 @@ import numpy as np
 
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.envs.observation import SCREEN, ObservationFormat
+from game_rl.features.feature import Feature, PlannedRun
 from game_rl.games.definition import Game, GameDefinition
 from game_rl.live.live_layout import (
     MOST_OWN_TERMS_BYTES,
@@ -136,3 +137,17 @@ def _parts(definition: GameDefinition, observation_format: ObservationFormat) ->
     for name, form in observation_format.parts:
         labels = known[name].labels
         yield LivePart(name=name, kind=form.kind, n_values=form.n_values, labels=labels)
+
+
+class LiveFeature(Feature):
+    """The file for whoever watches; a run is forecast as if somebody watched it all the time."""
+
+    def removed_bytes(self, run: PlannedRun, *, plays: bool) -> int:
+        if not run.config.live.fps or not plays:
+            return 0
+        return most_live_bytes(
+            run.observation_format,
+            n_envs=run.config.env.n_envs,
+            n_actions=run.n_actions,
+            four_shades=run.four_shades,
+        )

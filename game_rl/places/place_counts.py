@@ -6,14 +6,16 @@ The places of a map lie on sheets of 32 x 32, each of which takes memory once th
 import io
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
-from game_rl.files.saved import Blob, Natural, Saved
+from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
+from game_rl.features.feature import LOGS, Feature, Part, PlannedRun
+from game_rl.files.saved import Blob, CheckpointFile, Natural, Saved
 from game_rl.games.place import Offsets
 from game_rl.games.place_tally import Visits
 
@@ -38,6 +40,14 @@ class SavedPlaces(Saved):
 
     npz: Blob
     """What `PlaceCounts.to_bytes` returned."""
+
+
+PLACES_FILE = CheckpointFile(
+    name="places.json",
+    words="visited places",
+    model=SavedPlaces,
+    fork="unless its counters are new",
+)
 
 
 class _About(Saved):
@@ -174,3 +184,54 @@ def parse_place_counts(content: bytes) -> PlaceCounts:
     counts.elsewhere = about.elsewhere
     counts._sheets = {tuple(key): sheet for key, sheet in zip(keys.tolist(), visits, strict=True)}
     return counts
+
+
+# Measured on beacon and seasons, whose places are pixels: bytes of a place in places.npz, and of
+# the file without any; of a picture of it in TensorBoard; of a place in a worker that counts it.
+# How many there are, and how many sheets they are on, depends on the game's world: the 24 rooms of
+# beacon have 600 sheets. Agents often return to old places.
+_SAVED_PLACE_BYTES = 2.7
+_FILE_BYTES = 1_000
+_PICTURE_BYTES = 22_000
+_COUNTED_PLACE_BYTES = 250
+_USUAL_SHEETS = 600
+_USUAL_PLACES = 40_000
+_TIMESTEPS_OF_A_NEW_PLACE = 4
+_SHEET_BYTES = 4 * SHEET_SIDE**2
+_BASE64_FACTOR = 4 / 3
+
+
+class PlacesFeature(Feature):
+    """The map of visited places, of games that name a `place`."""
+
+    file = PLACES_FILE
+
+    def memory(self, run: PlannedRun) -> Iterable[Part]:
+        """Return the memory of the sheets, and of what the workers count between two boundaries."""
+        if not run.has_places:
+            return ()
+        n_envs = run.config.env.n_envs
+        each = run.config.algorithm.n_steps
+        if each is None:
+            each = FREQUENT_BOUNDARIES_TIMESTEPS // n_envs + 1
+        counted = n_envs * each * _COUNTED_PLACE_BYTES
+        return (Part("visited places", _USUAL_SHEETS * _SHEET_BYTES + counted),)
+
+    def checkpoint_bytes(self, run: PlannedRun, timesteps: int) -> int:
+        return round(self.file_bytes(run, timesteps) * _BASE64_FACTOR)
+
+    def logs(self, run: PlannedRun) -> Iterable[Part]:
+        """Return the size of `places.npz` at the run's end, and of the pictures in TensorBoard."""
+        if not run.has_places:
+            return ()
+        pictures = 0
+        if run.config.logging.tensorboard:
+            pictures = min(PICTURES_OF_A_RUN, run.boundaries)
+        return (Part(LOGS, self.file_bytes(run, run.final_timesteps) + pictures * _PICTURE_BYTES),)
+
+    def file_bytes(self, run: PlannedRun, timesteps: int) -> int:
+        """Return the size of `places.npz` after so many timesteps."""
+        if not run.has_places:
+            return 0
+        places = min(timesteps // _TIMESTEPS_OF_A_NEW_PLACE, _USUAL_PLACES)
+        return round(places * _SAVED_PLACE_BYTES) + _FILE_BYTES

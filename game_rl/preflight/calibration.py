@@ -87,17 +87,6 @@ EVALUATION_EPISODE_BYTES = 9
 EVALUATION_TIMESTEPS_BYTES = 8
 EVALUATION_FILE_BYTES = 1_020
 BASE64_FACTOR = 4 / 3  # of the copy of evaluations.npz in a checkpoint
-# The map of visited places, measured on beacon and seasons, whose places are pixels: bytes of a
-# place in places.npz, and of the file without any; of a picture of it in TensorBoard; of a place in
-# a worker that counts it. How many there are, and how many sheets of 32 x 32 they are on, depends
-# on the game's world: the 24 rooms of beacon have 600 sheets. Agents often return to old places.
-SAVED_PLACE_BYTES = 2.7
-PLACES_FILE_BYTES = 1_000
-PLACES_PICTURE_BYTES = 22_000
-COUNTED_PLACE_BYTES = 250
-USUAL_SHEETS = 600
-USUAL_PLACES = 40_000
-TIMESTEPS_OF_A_NEW_PLACE = 4
 # Lines of events.jsonl, measured on those with the most digits.
 EVENT_ROLLOUT_BYTES = 160
 EVENT_EVALUATION_BYTES = 330
@@ -107,14 +96,6 @@ EVENT_CHECKPOINT_BYTES = 305
 # A line with training curves, and each number in it with its name.
 EVENT_CURVES_BYTES = 110
 EVENT_CURVES_NUMBER_BYTES = 32
-# Logged episodes: bytes of an episode besides its actions, of the header of a block and the part of
-# it that does not compress, and of the beginning of a segment, which has config and game file. The
-# actions take 1.05 of what their number is worth in bits where they are drawn evenly, and less if
-# they are not.
-LOGGED_EPISODE_BYTES = 30
-LOGGED_BLOCK_BYTES = 300
-LOGGED_SEGMENT_BYTES = 4_000
-LOGGED_ACTION_FACTOR = 1.1
 # config.yaml, preflight.json, footprint.json, run.json, the run's first and last events
 RUN_FILES_BYTES = 4_000
 # One picture of a clip, 320 x 288, of a fight of duel. A walk through beacon takes two thirds of
@@ -130,7 +111,3 @@ DISK_MARGIN_BYTES = GIB
 # Two measurements of random play of duel took 237 and 275 bytes a timestep
 # (docs/research/replay.md).
 LAKE_MARGIN_FRACTION = 0.2
-
-VIEW_BYTES = 3 << 20
-"""Memory of a view of a Lake. Names, digests and ends of 500 files took 2.2 MiB; the number of rows
-does not matter."""

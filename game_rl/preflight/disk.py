@@ -8,19 +8,17 @@ from pathlib import Path
 from game_rl.checkpoints import checkpoint_files
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
+from game_rl.features.feature import LOGS, Part, PlannedRun
+from game_rl.features.feature_table import FEATURES
 from game_rl.lake.horizon import Capacity
-from game_rl.lake.lake_reader import TABLE_BYTES
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.live.live_slots import most_live_bytes
 from game_rl.preflight import calibration
 from game_rl.preflight.disk_plan import DiskPlan, PlanRow, SmallerDisk, smaller_disks
-from game_rl.preflight.episode_log_size import logged_episode_bytes
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.footprint import DiskFootprint, Footprint, Part
+from game_rl.preflight.footprint import DiskFootprint, Footprint
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints, offline_checkpoints_at_once
-from game_rl.preflight.log_forecast import boundaries_of, predicted_log_bytes
+from game_rl.preflight.log_forecast import predicted_log_bytes
 from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
-from game_rl.preflight.places_forecast import places_in_checkpoint_bytes, places_log_bytes
 from game_rl.preflight.workload import TrainingArithmetic
 from game_rl.system.machine import is_same_disk, nearest_folder
 from game_rl.system.units import format_bytes
@@ -28,7 +26,6 @@ from game_rl.system.units import format_bytes
 _COUNTED_CHECKPOINTS = 64  # checkpoints whose sizes are computed one by one
 _GB = 10**9
 _SLACK_BYTES = 20 * checkpoint_files.BLOCK_BYTES  # of the run's other files
-_EPISODES = "logged episodes"
 
 
 def disk_footprint(
@@ -46,8 +43,8 @@ def disk_footprint(
             (at_once - kept) * checkpoint + course.held_bytes(course.last) + course.removed_bytes,
             course.offline_bytes - sum(part.bytes for part in course.parts),
         ),
-        live_bytes=_live_bytes(config, facts),
-        log_bytes_per_update=(course.log_bytes + course.episode_bytes) / course.last,
+        removed_bytes=course.removed_bytes,
+        log_bytes_per_update=course.growing_bytes / course.last,
         lake_bytes=course.lake_bytes(course.last),
         lake_needed_bytes=course.lake_needed_bytes,
         minimum_bytes=minimum,
@@ -76,6 +73,10 @@ class _Course:
         return self.training.began_at + update * self.training.timesteps_per_update
 
     @cached_property
+    def _planned(self) -> PlannedRun:
+        return self.facts.planned(self.config, self.training)
+
+    @cached_property
     def _sizes(self) -> "_CheckpointSizes":
         return _CheckpointSizes(self.config, self.facts)
 
@@ -96,8 +97,8 @@ class _Course:
             logs += calibration.WANDB_FILES_BYTES + clip  # of which it keeps a copy
         return (
             Part(f"{kept} checkpoint{'s' if kept > 1 else ''}", self.checkpoint_bytes(self.last)),
-            Part("curves, events and tables", logs),
-            *((Part(_EPISODES, self.episode_bytes),) if self.episode_bytes else ()),
+            Part(LOGS, logs),
+            *(part for part in self.feature_logs if part.name != LOGS),
             *_teacher(config, facts),
             Part("clip", clip),
             *_parent_parts(facts),
@@ -113,22 +114,28 @@ class _Course:
         return (*self.parts, *(part for part in more if part.bytes))
 
     @cached_property
-    def log_bytes(self) -> int:
-        config = self.config
-        facts = self.facts
-        training = self.training
-        logs = predicted_log_bytes(config, facts, training, copies=self.retention.after(self.last))
-        pictures = boundaries_of(config, training) if config.logging.tensorboard else 0
-        return logs + places_log_bytes(facts, training.final_timesteps, most_pictures=pictures)
+    def feature_logs(self) -> tuple[Part, ...]:
+        """What features have written to the run directory at the end, beside checkpoints."""
+        return tuple(part for feature in FEATURES for part in feature.logs(self._planned))
 
     @cached_property
-    def episode_bytes(self) -> int:
-        return logged_episode_bytes(self.config, self.facts, self.training)
+    def log_bytes(self) -> int:
+        copies = self.retention.after(self.last)
+        logs = predicted_log_bytes(self.config, self.facts, self.training, copies=copies)
+        return logs + sum(part.bytes for part in self.feature_logs if part.name == LOGS)
+
+    @cached_property
+    def growing_bytes(self) -> int:
+        """All that grows with each update, beside checkpoints and Lake."""
+        return self.log_bytes + sum(p.bytes for p in self.feature_logs if p.name != LOGS)
 
     @cached_property
     def removed_bytes(self) -> int:
-        """Bytes of files that are there while it trains: tables of Lakes, the live file."""
-        return _lake_tables(self.facts) + _live_bytes(self.config, self.facts)
+        """Bytes of files that are there while it trains."""
+        return self._removed_bytes(plays=True)
+
+    def _removed_bytes(self, *, plays: bool) -> int:
+        return sum(feature.removed_bytes(self._planned, plays=plays) for feature in FEATURES)
 
     def checkpoint_bytes(self, update: int) -> int:
         """Bytes of the checkpoints that are kept after an update."""
@@ -160,9 +167,10 @@ class _Course:
 
     def other_bytes(self, update: int) -> int:
         """Bytes of everything but checkpoints and Lake: logs, what is there from the start."""
-        standing = (part for part in self.parts[2:] if part.name not in ("clip", _EPISODES))
+        growing = {"clip", *(part.name for part in self.feature_logs)}
+        standing = (part for part in self.parts[2:] if part.name not in growing)
         files = calibration.RUN_FILES_BYTES + sum(part.bytes for part in standing)
-        logs = round((self.log_bytes + self.episode_bytes) * update / self.last)
+        logs = round(self.growing_bytes * update / self.last)
         return logs + files + self.removed_bytes + self.held_bytes(update)
 
     def needed_bytes(self, update: int) -> int:
@@ -221,7 +229,7 @@ class _Course:
         there = sum(part.bytes for part in others)
         each = _offline_checkpoint_bytes(self.config, self.facts)
         slack = at_once * checkpoint_files.CHECKPOINT_SLACK_BYTES + _SLACK_BYTES
-        there += calibration.RUN_FILES_BYTES + _lake_tables(self.facts)
+        there += calibration.RUN_FILES_BYTES + self._removed_bytes(plays=False)
         return at_once * each + there + slack
 
     @property
@@ -275,18 +283,6 @@ class _Course:
         return self.last if self.needed_bytes(self.last) > free_bytes else None
 
 
-def _live_bytes(config: RunConfig, facts: RunFacts) -> int:
-    """Bytes of the file for whoever watches, which the run removes when it closes."""
-    if not config.live.fps:
-        return 0
-    return most_live_bytes(
-        facts.observation_format(config),
-        n_envs=config.env.n_envs,
-        n_actions=facts.n_actions,
-        four_shades=facts.four_shades,
-    )
-
-
 def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
     """Files of a fork's parent that the fork has from its start."""
     if facts.fork is None:
@@ -296,15 +292,6 @@ def _parent_parts(facts: RunFacts) -> tuple[Part, ...]:
         Part("the parent's curves and tables", facts.fork.copied_bytes),
         Part(f"the parent's checkpoint and Lake, {kind}", shared),
     )
-
-
-def _lake_tables(facts: RunFacts) -> int:
-    """Bytes of the unnamed table files of the Lakes that are learned from.
-
-    They vanish with the process. There are three copies at most: the present table and, while
-    a new one is sorted, its unordered and its ordered file.
-    """
-    return 3 * facts.learned_lakes.blocks * TABLE_BYTES
 
 
 def _offline_checkpoints(
@@ -351,8 +338,8 @@ class _CheckpointSizes:
         return network.policy_parameters, network.parameters
 
     @cached_property
-    def _observation_bytes(self) -> int:
-        return self.facts.observation_format(self.config).nbytes
+    def _planned(self) -> PlannedRun:
+        return self.facts.planned(self.config)
 
     def at(self, timesteps: int | None) -> int:
         config = self.config
@@ -362,11 +349,12 @@ class _CheckpointSizes:
             has_learned = has_learned and timesteps > algorithm.learning_starts
         counted = config.total_timesteps if timesteps is None else timesteps
         policy_weights, trained_weights = self._weights
-        return places_in_checkpoint_bytes(self.facts, counted) + checkpoint_files.checkpoint_bytes(
+        of_features = sum(each.checkpoint_bytes(self._planned, counted) for each in FEATURES)
+        return of_features + checkpoint_files.checkpoint_bytes(
             policy_weights=policy_weights,
             optimized_weights=trained_weights if has_learned else 0,
             n_envs=config.env.n_envs,
-            observation_bytes=self._observation_bytes,
+            observation_bytes=self._planned.observation_format.nbytes,
             replay_bytes=saved_replay_bytes(config, self.facts, timesteps),
         )
 

@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.preflight.footprint import Part, Verdict
+from game_rl.features.feature import Part
+from game_rl.preflight.footprint import Verdict
 from game_rl.system.units import format_bytes, format_duration
 
 _SMALLER = (0.9, 0.75, 0.5)  # shares of the minimum

@@ -13,6 +13,7 @@ from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.envs.make_env import check_env_config, make_observation_format, observation_format
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import CheckpointError, ConfigError, UsageError
+from game_rl.features.feature import PlannedRun
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import CropSpec, Game
 from game_rl.games.parts.episode_parts import part_formats
@@ -21,6 +22,7 @@ from game_rl.lake.lake_feed import check_level
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark
 from game_rl.lake.origin import LakeRows, check_agreement
+from game_rl.preflight.workload import TrainingArithmetic, boundaries_of, training_arithmetic
 from game_rl.system.import_cost import USUAL_IMPORT_COST
 from game_rl.system.machine import Machine, is_same_disk, nearest_folder
 from game_rl.system.placement import USUAL_CACHE_BYTES, Bf16Way, find_placement
@@ -106,6 +108,26 @@ class RunFacts:
         """Return the format of the observations; not stored, as `config` may be a proposal."""
         return observation_format(
             config.env, crop=self.crop, four_shades=self.four_shades, parts=self.part_formats
+        )
+
+    def planned(self, config: RunConfig, training: TrainingArithmetic | None = None) -> PlannedRun:
+        """Return the run as the forecasts of its features need it."""
+        if training is None:
+            training = training_arithmetic(config, began_at=self.began_at)
+        return PlannedRun(
+            config=config,
+            observation_format=self.observation_format(config),
+            n_actions=self.n_actions,
+            n_start_states=self.n_start_states,
+            four_shades=self.four_shades,
+            has_places=self.has_places,
+            episode_timesteps=self.episode_timesteps,
+            learned_blocks=self.learned_lakes.blocks,
+            played_timesteps=training.played_timesteps,
+            final_timesteps=training.final_timesteps,
+            boundaries=boundaries_of(config, training),
+            evaluations=training.evaluations,
+            checkpoints=training.checkpoints,
         )
 
 

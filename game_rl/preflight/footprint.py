@@ -4,19 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from game_rl.features.feature import Part
 from game_rl.preflight import calibration
 from game_rl.preflight.workload import TrainingArithmetic
 from game_rl.system.machine import Machine
 
 CUDA_CONTEXT = "CUDA context"
-
-
-@dataclass(frozen=True)
-class Part:
-    """A named share of memory or disk."""
-
-    name: str
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -63,9 +56,9 @@ class DiskFootprint:
         parts: what the directory holds at the end of the run.
         checkpoint_bytes: size of the run's last checkpoint.
         momentary_bytes: bytes in addition to `parts` while files exist that are deleted soon: a
-            checkpoint that a new one replaces or that is being uploaded, tables of Lakes and the
+            checkpoint that a new one replaces or that is being uploaded, and `removed_bytes`.
+        removed_bytes: size of files that the training removes when it closes: tables of Lakes, the
             file for whoever watches.
-        live_bytes: size of the latter.
         log_bytes_per_update: bytes that curves, events and tables grow by in an update.
         lake_bytes: size of the run's Lake at the end if it is on the same disk; 0 without one, None
             if the game's compression was not measured.
@@ -77,7 +70,7 @@ class DiskFootprint:
     parts: tuple[Part, ...]
     checkpoint_bytes: int
     momentary_bytes: int
-    live_bytes: int
+    removed_bytes: int
     log_bytes_per_update: float
     lake_bytes: int | None
     lake_needed_bytes: int

@@ -1,10 +1,10 @@
 """Bytes of the files that a run writes line by line: curves, events and evaluations."""
 
 from game_rl.config.schema import RunConfig
-from game_rl.events import CURVE_POINTS, FREQUENT_BOUNDARIES_TIMESTEPS
+from game_rl.events import CURVE_POINTS
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.workload import TrainingArithmetic
+from game_rl.preflight.workload import TrainingArithmetic, boundaries_of
 
 _EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves every 4 episodes
 
@@ -22,13 +22,6 @@ def predicted_log_bytes(
         + _event_bytes(config, facts, training)
         + _evaluation_bytes(config, training, copies=copies)
     )
-
-
-def boundaries_of(config: RunConfig, training: TrainingArithmetic) -> int:
-    """Return the number of boundaries of the run, at which its callbacks act."""
-    if config.algorithm.replay is None:
-        return training.updates
-    return min(training.updates, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
 
 
 def _curve_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:

@@ -5,21 +5,19 @@ from math import prod
 
 from game_rl.algorithms.sizes import NetworkSize, n_minibatch_parts, timesteps_together
 from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
-from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
 from game_rl.envs.observation import SCREEN, ObservationFormat
-from game_rl.lake.lake_schema import LakeSchema
+from game_rl.features.feature import Part
+from game_rl.features.feature_table import FEATURES
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import (
     CUDA_CONTEXT,
     GpuFootprint,
     MemoryFootprint,
-    Part,
     Phase,
 )
-from game_rl.preflight.places_forecast import places_in_memory
 from game_rl.preflight.workload import training_arithmetic
 from game_rl.system.placement import Bf16Way
 from game_rl.vec_env.in_process_worker import USUAL_START_METHOD
@@ -107,11 +105,9 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     network = _network_on_cpu(config, facts)
     stored = () if replay_gpu(config) is not None else (storage(config, facts),)
     training = (*always, *network, *stored)
-    if (settings := config.algorithm.learn_from) is not None:
-        training = (*training, _lake_reader(config, facts, settings))
-    if config.lake is not None:
-        training = (*training, _lake_writer(config, facts))
-    training = (*training, *places_in_memory(config, facts))
+    planned = facts.planned(config)
+    for feature in FEATURES:
+        training = (*training, *feature.memory(planned))
     collect = (*training, _frames_in_flight(config, facts))
     recording = (*always[:2], *network, *_recording(config, facts, network))
     if not config.learns:
@@ -241,38 +237,6 @@ def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
     shared = shared_bytes(observation_format, n_envs=n_envs)
     each = (2 + 4) * observation_format.nbytes + 2 * observation_format.row_bytes
     return Part("frames in flight", n_envs * each + shared)
-
-
-def _lake_writer(config: RunConfig, facts: RunFacts) -> Part:
-    """Return the memory of the Lake's blocks that are not on disk yet.
-
-    Each env has one that is being filled and up to two that wait. Four more are counted for the
-    compressor.
-    """
-    schema = LakeSchema.of(facts.observation_format(config), n_actions=facts.n_actions)
-    block = schema.block_frames * facts.observation_format(config).row_bytes
-    return Part("Lake's writer", (3 * config.env.n_envs + 4) * block)
-
-
-def _lake_reader(config: RunConfig, facts: RunFacts, settings: LearnFromConfig) -> Part:
-    """Return the memory of the Lakes' views, the cache of decompressed blocks, and drawn rows.
-
-    Drawn stacks exist packed, unpacked, as a batch, and joined with those of the run's own replay.
-    """
-    observation_format = facts.observation_format(config)
-    schema = LakeSchema.of(observation_format, n_actions=facts.n_actions)
-    block = schema.block_frames * observation_format.row_bytes
-    blocks = facts.learned_lakes.blocks
-    cache = min(settings.cache_mb * 10**6 + len(settings.lakes) * block, blocks * block)
-    packed = observation_format.stack * observation_format.row_bytes
-    batch = config.algorithm.batch_size
-    most = batch  # rows of Lakes in one batch
-    if settings.offline is None:
-        most = min(batch, int(batch * (1 - settings.least_own_share)) + 1)
-    drawn = 2 * most * (packed + 2 * observation_format.nbytes)
-    joined = 2 * batch * observation_format.nbytes
-    views = len(settings.lakes) * calibration.VIEW_BYTES
-    return Part("Lakes that are learned from", views + cache + drawn + joined)
 
 
 def _step_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:

@@ -8,12 +8,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from game_rl.features.feature import Part
 from game_rl.files.saved_forecast import read_footprint
 from game_rl.preflight.disk import GrowthRow
 from game_rl.preflight.disk_plan import DiskPlan, render_plan
 from game_rl.preflight.facts import MeasuredLake
 from game_rl.preflight.findings import CheckResult, Finding
-from game_rl.preflight.footprint import Footprint, GpuFootprint, MemoryFootprint, Part, Verdict
+from game_rl.preflight.footprint import Footprint, GpuFootprint, MemoryFootprint, Verdict
 from game_rl.preflight.workload import SpeedForecast, TrainingArithmetic
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes, format_deviation, format_duration

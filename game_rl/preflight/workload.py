@@ -7,6 +7,7 @@ from typing import Literal
 from game_rl.config.learn_from import OfflineConfig
 from game_rl.config.schema import EvaluationConfig, RunConfig, StopWhenConfig
 from game_rl.config.values import BASELINES_S
+from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.statistics import MOST_BATCHES
 
 
@@ -104,6 +105,13 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
         may_end_early=stop_when is not None,
         confirmations=0 if stop_when is None else _confirmations(stop_when, evaluations),
     )
+
+
+def boundaries_of(config: RunConfig, training: TrainingArithmetic) -> int:
+    """Return the number of boundaries of the run, at which its callbacks act."""
+    if config.algorithm.replay is None:
+        return training.updates
+    return min(training.updates, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
 
 
 def _confirmations(stop_when: StopWhenConfig, evaluations: int) -> int:

@@ -1,13 +1,13 @@
 """What a feature of a run is to its session: an extension, which knows the run, not the reverse.
 
 A session builds a run and trains it. Whatever else a run does stands in a file of its own: the Lake
-that it writes, the Lakes that it learns from, its teacher, its upload. `make_extensions` is the one
-place that lists them.
+that it writes, the Lakes that it learns from, its teacher, its upload. The table in
+`make_callbacks` lists them. What needs no torch of a feature is declared in its room (`features`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
@@ -107,6 +107,28 @@ class Extension(CheckpointCompanion):
     values: Values | None = None
     """Returns that the policy expects, if evaluations compare them with the actual ones."""
 
+    acts_first: ClassVar[bool] = False
+    """Whether its callbacks act before those of the others."""
+
+    opening: ClassVar[str] = "opening the run"
+    """What is done if building it takes long."""
+
+    @classmethod
+    def of(cls, parts: RunParts) -> Self | None:
+        """Build it; None if the run does not have this feature, or not yet."""
+        raise NotImplementedError
+
+    @classmethod
+    def not_restored(
+        cls,
+        config: RunConfig,  # noqa: ARG003
+        game: Game,  # noqa: ARG003
+        checkpoint: Checkpoint,  # noqa: ARG003
+        given_callbacks: Sequence[GivenCallback],  # noqa: ARG003
+    ) -> Iterable[str]:
+        """Return what of it a resume from the checkpoint does not restore, each with the reason."""
+        return ()
+
     def callbacks(
         self,
         parts: RunParts,  # noqa: ARG002
@@ -121,6 +143,10 @@ class Extension(CheckpointCompanion):
 
     def phase(self, parts: RunParts, extensions: "Sequence[Extension]") -> FirstPhase | None:  # noqa: ARG002
         """Return the phase before the first timestep, if it is this extension's."""
+        return None
+
+    def showing(self, curve: str) -> int | None:  # noqa: ARG002
+        """Return the number of a logged episode that shows what a curve says, if there is one."""
         return None
 
     def on_evaluated(self, success_rate: float | None) -> None:

@@ -25,10 +25,11 @@ from game_rl.config.migration import saved_config
 from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.config.strict_model import differences, is_below
 from game_rl.errors import UsageError
+from game_rl.features.feature_table import FEATURE_FILES
 from game_rl.games.definition import Game
 from game_rl.games.parts.part_spec import unused_parts
 from game_rl.lake.lake import Lake
-from game_rl.lake.mark import LakeState, new_stream
+from game_rl.lake.mark import LAKE_FILE, LakeState, new_stream
 from game_rl.lake.origin import take_origins
 from game_rl.lake.segment import SegmentName
 from game_rl.seeds import seed_for
@@ -122,9 +123,9 @@ class NewParts:
         """Files of the parent's checkpoint that the fork does not take over."""
         if self.replay:
             yield "replay.safetensors"
-        if self.counters:
-            yield "callbacks.json"
-            yield "places.json"
+        for name, file in FEATURE_FILES.items():
+            if file.fork == "never" or self.counters:
+                yield name
 
 
 def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
@@ -174,9 +175,13 @@ def told_anew(
     *,
     had_replay: bool,
     had_best: bool,
-    had_callbacks: bool,
+    had: Collection[FileName],
 ) -> Iterator[str]:
-    """Yield descriptions, for people, of the parts that start again, each with the reason."""
+    """Yield descriptions, for people, of the parts that start again, each with the reason.
+
+    Args:
+        had: files of the parent's checkpoint.
+    """
     seed = "another seed" if new.random_numbers else ""
     envs = ", ".join(differences.config_keys(("env",), but=_HOW_ENVS_RUN))
     of_replay = differences.config_keys((*_REPLAY_KEYS, "algorithm.name"))
@@ -185,7 +190,11 @@ def told_anew(
         (new.algorithm, "the algorithm's state other than its network", "another algorithm"),
         (new.optimiser, "the optimiser", "fork.optimiser is new"),
         (new.counters, "timesteps, schedules and curves", "fork.counters is new"),
-        (new.counters and had_callbacks, "the callbacks of your own", "fork.counters is new"),
+        *(
+            (new.counters and name in had, f"the {file.words}", "fork.counters is new")
+            for name, file in FEATURE_FILES.items()
+            if file.fork != "never"
+        ),
         (new.random_numbers, "the random numbers", seed),
         (new.emulators, "the episodes of the emulators", envs or seed),
         (new.replay and had_replay, "the replay", replay),
@@ -233,7 +242,7 @@ def write_forked_checkpoint(
         written["optimizer.safetensors"] = dump_tensors({})
     if lake is not None:
         written["lake.json"] = (lake.model_dump_json().encode(),)
-    dropped = {"lake.json", *new.dropped_files}
+    dropped = set(new.dropped_files)
     linked = {n: e for n, e in source.files.items() if n not in written and n not in dropped}
     write_files(path, written.items(), linked=linked, linked_from=source.path)
 
@@ -351,7 +360,7 @@ def forked_lake(
     Raises:
         LakeError: a file is missing or damaged.
     """
-    state = None if source is None else checkpoint.lake()
+    state = None if source is None else checkpoint.read(LAKE_FILE)
     if source is None or state is None:
         return new_stream(stream)
     mark = state.parsed_mark(checkpoint.path)

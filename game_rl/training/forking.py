@@ -37,7 +37,7 @@ from game_rl.files.durable_files import (
 from game_rl.files.run_dir import Parent, RunDir, RunIdentity
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_feed import check_level, lake_path
-from game_rl.lake.mark import LakeState
+from game_rl.lake.mark import LAKE_FILE, LakeState
 from game_rl.playback.teacher_copy import has_teacher_copy, link_teacher
 from game_rl.seeds import seed_for
 from game_rl.training.admission import refuse_used_folder
@@ -137,14 +137,16 @@ class ForkPlan:
 
     def told_anew(self) -> tuple[str, ...]:
         checkpoint = self.source.checkpoint
-        has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.lake() is not None
+        has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.nbytes_of(
+            LAKE_FILE.name
+        )
         has_lost_best = checkpoint.state.best is not None and not self.keeps_best
         found = told_anew(
             self.new,
             self.differences,
             had_replay=bool(has_replay),
             had_best=has_lost_best,
-            had_callbacks=checkpoint.nbytes_of("callbacks.json") > 0,
+            had=checkpoint.files,
         )
         noise = 0.0 if self.config.fork is None else self.config.fork.weight_noise
         weights = (f"the weights, by noise (fork.weight_noise is {noise:g})",) if noise else ()
@@ -319,7 +321,7 @@ def _link_best(run_dir: RunDir, source: ForkSource, best: Best) -> None:
 def _linked_lake(source: ForkSource, new: NewParts) -> Path | None:
     """Return the parent's Lake, if the fork takes its rows over."""
     settings = source.config.lake
-    state = source.checkpoint.lake()
+    state = source.checkpoint.read(LAKE_FILE)
     if settings is None or new.replay or state is None or state.replay is None:
         return None
     return lake_path(settings, source.run_dir)

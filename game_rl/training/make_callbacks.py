@@ -24,7 +24,10 @@ from game_rl.callbacks.resource_watch import ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.callbacks.stop_conditions import StopWhen
 from game_rl.callbacks.waited_frames import WaitedFramesCallback
+from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
+from game_rl.config.schema import RunConfig
+from game_rl.games.definition import Game
 from game_rl.system.machine import effective_cpus
 from game_rl.training.extension import Extension, RunParts
 from game_rl.training.extensions.custom_callbacks_extension import CustomCallbacksExtension
@@ -35,26 +38,49 @@ from game_rl.training.extensions.live_extension import LiveExtension
 from game_rl.training.extensions.monitor_extension import MonitorExtension
 from game_rl.training.extensions.places_extension import PlacesExtension
 from game_rl.training.extensions.teacher_extension import TeacherExtension
+from game_rl.training.given_callbacks import GivenCallback
+
+EXTENSIONS: tuple[type[Extension], ...] = (
+    LearningExtension,
+    TeacherExtension,  # measured before the Lake is opened
+    LakeExtension,
+    MonitorExtension,
+    PlacesExtension,
+    EpisodesExtension,
+    CustomCallbacksExtension,
+    LiveExtension,
+)
+"""All features of a run, in the order in which they are built."""
 
 
 def make_extensions(parts: RunParts, more: Sequence[Extension]) -> tuple[Extension, ...]:
     """Build the run's extensions; return them in the order in which their callbacks act.
 
-    They are built in another order, because a teacher is measured before the Lake is opened.
-
     Args:
         more: extensions that whoever trains the run has built; they come last.
     """
-    learning = LearningExtension.of(parts)
-    teacher = TeacherExtension.of(parts)
-    lake = LakeExtension.of(parts)
-    places = PlacesExtension.of(parts)
-    monitor = MonitorExtension.of(parts)
-    episodes = EpisodesExtension.of(parts)
-    custom = CustomCallbacksExtension.of(parts)
-    live = LiveExtension.of(parts)
-    own = (lake, learning, teacher, monitor, places, episodes, custom, live)
-    return (*(found for found in own if found is not None), *more)
+    own = []
+    for kind in EXTENSIONS:
+        with parts.events.telling_if_slow(kind.opening):
+            found = kind.of(parts)
+        if found is not None:
+            own.append(found)
+    own.sort(key=lambda extension: not extension.acts_first)
+    return (*own, *more)
+
+
+def not_restored(
+    config: RunConfig,
+    game: Game,
+    checkpoint: Checkpoint,
+    given_callbacks: Sequence[GivenCallback],
+) -> list[str]:
+    """Return what of its features a resume does not restore, each with the reason."""
+    return [
+        text
+        for kind in EXTENSIONS
+        for text in kind.not_restored(config, game, checkpoint, given_callbacks)
+    ]
 
 
 @dataclass(frozen=True)
@@ -174,12 +200,15 @@ def _exploration_restarts(parts: RunParts) -> list[ExplorationRestartsCallback]:
 
 
 def _hints(parts: RunParts, extensions: Sequence[Extension]) -> HintsCallback:
-    logs = (found.logger for found in extensions if isinstance(found, EpisodesExtension))
+    def showing(curve: str) -> int | None:
+        found = (extension.showing(curve) for extension in extensions)
+        return next((number for number in found if number is not None), None)
+
     return HintsCallback(
         parts.events,
         parts.run_dir,
         hint_settings(parts.config, parts.game),
-        episodes=next(logs, None),
+        showing=showing,
         every_timesteps=parts.rhythm,
     )
 

@@ -1,7 +1,6 @@
 """Resuming: whether there is anything to do, what changed, what starts again, how to continue."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from game_rl.checkpoints.checkpoint_state import (
 from game_rl.checkpoints.checkpoint_store import set_aside_newer
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.tensorboard_log import cut_log
-from game_rl.config.custom_part import CustomPart
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.episode_starts import game_changes
@@ -28,6 +26,7 @@ from game_rl.events import Begun, Ended, PlannedEpisodes, Resumed
 from game_rl.events.event_log import final_evaluation, read_events
 from game_rl.files.run_dir import RunDir, RunIdentity
 from game_rl.games.definition import Game
+from game_rl.lake.mark import LAKE_FILE
 from game_rl.statistics import MOST_BATCHES
 from game_rl.system.units import with_frames
 from game_rl.system.versions import (
@@ -119,9 +118,13 @@ def resumed(
     *,
     changed: Sequence[str],
     set_aside: Sequence[str] = (),
-    given_callbacks: Sequence[GivenCallback] = (),
+    not_restored: Sequence[str] = (),
 ) -> Resumed:
-    """Return the event that says which parts continue from the checkpoint, and which do not."""
+    """Return the event that says which parts continue from the checkpoint, and which do not.
+
+    Args:
+        not_restored: what of its features is not restored.
+    """
     state = checkpoint.state
     placement = placement_of(config)
     no_waits = None if game.definition.step is None else 0
@@ -143,9 +146,7 @@ def resumed(
         restored=checkpoint.contents,
         not_restored=(
             *_begins_anew(config, checkpoint),
-            *_callbacks_anew((*config.custom_callbacks, *given_callbacks), checkpoint),
-            *_callbacks_missing(given_callbacks, checkpoint),
-            *_places_anew(game, checkpoint),
+            *not_restored,
             *_differences(state, placement.device),
         ),
         other_code=code_difference(state.versions, state.source_sha256),
@@ -159,7 +160,7 @@ def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
     anew = []
     if checkpoint.state.num_timesteps == 0:
         return []  # nothing was played yet
-    has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.lake() is not None
+    has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.nbytes_of(LAKE_FILE.name)
     if algorithm.replay is not None and not has_replay:
         anew.append(
             "the replay: it was not saved, so learning waits until there are "
@@ -172,35 +173,6 @@ def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
             why += "; a wrapper whose attributes change needs state_dict and load_state_dict"
         anew.append(f"the episodes: {why}")
     return anew
-
-
-def _places_anew(game: Game, checkpoint: Checkpoint) -> Iterator[str]:
-    saved = checkpoint.places()
-    if saved is not None and saved.names != game.definition.place:
-        yield f"the map of visited places: `place` of game.yaml was [{', '.join(saved.names)}]"
-
-
-def _callbacks_anew(
-    parts: Sequence[CustomPart | GivenCallback], checkpoint: Checkpoint
-) -> Iterator[str]:
-    if checkpoint.state.num_timesteps == 0:
-        return  # nothing was played yet
-    saved = checkpoint.custom_callbacks([part.reference for part in parts])
-    for part, state in zip(parts, saved, strict=True):
-        if state is None:
-            yield f"{part.name}: the checkpoint has no state of it"
-        elif not state.has_state:
-            yield f"{part.name}: it has no state_dict and load_state_dict"
-
-
-def _callbacks_missing(given: Sequence[GivenCallback], checkpoint: Checkpoint) -> Iterator[str]:
-    missing = Counter(checkpoint.state.given_callbacks)
-    missing.subtract(each.reference for each in given)
-    for reference in missing.elements():
-        yield (
-            f"the callback {reference}, which Python code gave to this run: "
-            "game_rl.resume(run, callbacks=[...]) takes it again"
-        )
 
 
 def _differences(state: CheckpointState, device: str) -> tuple[str, ...]:

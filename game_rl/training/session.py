@@ -102,8 +102,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
     def _open(self, checkpoint: Checkpoint | None) -> None:
         with ExitStack() as stack:
             parts = self._build(stack, checkpoint)
-            with self._events.telling_if_slow(_opened(self._config)):
-                self._extensions = make_extensions(parts, self._given)
+            self._extensions = make_extensions(parts, self._given)
             for extension in self._extensions:
                 stack.enter_context(closing(extension))
             self._callbacks = make_callbacks(parts, self._extensions, self._more)
@@ -323,12 +322,6 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             raise
         except OSError as error:
             raise TrainingError(disk_fault(error, self._run_dir)) from error
-
-
-def _opened(config: RunConfig) -> str:
-    """Say what is opened before a run begins."""
-    has_lake = config.lake is not None or config.algorithm.learn_from is not None
-    return "opening the Lake" if has_lake else "opening the run"
 
 
 def _stream(checkpoint: Checkpoint | None) -> str:

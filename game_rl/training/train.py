@@ -56,6 +56,7 @@ from game_rl.training.extensions.teacher_extension import check_teacher, validat
 from game_rl.training.extensions.upload_extension import UploadExtension, uploading_run
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.given_callbacks import GivenCallback
+from game_rl.training.make_callbacks import not_restored
 from game_rl.training.resuming import (
     Asked,
     already_reached,
@@ -446,7 +447,9 @@ class _Run:
                     checkpoint,
                     changed=self.changed,
                     set_aside=places,
-                    given_callbacks=self.command.callbacks,
+                    not_restored=not_restored(
+                        self.config, self.game, checkpoint, self.command.callbacks
+                    ),
                 )
             )
         for warning in (*self.warnings, *self.game.warnings):

@@ -1,12 +1,12 @@
 """Hints while a run trains: when they come, and how often."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from game_rl.callbacks.episode_logging import EpisodeLogger
 from game_rl.callbacks.hints import HintsCallback, hint_settings, truncating_condition
 from game_rl.config.loader import load_config
 from game_rl.events import CurvesRecorded, Event, HintGiven
@@ -29,10 +29,10 @@ def train(
     values: dict[str, float],
     *,
     since: int = 0,
-    episodes: EpisodeLogger | None = None,
+    showing: Callable[[str], int | None] = lambda _: None,
 ) -> Any:
     """Train from a timestep to 1,000, with a curve point after each 20 timesteps."""
-    callback = HintsCallback(log, run_dir, SETTINGS, episodes=episodes)
+    callback = HintsCallback(log, run_dir, SETTINGS, showing=showing)
     with log.heard_by(callback.hear):
         model = play(callback, [], first_timesteps=since)
         for timesteps in range(since + 20, 1_001, 20):
@@ -74,7 +74,7 @@ def test_a_hint_of_single_episodes_names_one(
     run_dir, logger = RunDir(tmp_path / "my run"), make_logger(tmp_path / "episodes")
     for value in (0.0, 3.0, 1.0):
         add(logger, {curve: value})
-    train(EventLog(listeners=[heard.append]), run_dir, values, episodes=logger)
+    train(EventLog(listeners=[heard.append]), run_dir, values, showing=logger.showing)
     given = [event for event in heard if isinstance(event, HintGiven)]
     assert [event.episode for event in given] == [2, 2]
     command = f"game-rl record '{run_dir.root}' --logged 2"
@@ -86,7 +86,12 @@ def test_a_hint_of_the_whole_run_names_no_episode(tmp_path: Path, run_dir: RunDi
     heard: list[Event] = []
     logger = make_logger(tmp_path / "episodes")
     add(logger, {"game/stuck/timesteps": 300.0, "train/approx_kl": 99.0})
-    train(EventLog(listeners=[heard.append]), run_dir, {"train/approx_kl": 99.0}, episodes=logger)
+    train(
+        EventLog(listeners=[heard.append]),
+        run_dir,
+        {"train/approx_kl": 99.0},
+        showing=logger.showing,
+    )
     given = [event for event in heard if isinstance(event, HintGiven)]
     assert [(event.name, event.episode) for event in given] == [("updates_too_large", None)] * 2
     assert "--logged" not in given[0].text

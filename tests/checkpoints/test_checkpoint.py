@@ -172,7 +172,7 @@ def test_a_replay_that_claims_more_slots_than_there_are_is_refused(tmp_path: Pat
         Checkpoint(path).restore(with_replay(1, 0))
 
 
-@pytest.mark.parametrize("name", ["../../escaped", "/etc/passwd", "other.bin", ""])
+@pytest.mark.parametrize("name", ["../../escaped", "/etc/passwd", "other.bin", "other.json", ""])
 def test_only_known_names_are_read(forged: Callable[[str, bytes], Path], name: str) -> None:
     path = forged("play.json", b"{}")
     manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))

@@ -75,7 +75,7 @@ def test_the_worked_example_keeps_four_checkpoints_of_90_megabytes() -> None:
     assert disk.checkpoint_bytes == pytest.approx(89.9e6, rel=0.005)
     sizes = {part.name: part.bytes for part in disk.parts}
     assert sizes["4 checkpoints"] == 4 * disk.checkpoint_bytes
-    assert disk.momentary_bytes == disk.checkpoint_bytes + disk.live_bytes
+    assert disk.momentary_bytes == disk.checkpoint_bytes + disk.removed_bytes
     assert disk.bytes == sum(sizes.values())
 
 
@@ -181,7 +181,7 @@ def earliest_full_disk(config: RunConfig, disk: DiskFootprint, free: int) -> int
         for timesteps in range(2048, end + 1, 2048):
             files = calibration.RUN_FILES_BYTES + timesteps // 2048 * disk.log_bytes_per_update
             one = disk.checkpoint_bytes + 10 * 4096  # each file takes whole blocks
-            used = len(folder) * one + files + disk.live_bytes + 20 * 4096
+            used = len(folder) * one + files + disk.removed_bytes + 20 * 4096
             needed = one + checkpoint_files.STOP_MARGIN_BYTES
             if timesteps == end:  # it saves without a look at the disk
                 needed = one

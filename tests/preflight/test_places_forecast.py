@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from game_rl.places.place_counts import SavedPlaces
+from game_rl.places.place_counts import PlacesFeature, SavedPlaces
 from game_rl.preflight.disk import predicted_checkpoint_bytes
 from game_rl.preflight.estimate import estimate
-from game_rl.preflight.places_forecast import places_file_bytes, places_in_checkpoint_bytes
 from tests.places.test_place_counts import counted
 from tests.preflight.conftest import FACTS, make_config
 
@@ -26,9 +25,10 @@ def test_the_file_of_a_walk_that_keeps_returning_has_about_the_size_that_is_coun
     visits = [place for place in walk for _ in range(int(rng.geometric(0.25)))]
     counts = counted(visits, ("map", "x", "y"), every=10_000)
     written = counts.to_bytes()
-    assert places_file_bytes(HAS_PLACES, timesteps) == pytest.approx(len(written), rel=0.6)
+    feature, run = PlacesFeature(), HAS_PLACES.planned(make_config())
+    assert feature.file_bytes(run, timesteps) == pytest.approx(len(written), rel=0.6)
     saved = len(SavedPlaces(npz=written).model_dump_json())
-    assert places_in_checkpoint_bytes(HAS_PLACES, timesteps) == pytest.approx(saved, rel=0.6)
+    assert feature.checkpoint_bytes(run, timesteps) == pytest.approx(saved, rel=0.6)
 
 
 @pytest.mark.parametrize("name", ["ppo", "dqn", "pqn"])

@@ -16,6 +16,7 @@ from game_rl.config.strict_model import with_changed
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.files.run_dir import RunDir
 from game_rl.lake.lake import Lake
+from game_rl.lake.mark import LAKE_FILE
 from game_rl.training.fork_parts import add_weight_noise
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.train import resume, train
@@ -65,7 +66,7 @@ def test_a_fork_lets_go_of_its_parents_rows_when_its_replay_has_none_of_them(
     parent = whole_run(make_config, "dqn-lake")
     config = fork_of(parent, 64, "fork", total_timesteps=320, checkpoints__keep_last=1)
     train(config, command(quiet()))
-    lake = Checkpoint(RunDir(config.run_dir).checkpoint(320)).lake()
+    lake = Checkpoint(RunDir(config.run_dir).checkpoint(320)).read(LAKE_FILE)
     assert lake is not None
     assert lake.ancestors == ()
 

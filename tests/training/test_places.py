@@ -18,6 +18,7 @@ from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.places.place_counts import PlaceCounts
 from game_rl.places.places_map import read_place_counts
+from game_rl.training.extensions.places_extension import saved_places
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
@@ -87,7 +88,7 @@ def learn(config: RunConfig, *more: BaseCallback) -> RunDir:
 
 
 def saved(run_dir: RunDir, timesteps: int) -> PlaceCounts:
-    found = Checkpoint(run_dir.checkpoint(timesteps)).places()
+    found = saved_places(Checkpoint(run_dir.checkpoint(timesteps)))
     assert found is not None
     return found
 

@@ -8,11 +8,12 @@ from game_rl.checkpoints import checkpoint_files
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.config.experiments.experiment import STAGES, Experiment, ExperimentConfig
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
+from game_rl.features.feature import Part
 from game_rl.preflight import calibration
 from game_rl.preflight.disk import compression_saved, installation_part, lake_bytes, margin_words
 from game_rl.preflight.disk_plan import DiskPlan, PlanRow, SmallerDisk, smaller_disks
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.footprint import DiskFootprint, Part
+from game_rl.preflight.footprint import DiskFootprint
 from game_rl.preflight.preflight_report import PreflightReport
 
 _FILES_A_STRETCH_BYTES = 4_000  # result, output, and lines of the record and of events.jsonl
@@ -215,7 +216,7 @@ class ExperimentDisk:
             of_learner = disk.bytes + disk.momentary_bytes
         training_on = row.checkpoints - self._kept(generation) * self._each_bytes
         of_all = before * self._each_bytes + of_members + training_on
-        of_all += self.slots * self._disk.live_bytes
+        of_all += self.slots * self._disk.removed_bytes
         with_learner = of_all + of_learner
         if self.config.rule == "live":
             of_all = with_learner

@@ -25,8 +25,8 @@ from game_rl.experiments.forecast.experiment_footprint import (
     task_bytes,
 )
 from game_rl.games.definition import Game
+from game_rl.lake.lake_pool import VIEW_BYTES
 from game_rl.lake.origin import LakeRows
-from game_rl.preflight.calibration import VIEW_BYTES
 from game_rl.preflight.disk_plan import DiskPlan
 from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, run_facts
 from game_rl.preflight.findings import Finding

@@ -1,6 +1,7 @@
 """The custom callbacks: built, called after the run's, saved, restored."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,12 +13,17 @@ from stable_baselines3.common.callbacks import BaseCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
-from game_rl.checkpoints.checkpoint_state import CustomCallbackState, CustomCallbackStates
 from game_rl.config.custom_class import described, line_of
 from game_rl.config.custom_part import CustomPart, PartError
+from game_rl.config.schema import RunConfig
 from game_rl.errors import ConfigError, GameRLError
 from game_rl.events import StopConditionMet
 from game_rl.events.event_log import EventLog
+from game_rl.features.callback_states import (
+    CALLBACKS_FILE,
+    CustomCallbackState,
+    CustomCallbackStates,
+)
 from game_rl.files.plain_state import (
     array_to_json,
     bytes_to_json,
@@ -26,6 +32,7 @@ from game_rl.files.plain_state import (
     state_to_json,
 )
 from game_rl.files.saved import Saved
+from game_rl.games.definition import Game
 from game_rl.training.extension import Extension, RunParts
 from game_rl.training.given_callbacks import GivenCallback
 
@@ -177,13 +184,37 @@ class CustomCallbacksExtension(Extension):
         own = (*parts.config.custom_callbacks, *parts.given_callbacks)
         return cls(own, parts.events) if own else None
 
+    @classmethod
+    def not_restored(
+        cls,
+        config: RunConfig,
+        game: Game,  # noqa: ARG003
+        checkpoint: Checkpoint,
+        given_callbacks: Sequence[GivenCallback],
+    ) -> Iterable[str]:
+        if checkpoint.state.num_timesteps:  # else nothing was played yet
+            parts: tuple[CustomPart | GivenCallback, ...]
+            parts = (*config.custom_callbacks, *given_callbacks)
+            for part, state in zip(parts, _states_of(parts, checkpoint), strict=True):
+                if state is None:
+                    yield f"{part.name}: the checkpoint has no state of it"
+                elif not state.has_state:
+                    yield f"{part.name}: it has no state_dict and load_state_dict"
+        missing = Counter(checkpoint.state.given_callbacks)
+        missing.subtract(each.reference for each in given_callbacks)
+        for reference in missing.elements():
+            yield (
+                f"the callback {reference}, which Python code gave to this run: "
+                "game_rl.resume(run, callbacks=[...]) takes it again"
+            )
+
     def last_callbacks(self, checkpoints: CheckpointCallback) -> Sequence[BaseCallback]:
         self._checkpoints = checkpoints
         return self._callbacks
 
     def restore(self, checkpoint: Checkpoint) -> int:
         """Restore the callbacks, before the random numbers, which they may draw here."""
-        saved = checkpoint.custom_callbacks([each.part.reference for each in self._callbacks])
+        saved = _states_of([each.part for each in self._callbacks], checkpoint)
         for callback, state in zip(self._callbacks, saved, strict=True):
             if state is not None:
                 callback.restore(state)
@@ -191,7 +222,7 @@ class CustomCallbacksExtension(Extension):
 
     def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
         found = tuple(callback.saved() for callback in self._callbacks)
-        return {"callbacks.json": CustomCallbackStates(callbacks=found)}
+        return {CALLBACKS_FILE.name: CustomCallbackStates(callbacks=found)}
 
     def _end_run(self, why: str) -> None:
         """End the run at the next boundary, as a condition of `stop_when` does."""
@@ -200,3 +231,11 @@ class CustomCallbacksExtension(Extension):
         if not counters.met:
             self._checkpoints.stop_counters = counters.model_copy(update={"met": why})
             self._events.emit(StopConditionMet(timesteps=self._checkpoints.num_timesteps, text=why))
+
+
+def _states_of(
+    parts: Sequence[CustomPart | GivenCallback], checkpoint: Checkpoint
+) -> list[CustomCallbackState | None]:
+    """Return the state of each callback in the checkpoint; None if it has none."""
+    saved = checkpoint.read(CALLBACKS_FILE) or CustomCallbackStates(callbacks=())
+    return saved.matched([part.reference for part in parts])

@@ -30,11 +30,11 @@ _MB = 10**6
 
 
 class EpisodesExtension(Extension):
-    """Logs the episodes of the training and of the evaluations during it, with its `logger`."""
+    """Logs the episodes of the training and of the evaluations during it, also for hints."""
 
     def __init__(self, parts: RunParts, logger: EpisodeLogger) -> None:
         self._parts = parts
-        self.logger = logger
+        self._logger = logger
 
     @classmethod
     def of(cls, parts: RunParts) -> Self | None:
@@ -53,7 +53,7 @@ class EpisodesExtension(Extension):
         return cls(parts, logger)
 
     def callbacks(self, parts: RunParts, checkpoints: CheckpointCallback) -> Sequence[BaseCallback]:  # noqa: ARG002
-        return [EpisodeLogCallback(self.logger)]
+        return [EpisodeLogCallback(self._logger)]
 
     def restored(self, *, plays_on: bool) -> None:
         checkpoint = self._parts.checkpoint
@@ -63,11 +63,14 @@ class EpisodesExtension(Extension):
             model.env.env_method("spoil_log", _CHANGED)
 
     def begin(self) -> None:
-        self.logger.begin()
+        self._logger.begin()
+
+    def showing(self, curve: str) -> int | None:
+        return self._logger.showing(curve)
 
     def on_played(self, played: Sequence[Evaluation], timesteps: int) -> None:
         for each in played:
-            self.logger.add_evaluation(
+            self._logger.add_evaluation(
                 each.ended,
                 timesteps=timesteps,
                 kind="evaluation",
@@ -75,11 +78,11 @@ class EpisodesExtension(Extension):
             )
 
     def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
-        self.logger.sync()
+        self._logger.sync()
         return {}
 
     def close(self) -> None:
-        self.logger.close()
+        self._logger.close()
 
     def _is_changed(self, checkpoint: Checkpoint) -> bool:
         """Whether what the envs play by is another than when the checkpoint was saved."""

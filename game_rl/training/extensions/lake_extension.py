@@ -24,7 +24,7 @@ from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.lake.horizon import NO_LIMIT, Capacity
 from game_rl.lake.lake_feed import LakeFeed, make_lake_feed
-from game_rl.lake.mark import LakeState, Mark
+from game_rl.lake.mark import LAKE_FILE, LakeState, Mark
 from game_rl.lake.origin import origin_of, write_origin
 from game_rl.lake.pond_refill import refill_replay, save_lake
 from game_rl.system.machine import disk_free_bytes, is_same_disk
@@ -34,6 +34,9 @@ from game_rl.training.extension import Extension, RunParts
 
 class LakeExtension(Extension):
     """The Lake that gets every timestep of the run, and restores a DQN's replay."""
+
+    acts_first = True
+    opening = "opening the Lake"
 
     def __init__(self, feed: LakeFeed, model: BaseAlgorithm) -> None:
         self._feed = feed
@@ -57,7 +60,7 @@ class LakeExtension(Extension):
             observation_format=parts.observation_format,
             n_actions=len(parts.game.action_names),
             goes_on=checkpoint is not None,
-            saved=None if checkpoint is None else checkpoint.lake(),
+            saved=None if checkpoint is None else checkpoint.read(LAKE_FILE),
             set_aside=_set_aside_marks(parts.run_dir),
             tell=parts.events.warn,
         )
@@ -87,7 +90,7 @@ class LakeExtension(Extension):
         ]
 
     def restore(self, checkpoint: Checkpoint) -> int:
-        state = checkpoint.lake()
+        state = checkpoint.read(LAKE_FILE)
         return 0 if state is None else refill_replay(self._model, self._feed, state)
 
     def restored(self, *, plays_on: bool) -> None:
@@ -117,7 +120,7 @@ def _set_aside_marks(run_dir: RunDir) -> dict[str, Mark]:
     marks = {}
     for path in run_dir.set_aside_checkpoints():
         with suppress(CheckpointError, LakeError):
-            if (state := Checkpoint(path).lake()) is not None:
+            if (state := Checkpoint(path).read(LAKE_FILE)) is not None:
                 marks[path.name] = state.parsed_mark(path)
     return marks
 

@@ -39,6 +39,8 @@ _MB = 10**6
 class LearningExtension(Extension):
     """The Lakes of others from which a DQN draws a part of each batch."""
 
+    opening = "opening the Lake"
+
     def __init__(self, parts: RunParts, model: LeanDQN, pool: LakePool, mixed: MixedReplay) -> None:
         self._run_dir = parts.run_dir
         self._frame_skip = parts.config.env.frame_skip

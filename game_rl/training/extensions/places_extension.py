@@ -1,7 +1,7 @@
 """The map of visited places: counted over all envs of a run, saved with it, restored."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -13,13 +13,23 @@ from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
-from game_rl.errors import TrainingError
+from game_rl.checkpoints.checkpoint_folder import CheckpointFolder
+from game_rl.config.schema import RunConfig
+from game_rl.errors import CheckpointError, TrainingError
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
-from game_rl.places.place_counts import PICTURES_OF_A_RUN, PlaceCounts, SavedPlaces
+from game_rl.games.definition import Game
+from game_rl.places.place_counts import (
+    PICTURES_OF_A_RUN,
+    PLACES_FILE,
+    PlaceCounts,
+    SavedPlaces,
+    parse_place_counts,
+)
 from game_rl.places.places_picture import places_picture
 from game_rl.training.extension import Extension, RunParts
+from game_rl.training.given_callbacks import GivenCallback
 from game_rl.training.resuming import disk_fault
 
 _PICTURE = "game/places"
@@ -129,11 +139,24 @@ class PlacesExtension(Extension):
 
     def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
         self._callback.collect()
-        return {"places.json": SavedPlaces(npz=self._callback.write())}
+        return {PLACES_FILE.name: SavedPlaces(npz=self._callback.write())}
+
+    @classmethod
+    def not_restored(
+        cls,
+        config: RunConfig,  # noqa: ARG003
+        game: Game,
+        checkpoint: Checkpoint,
+        given_callbacks: Sequence[GivenCallback],  # noqa: ARG003
+    ) -> Iterable[str]:
+        saved = saved_places(checkpoint)
+        if saved is not None and saved.names != game.definition.place:
+            names = ", ".join(saved.names)
+            yield f"the map of visited places: `place` of game.yaml was [{names}]"
 
     def restore(self, checkpoint: Checkpoint) -> int:
         """Go on from the checkpoint's counts, unless they are of other variables or missing."""
-        saved = checkpoint.places()
+        saved = saved_places(checkpoint)
         counts = self._callback.counts
         if saved is not None and saved.names == counts.names:
             saved.offsets = counts.offsets
@@ -150,3 +173,19 @@ class PlacesExtension(Extension):
             self._callback.write()
         except OSError as error:
             raise TrainingError(disk_fault(error, self._run_dir)) from error
+
+
+def saved_places(checkpoint: CheckpointFolder) -> PlaceCounts | None:
+    """Return the counts of visited places in a checkpoint; None if it has none.
+
+    Raises:
+        CheckpointError: they are damaged.
+    """
+    saved = checkpoint.read(PLACES_FILE)
+    if saved is None:
+        return None
+    try:
+        return parse_place_counts(saved.npz)
+    except ValueError as error:
+        file = checkpoint.path / PLACES_FILE.name
+        raise CheckpointError(f"{file} cannot be read: {error}") from None

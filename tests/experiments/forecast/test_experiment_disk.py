@@ -60,7 +60,7 @@ def simulated_full_at(disk: ExperimentDisk, keep: KeepGenerationsConfig, free: i
         for _ in range(members):
             used = sum(generations.values()) * one + logs + 2 * OVERHEAD_BYTES  # two copies
             used += members * (20 + 4 * number) * 4096
-            used += disk.slots * disk.member.footprint.disk.live_bytes
+            used += disk.slots * disk.member.footprint.disk.removed_bytes
             if used + one + STOP_MARGIN_BYTES > free:  # a member looks before it saves
                 return number
             generations[number] += 1
@@ -79,7 +79,7 @@ def test_each_member_that_trains_has_a_file_for_whoever_watches(
     make_population: MakePopulation, population_disk: ExperimentDisk
 ) -> None:
     without = forecast(make_population("unwatched", "member.live={fps: 0}")).disk
-    live = population_disk.member.footprint.disk.live_bytes
+    live = population_disk.member.footprint.disk.removed_bytes
     assert live > 0
     assert population_disk.minimum_bytes == without.minimum_bytes + without.slots * live
     assert population_disk.rows[-1].total == without.rows[-1].total

@@ -1,0 +1,82 @@
+"""What a feature of a run declares without torch: its file in checkpoints, and what it costs.
+
+Its other half is an extension (`training.extension`), which acts in the training.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from game_rl.files.saved import CheckpointFile, Saved
+
+if TYPE_CHECKING:  # processes that only read or send a room's files do without the config
+    from game_rl.config.schema import RunConfig
+    from game_rl.envs.observation import ObservationFormat
+
+LOGS = "curves, events and tables"
+"""Name of the part of a run directory that small files count to."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A named share of memory or disk."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """A run that has not begun, as the forecast of a feature needs it.
+
+    Attributes:
+        has_places: whether the game names a `place`.
+        episode_timesteps: usual length of an episode.
+        learned_blocks: blocks of the Lakes that it learns from.
+        played_timesteps: timesteps that it plays, without those of a fork's parent.
+        final_timesteps: timestep at which it ends.
+        boundaries: how often its callbacks act.
+        evaluations: how often it evaluates, without the last time.
+        checkpoints: periodic checkpoints, and the last one.
+    """
+
+    config: "RunConfig"
+    observation_format: "ObservationFormat"
+    n_actions: int
+    n_start_states: int
+    four_shades: bool
+    has_places: bool
+    episode_timesteps: int
+    learned_blocks: int
+    played_timesteps: int
+    final_timesteps: int
+    boundaries: int
+    evaluations: int
+    checkpoints: int
+
+
+class Feature:
+    """A feature of a run. What it does not override costs nothing."""
+
+    file: CheckpointFile[Saved] | None = None
+    """What it adds to checkpoints, if it has a state."""
+
+    def memory(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
+        """Return its memory while the run trains."""
+        return ()
+
+    def checkpoint_bytes(self, run: PlannedRun, timesteps: int) -> int:  # noqa: ARG002
+        """Return the bytes of its file in the checkpoint of a timestep; they never shrink."""
+        return 0
+
+    def logs(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
+        """Return what it has written to the run directory at the end, growing all the time."""
+        return ()
+
+    def removed_bytes(self, run: PlannedRun, *, plays: bool) -> int:  # noqa: ARG002
+        """Return the bytes of files that it removes when the training closes.
+
+        Args:
+            plays: whether the run plays, or is in the phase before its first timestep.
+        """
+        return 0
