@@ -260,7 +260,8 @@ def unpaired_values(scores: Sequence[float], others: Sequence[float]) -> Typical
     pool = np.concatenate((one, two))
     if comb(len(pool), len(one)) > MOST_PATTERNS:
         return _sorted(_drawn_exchanges(one, two), pool, is_exact=False)
-    (sums, counts), (other_sums, other_counts) = _subset_sums(one), _subset_sums(two)
+    sums, counts = _subset_sums(one)
+    other_sums, other_counts = _subset_sums(two)
     parts = [
         np.subtract.outer(sums[counts == k], other_sums[other_counts == k]).ravel() / k
         for k in range(1, min(len(one), len(two)) + 1)

@@ -410,6 +410,25 @@ def _takes_text(call: ast.Call) -> bool:
     return is_child and "text" in {keyword.arg for keyword in call.keywords}
 
 
+@every_source
+def test_each_assignment_has_one_target(source: Source) -> None:
+    """Swaps and parallel updates excepted, whose values name a target."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+            tuples = [target for target in node.targets if isinstance(target, ast.Tuple)]
+            targets = {ast.unparse(each) for target in tuples for each in target.elts}
+            values = (each for each in ast.walk(node.value) if isinstance(each, ast.expr))
+            named = {ast.unparse(each) for each in values}
+            assert not tuples or targets & named, f"{source.name}:{node.lineno}"
+
+
+@every_source
+def test_no_loop_has_a_condition_for_what_it_goes_over(source: Source) -> None:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.For | ast.comprehension):
+            assert not isinstance(node.iter, ast.IfExp), f"{source.name}:{node.iter.lineno}"
+
+
 def test_package_files_are_empty() -> None:
     paths = [*PACKAGE.glob("*/**/__init__.py"), *(ROOT / "tests").rglob("__init__.py")]
     written = [path for path in paths if path.read_text(encoding="utf-8")]

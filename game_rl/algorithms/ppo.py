@@ -112,7 +112,8 @@ class LeanPPO(PPO):
             rollout_buffer.add(
                 last_obs, actions, rewards, last_dones, values, log_probs, frames=step.frames
             )
-            self._last_obs, self._last_episode_starts = last_obs, last_dones = new_obs, dones
+            self._last_obs = last_obs = new_obs
+            self._last_episode_starts = last_dones = dones
         rollout_buffer.compute_returns_and_advantage(self._values(last_obs), last_dones)
         callback.update_locals(locals())
         callback.on_rollout_end()

@@ -130,7 +130,8 @@ class PQN(OnPolicyAlgorithm):
                 last_obs, actions, rewards, last_dones, values, log_probs, frames=step.frames
             )
             feed_vec_step(self.feeds, last_obs, step)
-            self._last_obs, self._last_episode_starts = last_obs, last_dones = new_obs, dones
+            self._last_obs = last_obs = new_obs
+            self._last_episode_starts = last_dones = dones
         self._set_targets(rollout_buffer, ends, self._best(last_obs))
         self.logger.record("rollout/exploration_rate", epsilon)
         callback.update_locals(locals())

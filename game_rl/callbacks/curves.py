@@ -46,11 +46,11 @@ class GameMetricsCallback(BaseCallback):
         """Record what the `info` of an episode's last timestep says."""
         record = self.logger.record_mean
         record("rollout/truncated", float(info.get("TimeLimit.truncated", False)))
-        for term, value in info.get("reward_terms", {}).items():
-            record(f"game/reward/{term}", value)
-        names = (*self._endings, *info.get(OWN_ENDINGS, ()))
-        for name in names if "reward_terms" in info else ():
-            record(f"game/ending/{name}", float(info.get("ending") == name))
+        if "reward_terms" in info:
+            for term, value in info["reward_terms"].items():
+                record(f"game/reward/{term}", value)
+            for name in (*self._endings, *info.get(OWN_ENDINGS, ())):
+                record(f"game/ending/{name}", float(info.get("ending") == name))
         for name, value in info.get("game", {}).items():
             record(f"game/{name}", value)
         for name, value in repetition_curves(info).items():

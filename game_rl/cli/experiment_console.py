@@ -78,7 +78,7 @@ class ExperimentConsole:
         if self._members is not None:
             self._members.close()
 
-    def __call__(self, event: ExperimentEvent) -> None:
+    def __call__(self, event: ExperimentEvent) -> None:  # noqa: C901 - a case an event
         match event:
             case events.ExperimentBegun():
                 self._generations = event.generations

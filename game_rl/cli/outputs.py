@@ -167,7 +167,8 @@ def _check_replaced(option: str, path: Path, kinds: tuple[FileKind, ...]) -> Non
 def _paths(values: Mapping[str, object]) -> Iterator[Path]:
     """Yield the arguments that may be paths."""
     for value in values.values():
-        for each in value if isinstance(value, list | tuple) else (value,):
+        several = value if isinstance(value, list | tuple) else [value]
+        for each in several:
             if isinstance(each, str | Path):
                 yield Path(each)
 

@@ -75,7 +75,7 @@ class RunConsole:
         if text not in self._announced:
             self._mark("warning:", text)
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event) -> None:  # noqa: C901 - a case an event
         with self._clock_lock:
             self._clock.hear(event)
         match event:
@@ -110,7 +110,7 @@ class RunConsole:
             case _:
                 self._show_notice(event)
 
-    def _show_notice(self, event: Event) -> None:
+    def _show_notice(self, event: Event) -> None:  # noqa: C901 - a case an event
         match event:
             case events.UploadQueued():
                 self._line(event, _queued_line(event), style="dim")

@@ -267,7 +267,8 @@ class _Found:
             rows[column] = known[rows[column]]
         sizes = rows["played_bytes"].astype(np.int64) + rows["chosen_bytes"]
         rows["first"] = np.cumsum(sizes) - sizes
-        rows["block"], rows["under"] = len(self._blocks), len(self._unders) - 1
+        rows["block"] = len(self._blocks)
+        rows["under"] = len(self._unders) - 1
         return rows
 
 

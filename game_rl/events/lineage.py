@@ -151,9 +151,11 @@ def run_as_source(
         CheckpointError: `lineage.json` is not a valid lineage.
     """
     lineage = read_lineage(run_dir)
+    if events is None:
+        events = read_events(run_dir)
     waited_by = tuple(
         (event.timesteps, lineage.waited_since(event.waited_frames))
-        for event in (read_events(run_dir) if events is None else events)
+        for event in events
         if event.waited_frames is not None
     )
     has_identity = run_dir.identity_file.exists()

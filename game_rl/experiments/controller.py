@@ -34,6 +34,7 @@ from game_rl.experiments.kept_generations import (
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import (
     ChampionRecord,
+    CopyRecord,
     ExperimentState,
     GenerationRecord,
     Member,
@@ -131,8 +132,9 @@ class ExperimentRun:
         found = read_record(place.record, GenerationRecord)
         if found is not None:
             return found
-        for member in members if number == 1 else ():
-            self._begin(member, self.plan.config_of(member))
+        if number == 1:
+            for member in members:
+                self._begin(member, self.plan.config_of(member))
         results = self._stretches(members, number)
         trained = list(members)
         extra_run = self.plan.extra_run(number, members, results)
@@ -311,14 +313,18 @@ def _bring_back(plan: Plan, member: Member, generation: int, aside: Path) -> Non
     folder = plan.folder
     run_dir = plan.folder.member(member.folder)
     before = read_record(folder.generation(generation - 1).record, GenerationRecord)
-    trained = [] if before is None else [m for m in before.members if m.folder == member.folder]
+    trained = []
+    copies: Sequence[CopyRecord] = ()
+    if before is not None:
+        trained = [m for m in before.members if m.folder == member.folder]
+        copies = before.copies
     with run_dir.locked() if run_dir.exists() else nullcontext():
         if trained:
             _refuse_excess_before(plan, trained[0], generation)
             restore(folder, generation - 1, trained[0], aside)
         elif run_dir.exists():
             move_into(aside / "members", run_dir.root)
-    for copied in () if before is None else before.copies:
+    for copied in copies:
         if copied.folder == member.folder:  # it is copied again, from a checkpoint of its parent
             kept = folder.generation(generation - 1).checkpoint(copied.parent)
             parent = folder.member(copied.parent_folder)

@@ -61,7 +61,9 @@ def forget_generations(
             for path in list(folder.generation(number).root.iterdir()):
                 if path.is_dir() and path.name.isdecimal():
                     remove_directory(path)
-    for path in folder.members.iterdir() if folder.members.is_dir() else ():
+    if not folder.members.is_dir():
+        return
+    for path in folder.members.iterdir():
         # the copy of a decision that is still being carried out
         is_underway = (copied_after(path.name) or 0) > newest
         if path.is_dir() and not path.name.startswith(".") and not is_underway:
@@ -137,7 +139,9 @@ def _later_than(folder: ExperimentDir, generation: int) -> Iterator[Path]:
         if (copied_after(path.name) or 0) >= generation:
             yield path
     record = read_record(folder.generation(generation).record, GenerationRecord)
-    for member in () if record is None else record.members:
+    if record is None:
+        return
+    for member in record.members:
         for path in folder.member(member.folder).checkpoints_newest_first():
             if member.checkpoint is not None and int(path.name) > int(member.checkpoint):
                 yield path

@@ -206,7 +206,7 @@ class GameDefinition(StrictModel):
             elif self.variables[variable].is_array and not _takes_arrays(key):
                 yield Problem(key, _is_an_array(variable), reads=(("variables", variable),))
 
-    def _references(self) -> Iterable[tuple[Key, str]]:
+    def _references(self) -> Iterable[tuple[Key, str]]:  # noqa: C901 - a loop a section
         for name, spec in self.variables.items():
             for source in spec.sources:
                 yield ("variables", name, str(spec.operation)), source

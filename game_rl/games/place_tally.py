@@ -45,13 +45,11 @@ class PlaceTally:
         self._counts[place] = self._counts.get(place, 0) + 1
 
     def take(self) -> Visits:
-        """Return what was counted, and begin anew; parts of a number are cut off downwards."""
+        """Return what was counted, and count from 0 again; numbers are rounded down."""
         counts = self._counts
         self._counts = {}
-        places = [
-            [_whole(number) for number in (place if len(self.names) > 1 else (place,))]
-            for place in counts
-        ]
+        tuples = counts if len(self.names) > 1 else [(place,) for place in counts]
+        places = [[_whole(number) for number in place] for place in tuples]
         return Visits(
             np.array(places, np.int64).reshape(len(counts), len(self.names)),
             np.fromiter(counts.values(), np.int64, len(counts)),

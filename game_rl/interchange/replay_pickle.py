@@ -332,7 +332,8 @@ def _build(target: object, state: object) -> None:
         order = _of(tuple, state)[1]
         target.dtype = target.dtype.newbyteorder(order if order in ("<", ">") else "=")
     else:
-        for part in state if isinstance(state, tuple) else (state,):
+        parts = state if isinstance(state, tuple) else (state,)
+        for part in parts:
             if isinstance(part, dict):
                 _of(Record, target).attributes.update(part)
 

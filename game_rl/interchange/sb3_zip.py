@@ -221,10 +221,13 @@ def _weights(state: Mapping[str, Any], path: Path) -> Tensors:
 def _moments(state: Mapping[str, Any]) -> Tensors:
     """Convert an optimiser's state dict to `INDEX.NAME` tensors; other entries are left out."""
     by_weight = state.get("state", {})
+    if not isinstance(by_weight, Mapping):
+        return {}
     return {
         f"{index}.{name}": torch.as_tensor(value)
-        for index, values in (by_weight.items() if isinstance(by_weight, Mapping) else ())
-        for name, value in (values.items() if isinstance(values, Mapping) else ())
+        for index, values in by_weight.items()
+        if isinstance(values, Mapping)
+        for name, value in values.items()
         if isinstance(value, torch.Tensor | int | float)
     }
 

@@ -194,12 +194,16 @@ def _encoded(
     head["magic"] = MAGIC
     head["env"] = block.env
     head["first"] = block.first
-    head["n_rows"], head["n_transitions"] = len(columns.flags), len(columns.rows)
+    head["n_rows"] = len(columns.flags)
+    head["n_transitions"] = len(columns.rows)
     if len(versions):
-        head["first_version"], head["last_version"] = versions.min(), versions.max()
+        head["first_version"] = versions.min()
+        head["last_version"] = versions.max()
     head["row"] = block.row % ROW_NUMBERS
-    head["columns_bytes"], head["columns_crc"] = len(small), zlib.crc32(small)
-    head["frames_bytes"], head["frames_crc"] = len(large), zlib.crc32(large)
+    head["columns_bytes"] = len(small)
+    head["columns_crc"] = zlib.crc32(small)
+    head["frames_bytes"] = len(large)
+    head["frames_crc"] = zlib.crc32(large)
     head["is_delta"] = is_delta
     head["head_crc"] = zlib.crc32(head.tobytes()[:-4])
     return head.tobytes() + small + large

@@ -103,7 +103,7 @@ class SegmentSink:
             error = self._until_space(self._seal_segment)
         elif not self._unsealed:
             return not self.is_paused
-        for path in [] if error else list(self._unsealed):
+        for path in list(self._unsealed):
             error = error or self._until_space(partial(self._recover, path))
         error = error or self._until_space(self._lake.evict)
         self._pause(error)

@@ -85,9 +85,10 @@ class FrameEncoder:
         pixels = screen.packed if before is None else screen.packed ^ before
         blocks.append(pixels.tobytes())
         parts = []
-        for name, array in screen.parts.items() if key == large else ():
-            blocks.append(np.ascontiguousarray(array).tobytes())
-            parts.append({"name": name, "dtype": array.dtype.name, "shape": array.shape})
+        if key == large:
+            for name, array in screen.parts.items():
+                blocks.append(np.ascontiguousarray(array).tobytes())
+                parts.append({"name": name, "dtype": array.dtype.name, "shape": array.shape})
         return {
             "run": run,
             "env": screen.env,

@@ -102,7 +102,8 @@ def find_cell(
 ) -> FoundCell | None:
     """Return the cell of a place, whose variables are those of the game; None if it is on none."""
     known = counts.offsets if offsets is None else offsets
-    *maps, x, y = (int(number // 1) for number in (place if len(place) > 1 else (*place, 0)))
+    numbers = place if len(place) > 1 else (*place, 0)
+    *maps, x, y = (int(number // 1) for number in numbers)
     map_id = tuple(maps)
     right, down = _offset(map_id, known)
     wanted = None if _is_placed(map_id, known) else map_id

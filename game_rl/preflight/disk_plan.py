@@ -189,11 +189,11 @@ def smaller_lines(plan: DiskPlan, free_bytes: int) -> list[str]:
     """
     then = "the Lake stops growing" if plan.lake_pauses else "the run stops"
     lines = []
-    for disk in plan.smaller if plan.verdict(free_bytes) != "fits" else ():
-        after = "" if disk.after_s is None else f", after {_time(disk.after_s)}"
-        lines.append(
-            f"with {format_bytes(disk.bytes)} free, {then} at {plan.stage} {disk.full_at:,}{after}"
-        )
+    if plan.verdict(free_bytes) != "fits":
+        for disk in plan.smaller:
+            after = "" if disk.after_s is None else f", after {_time(disk.after_s)}"
+            full = f"{plan.stage} {disk.full_at:,}{after}"
+            lines.append(f"with {format_bytes(disk.bytes)} free, {then} at {full}")
     if plan.compression_saved is not None:
         lines.append(f"the Lake takes {plan.compression_saved:.1%} less than whole frame stacks")
     return lines

@@ -151,7 +151,8 @@ class BackgroundUpload:
         lake = self._settings.lake
         folders = sum(folder_bytes(run_dir.checkpoint(t)) for t in sending)
         shelved = 0
-        for path in () if lake is None else list(lake.glob("*.shelved")):
-            with suppress(OSError):
-                shelved += path.stat().st_size
+        if lake is not None:
+            for path in list(lake.glob("*.shelved")):
+                with suppress(OSError):
+                    shelved += path.stat().st_size
         return folders + shelved

@@ -114,7 +114,9 @@ def check_custom_parts(config: RunConfig) -> None:
     Raises:
         UsageError: a part cannot be used.
     """
-    for problem in _found_by_running(config) if config.custom_parts else ():
+    if not config.custom_parts:
+        return
+    for problem in _found_by_running(config):
         raise UsageError(f"{'.'.join(problem.key)}: {problem.message}")
 
 

@@ -45,7 +45,7 @@ def happening(event: TimedEvent) -> Happening | None:
     return Happening(title, str(getattr(event, "text", "")), tone)
 
 
-def _of_run(event: TimedEvent) -> Happening | None:
+def _of_run(event: TimedEvent) -> Happening | None:  # noqa: C901 - a case an event
     match event:
         case events.Begun():
             return Happening("begun", f"{event.algorithm.upper()} on {event.device}")
@@ -132,7 +132,7 @@ def _evaluated(event: events.Evaluated) -> Happening:
     return Happening("evaluation", text + best, "good" if event.is_best else "plain")
 
 
-def _of_experiment(event: TimedEvent) -> Happening | None:
+def _of_experiment(event: TimedEvent) -> Happening | None:  # noqa: C901 - a case an event
     match event:
         case events.ExperimentBegun():
             return Happening("begun", f"{event.members} members")

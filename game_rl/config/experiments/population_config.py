@@ -328,7 +328,9 @@ class PopulationConfig(LearnerKeys):
 
     def _mutated_rewards(self, run: RunConfig) -> Iterator[Problem]:
         """Check that members learn rewards of the learner's size, as a copy of it joins them."""
-        for key in self.mutation.values if run.algorithm.learns else ():
+        if not run.algorithm.learns:
+            return
+        for key in self.mutation.values:
             if key.startswith("algorithm.reward."):
                 yield Problem(
                     ("mutation", key),

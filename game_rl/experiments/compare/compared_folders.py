@@ -279,8 +279,10 @@ def live_curve(folder: ExperimentDir, runs: Mapping[str, Source], name: str) -> 
         runs: all runs in their present state, by folder.
         name: folder of the run.
     """
+    if name not in runs:
+        return
     progress = {each: _progress(folder.member(each)) for each in runs}
-    for point in evaluation_points(folder.member(name), runs[name]) if name in runs else ():
+    for point in evaluation_points(folder.member(name), runs[name]):
         now = progress[name].when(point.timesteps)
         then = [
             at(run, point.timesteps if each == name else progress[each].reached(now))

@@ -167,8 +167,9 @@ class RowsDrawnCallback(BoundaryCallback):
         streams = self._mixed_replay.n_of_streams
         if drawn:
             self.logger.record("learn_from/drawn_own", self._mixed_replay.n_own_drawn / drawn)
-        for stream, count in streams.items() if len(streams) <= MOST_CURVES else ():
-            self.logger.record(f"learn_from/drawn_{stream[:SHOWN_CHARACTERS]}", count / drawn)
+        if len(streams) <= MOST_CURVES:
+            for stream, count in streams.items():
+                self.logger.record(f"learn_from/drawn_{stream[:SHOWN_CHARACTERS]}", count / drawn)
         self._events.emit(self._mixed_replay.rows_drawn(self.boundary_timesteps))
 
 
