@@ -399,7 +399,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
 def test_the_script_of_the_page_runs(tmp_path: Path) -> None:
     """As a person writes it who knows SB3, but for shorter trainings and fewer episodes."""
     text = PAGE.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
-    quick = '"evaluation.episodes=2", "evaluation.final_episodes=2", "recording.max_s=5", run'
+    quick = (
+        '"evaluation={episodes: 2, final_episodes: 2, baselines: false}", "recording.max_s=5", run'
+    )
     for old, new in {
         '"duel_ppo", run': f'"duel_ppo", {quick}',
         "20_480": "1_024",

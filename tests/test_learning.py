@@ -21,6 +21,7 @@ def test_a_short_run_wins_far_more_than_a_random_player(tmp_path: Path) -> None:
             f"run_dir={tmp_path / 'run'}",
             "total_timesteps=61_440",
             "evaluation.every_timesteps=10_240",
+            "evaluation.baselines=false",
             "recording.episodes=0",
         ],
     )

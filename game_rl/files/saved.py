@@ -36,7 +36,7 @@ Blob = Annotated[
 class Saved(BaseModel):
     """A frozen model that refuses unknown keys. JSON gives back what was saved, bit for bit."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")  # no attribute docstrings: 1 ms a model
 
 
 Natural = Annotated[int, Field(ge=0)]

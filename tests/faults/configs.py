@@ -15,7 +15,7 @@ algorithm: {algorithm}
 lake: {lake}
 evaluation:
   {{every_timesteps: {evaluate_every}, episodes: 2, final_episodes: 2,
-    deterministic: {deterministic}}}
+    deterministic: {deterministic}, baselines: false}}
 checkpoints: {{every_timesteps: 32, keep_last: {keep_last}, save_replay_buffer: {has_replay}}}
 recording: {{episodes: 0}}
 """

@@ -29,7 +29,8 @@ run_dir: x
 device: cpu
 env: {n_envs: 2, n_workers: 1, frame_skip: 8, max_episode_timesteps: 25, start_states: [level_1]}
 algorithm: {n_steps: 16, batch_size: 16, n_epochs: 1}
-evaluation: {every_timesteps: 64, episodes: 2, n_envs: 2}
+evaluation:
+  {every_timesteps: 64, episodes: 2, final_episodes: 2, n_envs: 2, baselines: false}
 checkpoints: {every_timesteps: 32, keep_last: 2}
 """
 _STUDY = """\

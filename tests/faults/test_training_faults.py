@@ -27,7 +27,9 @@ def test_plans_name_every_fault_of_every_operation_once() -> None:
 def test_a_few_faults_of_each_kind_lose_nothing(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["faults", "--quick", "--only", kind])
+    fresh = kind == "kill"  # at any moment, from a process's first import on
+    arguments = ["--quick", "--only", kind, *([] if fresh else ["--warm"])]
+    monkeypatch.setattr("sys.argv", ["faults", *arguments])
     assert training_faults.main() == 0, capsys.readouterr().out
 
 
@@ -35,7 +37,7 @@ def test_a_few_faults_of_each_kind_lose_nothing(
 def test_a_few_kills_of_a_run_with_parts_of_ones_own_lose_nothing_of_their_state(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--kills", "2", "--only", "kill", "--algorithm", "ppo-own"]
+    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", "ppo-own"]
     monkeypatch.setattr("sys.argv", ["faults", *arguments])
     assert training_faults.main() == 0, capsys.readouterr().out
 
@@ -44,7 +46,8 @@ def test_a_few_kills_of_a_run_with_parts_of_ones_own_lose_nothing_of_their_state
 def test_a_few_kills_of_a_run_whose_observations_have_parts_lose_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--kills", "2", "--only", "kill", "--algorithm", "dqn-lake", "--parts", "status"]
+    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", "dqn-lake"]
+    arguments += ["--parts", "status"]
     monkeypatch.setattr("sys.argv", ["faults", *arguments])
     assert training_faults.main() == 0, capsys.readouterr().out
 
@@ -63,7 +66,7 @@ def test_twenty_kills_of_a_run_whose_observations_have_parts_lose_nothing(
 def test_a_few_kills_of_a_run_that_normalises_rewards_lose_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--kills", "2", "--only", "kill", "--algorithm", "ppo", "--normalize"]
+    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", "ppo", "--normalize"]
     monkeypatch.setattr("sys.argv", ["faults", *arguments])
     assert training_faults.main() == 0, capsys.readouterr().out
 

@@ -3,6 +3,7 @@
     python -m tests.faults [--kills 300] [--only kill ...] [--algorithm dqn] [--fork] [--quick]
     python -m tests.faults --game seasons --colour rgb    # pictures of a colour game
     python -m tests.faults --algorithm pqn --parts status # observations with a part
+    python -m tests.faults --quick --warm                 # without the imports of each training
 
 Each trial is a real `game-rl train` of a bundled game in a process of its own. It meets one fault,
 is resumed, and is compared with an undisturbed training: weights, optimiser and emulator states in
@@ -15,6 +16,9 @@ every checkpoint, the table of evaluations, and the best one. Each core runs one
 * rot: one bit of a file is flipped, or its end is cut off, between a kill and the resume.
 
 With --fork, the trainings are forks of an undisturbed training, from half of it.
+
+With --warm, the trainings are forked from one process that has imported what they need. No kill
+comes during imports then, and a trial takes a fraction of the processor time.
 
 A trial is good if the run can be resumed, ends like the undisturbed one, accepted no wrong byte,
 left no temporary file and no process behind, and showed no traceback.
@@ -31,12 +35,13 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 from statistics import median
 
 from game_rl.files.run_dir import RunDir
 from tests.faults.configs import ALGORITHMS, GAMES, LONG, SHORT, Length, Setting
-from tests.faults.trainings import HANG_S, Bench, Tally, Training
+from tests.faults.trainings import HANG_S, Bench, Tally, Training, WarmStarts
 
 KINDS = ("kill", "failpoint", "signal", "disk", "rot")
 KILLS_A_RUN = 5
@@ -246,9 +251,12 @@ def _damage(path: Path, uniform: Callable[[float], float], *, cut: bool) -> None
 def main() -> int:
     arguments = _arguments()
     kinds: list[str] = arguments.only
-    with tempfile.TemporaryDirectory(prefix="game_rl_faults_") as folder:
+    with (
+        closing(WarmStarts()) if arguments.warm else nullcontext() as starts,
+        tempfile.TemporaryDirectory(prefix="game_rl_faults_") as folder,
+    ):
         benches = {
-            length: _bench(arguments, Path(folder) / name, length)
+            length: _bench(arguments, Path(folder) / name, length, starts)
             for name, length in (("long", LONG), ("short", SHORT))
             if any(_length(kind) == length for kind in kinds)
         }
@@ -278,6 +286,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--flips", type=int, default=10, help="of each file; the last is a cut")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--warm", action="store_true", help="fork the trainings' processes")
     parser.add_argument("--quick", action="store_true", help="a few of each")
     arguments = parser.parse_args()
     if arguments.quick:
@@ -291,7 +300,9 @@ def _length(kind: str) -> Length:
     return SHORT if kind in ("failpoint", "disk") else LONG
 
 
-def _bench(arguments: argparse.Namespace, folder: Path, length: Length) -> Bench:
+def _bench(
+    arguments: argparse.Namespace, folder: Path, length: Length, starts: WarmStarts | None
+) -> Bench:
     return Bench(
         folder,
         arguments.jobs,
@@ -305,6 +316,7 @@ def _bench(arguments: argparse.Namespace, folder: Path, length: Length) -> Bench
         ),
         length=length,
         forks=arguments.fork,
+        starts=starts,
     )
 
 

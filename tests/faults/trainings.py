@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -21,6 +23,7 @@ from game_rl.checkpoints.checkpoint_folder import best_of
 from game_rl.errors import CheckpointError
 from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
+from game_rl.system.fork_server import ForkServer
 from tests.faults.configs import LONG, Length, Setting, config_text
 
 _OTHERS, _TEACHER = "others", "teacher"  # names of runs from which others learn
@@ -33,14 +36,92 @@ COMPARED = (
 )
 HANG_S = 180.0
 _PLAIN = Setting()
+_FAULTY_RUN = "tests.faults.faulty_run"
+_IMPORTED = ("game_rl.cli.train_command", "game_rl.training.train", "game_rl.training.admission")
 _BEGUN = re.compile(r"^\s*[\d,]+ / [\d,]+ |^offline [\d,]+/")
 
 
+class Process(Protocol):
+    """What a training needs of its process."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int: ...
+    def kill(self) -> None: ...
+    def send_signal(self, sig: int, /) -> None: ...
+    def wait(self, timeout: float | None = None) -> object: ...
+
+
+class ForkedProcess:
+    """A training that is forked from a process which has imported what it needs.
+
+    Its `returncode` kills what is left of its process group, so it comes after all other questions.
+    """
+
+    def __init__(self, starts: "WarmStarts", arguments: list[str], cpu: int, output: int) -> None:
+        self._starts = starts
+        with starts.lock:
+            self._process = starts.server.fork(
+                "tests.faults.forked_run", arguments, starts.environment, output
+            )
+        self.pid = self._process.pid
+        os.sched_setaffinity(self.pid, {cpu})
+        self._code: int | None = None
+
+    @property
+    def returncode(self) -> int:
+        if self._code is None:
+            with self._starts.lock:
+                self._code = self._process.kill_and_wait()
+        return self._code
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def send_signal(self, sig: int, /) -> None:
+        os.kill(self.pid, sig)  # it is not reaped yet, so its id is its own
+
+    def wait(self, timeout: float | None = None) -> None:
+        deadline = time.monotonic() + (HANG_S if timeout is None else timeout)
+        while not self._process.has_ended():
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise subprocess.TimeoutExpired("the forked training", timeout or HANG_S)
+            time.sleep(min(0.005, left_s))
+
+
+class WarmStarts:
+    """Starts trainings by forks of one process: most of a short training's time is imports."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.environment = _environment()
+        self.server = ForkServer(_IMPORTED, self.environment)
+
+    def close(self) -> None:
+        self.server.close()
+
+
 class Training:
-    """A training process, with its output and the moment at which it began to train."""
+    """A training process, with its output and the moment at which it began to train.
+
+    Args:
+        run_dir: directory of the run.
+        cpu: the core on which it runs.
+        plan: fault, as in `faulty_run`.
+        fork_of: run and timestep of which it is a fork.
+        starts: what forks its process; None starts a fresh interpreter.
+    """
 
     def __init__(
-        self, run_dir: Path, cpu: int, *, plan: str = "none:0:none", fork_of: str | None = None
+        self,
+        run_dir: Path,
+        cpu: int,
+        *,
+        plan: str = "none:0:none",
+        fork_of: str | None = None,
+        starts: WarmStarts | None = None,
     ) -> None:
         self.begun = threading.Event()
         self.lines: list[str] = []
@@ -53,25 +134,28 @@ class Training:
             arguments = ["train", "--resume", str(run_dir)]
         self._started_s = time.monotonic()
         self.start_s = 0.0
-        self.process = subprocess.Popen(
-            [
-                *("taskset", "--cpu-list", str(cpu)),
-                *(sys.executable, "-u", "-m", "tests.faults.faulty_run", plan, str(run_dir)),
-                *arguments,
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-            env=os.environ | {"COLUMNS": "1000", "OMP_NUM_THREADS": "1"},
-        )
+        self._left: list[psutil.Process] = []
+        reads, writes = os.pipe()
+        self._output = os.fdopen(reads, encoding="utf-8", errors="replace")
+        arguments = [plan, str(run_dir), *arguments]
+        self.process: Process
+        if starts is None:
+            command = ["taskset", "--cpu-list", str(cpu), sys.executable, "-u", "-m", _FAULTY_RUN]
+            self.process = subprocess.Popen(
+                [*command, *arguments],
+                stdout=writes,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=_environment(),
+            )
+        else:
+            self.process = ForkedProcess(starts, arguments, cpu, writes)
+        os.close(writes)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as output:
+        with self._output as output:
             for line in output:
                 self.lines.append(line.rstrip())
                 if not self.begun.is_set() and _BEGUN.match(line):
@@ -88,19 +172,31 @@ class Training:
 
         Children that still run after the time limit show up in `orphans`.
         """
-        code = self.process.wait(HANG_S)
+        self.process.wait(HANG_S)
         self._reader.join(HANG_S)  # the pipe closes when the last child has ended
-        return code
+        self._left = self._outliving()
+        return self.process.returncode
 
     def orphans(self) -> list[psutil.Process]:
         """Return processes of this training that outlived it by five seconds."""
+        return self._left
+
+    def _outliving(self) -> list[psutil.Process]:
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
-            left = [p for p in psutil.process_iter() if _session(p.pid) == self.process.pid]
+            left = [
+                process
+                for process in psutil.process_iter()
+                if process.pid != self.process.pid and _session(process.pid) == self.process.pid
+            ]
             if not left:
                 return []
             psutil.wait_procs(left, timeout=0.1)
         return left
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"COLUMNS": "1000", "OMP_NUM_THREADS": "1"}
 
 
 def _account(run_dir: Path) -> list[tuple[str, int, int | None]]:
@@ -157,8 +253,10 @@ class Bench:
         setting: Setting = _PLAIN,
         length: Length = LONG,
         forks: bool = False,
+        starts: WarmStarts | None = None,
     ) -> None:
         folder.mkdir()
+        self._starts = starts
         self._setting, self._length = setting, length
         self.final = length.total
         self.folder = folder
@@ -190,7 +288,7 @@ class Bench:
 
     def train(self, run_dir: Path, cpu: int, *, plan: str = "none:0:none") -> Training:
         """Start or resume the run."""
-        return Training(run_dir, cpu, plan=plan, fork_of=self._fork_of)
+        return Training(run_dir, cpu, plan=plan, fork_of=self._fork_of, starts=self._starts)
 
     def changed_parent(self) -> list[str]:
         """Return the files of the undisturbed run that have changed."""
@@ -201,7 +299,7 @@ class Bench:
         return [f"the parent's {path} was changed" for path in sorted(paths)]
 
     def _undisturbed(self, run_dir: Path) -> Training:
-        training = Training(run_dir, self.cpus[0])
+        training = Training(run_dir, self.cpus[0], starts=self._starts)
         if training.wait() != 0:
             raise SystemExit(f"the undisturbed training failed:\n{training.output}")
         return training

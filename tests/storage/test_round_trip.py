@@ -32,7 +32,8 @@ device: cpu
 env: {{n_envs: 2, n_workers: 1, frame_skip: 8, max_episode_timesteps: 25, start_states: [level_1]}}
 algorithm: {algorithm}
 lake: {lake}
-evaluation: {{every_timesteps: 64, episodes: 2, final_episodes: 2, n_envs: 2}}
+evaluation: {{every_timesteps: 64, episodes: 2, final_episodes: 2, n_envs: 2,
+  baselines: false}}
 checkpoints: {{every_timesteps: 64, keep_last: 1}}
 recording: {{episodes: 1}}
 upload: {upload}
