@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from game_rl.game_check.game_check import check_game, read_recorded_episode
-from game_rl.game_check.parts_sheet import write_parts_sheet
+from game_rl.game_check.sheets import write_parts_sheet
 from game_rl.games.definition import load_game
 
 FOLDER = Path(__file__).parent / "how-to" / "parts"

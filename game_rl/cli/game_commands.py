@@ -174,8 +174,7 @@ def _check_without_rom(arguments: argparse.Namespace) -> int:
 
 
 def _write_sheets(arguments: argparse.Namespace, game: Game, check: "GameCheck") -> dict[str, Path]:
-    from game_rl.game_check.contact_sheet import write_contact_sheet
-    from game_rl.game_check.parts_sheet import write_parts_sheet
+    from game_rl.game_check.sheets import write_contact_sheet, write_parts_sheet
 
     is_bundled = game_path(arguments.game, relative_to=Path()) is None
     sheet = arguments.sheet or (Path() if is_bundled else game.folder) / "contact_sheet.png"

@@ -7,10 +7,9 @@ from numpy.random import Generator
 
 from game_rl.emulator.emulator import Button, Emulator
 from game_rl.errors import UsageError
-from game_rl.games.actions import frame_skip_problem, presses_of
+from game_rl.games.actions import PRESS_FRAMES, StepWait, frame_skip_problem, presses_of
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
-from game_rl.games.step_wait import PRESS_FRAMES, StepWait
 from game_rl.games.variables import Values
 
 WAITED_FRAMES = "waited_frames"

@@ -25,11 +25,10 @@ from game_rl.envs.repetition import RepetitionGuard, RepetitionState
 from game_rl.envs.seed_search import SeedSearch
 from game_rl.errors import LockUpError
 from game_rl.files.saved import Blob, Saved
-from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT
+from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT, GameMemory
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
 from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
-from game_rl.games.own_methods import GameMemory
 from game_rl.games.parts.episode_parts import custom_part_names
 from game_rl.games.parts.part_spec import PartsState
 from game_rl.games.place_tally import PlaceTally, Visits

@@ -23,11 +23,10 @@ from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.envs.observation import parts_seen
 from game_rl.envs.seed_search import SeedsFound
 from game_rl.errors import GameFileError, LockUpError
-from game_rl.game_check.contact_sheet import Moment
 from game_rl.game_check.game_trace import GameTrace
+from game_rl.game_check.sheets import Moment
+from game_rl.game_check.variable_checks import BankCheck, DecimalCheck
 from game_rl.games.actions import least_frame_skip
-from game_rl.games.bank_check import BankCheck
-from game_rl.games.decimal_check import DecimalCheck
 from game_rl.games.definition import Game, unknown_name
 from game_rl.games.parts.episode_parts import part_formats
 from game_rl.games.start_states import ScriptStep, play_script

@@ -16,19 +16,21 @@ from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.emulator.rom import Rom, absent_rom, read_rom
 from game_rl.emulator.rom_search import find_rom
 from game_rl.errors import GameFileError, RomError
-from game_rl.games.actions import ActionSpec, action_problems
+from game_rl.games.actions import ActionSpec, StepWait, action_problems
 from game_rl.games.conditions import Condition, Ending
-from game_rl.games.custom_reward import GameReward, load_custom_reward, reward_source
+from game_rl.games.custom_reward import GameReward, Sources, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
-from game_rl.games.own_methods import Sources
 from game_rl.games.parts.part_kind import GamePart
 from game_rl.games.parts.part_spec import PartSpec, part_problems
 from game_rl.games.place import Offsets, read_map_offsets
-from game_rl.games.random_seed import register_problems, seed_problems
 from game_rl.games.reward_term import RewardTerm
-from game_rl.games.start_states import StartStateSpec, battery_problem
-from game_rl.games.state_files import state_file_problem
-from game_rl.games.step_wait import StepWait
+from game_rl.games.start_states import (
+    StartStateSpec,
+    battery_problem,
+    register_problems,
+    seed_problems,
+    state_file_problem,
+)
 from game_rl.games.symbol_files import Location, read_symbols
 from game_rl.games.variable_spec import VariableSpec
 from game_rl.games.variables import (
@@ -417,15 +419,15 @@ def _load_game_file(path: Path, name: str, *, without_rom: bool) -> Game:
             f"{path}: is the config of a training, not a game; name a game.yaml, or the bundled "
             f"{' or '.join(bundled_games())}. game-rl preflight checks a config"
         )
-    parts = _Parts(path.parent, without_rom=without_rom)
+    files = _NamedFiles(path.parent, without_rom=without_rom)
     definition = load_yaml_model(
-        path, GameDefinition, error=GameFileError, more_checks=parts.problems
+        path, GameDefinition, error=GameFileError, more_checks=files.problems
     )
-    assert parts.rom is not None
-    return Game(name, path.parent, definition, parts.rom, tuple(parts.variables))
+    assert files.rom is not None
+    return Game(name, path.parent, definition, files.rom, tuple(files.variables))
 
 
-class _Parts:
+class _NamedFiles:
     """The files that a game.yaml names, which are read and checked against it."""
 
     def __init__(self, folder: Path, *, without_rom: bool) -> None:

@@ -49,7 +49,7 @@ class TermReward(NamedTuple):
         )
 
 
-class OwnEndings(NamedTuple):
+class CustomEndings(NamedTuple):
     """Whether each ending of a game's own reward class holds, by name."""
 
     endings: dict[str, bool]
@@ -183,10 +183,10 @@ class EpisodeReward:
             return False
         return self._custom.needs_screen or bool(self._makes and self._custom.parts_need_screen)
 
-    def endings(self, values: Values) -> OwnEndings:
+    def endings(self, values: Values) -> CustomEndings:
         """Return the endings of the game's own reward class, which it must have; after `step`."""
         assert self._custom is not None
-        return OwnEndings(
+        return CustomEndings(
             self._custom.ends(ENDINGS, values), self._custom.ends(TRUNCATIONS, values)
         )
 

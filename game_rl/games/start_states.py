@@ -1,6 +1,9 @@
-"""Start states of episodes: a button script from power-on, or a saved state."""
+"""Start states of episodes, a button script from power-on or a state file, and the random seed."""
 
-from collections.abc import Iterable, Iterator
+import hashlib
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +13,11 @@ from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.battery import LARGEST_BATTERY_BYTES, battery_ram, put_battery_ram
 from game_rl.emulator.emulator import Button, Emulator
 from game_rl.emulator.rom import Rom
+from game_rl.emulator.saved_state import unpack_state
 from game_rl.errors import EmulatorError, GameFileError
-from game_rl.games.state_files import read_limited, read_state
-from game_rl.games.variables import Variable
+from game_rl.files.durable_files import write_atomic
+from game_rl.games.variable_spec import UNSIGNED, VariableSpec
+from game_rl.games.variables import MemoryVariable, Variable
 
 _Frames = Annotated[int, Field(gt=0, le=36_000)]  # ten minutes; more would be a typing error
 
@@ -180,3 +185,119 @@ def _battery(name: str, path: Path, rom: Rom) -> bytes:
 
 def _read_battery(path: Path, rom: Rom) -> bytes:
     return battery_ram(read_limited(path, LARGEST_BATTERY_BYTES, "the RAM of any cartridge"), rom)
+
+
+_IGNORED = {
+    0xFF04: "the divider register, which becomes 0 whatever is written to it",
+    0xFF44: "the number of the line that is drawn, which cannot be written",
+}
+
+
+def seed_problems(
+    name: str | None,
+    start_states: Mapping[str, StartStateSpec],
+    variables: Mapping[str, VariableSpec],
+) -> Iterator[Problem]:
+    """Yield what is wrong with a seed variable, apart from an unknown name.
+
+    Args:
+        name: the value of `random_seed`.
+    """
+    for state_name, state in start_states.items():
+        for key, variable, _ in state.values:
+            if variable == name:
+                yield Problem(
+                    ("start_states", state_name, *key),
+                    f"{variable} is the random_seed, which gets a random value; remove one of "
+                    "the two",
+                    reads=(("random_seed",),),
+                )
+    seed = variables.get(name or "")
+    if seed is None or seed.is_whole_number:
+        return
+    is_type = seed.operation is None and seed.type not in UNSIGNED
+    what = f"is of type {seed.type}" if is_type else "is not one whole number in memory"
+    yield Problem(
+        ("random_seed",),
+        f"{name} {what}; a seed is one of {', '.join(UNSIGNED)}, without `mask`",
+        reads=(("variables", str(name)),),
+    )
+
+
+def register_problems(seed: MemoryVariable) -> Iterator[Problem]:
+    """Yield a problem for each byte of a seed that is a register which ignores what is written."""
+    for place in seed.numbers:
+        for register in range(place.address, place.address + place.n_bytes):
+            if register in _IGNORED:
+                yield Problem(
+                    ("random_seed",),
+                    f"{seed.name} is at 0x{register:04X}, {_IGNORED[register]}, so every seed "
+                    "would be the same; name the variable in which the game keeps its random "
+                    "numbers, or remove `random_seed`: env.max_idle_frames varies the beginning",
+                    reads=(("variables", seed.name),),
+                )
+
+
+_LARGEST_STATE_BYTES = 4 * 2**20  # PyBoy's have up to 0.4 MB
+
+
+def read_limited(path: Path, most_bytes: int, what: str) -> bytes:
+    """Read a regular file; raise OSError or ValueError if there is none or it is too large."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("it is not a regular file")
+    with path.open("rb") as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise ValueError(f"it is larger than {what}")
+    return data
+
+
+def read_state(path: Path, rom: Rom, *, colour: bool, accepts_older: bool) -> bytes:
+    """Return what an emulator can load of a state file.
+
+    A state of an older format is converted once. The result is kept beside it, as
+    `NAME.converted`, where every later process finds it; if it cannot be written there, each
+    process converts for itself. It is converted again when the file, the ROM or PyBoy's format is
+    another one.
+
+    Raises:
+        OSError, ValueError: the file cannot be read.
+        EmulatorError: PyBoy refuses the older state, hangs or crashes.
+    """
+    from game_rl.emulator import pyboy_emulator  # games are read without PyBoy, which is large
+
+    data = read_limited(path, _LARGEST_STATE_BYTES, "any emulator state")
+    if not (accepts_older and pyboy_emulator.is_older_state(data)):
+        return data
+    kept = path.with_name(f"{path.name}.converted")
+    made_from = (
+        f"{hashlib.sha256(data).hexdigest()} {rom.sha256} {colour} {pyboy_emulator.STATE_FORMAT}"
+    )
+    key = hashlib.sha256(made_from.encode()).digest()
+    with suppress(OSError, ValueError, EmulatorError):
+        found = read_limited(kept, _LARGEST_STATE_BYTES, "any emulator state")
+        if found.startswith(key):
+            state = found.removeprefix(key)
+            unpack_state(state, rom_sha256=rom.sha256, is_colour=colour)
+            return state
+    state = pyboy_emulator.convert_older_state(rom, data, colour=colour)
+    with suppress(OSError):
+        write_atomic(kept, key + state)
+    return state
+
+
+def state_file_problem(path: Path, rom: Rom, *, colour: bool, accepts_older: bool) -> str | None:
+    """Return why a state file is of the wrong format or cannot be converted; None otherwise.
+
+    What is wrong with a file of today's format is found when it is loaded.
+    """
+    from game_rl.emulator.pyboy_emulator import state_problem
+
+    try:
+        state = read_state(path, rom, colour=colour, accepts_older=accepts_older)
+    except EmulatorError as error:
+        return f"{path}: {error}"
+    except (OSError, ValueError):
+        return None
+    problem = state_problem(state)
+    return None if problem is None else f"{path}: {problem}"

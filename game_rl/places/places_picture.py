@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from game_rl.game_check.contact_sheet import BACKGROUND, INK, save_sheet
+from game_rl.game_check.sheets import BACKGROUND, INK, save_sheet
 from game_rl.places.place_counts import PlaceCounts
 from game_rl.places.place_layers import PlaceLayer, layers, readable
 

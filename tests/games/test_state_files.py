@@ -17,9 +17,9 @@ from game_rl.config.schema import EnvConfig
 from game_rl.emulator import pyboy_emulator
 from game_rl.envs.make_env import make_env
 from game_rl.errors import EmulatorError, GameFileError
-from game_rl.games import state_files
+from game_rl.games import start_states
 from game_rl.games.definition import Game, load_game
-from game_rl.games.state_files import read_state
+from game_rl.games.start_states import read_state
 
 OLDER = Path(__file__).parents[1] / "emulator" / "older_states"
 FORMATS = {"1.6.14": 9, "2.2.2": 11, "2.4.1": 12, "2.5.2": 14, "2.6.0": 15, "2.7.1": 17}
@@ -116,7 +116,7 @@ def test_where_nothing_can_be_written_it_is_converted_all_the_same(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(state_files, "write_atomic", full)
+    monkeypatch.setattr(start_states, "write_atomic", full)
     game = load_game(str(duel_in(tmp_path, older("2.4.1"))))
     state = read_state(tmp_path / "begin.state", game.rom, colour=False, accepts_older=True)
     assert state.startswith(b"GRLSTAT1")

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from game_rl.errors import GameFileError
+from game_rl.games.actions import StepWait
 from game_rl.games.definition import load_game
-from game_rl.games.step_wait import StepWait
 from game_rl.preflight.facts import EpisodeLengths
 from game_rl.preflight.random_play import probe_episodes
 from tests.preflight.conftest import make_config

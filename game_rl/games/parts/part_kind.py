@@ -92,7 +92,7 @@ class DrawnGrid:
 
 
 Drawing = DrawnBits | DrawnNumbers | DrawnWords | DrawnGrid
-"""A piece of a part's picture; see `parts_sheet`."""
+"""A piece of a part's picture; see `sheets`."""
 
 P = TypeVar("P", bound="GamePart")
 

@@ -1,4 +1,4 @@
-"""What the agent sees of the parts of an observation, drawn beside the screen of the same moment.
+"""The sheets of `game-rl check-game`: screens, and the parts of an observation beside the screen.
 
 A vector is a row for each variable: its name, a bar for each number and the number itself, or a
 square for each bit. Categories are numbers, actions their names. A grid is a picture with a colour
@@ -7,7 +7,8 @@ for each class.
 
 import colorsys
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from game_rl.game_check.contact_sheet import BACKGROUND, INK, Moment, save_sheet
+from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
+from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 from game_rl.games.parts.part_kind import (
     Drawing,
@@ -24,6 +26,59 @@ from game_rl.games.parts.part_kind import (
     DrawnNumbers,
     DrawnWords,
 )
+
+BACKGROUND = (32, 32, 32)
+INK = (224, 224, 224)
+
+_COLUMNS = 4
+_SCREEN_GAP = 8
+_LABEL_HEIGHT = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What is seen at a moment of play: the whole screen, and all parts that the game defines."""
+
+    label: str
+    screen: NDArray[np.uint8]  # [144, 160, 3] RGB
+    parts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+def write_contact_sheet(moments: Sequence[Moment], path: Path) -> None:
+    """Write the screens, four in a row, as a PNG to `path`.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    columns = min(_COLUMNS, max(1, len(moments)))
+    rows = -(-len(moments) // columns)
+    tile_width = SCREEN_WIDTH + _SCREEN_GAP
+    tile_height = SCREEN_HEIGHT + _LABEL_HEIGHT + _SCREEN_GAP
+    size = (columns * tile_width + _SCREEN_GAP, rows * tile_height + _SCREEN_GAP)
+    sheet = Image.new("RGB", size, BACKGROUND)
+    draw = ImageDraw.Draw(sheet)
+    for index, moment in enumerate(moments):
+        left = _SCREEN_GAP + index % columns * tile_width
+        top = _SCREEN_GAP + index // columns * tile_height
+        draw.text((left, top), moment.label, fill=INK)
+        sheet.paste(Image.fromarray(moment.screen), (left, top + _LABEL_HEIGHT))
+    save_sheet(sheet, path, "contact sheet")
+
+
+def save_sheet(sheet: Image.Image, path: Path, what: str) -> None:
+    """Save a sheet as a PNG.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sheet.save(path, format="PNG", optimize=True)
+    except OSError as error:
+        raise UsageError(
+            f"the {what} {path} cannot be written ({error.strerror}); name another file"
+        ) from None
+
 
 Colour = tuple[int, int, int]
 

@@ -12,9 +12,8 @@ import pytest
 from game_rl.envs.game_boy_env import OWN_ENDINGS, EnvState, GameBoyEnv
 from game_rl.errors import GameFileError
 from game_rl.game_check.game_check import check_game
-from game_rl.games.custom_reward import load_custom_reward
+from game_rl.games.custom_reward import CustomMethod, GameMemory, load_custom_reward
 from game_rl.games.definition import load_game
-from game_rl.games.own_methods import GameMemory, OwnMethod
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import fake_env, fake_game
@@ -24,7 +23,7 @@ SOURCES = {"screen": lambda: "s", "memory": lambda: "m", "action": lambda: "a"}
 
 
 def takes(method: Any) -> Any:
-    return OwnMethod(method, "rewards:Reward.step", SOURCES).call("v")  # type: ignore[arg-type]
+    return CustomMethod(method, "rewards:Reward.step", SOURCES).call("v")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
