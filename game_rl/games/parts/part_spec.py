@@ -1,7 +1,8 @@
 """The table of the kinds of parts: their keys in game.yaml, their classes, and what they remember.
 
 A new kind has a row in `PartSpec` and one in `KINDS`, and one in `PartsState` if it remembers
-something of an episode.
+something of an episode. What it does not use is left out of a dump (`exclude_if`), so that saved
+game files and checkpoints stay as they are.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -43,12 +43,14 @@ class RewardClassSpec(StrictModel):
 
     def problems(self) -> Iterable[Problem]:
         named = "categories" if self.kind == "categories" else f"a {self.kind}"
+        n_sides = 1
         example = "[n]"
         most = _MOST_NUMBERS
         if self.kind == "grid":
+            n_sides = 2
             example = "[height, width]"
             most = _MOST_SIDE
-        if len(self.shape) != len(example.split()):
+        if len(self.shape) != n_sides:
             yield Problem(("shape",), f"the shape of {named} is {example}")
         elif max(self.shape) > most:
             yield Problem(("shape",), f"{max(self.shape):,} is too large; at most {most:,} fit")

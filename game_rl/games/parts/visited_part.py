@@ -128,7 +128,11 @@ class VisitedReader(PartsReader["VisitedPart"]):
     def __init__(self, parts: Sequence["VisitedPart"], sources: PartSources) -> None:
         super().__init__(parts, sources)
         self._names = parts[0].variables
-        self._maps = {part.name: _map_of(part.visited, sources.folder) for part in parts}
+        self._maps: dict[str, VisitedMap] = {}
+        for part in parts:
+            file = part.visited.offsets
+            offsets = {} if file is None else read_map_offsets(sources.folder / file)
+            self._maps[part.name] = VisitedMap(part.visited, offsets)
         self._places = VisitedPlaces(1)
 
     def reset(self, values: Values) -> None:
@@ -168,11 +172,6 @@ class VisitedReader(PartsReader["VisitedPart"]):
             self._places.load_bytes(state)
             for place in self._places:
                 self._mark(place)
-
-
-def _map_of(spec: VisitedSpec, folder: Path) -> VisitedMap:
-    offsets = {} if spec.offsets is None else read_map_offsets(folder / spec.offsets)
-    return VisitedMap(spec, offsets)
 
 
 @dataclass(frozen=True, eq=False)
