@@ -19,13 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
-from game_rl.games.parts.part_kind import (
-    Drawing,
-    DrawnBits,
-    DrawnGrid,
-    DrawnNumbers,
-    DrawnWords,
-)
+from game_rl.games.parts.part_kind import GamePart
 
 BACKGROUND = (32, 32, 32)
 INK = (224, 224, 224)
@@ -146,41 +140,46 @@ def _moment(moment: Moment, game: Game, names: Collection[str] | None) -> Image.
     panels = [_below([_text(moment.label), Image.fromarray(moment.screen)])]
     for name, part in game.definition.game_parts().items():
         if names is None or name in names:
-            drawn = [_drawn(piece) for piece in part.drawings(moment.parts[name])]
+            drawn = _drawn(part, moment.parts[name])
             kind = game.definition.parts[name].kind
             shape = " x ".join(map(str, part.form.shape))
             stacked = ", stacked" if part.stack else ""
             facts = _text(f"{kind}, {shape}{stacked}", _DIM)
-            panels.append(_below([_text(name), _below(drawn), facts]))
+            panels.append(_below([_text(name), drawn, facts]))
     return _wrapped(_columns(panels), _SHEET_WIDTH, gap=2 * _GAP)
 
 
-def _drawn(piece: Drawing) -> Image.Image:
-    match piece:
-        case DrawnBits(values, ""):
-            return _squares(values, _SQUARE, _ROW_WIDTH)
-        case DrawnBits(values, label) if len(values) > _MOST_LARGE_SQUARES:
-            return _below([_text(label, _FAINT), _squares(values, _SMALL_SQUARE, _ROW_WIDTH)])
-        case DrawnBits(values, label):
-            return _row(label, _squares(values, _SQUARE, _VALUES_WIDTH))
-        case DrawnNumbers(values, ""):
-            return _numbers(values)
-        case DrawnNumbers(values, label):
-            return _row(label, _numbers(values))
-        case DrawnWords(words, ""):
-            return _chips(words)
-        case DrawnWords(words, label):
-            return _beside([_text(label, _FAINT), _chips(words)], gap=_GAP)
-        case DrawnGrid(classes, names, cell):
-            fits = max(1, min(_LARGEST_CELL, _GRID_SIDE // max(classes.shape)))
-            picture = _grid(classes, fits if cell is None else cell)
-            if piece.marks_middle:
-                picture = _with_middle(picture)
-            return _below([picture, _legend(names)]) if names else picture
+def _drawn(part: GamePart, values: NDArray[Any]) -> Image.Image:
+    if part.form.kind == "vector":
+        rows = []
+        first = 0
+        for label, n, bits in part.rows():
+            numbers = values[first : first + n]
+            first += n
+            rows.append(_bits(label, numbers) if bits == 1 else _row(label, _numbers(numbers)))
+        return _below(rows)
+    if part.form.kind == "categories":
+        words = [part.labels[n] or "-" for n in values] if part.labels else map(str, values)
+        chips = _chips(words)
+        return _beside([_text(part.caption, _FAINT), chips], gap=_GAP) if part.caption else chips
+    fits = max(1, min(_LARGEST_CELL, _GRID_SIDE // max(values[0].shape)))
+    picture = _grid(values[0], part.cell_pixels or fits)
+    if part.marks_middle:
+        picture = _with_middle(picture)
+    names = part.labels[1:]
+    return _below([picture, _legend(names)]) if names else picture
+
+
+def _bits(label: str, bits: NDArray[Any]) -> Image.Image:
+    if label and len(bits) > _MOST_LARGE_SQUARES:
+        return _below([_text(label, _FAINT), _squares(bits, _SMALL_SQUARE, _ROW_WIDTH)])
+    return _row(label, _squares(bits, _SQUARE, _VALUES_WIDTH if label else _ROW_WIDTH))
 
 
 def _row(label: str, values: Image.Image) -> Image.Image:
     """Return a label of fixed width, shortened if it is too long, and beside it the values."""
+    if not label:
+        return values
     while _width(label) > _LABEL_WIDTH:
         label = label.rstrip("…")[:-1] + "…"
     words = Image.new("RGB", (_LABEL_WIDTH, _TEXT_HEIGHT), BACKGROUND)

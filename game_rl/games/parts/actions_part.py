@@ -4,20 +4,13 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import Emulator
 from game_rl.games.parts.part_format import PartFormat
-from game_rl.games.parts.part_kind import (
-    DrawnWords,
-    GamePart,
-    PartSources,
-    PartsReader,
-    PartValues,
-)
+from game_rl.games.parts.part_kind import CustomParts, GamePart, PartsReader, PartValues
 from game_rl.games.variables import Values
 
 
@@ -26,8 +19,8 @@ class ActionsReader(PartsReader["ActionsPart"]):
 
     state_key = "actions"
 
-    def __init__(self, parts: Sequence["ActionsPart"], sources: PartSources) -> None:
-        super().__init__(parts, sources)
+    def __init__(self, parts: Sequence["ActionsPart"], folder: Path, custom: CustomParts) -> None:
+        super().__init__(parts, folder, custom)
         self._most = max(part.actions for part in parts)
         self.load_state(())
 
@@ -65,7 +58,3 @@ class ActionsPart(GamePart):
     @property
     def labels(self) -> tuple[str, ...]:
         return ("", *self.game.actions)
-
-    def drawings(self, values: NDArray[Any]) -> Sequence[DrawnWords]:
-        names = ("-", *self.game.actions)
-        return [DrawnWords([names[number] for number in values])]

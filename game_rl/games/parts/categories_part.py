@@ -1,6 +1,6 @@
 """`categories`: a part that has the numbers of a variable, which stand for kinds of things."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ from game_rl.config.strict_model import Key, Problem
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import GameFileError
 from game_rl.games.parts.part_format import PartFormat
-from game_rl.games.parts.part_kind import DrawnWords, GamePart, unfit
+from game_rl.games.parts.part_kind import GamePart, unfit
 from game_rl.games.variable_spec import is_always_whole
 from game_rl.games.variables import Values
 
@@ -44,8 +44,9 @@ class CategoriesPart(GamePart):
                 )
         return np.array(numbers, self.form.dtype)
 
-    def drawings(self, values: NDArray[Any]) -> Sequence[DrawnWords]:
-        return [DrawnWords(list(map(str, values)), self.categories)]
+    @property
+    def caption(self) -> str:
+        return self.categories
 
     def references(self) -> Iterator[tuple[Key, str]]:
         yield ("categories",), self.categories

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from game_rl.emulator.emulator import Emulator
 from game_rl.games.definition import Game, GameDefinition
 from game_rl.games.parts.part_format import PartFormat
-from game_rl.games.parts.part_kind import CustomParts, PartSources, PartValues, no_custom_parts
+from game_rl.games.parts.part_kind import CustomParts, PartValues, no_custom_parts
 from game_rl.games.parts.part_spec import KINDS, PartsState
 from game_rl.games.variables import Values
 
@@ -40,10 +40,9 @@ class EpisodeParts:
     ) -> None:
         known = game.definition.game_parts()
         parts = [known[name] for name in names]
-        sources = PartSources(game.folder, custom)
         self._names = names
         self._readers = tuple(
-            kind.reader(of_kind, sources)
+            kind.reader(of_kind, game.folder, custom)
             for kind in KINDS.values()
             if (of_kind := [part for part in parts if isinstance(part, kind)])
         )

@@ -1,4 +1,4 @@
-"""What a kind of part is: the class that each kind in this folder derives, and what it is drawn by.
+"""What a kind of part is: the class that each kind in this folder derives.
 
 A new kind is a file here, and its rows in `part_spec`.
 """
@@ -7,15 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 
 from game_rl.config.strict_model import Key, Problem
 from game_rl.emulator.emulator import Emulator
-from game_rl.games.parts.part_format import PartFormat
-from game_rl.games.variable_spec import Specs
+from game_rl.games.parts.part_format import Bits, PartFormat
 from game_rl.games.variables import Values
+
+if TYPE_CHECKING:
+    from game_rl.games.definition import GameDefinition
 
 PartValues = dict[str, NDArray[Any]]
 
@@ -27,73 +29,6 @@ def no_custom_parts(_: Values) -> Mapping[str, Any]:
     return {}
 
 
-class GameKeys(Protocol):
-    """The keys of game.yaml on which parts depend."""
-
-    @property
-    def variables(self) -> Specs: ...
-    @property
-    def actions(self) -> Mapping[str, object]: ...
-    @property
-    def place(self) -> tuple[str, ...] | None: ...
-    @property
-    def hardware(self) -> str: ...
-    @property
-    def reward(self) -> str | None: ...
-
-
-class PartSources(NamedTuple):
-    """What parts of a running episode are made of, apart from variables and the emulator."""
-
-    folder: Path
-    """Folder of game.yaml; paths in the file are relative to it."""
-    custom: CustomParts
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnBits:
-    """A square for each number, filled unless it is 0."""
-
-    values: NDArray[Any]
-    label: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnNumbers:
-    """A bar with its number for one number, columns for several."""
-
-    values: NDArray[Any]
-    label: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnWords:
-    """Some words, each in a box."""
-
-    words: Sequence[str]
-    label: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnGrid:
-    """A picture with a colour for each class.
-
-    Attributes:
-        classes: [height, width].
-        names: of the classes from 1 on, for the legend.
-        cell: pixels of a cell's side; None for what fits.
-        marks_middle: whether there are marks at the middle, where the player is.
-    """
-
-    classes: NDArray[Any]
-    names: Sequence[str] = ()
-    cell: int | None = None
-    marks_middle: bool = False
-
-
-Drawing = DrawnBits | DrawnNumbers | DrawnWords | DrawnGrid
-"""A piece of a part's picture; see `sheets`."""
-
 P = TypeVar("P", bound="GamePart")
 
 
@@ -102,6 +37,9 @@ class PartsReader(Generic[P]):
 
     A kind whose parts show more than the present moment derives a reader that remembers the rest.
 
+    Args:
+        folder: folder of game.yaml; paths in the file are relative to it.
+
     Raises:
         GameFileError: a file that a part names is missing or wrong.
     """
@@ -109,9 +47,10 @@ class PartsReader(Generic[P]):
     state_key: ClassVar[str] = ""
     """Key of `PartsState` with what it remembers; "" if it remembers nothing."""
 
-    def __init__(self, parts: Sequence[P], sources: PartSources) -> None:
+    def __init__(self, parts: Sequence[P], folder: Path, custom: CustomParts) -> None:
         self._parts = parts
-        self._sources = sources
+        self._folder = folder
+        self._custom = custom
 
     def reset(self, values: Values) -> None:
         """Begin an episode with these values of the variables."""
@@ -150,19 +89,19 @@ class GamePart(ABC):
     is_custom: ClassVar[bool] = False
     """Whether the game's own reward class makes it."""
     reader: ClassVar[type[PartsReader[Any]]] = PartsReader
+    cell_pixels: ClassVar[int] = 0
+    """Side of a cell of a grid that is drawn; 0 for what fits."""
+    marks_middle: ClassVar[bool] = False
+    """Whether a grid is drawn with marks at its middle, where the player is."""
 
     name: str
-    game: GameKeys
+    game: "GameDefinition"
     stack: bool
 
     @property
     @abstractmethod
     def form(self) -> PartFormat:
         """Its form, known without an emulator."""
-
-    @abstractmethod
-    def drawings(self, values: NDArray[Any]) -> Sequence[Drawing]:
-        """Return the pieces of its picture, one below the other."""
 
     def read(self, values: Values, emulator: Emulator) -> NDArray[Any]:
         """Return it as it is now, in a new array; see `PartsReader.read`, which calls this."""
@@ -172,6 +111,15 @@ class GamePart(ABC):
     def labels(self) -> tuple[str, ...]:
         """What the numbers of a vector, or the values of categories and grids, are called."""
         return ()
+
+    @property
+    def caption(self) -> str:
+        """What is drawn beside categories."""
+        return ""
+
+    def rows(self) -> Sequence[tuple[str, int, Bits]]:
+        """Return the rows in which a vector is drawn: a label, how many numbers, bits of each."""
+        return [("", stretch.size, stretch.bits) for stretch in self.form.stretches]
 
     def references(self) -> Iterator[tuple[Key, str]]:
         """Yield each variable that the entry names, with its key."""

@@ -7,7 +7,7 @@ game files and checkpoints stay as they are.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -15,11 +15,14 @@ from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.files.saved import Blob, Saved
 from game_rl.games.parts.actions_part import ActionsPart
 from game_rl.games.parts.categories_part import CategoriesPart
-from game_rl.games.parts.part_kind import GameKeys, GamePart
+from game_rl.games.parts.part_kind import GamePart
 from game_rl.games.parts.reward_class_part import RewardClassPart, RewardClassSpec
 from game_rl.games.parts.tiles_part import TilesPart, TilesSpec
 from game_rl.games.parts.vector_part import NumberSpec, VectorPart
 from game_rl.games.parts.visited_part import VisitedPart, VisitedSpec
+
+if TYPE_CHECKING:
+    from game_rl.games.definition import GameDefinition
 
 _SCREEN = "screen"
 
@@ -72,7 +75,7 @@ class PartSpec(StrictModel):
         """Its kind, which is the key that says what it is made of."""
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
 
-    def part(self, name: str, game: GameKeys) -> GamePart:
+    def part(self, name: str, game: "GameDefinition") -> GamePart:
         """Return the part of this name in a game."""
         kind = KINDS[self.kind]
         keys = [field.name for field in fields(kind) if field.name in PartSpec.model_fields]

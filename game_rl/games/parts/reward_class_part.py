@@ -1,6 +1,6 @@
 """`own`: a part that the method `parts` of the game's own reward class returns."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -14,16 +14,7 @@ from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import GameFileError
 from game_rl.games.parts.part_format import PartFormat, Stretch, bits_of
-from game_rl.games.parts.part_kind import (
-    Drawing,
-    DrawnBits,
-    DrawnGrid,
-    DrawnNumbers,
-    DrawnWords,
-    GamePart,
-    PartsReader,
-    PartValues,
-)
+from game_rl.games.parts.part_kind import GamePart, PartsReader, PartValues
 from game_rl.games.variables import Values
 
 _MOST_NUMBERS = 65_536
@@ -61,7 +52,7 @@ class RewardClassSpec(StrictModel):
 
 class RewardClassReader(PartsReader["RewardClassPart"]):
     def read(self, values: Values, emulator: Emulator) -> PartValues:
-        made = self._sources.custom(values)
+        made = self._custom(values)
         return {part.name: part.checked(made) for part in self._parts}
 
 
@@ -118,13 +109,6 @@ class RewardClassPart(GamePart):
 
     def _wrong(self, message: str) -> GameFileError:
         return GameFileError(f"parts.{self.name}: the reward class {message}")
-
-    def drawings(self, values: NDArray[Any]) -> Sequence[Drawing]:
-        if self.own.kind == "grid":
-            return [DrawnGrid(values[0])]
-        if self.own.kind == "categories":
-            return [DrawnWords(list(map(str, values)))]
-        return [DrawnBits(values) if self.own.of == 2 else DrawnNumbers(values)]
 
     def problems(self) -> Iterator[Problem]:
         if self.game.reward is None:

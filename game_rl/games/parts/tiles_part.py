@@ -1,6 +1,6 @@
 """`tiles`: a part that has the class of each tile of the background, or its id, as a grid."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -10,21 +10,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from game_rl.config.strict_model import Problem, StrictModel
-from game_rl.emulator.emulator import (
-    MAP_SIDE,
-    N_TILES,
-    SCREEN_HEIGHT,
-    SCREEN_WIDTH,
-    TILE_SIDE,
-    Emulator,
-    TileArea,
-)
+from game_rl.emulator.emulator import MAP_SIDE, N_TILES, TILE_SIDE, Emulator, TileArea
 from game_rl.games.parts.part_format import PartFormat
-from game_rl.games.parts.part_kind import DrawnGrid, GamePart
+from game_rl.games.parts.part_kind import GamePart
 from game_rl.games.variables import Values
 
-_SCREEN_COLUMNS = SCREEN_WIDTH // 8
-_SCREEN_ROWS = SCREEN_HEIGHT // 8
+_SCREEN_COLUMNS = 20
+_SCREEN_ROWS = 18
 _MOST_CLASSES = 255
 
 
@@ -99,6 +91,8 @@ class TilesSpec(StrictModel):
 
 @dataclass(frozen=True, eq=False)
 class TilesPart(GamePart):
+    cell_pixels = TILE_SIDE
+
     tiles: TilesSpec
 
     @cached_property
@@ -145,9 +139,6 @@ class TilesPart(GamePart):
     @property
     def labels(self) -> tuple[str, ...]:
         return ("", *self.tiles.classes)
-
-    def drawings(self, values: NDArray[Any]) -> Sequence[DrawnGrid]:
-        return [DrawnGrid(values[0], tuple(self.tiles.classes), TILE_SIDE)]
 
     def problems(self) -> Iterator[Problem]:
         if self.game.hardware == "cgb":

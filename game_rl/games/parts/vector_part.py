@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import GameFileError
 from game_rl.games.parts.part_format import Bits, PartFormat, Stretch
-from game_rl.games.parts.part_kind import DrawnBits, DrawnNumbers, GamePart, unfit
+from game_rl.games.parts.part_kind import GamePart, unfit
 from game_rl.games.variable_spec import VariableSpec, is_always_whole
 from game_rl.games.variables import Values
 
@@ -107,16 +107,9 @@ class VectorPart(GamePart):
             found += [one.variable] if n == 1 else [f"{one.variable}[{i}]" for i in range(n)]
         return tuple(found)
 
-    def drawings(self, values: NDArray[Any]) -> Sequence[DrawnBits | DrawnNumbers]:
-        found: list[DrawnBits | DrawnNumbers] = []
-        first = 0
-        for one, (n, bits) in zip(self._numbers, self._sizes, strict=True):
-            numbers = values[first : first + n]
-            first += n
-            label = one.variable if one.fourier is None else f"sin {one.variable}"
-            drawn = DrawnBits if bits == 1 else DrawnNumbers
-            found.append(drawn(numbers, label))
-        return found
+    def rows(self) -> Sequence[tuple[str, int, Bits]]:
+        labels = [n.variable if n.fourier is None else f"sin {n.variable}" for n in self._numbers]
+        return [(label, n, bits) for label, (n, bits) in zip(labels, self._sizes, strict=True)]
 
     def references(self) -> Iterator[tuple[Key, str]]:
         for index, one in enumerate(self.vector):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,8 @@ from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.games.parts.part_format import PartFormat
 from game_rl.games.parts.part_kind import (
-    DrawnGrid,
+    CustomParts,
     GamePart,
-    PartSources,
     PartsReader,
     PartValues,
     unfit,
@@ -125,29 +124,21 @@ class VisitedReader(PartsReader["VisitedPart"]):
 
     state_key = "places"
 
-    def __init__(self, parts: Sequence["VisitedPart"], sources: PartSources) -> None:
-        super().__init__(parts, sources)
+    def __init__(self, parts: Sequence["VisitedPart"], folder: Path, custom: CustomParts) -> None:
+        super().__init__(parts, folder, custom)
         self._names = parts[0].variables
         self._maps: dict[str, VisitedMap] = {}
         for part in parts:
             file = part.visited.offsets
-            offsets = {} if file is None else read_map_offsets(sources.folder / file)
+            offsets = {} if file is None else read_map_offsets(self._folder / file)
             self._maps[part.name] = VisitedMap(part.visited, offsets)
         self._places = VisitedPlaces(1)
 
     def reset(self, values: Values) -> None:
-        self._forget()
-        self._visit(values)
+        self.load_state(None)
+        self.step(values, 0)
 
     def step(self, values: Values, action: int) -> None:
-        self._visit(values)
-
-    def _forget(self) -> None:
-        self._places = VisitedPlaces(1)
-        for visited in self._maps.values():
-            visited.clear()
-
-    def _visit(self, values: Values) -> None:
         place = self._place(values)
         if self._places.visit(place) == 1:
             self._mark(place)
@@ -167,7 +158,9 @@ class VisitedReader(PartsReader["VisitedPart"]):
         return self._places.to_bytes() if len(self._places) else None
 
     def load_state(self, state: bytes | None) -> None:
-        self._forget()
+        self._places = VisitedPlaces(1)
+        for visited in self._maps.values():
+            visited.clear()
         if state is not None:
             self._places.load_bytes(state)
             for place in self._places:
@@ -178,6 +171,8 @@ class VisitedReader(PartsReader["VisitedPart"]):
 class VisitedPart(GamePart):
     shows_place = True
     reader = VisitedReader
+    labels = ("", "visited")
+    marks_middle = True
 
     visited: VisitedSpec
 
@@ -185,13 +180,6 @@ class VisitedPart(GamePart):
     def form(self) -> PartFormat:
         size = 2 * self.visited.radius * self.visited.scale
         return PartFormat.of_indices("grid", (1, size, size), 2, is_stacked=self.stack)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return ("", "visited")
-
-    def drawings(self, values: NDArray[Any]) -> Sequence[DrawnGrid]:
-        return [DrawnGrid(values[0], ["visited"], marks_middle=True)]
 
     @property
     def variables(self) -> tuple[str, ...]:
