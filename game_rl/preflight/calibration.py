@@ -66,13 +66,11 @@ CUDA_HOST_BYTES = 1_000_000_000
 CUDA_WORKSPACE_BYTES = 75_000_000
 CUDA_STEP_FACTORS = {"float32": 1.9, "bf16": 1.6}
 
-# Files other than checkpoints (for those see `game_rl.checkpoints.checkpoint_files`). TensorBoard:
-# bytes of one number of a curve; number of curves of SB3 and of the machine that every update adds
-# to, without one for each variable and reward term of the game; number of curves of an evaluation,
-# without one for each way if there are two.
+# Files other than checkpoints (for those see `game_rl.checkpoints.checkpoint_files`): number of
+# curves of SB3 and of the machine that every update adds to, without one for each variable and
+# reward term of the game; bytes of one number of a curve in TensorBoard.
+UPDATE_NUMBERS = 21
 TENSORBOARD_NUMBER_BYTES = 57
-TENSORBOARD_UPDATE_NUMBERS = 21
-TENSORBOARD_EVALUATION_NUMBERS = 3
 # progress.csv: bytes of a number or an empty field. wandb.jsonl and wandb's own file:
 # bytes of a number with its name, in both.
 # monitor.csv: bytes of an episode.
@@ -80,22 +78,14 @@ PROGRESS_NUMBER_BYTES = 10
 WANDB_NUMBER_BYTES = 85
 WANDB_FILES_BYTES = 12_000
 MONITOR_EPISODE_BYTES = 60
-EVALUATION_ROW_BYTES = 60
-# evaluations.npz: reward (float32), length (int32) and success of an episode; the timestep of an
-# evaluation; names and shapes of its four arrays.
-EVALUATION_EPISODE_BYTES = 9
-EVALUATION_TIMESTEPS_BYTES = 8
-EVALUATION_FILE_BYTES = 1_020
-BASE64_FACTOR = 4 / 3  # of the copy of evaluations.npz in a checkpoint
-# Lines of events.jsonl, measured on those with the most digits.
+# An evaluation of 20 episodes, or a checkpoint: its event, its curves, its rows in eval.csv and
+# evaluations.npz with their copies in checkpoints.
+EVALUATION_BYTES = 1_000
+BASE64_FACTOR = 4 / 3  # of a copy in a checkpoint
+# Lines of events.jsonl, measured on those with the most digits: that of a rollout, and of each
+# number of the line with training curves.
 EVENT_ROLLOUT_BYTES = 160
-EVENT_EVALUATION_BYTES = 330
-EVENT_EVALUATION_ACTION_BYTES = 7  # of each action in it
-EVENT_START_STATE_BYTES = 90
-EVENT_CHECKPOINT_BYTES = 305
-# A line with training curves, and each number in it with its name.
-EVENT_CURVES_BYTES = 110
-EVENT_CURVES_NUMBER_BYTES = 32
+EVENT_NUMBER_BYTES = 36
 # config.yaml, preflight.json, footprint.json, run.json, the run's first and last events
 RUN_FILES_BYTES = 4_000
 # One picture of a clip, 320 x 288, of a fight of duel. A walk through beacon takes two thirds of

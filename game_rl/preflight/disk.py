@@ -120,8 +120,7 @@ class _Course:
 
     @cached_property
     def log_bytes(self) -> int:
-        copies = self.retention.after(self.last)
-        logs = predicted_log_bytes(self.config, self.facts, self.training, copies=copies)
+        logs = predicted_log_bytes(self.config, self.facts, self.training)
         return logs + sum(part.bytes for part in self.feature_logs if part.name == LOGS)
 
     @cached_property

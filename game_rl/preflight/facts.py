@@ -58,7 +58,6 @@ class RunFacts:
         crop: the part of the screen that the agent sees.
         n_game_curves: number of the game's variables and endings, each a curve in TensorBoard, and
             of its reward terms, each two.
-        n_start_states: number of start states in which episodes begin.
         cpus: number of CPUs that the run may use.
         uses_gpu: whether the network is on a GPU.
         uses_bf16: whether its convolutions are computed in bfloat16.
@@ -97,7 +96,6 @@ class RunFacts:
     has_waits: bool = False
     longest_wait_frames: int = 0
     has_places: bool = False
-    n_start_states: int = 1
 
     @property
     def began_at(self) -> int:
@@ -201,6 +199,7 @@ def run_facts(
     check_level(config)
     seen = make_observation_format(config.env, game)
     _check_pictures(config, seen)
+    chosen_start_states(config.env.start_states, game)  # unknown ones are an error
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
     step = game.definition.step
     longest = config.env.most_episode_timesteps or assumed
@@ -218,7 +217,6 @@ def run_facts(
         has_places=game.definition.place is not None,
         rom_bytes=len(game.rom.data),
         n_game_curves=_n_game_curves(game),
-        n_start_states=len(chosen_start_states(config.env.start_states, game)),
         cpus=machine.cpus,
         uses_gpu=placement.is_on_gpu,
         uses_bf16=placement.precision == "bf16",

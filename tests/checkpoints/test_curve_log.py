@@ -147,5 +147,5 @@ def test_an_event_with_curves_takes_what_is_counted(make_config: MakeConfig) -> 
     recorded = [line for line in lines if '"curves_recorded"' in line and "train/loss" in line]
     assert recorded
     for line in recorded:
-        number = calibration.EVENT_CURVES_NUMBER_BYTES * len(json.loads(line)["values"])
-        assert 0.6 < len(line) / (calibration.EVENT_CURVES_BYTES + number) < 1
+        counted = calibration.EVENT_NUMBER_BYTES * len(json.loads(line)["values"])
+        assert 0.6 < len(line) / counted < 1

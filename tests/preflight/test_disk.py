@@ -18,14 +18,12 @@ from stable_baselines3.common.policies import ActorCriticCnnPolicy
 from game_rl.buffers.layout import pond_layout, total_bytes
 from game_rl.checkpoints import checkpoint_files
 from game_rl.checkpoints.checkpoint_store import kept_checkpoints
-from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.upload import UploadConfig
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError, UsageError
-from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.lake.lake import Lake
 from game_rl.preflight import calibration
@@ -291,46 +289,10 @@ def test_a_large_disk_is_never_full() -> None:
     assert timestep_of_full_disk(FIGHTER, FACTS, estimate(FIGHTER, FACTS), 10**12) is None
 
 
-@pytest.mark.parametrize(("evaluations", "episodes"), [(1, 1), (7, 20), (300, 100)])
-def test_a_file_of_evaluations_has_the_size_that_is_counted(
-    tmp_path: Path, evaluations: int, episodes: int
-) -> None:
-    lists = EpisodeLists(
-        timesteps=[1000 * i for i in range(evaluations)],
-        results=[[np.float32(i)] * episodes for i in range(evaluations)],
-        lengths=[[np.int32(i)] * episodes for i in range(evaluations)],
-        successes=[[True] * episodes for _ in range(evaluations)],
-    )
-    write_episodes(RunDir(tmp_path), lists)
-    one = episodes * calibration.EVALUATION_EPISODE_BYTES + calibration.EVALUATION_TIMESTEPS_BYTES
-    counted = evaluations * one + calibration.EVALUATION_FILE_BYTES
-    assert RunDir(tmp_path).evaluation_episodes.stat().st_size == counted
-
-
-def test_more_episodes_of_evaluations_take_more_in_the_run_and_in_each_checkpoint() -> None:
-    few, many = (
-        estimate(
-            make_config(evaluation={"episodes": n}, recording={"episodes": 0}, episodes=None), FACTS
-        )
-        for n in (10, 110)
-    )
-    kept = int(few.disk.parts[0].name.split()[0])
-    file = few.training.evaluations * 100 * (4 + 4 + 1)
-    assert many.disk.bytes - few.disk.bytes == pytest.approx(file * (1 + kept * 4 / 3), abs=2)
-
-
-def test_a_second_way_takes_more_rows_events_and_curves() -> None:
-    sizes = [
-        estimate(make_config(evaluation={"deterministic": way}), FACTS).disk.bytes
-        for way in (True, "auto")
-    ]
-    assert sizes[0] < sizes[1]
-
-
 def test_events_with_curves_are_counted_up_to_a_thousand() -> None:
     """Each counts as many bytes as one event of this run: one more, then none more."""
-    curves = calibration.TENSORBOARD_UPDATE_NUMBERS + FACTS.n_game_curves
-    each = calibration.EVENT_CURVES_BYTES + curves * calibration.EVENT_CURVES_NUMBER_BYTES
+    numbers = calibration.UPDATE_NUMBERS + FACTS.n_game_curves
+    each = numbers * calibration.EVENT_NUMBER_BYTES
     sizes = []
     for updates in (998, 999, 1_000, 1_001, 1_002):
         config = make_config(
@@ -534,10 +496,3 @@ def test_the_plan_counts_the_logs_that_are_turned_on() -> None:
     assert logs(wandb={"project": "x"}) - none > 85 * numbers
     episodes = updates * 2048 // FACTS.episode_timesteps
     assert logs(monitor=True) - none == 60 * episodes
-
-
-def test_each_start_state_adds_to_the_logs() -> None:
-    config = make_config()
-    one, three = (estimate(config, replace(FACTS, n_start_states=n)).disk.bytes for n in (1, 3))
-    evaluations = 20
-    assert three - one == pytest.approx(evaluations * 3 * (57 + 2 * 90), rel=0.2)
