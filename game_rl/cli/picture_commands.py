@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from game_rl.cli.arguments import add_command
 from game_rl.cli.outputs import HTM, HTML, PNG, SVG, add_output
 from game_rl.cli.printing import add_json, print_result
+from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.files.durable_files import write_atomic
-from game_rl.viewer.plotted_runs import plotted_panels
+from game_rl.viewer.plotted_runs import plotted_panels, refuse_studies
+from game_rl.viewer.shown_experiment import shown_experiment
+from game_rl.viewer.shown_run import read_run
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -73,9 +76,14 @@ def _plot(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
-    from game_rl.viewer.reports import html_report
+    from game_rl.viewer.experiment_report import experiment_report
+    from game_rl.viewer.run_report import run_report
 
-    text = html_report(arguments.run, arguments.x)
+    refuse_studies(arguments.run)
+    if ExperimentDir(arguments.run).exists():
+        text = experiment_report(shown_experiment(arguments.run), arguments.x)
+    else:
+        text = run_report(read_run(arguments.run), arguments.x)
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(output, text)
     print_result(arguments, {"file": str(output), "bytes": len(text.encode())}, str(output))

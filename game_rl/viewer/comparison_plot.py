@@ -13,8 +13,15 @@ from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome
 from game_rl.statistics import paired_values, unpaired_values
 from game_rl.viewer.look import LIGHT
 from game_rl.viewer.panel_figure import draw_panel, in_look
-from game_rl.viewer.panels import Panel, PlotLine, seed_lines
-from game_rl.viewer.seed_curves import Floats, SeedCurve, places_of, values_at
+from game_rl.viewer.panels import (
+    Floats,
+    Panel,
+    PlotLine,
+    SeedCurve,
+    places_of,
+    seed_lines,
+    values_at,
+)
 
 _WIDTH_INCHES = 11.2
 _ARMS_INCHES = 4

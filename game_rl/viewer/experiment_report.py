@@ -19,8 +19,7 @@ from game_rl.events import (
 from game_rl.events.run_view import STATE_WORDS, PlotAxis
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.records import GenerationRecord, Value
-from game_rl.viewer.clip_card import clip_card
-from game_rl.viewer.html_text import Html, element, table
+from game_rl.viewer.behaviour_section import clip_card
 from game_rl.viewer.report_sections import (
     changed_keys_table,
     percent,
@@ -28,7 +27,17 @@ from game_rl.viewer.report_sections import (
     plots_section,
     versions_section,
 )
-from game_rl.viewer.report_style import folded, note, page, pair, section, tile
+from game_rl.viewer.report_style import (
+    Html,
+    element,
+    folded,
+    note,
+    page,
+    pair,
+    section,
+    table,
+    tile,
+)
 from game_rl.viewer.run_panels import run_panels
 from game_rl.viewer.shown_experiment import ShownExperiment, fitness_panel
 

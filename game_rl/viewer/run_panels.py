@@ -13,8 +13,7 @@ from game_rl.events.run_view import PlotAxis, reward_interval, success_interval
 from game_rl.experiments.compare.comparison_arms import NO_DIFFERENCE, arm_names, settings_of
 from game_rl.system.units import GIB
 from game_rl.viewer.look import BASELINES, EVALUATION, STOCHASTIC_EVALUATION, TRAINING
-from game_rl.viewer.panels import Panel, PlotLine, Unit, seed_lines, thinned
-from game_rl.viewer.seed_curves import Floats, SeedCurve
+from game_rl.viewer.panels import Floats, Panel, PlotLine, SeedCurve, Unit, seed_lines, thinned
 from game_rl.viewer.shown_run import ShownRun
 
 X_LABELS = {"timesteps": "timesteps", "frames": "emulator frames", "hours": "hours of training"}

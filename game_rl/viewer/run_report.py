@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from game_rl.events.run_view import STATE_WORDS, PlotAxis, success_interval
 from game_rl.system.units import format_bytes, format_duration
 from game_rl.viewer.behaviour_section import behaviour_section
-from game_rl.viewer.footprint_section import MEASURED, footprint_section
-from game_rl.viewer.html_text import Html, element
 from game_rl.viewer.report_sections import (
+    MEASURED,
     all_curves_section,
     config_section,
     evaluations_section,
     events_section,
+    footprint_section,
     hints_section,
     milestones_section,
     percent,
@@ -21,7 +21,7 @@ from game_rl.viewer.report_sections import (
     start_states_section,
     versions_section,
 )
-from game_rl.viewer.report_style import page, pair, tile
+from game_rl.viewer.report_style import Html, element, page, pair, tile
 from game_rl.viewer.run_panels import grouped_runs, run_panels
 from game_rl.viewer.shown_run import ShownRun
 

@@ -20,9 +20,8 @@ from game_rl.experiments.records import (
     read_record,
     read_records,
 )
-from game_rl.viewer.panels import Panel, PlotLine
+from game_rl.viewer.panels import Floats, Panel, PlotLine
 from game_rl.viewer.run_panels import X_LABELS, RunGroup
-from game_rl.viewer.seed_curves import Floats
 from game_rl.viewer.shown_run import ShownRun, read_run
 
 _S_IN_HOUR = 3600.0

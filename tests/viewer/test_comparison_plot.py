@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from game_rl.experiments.compare.comparison import Pair, Rule, compare_arms
 from game_rl.experiments.compare.comparison_arms import Arm, Outcome, Point, Score
 from game_rl.viewer.comparison_plot import draw, plot_png, plotted_curve
-from game_rl.viewer.seed_curves import SeedCurve, places_of, values_at
+from game_rl.viewer.panels import SeedCurve, places_of, values_at
 
 
 def test_curves_meet_where_all_of_them_have_values() -> None:

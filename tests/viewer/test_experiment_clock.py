@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from game_rl.events import ExperimentBegun, ExperimentEvent, GenerationBegun, GenerationEnded
 from game_rl.experiments.experiment_status import ExperimentStatus, MemberStatus
-from game_rl.viewer.experiment_clock import experiment_seconds_left
+from game_rl.viewer.experiment_summary import experiment_seconds_left
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -16,7 +16,7 @@ import pytest
 from game_rl.events import Resumed, RolloutEnded, Warned
 from game_rl.events.event_log import EventFile, read_events
 from game_rl.files.run_dir import RunDir
-from game_rl.viewer.bounded_protocol import MOST_CONNECTIONS, BoundedProtocol
+from game_rl.viewer.watch_server import MOST_CONNECTIONS, BoundedProtocol
 from tests.viewer.live_run import RUN_ID, LiveGame, Watching, first_events, make_run, watching
 
 
