@@ -150,13 +150,13 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     state = experiment_state(plan)
     generations = plan.config.generations
     now = min(state.generation + 1, generations)
-    how, text = _how_it_is(folder, is_complete=state.complete)
+    current, text = _state(folder, is_complete=state.complete)
     members = _members(plan, state, now)
     timesteps = _timesteps_of_all(plan, state, members)
     return ExperimentStatus(
         path=str(folder.root),
         kind=plan.config.kind,
-        state=how,
+        state=current,
         generation=now,
         generations=generations,
         stretch_until=plan.timesteps(now),
@@ -165,7 +165,7 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
         is_live=plan.config.rule == "live",
         timesteps_of_all=timesteps,
         frames_of_all=plan.frames_of(timesteps, _waited_frames_of_all(plan, state, members)),
-        safe=_safe(folder),
+        safe=_stored_words(folder),
         drawn=drawn_status(plan, now),
         differences=differences_status(plan, state.generation),
     )
@@ -227,7 +227,7 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
     return tuple(found)
 
 
-def _how_it_is(folder: ExperimentDir, *, is_complete: bool) -> tuple[State, str]:
+def _state(folder: ExperimentDir, *, is_complete: bool) -> tuple[State, str]:
     if is_complete:
         return "complete", ""
     is_training = folder.is_locked
@@ -245,7 +245,7 @@ def _how_it_is(folder: ExperimentDir, *, is_complete: bool) -> tuple[State, str]
     return "not training", "its controller was killed" if ends else "it has not begun"
 
 
-def _safe(folder: ExperimentDir) -> str | None:
+def _stored_words(folder: ExperimentDir) -> str | None:
     stored = stored_state(folder)
     if stored is None:
         return None

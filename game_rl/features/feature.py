@@ -43,7 +43,6 @@ class PlannedRun:
     config: "RunConfig"
     observation_format: "ObservationFormat"
     n_actions: int
-    n_start_states: int
     four_shades: bool
     has_places: bool
     episode_timesteps: int

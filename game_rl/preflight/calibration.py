@@ -81,7 +81,6 @@ MONITOR_EPISODE_BYTES = 60
 # An evaluation of 20 episodes, or a checkpoint: its event, its curves, its rows in eval.csv and
 # evaluations.npz with their copies in checkpoints.
 EVALUATION_BYTES = 1_000
-BASE64_FACTOR = 4 / 3  # of a copy in a checkpoint
 # Lines of events.jsonl, measured on those with the most digits: that of a rollout, and of each
 # number of the line with training curves.
 EVENT_ROLLOUT_BYTES = 160

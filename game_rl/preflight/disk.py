@@ -8,6 +8,7 @@ from pathlib import Path
 from game_rl.checkpoints import checkpoint_files
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import run_at
+from game_rl.events import CURVE_POINTS
 from game_rl.features.feature import LOGS, Part, PlannedRun
 from game_rl.features.feature_table import FEATURES
 from game_rl.lake.horizon import Capacity
@@ -17,9 +18,8 @@ from game_rl.preflight.disk_plan import DiskPlan, PlanRow, SmallerDisk, smaller_
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import DiskFootprint, Footprint
 from game_rl.preflight.kept_checkpoints import KeptCheckpoints, offline_checkpoints_at_once
-from game_rl.preflight.log_forecast import predicted_log_bytes
 from game_rl.preflight.memory import n_pictures, network_of, saved_replay_bytes
-from game_rl.preflight.workload import TrainingArithmetic
+from game_rl.preflight.workload import TrainingArithmetic, boundaries_of
 from game_rl.system.machine import is_same_disk, nearest_folder
 from game_rl.system.units import format_bytes
 
@@ -568,3 +568,31 @@ def _kept(config: RunConfig, timesteps: int) -> int:
         return min(timesteps, lake.capacity_transitions or timesteps)
     assert replay is not None
     return min(timesteps, replay.capacity)
+
+
+_EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves every 4 episodes
+
+
+def predicted_log_bytes(config: RunConfig, facts: RunFacts, training: TrainingArithmetic) -> int:
+    """Return the bytes of curves, events, evaluations and episodes at the end.
+
+    What grows with each update may fill a disk in a long run, so its numbers are counted. An
+    evaluation or a checkpoint counts with one constant for all that is written of it, in every file
+    and copy: together they are about a thousandth of the margin of the disk.
+    """
+    logging = config.logging
+    episodes = training.played_timesteps // facts.episode_timesteps
+    points = training.updates
+    if config.algorithm.replay is not None:
+        points = training.played_timesteps // (facts.episode_timesteps * _EPISODES_IN_A_LOG)
+    numbers = calibration.UPDATE_NUMBERS + facts.n_game_curves
+    each = logging.tensorboard * calibration.TENSORBOARD_NUMBER_BYTES
+    each += logging.csv * calibration.PROGRESS_NUMBER_BYTES
+    each += (logging.wandb is not None) * calibration.WANDB_NUMBER_BYTES
+    return (
+        points * numbers * each
+        + min(points, CURVE_POINTS) * numbers * calibration.EVENT_NUMBER_BYTES
+        + boundaries_of(config, training) * calibration.EVENT_ROLLOUT_BYTES
+        + (training.evaluations + training.checkpoints) * calibration.EVALUATION_BYTES
+        + logging.monitor * episodes * calibration.MONITOR_EPISODE_BYTES
+    )

@@ -116,7 +116,6 @@ class RunFacts:
             config=config,
             observation_format=self.observation_format(config),
             n_actions=self.n_actions,
-            n_start_states=self.n_start_states,
             four_shades=self.four_shades,
             has_places=self.has_places,
             episode_timesteps=self.episode_timesteps,
