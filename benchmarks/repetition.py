@@ -14,6 +14,7 @@ from contextlib import closing
 import numpy as np
 
 from game_rl.config.schema import EnvConfig
+from game_rl.envs.episode_tracker import RunningEpisode
 from game_rl.envs.make_env import make_game_env
 from game_rl.envs.milestone_watch import MilestoneWatch
 from game_rl.envs.repetition import RepetitionGuard
@@ -46,15 +47,17 @@ def _row(name: str, frame_skip: int, size: str, timesteps: int) -> str:
                 env.reset()
 
         step_us = _microseconds(step, timesteps, repeats=1)
-        values, observed = env.read_variables(), env.observed
-    assert observed is not None
-    guard, watch = RepetitionGuard(game.definition), MilestoneWatch(game.definition.milestones)
-    watch.reset(values)
+        episode = RunningEpisode(values=env.read_variables(), observation=env.observed)
+    guard = RepetitionGuard(game.definition)
+    watch = MilestoneWatch(game.definition.milestones)
+    watch.reset(episode)
 
     def call(gained: Sequence[str]) -> Callable[[int], None]:
         def look(timestep: int) -> None:
-            guard.step(timestep, values, observed, gained)
-            watch.step(values, gained)
+            episode.timesteps = timestep
+            episode.gained = list(gained)
+            guard.step(episode)
+            watch.step(episode)
 
         return look
 

@@ -27,6 +27,7 @@ from game_rl.config import loader
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.schema import RunConfig
 from game_rl.envs.bundled_env import StackedEnv, make_bundled_env
+from game_rl.envs.episode_tracker import VariableTeller
 from game_rl.errors import GameRLError, NoLakeError, UsageError
 from game_rl.events import Event, Listener, event_log
 from game_rl.experiments.experiment_dir import refuse_run_of_experiment, run_of
@@ -326,7 +327,7 @@ def make_vec_env(
         load_game(run.game),
         n_envs=run.env.n_envs if n_envs is None else n_envs,
         seed=run.seed if seed is None else seed,
-        tells_variables=info is not None,
+        trackers=[] if info is None else [VariableTeller.of],
     )
 
 

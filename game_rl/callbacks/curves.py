@@ -9,10 +9,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval, any_due
-from game_rl.envs.game_boy_env import OWN_ENDINGS
+from game_rl.envs.episode_ends import OWN_ENDINGS
 from game_rl.events import ExplorationRestarted, Progress, RolloutEnded, WorkerRestarted
 from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import RunDir
+from game_rl.game_check.env_checks import check_reward, start_warnings, try_reward
 from game_rl.schedules import Restart, RestartingRamp
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
@@ -180,10 +181,10 @@ class ExplorationRestartsCallback(BaseCallback):
 class GameCheckCallback(BaseCallback):
     """Warns of starts that do not vary, and of rewards that are absurd or cannot be saved.
 
-    When a run begins, the starts are checked (`GameBoyEnv.start_warnings`), and a reward class is
-    tried in a few timesteps (`GameBoyEnv.try_reward`). The rewards of all envs are checked before
-    the first update, and again each time that the timesteps have doubled
-    (`GameBoyEnv.check_reward`): it may take a reward class hours until it cannot be saved.
+    When a run begins, the starts are checked (`start_warnings`), and a reward class is tried in a
+    few timesteps (`try_reward`). The rewards of all envs are checked before the first update, and
+    again each time that the timesteps have doubled (`check_reward`): it may take a reward class
+    hours until it cannot be saved. Envs that are not game_rl's are not checked.
 
     Args:
         evaluation_env: envs that are reset before they are used again.
@@ -198,17 +199,16 @@ class GameCheckCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         env = self._evaluation_env
-        if self.num_timesteps == 0 and env.has_attr("start_warnings"):
-            for text in env.env_method("start_warnings", indices=0)[0]:
+        if self.num_timesteps == 0 and env.has_attr("call"):
+            for text in env.env_method("call", start_warnings, indices=0)[0]:
                 self._events.warn(text)
-        if self.num_timesteps == 0 and env.has_attr("try_reward"):
-            env.env_method("try_reward", indices=0)
+            env.env_method("call", try_reward, indices=0)
 
     def _on_rollout_end(self) -> None:
-        if self.num_timesteps < self._due or not self.training_env.has_attr("check_reward"):
+        if self.num_timesteps < self._due or not self.training_env.has_attr("call"):
             return
         self._due = 2 * self.num_timesteps
-        warnings = [text for text in self.training_env.env_method("check_reward") if text]
+        warnings = [text for text in self.training_env.env_method("call", check_reward) if text]
         if warnings and not self._has_warned:
             self._events.warn(warnings[0])
             self._has_warned = True

@@ -13,7 +13,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.curves import repetition_curves
-from game_rl.envs.button_log import EPISODE_LOG, EpisodeLog
+from game_rl.episodes.button_log import EPISODE_LOG, EpisodeLog
 from game_rl.episodes.episode_files import (
     BY_WRAPPER,
     LIMIT,

@@ -25,6 +25,7 @@ class ActionPlayer:
 
     Attributes:
         n_actions: number of the game's actions.
+        frame_skip: frames per timestep.
         last: the action that the last timestep of the episode played; None before the first one,
             and where no action is repeated.
         played: the action that the last timestep played.
@@ -41,6 +42,7 @@ class ActionPlayer:
         self._emulator = emulator
         self._game = game
         actions = game.definition.actions.values()
+        self.frame_skip = frame_skip
         self._presses = tuple(presses_of(action, frame_skip) for action in actions)
         self.n_actions = len(self._presses)
         self._sticky_actions = sticky_actions
@@ -48,11 +50,6 @@ class ActionPlayer:
         self.played = self.waited_frames = 0
         step = game.definition.step
         self._wait = None if step is None else _Wait(emulator, game, step)
-
-    @property
-    def is_sticky(self) -> bool:
-        """Whether a timestep may repeat the action of the one before."""
-        return self._sticky_actions > 0
 
     def play(self, action: SupportsInt, random: Generator, *, render: bool = True) -> None:
         """Play an action, or the last one again, then play on; `render` draws the last frame.

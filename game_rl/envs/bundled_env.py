@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import Key, with_changed
+from game_rl.envs.episode_tracker import VariableTeller
 from game_rl.envs.make_env import innermost, make_env, make_observation_format
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import UsageError
@@ -55,9 +56,8 @@ def make_bundled_env(
     config = _with_frames(config, {"frame_skip": frame_skip, "frame_stack": frame_stack})
     loaded = load_game(game)
     observation_format = make_observation_format(config, loaded)
-    env = make_env(config, loaded, draws=True)
-    if info is not None:
-        innermost(env).tell_variables()
+    trackers = [] if info is None else [VariableTeller.of]
+    env = make_env(config, loaded, draws=True, trackers=trackers)
     if observation_format.is_dict:
         return StackedEnv(StackedParts(env, observation_format))
     stacked = FrameStackObservation(env, observation_format.stack, padding_type="zero")

@@ -6,10 +6,10 @@ a single frame, which is packed and stacked afterwards.
 
 import pickle
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, SupportsInt
+from typing import Any, Concatenate, ParamSpec, SupportsInt, TypeVar
 
 import gymnasium
 import numpy as np
@@ -18,16 +18,19 @@ from numpy.typing import NDArray
 
 from game_rl.config.custom_class import described, line_of
 from game_rl.config.custom_part import CustomPart, PartError
+from game_rl.envs.episode_tracker import EpisodeTracker
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv, WrapperState
 from game_rl.envs.observation import Observation
 from game_rl.errors import ConfigError, GameRLError
 from game_rl.files.plain_state import array_to_json, checked_json, state_from_json, state_to_json
-from game_rl.games.place_tally import Visits
 
 _WRAPPER = ("gymnasium.core", "Wrapper")
 _OF_GYMNASIUM = ("env", "_action_space", "_observation_space", "_metadata", "_cached_spec")
 
 Wrapper = gymnasium.Wrapper[Any, Any, Any, Any]
+_Tracker = TypeVar("_Tracker", bound=EpisodeTracker)
+_Found = TypeVar("_Found")
+_Arguments = ParamSpec("_Arguments")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
         parts: the wrappers, the innermost first.
         folder: folder in which their modules are looked for before installed ones.
 
+    Attributes:
+        has_loaded_torch: whether a module of the wrappers has loaded torch.
+
     Raises (in any method):
         ConfigError: a class is missing, is no wrapper or changes a space, or a wrapper raised an
             error. The message names its class and line.
@@ -63,7 +69,7 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
         had_torch = "torch" in sys.modules
         self._wrappers = _named(game, parts, folder)
         self._are_new = True
-        self._has_loaded_torch = not had_torch and "torch" in sys.modules
+        self.has_loaded_torch = not had_torch and "torch" in sys.modules
         super().__init__(self._wrappers[-1].wrapper)
 
     def reset(
@@ -116,30 +122,18 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
         for each, saved in zip(self._wrappers, state.wrappers, strict=True):
             each.load(saved, self._folder)
 
-    def start_warnings(self) -> list[str]:
-        """As GameBoyEnv's; also warns of wrappers that load torch, of which each worker pays."""
-        found = self._game.start_warnings()
-        if self._has_loaded_torch:
-            found.append(
-                "a module of env.wrappers loads torch, which takes about 200 MB in each worker: "
-                "keep wrappers in a module that imports neither torch nor stable_baselines3"
-            )
-        return found
-
-    def take_visits(self) -> Visits | None:
+    def tracker(self, kind: type[_Tracker]) -> _Tracker | None:
         """As GameBoyEnv's."""
-        return self._game.take_visits()
+        return self._game.tracker(kind)
 
-    def check_reward(self) -> str | None:
-        """As GameBoyEnv's; also warns of a wrapper that cannot be saved."""
-        warning = self._game.check_reward()
-        state = self.save_state()
-        if warning is not None or not isinstance(state, UnsavedEnv):
-            return warning
-        return (
-            f"{state.wrapper}, changes its attributes and has no state_dict and load_state_dict: "
-            "the episodes start again at a resume, and the wrapper with them"
-        )
+    def call(
+        self,
+        function: "Callable[Concatenate[WrappedEnv, _Arguments], _Found]",
+        *args: _Arguments.args,
+        **kwargs: _Arguments.kwargs,
+    ) -> _Found:
+        """As GameBoyEnv's."""
+        return function(self, *args, **kwargs)
 
     def _checked(self, observation: Observation) -> Observation:
         """Return the observation if it can be stored, as the game's own can."""

@@ -1,7 +1,7 @@
 """Build an environment from the `env` section of a run config."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
@@ -13,15 +13,21 @@ from game_rl.config.custom_part import PartError
 from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.config.strict_model import Problem
 from game_rl.emulator.emulator import Emulator
-from game_rl.envs.action_player import check_frame_skip
+from game_rl.envs.action_player import ActionPlayer, check_frame_skip
 from game_rl.envs.custom_wrappers import GameEnv, WrappedEnv
-from game_rl.envs.episode_limit import check_episode_limit
-from game_rl.envs.episode_starts import chosen_start_states
+from game_rl.envs.episode_ends import EpisodeConditions, EpisodeLimit, check_episode_limit
+from game_rl.envs.episode_reward import EpisodeReward
+from game_rl.envs.episode_starts import EpisodeStarts, chosen_start_states
+from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, TrackerMaker
 from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.milestone_watch import MilestoneWatch
 from game_rl.envs.observation import FrameFormat, ObservationFormat
+from game_rl.envs.observer import Observer
+from game_rl.envs.repetition import RepetitionGuard
 from game_rl.errors import ConfigError
+from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT, GameMemory
 from game_rl.games.definition import CropSpec, Game, unknown_name
-from game_rl.games.parts.episode_parts import part_formats
+from game_rl.games.parts.episode_parts import custom_part_names, part_formats
 from game_rl.games.parts.part_format import PartFormat
 
 _NO_PARTS: Mapping[str, PartFormat] = MappingProxyType({})
@@ -40,16 +46,14 @@ def make_env(
     *,
     folder: Path | None = None,
     draws: bool = False,
-    counts_places: bool = False,
-    logs: bool = False,
+    trackers: Sequence[TrackerMaker] = (),
 ) -> GameEnv:
     """Return an environment in custom wrappers, which owns its emulator and closes it.
 
     Args:
         folder: folder in which modules of wrappers are looked for; None: the current one.
         draws: whether frames are drawn though no observation has the screen, for clips.
-        counts_places: whether `GameBoyEnv.count_places` is called.
-        logs: whether the env notes each episode; see `button_log`.
+        trackers: what else follows the episodes.
 
     Raises:
         ConfigError: the game's crop cannot be halved, a part is unknown, or a wrapper cannot be
@@ -57,7 +61,7 @@ def make_env(
         UsageError: the game has no such start state, its actions do not fit into `frame_skip`
             frames, or its episodes would never end.
     """
-    env = make_game_env(config, game, emulator, draws=draws, counts_places=counts_places, logs=logs)
+    env = make_game_env(config, game, emulator, draws=draws, trackers=trackers)
     if not config.wrappers:
         return env
     try:
@@ -68,24 +72,11 @@ def make_env(
 
 
 def env_maker(
-    config: EnvConfig,
-    game: Game,
-    *,
-    counts_places: bool = False,
-    logs: bool = False,
-    tells_variables: bool = False,
+    config: EnvConfig, game: Game, trackers: Sequence[TrackerMaker] = ()
 ) -> Callable[[], GameEnv]:
     """Return a function that makes the env in another process, whatever its current folder."""
-    make = functools.partial(make_env, config, game, counts_places=counts_places, logs=logs)
-    if config.wrappers:
-        make = functools.partial(make, folder=Path.cwd())
-    return functools.partial(_telling, make) if tells_variables else make
-
-
-def _telling(make: Callable[[], GameEnv]) -> GameEnv:
-    env = make()
-    innermost(env).tell_variables()
-    return env
+    make = functools.partial(make_env, config, game, trackers=trackers)
+    return functools.partial(make, folder=Path.cwd()) if config.wrappers else make
 
 
 def innermost(env: gymnasium.Env[Any, Any]) -> GameBoyEnv:
@@ -112,29 +103,73 @@ def make_game_env(
     emulator: Emulator | None = None,
     *,
     draws: bool = False,
-    counts_places: bool = False,
-    logs: bool = False,
+    trackers: Sequence[TrackerMaker] = (),
 ) -> GameBoyEnv:
     """As `make_env`, without custom wrappers."""
     seen = config.observation
     _chosen(seen, part_formats(game.definition), of=game.name)
-    env = GameBoyEnv(
-        make_emulator(game) if emulator is None else emulator,
-        game,
-        frame_skip=config.frame_skip,
-        frame_format=_make_frame_format(seen, game) if seen.screen else None,
-        parts=seen.parts,
-        max_episode_timesteps=config.max_episode_timesteps,
-        start_states=config.start_states,
-        max_idle_frames=config.max_idle_frames,
-        sticky_actions=config.sticky_actions,
+    frame_format = _make_frame_format(seen, game) if seen.screen else None
+    parts = EnvParts(config, game, make_emulator(game) if emulator is None else emulator)
+    return game_env(parts, frame_format, draws=draws, trackers=trackers)
+
+
+def game_env(
+    parts: EnvParts,
+    frame_format: FrameFormat | None,
+    *,
+    draws: bool = False,
+    trackers: Sequence[TrackerMaker] = (),
+) -> GameBoyEnv:
+    """Return an env with the trackers that each has, in the order in which they follow an episode.
+
+    Args:
+        parts: the emulator was just switched on, and has the game's cartridge; the env owns it.
+        frame_format: format of the screen in observations; None if they have parts only.
+    """
+    config = parts.config
+    game = parts.game
+    emulator = parts.emulator
+    definition = game.definition
+    starts = EpisodeStarts(emulator, game, config.start_states, config.max_idle_frames)
+    limit = EpisodeLimit(config.max_episode_timesteps, game, emulator)
+    player = ActionPlayer(emulator, game, config.frame_skip, config.sticky_actions)
+    reward = _reward_of(parts, player)
+    conditions = EpisodeConditions(
+        definition.endings,
+        definition.success,
+        definition.place or (),
+        reward.endings if reward.has_endings else None,
     )
-    if counts_places:
-        env.count_places()
-    if logs:
-        env.log_episodes()
-    env.draws = env.draws or draws
-    return env
+    observer = Observer(emulator, game, frame_format, config.observation.parts, reward.parts)
+    more = (make(parts) for make in trackers)
+    every: list[EpisodeTracker] = [
+        reward,
+        conditions,
+        limit,
+        observer,
+        RepetitionGuard(definition),
+        MilestoneWatch(definition.milestones),
+        *(tracker for tracker in more if tracker is not None),
+    ]
+    draws = draws or frame_format is not None or reward.needs_screen
+    return GameBoyEnv(game, starts, player, observer.format, every, draws=draws)
+
+
+def _reward_of(parts: EnvParts, player: ActionPlayer) -> EpisodeReward:
+    """Return the game's rewards; the methods of its own reward class may take what is named."""
+    emulator = parts.emulator
+    definition = parts.game.definition
+    memory = GameMemory(emulator)
+    names = parts.game.action_names
+    custom = parts.game.custom_reward(
+        {
+            SCREEN_ARGUMENT: lambda: emulator.screen().copy(),
+            MEMORY: lambda: memory,
+            ACTION: lambda: names[player.played],
+        }
+    )
+    makes = custom_part_names(definition, parts.config.observation.parts)
+    return EpisodeReward(definition.rewards, custom, makes, known=definition.variables)
 
 
 def check_env_config(config: EnvConfig, game: Game) -> None:

@@ -1,12 +1,13 @@
 """What an episode reaches for the first time: reward terms, new maxima of variables."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
+from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode
 from game_rl.files.saved import Saved
-from game_rl.games.variables import Value, Values
+from game_rl.games.variables import Value
 
 MILESTONES = "milestones"
 """Key of a timestep's `info`: what the episode has `NewMilestone` in it."""
@@ -39,7 +40,7 @@ class MilestoneState(Saved):
     """Reward terms that were earned."""
 
 
-class MilestoneWatch:
+class MilestoneWatch(EpisodeTracker):
     """Finds what a running episode reaches for the first time.
 
     A reward term is reached when it first earns more than 0 in the episode. A variable, or an
@@ -52,34 +53,33 @@ class MilestoneWatch:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
+        self.variables = frozenset(names)
         self._first: dict[str, tuple[int | float, ...]] = {}
         self._last: dict[str, Value | None] = dict.fromkeys(names)
         self._best: dict[str, int | float] = {}
         self._earned: set[str] = set()
 
-    def reset(self, values: Values) -> None:
+    def reset(self, episode: RunningEpisode) -> None:
+        values = episode.values
         self._first = {name: _as_tuple(values[name]) for name in self._names}
         self._last = {name: values[name] for name in self._names}
         self._best = {}
         self._earned = set()
 
-    def step(self, values: Values, gained: Sequence[str]) -> list[NewMilestone]:
-        """Return what a timestep has reached.
-
-        Args:
-            gained: reward terms that have earned more than 0 in it.
-        """
+    def step(self, episode: RunningEpisode) -> None:
+        """Add to `info` what a timestep has reached, if anything."""
         found: list[NewMilestone] = []
-        for term in gained:
+        for term in episode.gained:
             if term not in self._earned:
                 self._earned.add(term)
                 found.append(NewMilestone("reward_term", term))
         for name in self._names:
-            value = values[name]
+            value = episode.values[name]
             if value != self._last[name]:
                 self._last[name] = value
                 found += self._new_maxima(name, value)
-        return found
+        if found:
+            episode.info[MILESTONES] = found
 
     def _new_maxima(self, name: str, value: Value) -> Iterator[NewMilestone]:
         now = _as_tuple(value)
@@ -88,19 +88,16 @@ class MilestoneWatch:
                 self._best[key] = number
                 yield NewMilestone("variable", key, number)
 
-    def save_state(self) -> MilestoneState:
-        return MilestoneState(
+    def save_state(self) -> Mapping[str, JsonValue]:
+        state = MilestoneState(
             first=self._first, best=self._best, earned=tuple(sorted(self._earned))
         )
+        return {"milestones": state.model_dump(mode="json")}
 
-    def load_state(self, state: MilestoneState, values: Values | None) -> None:
-        """Continue from a saved state.
-
-        Args:
-            values: the variables as they are now; None between two episodes.
-        """
-        if values is not None:
-            self.reset(values)
+    def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:
+        if episode.running:
+            state = MilestoneState.model_validate(saved.get("milestones", {}))
+            self.reset(episode)
             self._best = dict(state.best)
             self._earned = set(state.earned)
             known = {n: f for n, f in state.first.items() if len(f) == len(self._first.get(n, ()))}

@@ -8,8 +8,9 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, JsonValue
 
+from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode
 from game_rl.envs.observation import SCREEN, Observation
 from game_rl.files.saved import Saved
 from game_rl.games.definition import GameDefinition
@@ -63,7 +64,7 @@ class _TermLoop:
         return (self.at, self.earned, self.repeats, *self._states)
 
 
-class RepetitionGuard:
+class RepetitionGuard(EpisodeTracker):
     """Counts the timesteps in which a running episode is stuck, and rewards earned in a loop.
 
     An episode is stuck from the 256th timestep in a row on whose state was there before: the
@@ -89,28 +90,23 @@ class RepetitionGuard:
         self._numbers: Callable[[Values], object] = self._first_numbers
         self._loop_numbers: Callable[[Values], object] = self._first_loop_numbers
         self._gap = 1
-        self.load_state(RepetitionState())
+        self._continue_from(RepetitionState())
 
-    def reset(self) -> None:
-        self.load_state(RepetitionState())
+    def reset(self, episode: RunningEpisode) -> None:  # noqa: ARG002
+        self._continue_from(RepetitionState())
 
-    def step(
-        self, timestep: int, values: Values, observation: Observation, gained: Sequence[str]
-    ) -> None:
-        """Look at the game after a timestep.
-
-        Args:
-            timestep: its number in the episode.
-            gained: reward terms that have earned more than 0 in it.
-        """
-        for name in gained:
+    def step(self, episode: RunningEpisode) -> None:
+        timestep = episode.timesteps
+        values = episode.values
+        for name in episode.gained:
             if name in self._ignored_terms:
                 continue
             loop = self._terms.get(name) or self._terms.setdefault(name, _TermLoop())
             if timestep - loop.at >= self._gap:
                 loop.note(timestep, hash(self._loop_numbers(values)) & _CHECKSUM)
         if timestep % _EVERY_TIMESTEPS == 0:
-            state = hash((_picture(observation), self._numbers(values))) & _CHECKSUM
+            assert episode.observation is not None
+            state = hash((_picture(episode.observation), self._numbers(values))) & _CHECKSUM
             self._look(state)
 
     def _look(self, state: int) -> None:
@@ -136,15 +132,22 @@ class RepetitionGuard:
             if loop.earned >= _LEAST_EARNED
         }
 
-    def save_state(self) -> RepetitionState:
-        return RepetitionState(
+    def summary(self, episode: RunningEpisode) -> Mapping[str, Any]:  # noqa: ARG002
+        return {"stuck_timesteps": self.stuck_timesteps, "looped_terms": self.looped_terms}
+
+    def save_state(self) -> Mapping[str, JsonValue]:
+        state = RepetitionState(
             states=tuple(self._states),
             repeated=self._repeated,
             stuck=self.stuck_timesteps,
             terms={name: loop.saved() for name, loop in self._terms.items()},
         )
+        return {"repetition": state.model_dump(mode="json")}
 
-    def load_state(self, state: RepetitionState) -> None:
+    def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:  # noqa: ARG002
+        self._continue_from(RepetitionState.model_validate(saved.get("repetition", {})))
+
+    def _continue_from(self, state: RepetitionState) -> None:
         self._states = deque(state.states, _STATES)
         self._repeated = state.repeated
         self.stuck_timesteps = state.stuck

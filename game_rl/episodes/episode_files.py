@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from game_rl.envs.button_log import EpisodeLog
+from game_rl.episodes.button_log import EpisodeLog
 from game_rl.errors import UsageError
 from game_rl.features.feature import Feature, Part, PlannedRun
 from game_rl.files.durable_files import sync_directory

@@ -8,7 +8,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.envs.button_log import EpisodeLog
+from game_rl.episodes.button_log import EpisodeLog
 from game_rl.episodes.episode_files import (
     KINDS,
     NO_NAME,

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.random import Generator
 
-from game_rl.envs.button_log import EpisodeLog
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import Observation
+from game_rl.episodes.button_log import EpisodeLog
 from game_rl.episodes.episode_files import LIMIT, LOCKED_UP
 
 

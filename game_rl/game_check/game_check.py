@@ -16,14 +16,16 @@ from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.envs.action_player import WAITED_FRAMES
-from game_rl.envs.episode_courses import StartCourses
+from game_rl.envs.episode_ends import EpisodeConditions
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.envs.observation import parts_seen
-from game_rl.envs.seed_search import SeedsFound
 from game_rl.errors import GameFileError, LockUpError
+from game_rl.game_check.env_checks import check_reward, check_starts, start_fault
+from game_rl.game_check.episode_courses import StartCourses
 from game_rl.game_check.game_trace import GameTrace
+from game_rl.game_check.seed_search import SeedSearch, SeedsFound
 from game_rl.game_check.sheets import Moment
 from game_rl.game_check.variable_checks import BankCheck, DecimalCheck
 from game_rl.games.actions import least_frame_skip
@@ -156,14 +158,16 @@ def check_game(
     """
     emulator = make_emulator(game)
     with closing(make_game_env(_config_for(game), game, emulator)) as env:
-        courses, unvarying = env.check_starts(list(game.definition.start_states))
+        courses, unvarying = check_starts(env, list(game.definition.start_states))
         start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
         log = _PlayLog(game, emulator)
         for action_names, start_state, play_seed in _plays(game, seed, timesteps, recorded):
             is_traced = recorded is None or action_names is recorded.actions
             _play(env, log, action_names, start_state, play_seed, trace if is_traced else None)
         of_starts = (*_start_state_warnings(start_states), *unvarying)
-        of_play = (*log.warnings(game, has_endings=env.has_endings), env.check_reward())
+        conditions = env.tracker(EpisodeConditions)
+        has_endings = conditions is not None and conditions.has_endings
+        of_play = (*log.warnings(game, has_endings=has_endings), check_reward(env))
     return GameCheck(
         title=game.definition.title,
         timesteps=log.timesteps,
@@ -228,7 +232,7 @@ def find_seed(
         only: start states to begin from; None for all.
     """
     with closing(make_game_env(_config_for(game), game)) as env:
-        search = env.seed_search(list(only or game.definition.start_states))
+        search = SeedSearch(env, list(only or game.definition.start_states))
         return search.run(limit_s=limit_s, progress=progress)
 
 
@@ -258,7 +262,7 @@ class _StartState:
 
 
 def _look_at(env: GameBoyEnv, game: Game, name: str, seed: int) -> _StartState:
-    fault = env.start_fault(name)
+    fault = start_fault(env, name)
     first = _Reactions(env, game, name, seed, idle_frames=0)
     if fault is None and first.always_over:
         fault = (
@@ -383,7 +387,7 @@ def _play(
         _, reward, terminated, truncated, info = env.step(indices[name])
         log.add(env, start_state, info)
         if log.timesteps.bit_count() == 1:  # early, and again as its state grows
-            env.check_reward()
+            check_reward(env)
         over = terminated or truncated
         if trace is not None:
             trace.add(env, name, reward, info.get("ending", "locked up" if over else ""))

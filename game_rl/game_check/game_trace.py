@@ -9,12 +9,13 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from game_rl.envs.episode_ends import EpisodeConditions
+from game_rl.envs.episode_tracker import RunningEpisode
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import parts_seen
 from game_rl.errors import UsageError
 from game_rl.games.conditions import Condition
 from game_rl.games.definition import Game, GameDefinition
-from game_rl.games.episode_conditions import EpisodeConditions
 from game_rl.games.variables import Value
 
 
@@ -80,7 +81,7 @@ class GameTrace:
         self._sums = env.reward_terms
         values = env.read_variables()
         for condition in self._conditions.values():
-            condition.reset(values)
+            condition.reset(RunningEpisode(values=values))
         n_empty = 1 + len(self._terms) + self._has_class + len(self._conditions)
         self._write(env, "", values, [""] * n_empty, "")
 
@@ -96,7 +97,7 @@ class GameTrace:
             earned.append(sum(gains.values()))
         held = []
         for condition in self._conditions.values():
-            condition.step(values, reward)
+            condition.step(RunningEpisode(values=values, reward=reward))
             held.append(int(bool(condition.is_success(values))))
         rest = [_digits(reward), *map(_digits, earned), *held]
         self._write(env, action, values, rest, end)

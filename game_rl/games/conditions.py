@@ -1,6 +1,6 @@
 """Conditions on variables, rewards and places: endings and success."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, WithJsonSchema, model_serializer
@@ -192,3 +192,36 @@ class Ending(Condition):
                     "truncates the episode, so it cannot be within `any` or `not`; make it an "
                     "ending of its own",
                 )
+
+
+def judge(
+    condition: Condition,
+    key: str,
+    values: Values,
+    before: Values,
+    in_a_row: dict[str, int],
+    has_waited: Callable[[Condition], bool] | None = None,
+) -> bool:
+    """Return whether a condition holds after a timestep; called once for each timestep.
+
+    Args:
+        key: its key, below which `in_a_row` has those of the conditions in it.
+        before: the values after the timestep before.
+        in_a_row: the timesteps for which each condition with `for` has held; it is updated.
+        has_waited: judges a long wait; None where there can be none.
+    """
+    if condition.is_wait:
+        return has_waited is not None and has_waited(condition)
+    if condition.variable is not None:
+        holds = condition.compares(values, before)
+    else:
+        holds = condition.joined(
+            [
+                judge(child, ".".join((key, *below)), values, before, in_a_row, has_waited)
+                for below, child in condition.children
+            ]
+        )
+    if condition.for_timesteps is None:
+        return holds
+    in_a_row[key] = in_a_row.get(key, 0) + 1 if holds else 0
+    return in_a_row[key] >= condition.for_timesteps

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from game_rl.files.saved import Blob, Saved
-from game_rl.games.episode_conditions import judge
+from game_rl.games.conditions import judge
 from game_rl.games.place import Place, VisitedPlaces
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.variables import Values

@@ -1,23 +1,28 @@
-"""How often all envs of a run were at each place: added up, kept in checkpoints and `places.npz`.
+"""How often the envs of a run were at each place: counted, added up, kept in `places.npz`.
 
-The places of a map lie on sheets of 32 x 32, each of which takes memory once the player was on it.
+Each env counts for itself while the run is played. In the sum, the places of a map lie on sheets of
+32 x 32, each of which takes memory once the player was on it.
 """
 
 import io
+import math
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from game_rl.envs.custom_wrappers import GameEnv
+from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, RunningEpisode
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.features.feature import LOGS, Feature, Part, PlannedRun
 from game_rl.files.saved import Blob, CheckpointFile, Natural, Saved
 from game_rl.games.place import Offsets
-from game_rl.games.place_tally import Visits
+from game_rl.games.variables import Values
 
 SHEET_SIDE = 32
 MOST_SHEETS = 8_192
@@ -27,12 +32,71 @@ PICTURES_OF_A_RUN = 20
 """Pictures of the map in TensorBoard, at equal intervals of a run."""
 
 _MOST_VISITS = 2**32 - 1
+_FURTHEST = 2**62  # of a coordinate, so that sums of two are int64
 _KEYS = "sheets"
 _VISITS = "visits"
 _ABOUT = "about"
 
 MapId = tuple[int, ...]
 """The variables of a place before its x and y, which say on which map it is."""
+
+
+class Visits(NamedTuple):
+    """Places and how often the player was at each.
+
+    Attributes:
+        places: int64 [n, variables of `place`].
+        counts: int64 [n].
+    """
+
+    places: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+class PlaceTally(EpisodeTracker):
+    """Counts the timesteps of one env by the place where they ended, over all its episodes.
+
+    It holds one entry for each different place since the last `take`.
+
+    Args:
+        names: the variables that say where the player is.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.variables = frozenset(names)
+        self._place_of: Callable[[Values], Any] = itemgetter(*names)
+        self._counts: dict[Any, int] = {}
+
+    @classmethod
+    def of(cls, parts: EnvParts) -> Self | None:
+        place = parts.game.definition.place
+        return None if place is None else cls(place)
+
+    def step(self, episode: RunningEpisode) -> None:
+        place = self._place_of(episode.values)
+        self._counts[place] = self._counts.get(place, 0) + 1
+
+    def take(self) -> Visits:
+        """Return what was counted, and count from 0 again; numbers are rounded down."""
+        counts = self._counts
+        self._counts = {}
+        tuples = counts if len(self.names) > 1 else [(place,) for place in counts]
+        places = [[_whole(number) for number in place] for place in tuples]
+        return Visits(
+            np.array(places, np.int64).reshape(len(counts), len(self.names)),
+            np.fromiter(counts.values(), np.int64, len(counts)),
+        )
+
+
+def _whole(number: int | float) -> int:
+    return max(-_FURTHEST, min(_FURTHEST, math.floor(number)))
+
+
+def take_visits(env: GameEnv) -> Visits | None:
+    """Return where timesteps of an env ended since the last call; None if it does not count."""
+    tally = env.tracker(PlaceTally)
+    return None if tally is None else tally.take()
 
 
 class SavedPlaces(Saved):

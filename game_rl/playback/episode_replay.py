@@ -8,10 +8,10 @@ from game_rl.checkpoints.run_game import changed_game_keys
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import Emulator, RecordingEmulator, picture_frames
-from game_rl.envs.button_log import EpisodeLog
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.envs.observation import Observation
+from game_rl.episodes.button_log import EpisodeLog
 from game_rl.episodes.episode_files import BY_WRAPPER, LIMIT, PlayedUnder
 from game_rl.episodes.logged_episodes import LoggedEpisode, LoggedEpisodes
 from game_rl.episodes.logged_play import LoggedPlay

@@ -1,5 +1,6 @@
 """A run's trained policy: its checkpoint chosen, opened and evaluated."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from game_rl.checkpoints.named import find_run, open_run, timesteps_named
 from game_rl.checkpoints.run_game import game_notes, open_game
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
+from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.envs.observation import Observation
 from game_rl.errors import CheckpointError, NoCheckpointError
 from game_rl.files.run_dir import RunDir
@@ -171,7 +173,7 @@ def evaluate_run(
     seed: int | None = None,
     start_state: str | None = None,
     stop: StopRequest | None = None,
-    logs: bool = False,
+    trackers: Sequence[TrackerMaker] = (),
 ) -> Evaluation:
     """Play episodes with a run's checkpoint.
 
@@ -181,13 +183,13 @@ def evaluate_run(
         start_state: start state of all episodes, trained on or not, or None for those of the
             config.
         stop: request that interrupts the evaluation.
-        logs: whether the result has the episodes with their actions.
+        trackers: what else follows the episodes.
 
     Raises:
         EvaluationInterrupted: a stop was requested.
         UsageError: the game has no such start state.
     """
-    with closing(_envs(run.config, run.game, episodes, seed, start_state, logs=logs)) as vec_env:
+    with closing(_envs(run.config, run.game, episodes, seed, start_state, trackers)) as vec_env:
         policy = run.policy(vec_env.observation_space, vec_env.action_space)
         return evaluate(
             policy,
@@ -228,15 +230,14 @@ def _envs(
     episodes: int,
     seed: int | None,
     start_state: str | None,
-    *,
-    logs: bool = False,
+    trackers: Sequence[TrackerMaker] = (),
 ) -> VecEnv:
     env_config = config.env
     if start_state is not None:
         env_config = with_changed(env_config, {("start_states",): (start_state,)})
     n_envs = config.evaluation.envs_for(episodes)
     chosen = _episodes_seed(config, seed)
-    return make_vec_env(env_config, game, n_envs=n_envs, seed=chosen, logs=logs)
+    return make_vec_env(env_config, game, n_envs=n_envs, seed=chosen, trackers=trackers)
 
 
 def _episodes_seed(config: RunConfig, seed: int | None) -> int:

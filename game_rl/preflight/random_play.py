@@ -18,6 +18,7 @@ from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.envs.observation import Observation
 from game_rl.errors import LakeError
 from game_rl.files.run_dir import RunDir
+from game_rl.game_check.env_checks import check_reward
 from game_rl.games.definition import Game
 from game_rl.lake.block import BlockEncoder, decode
 from game_rl.lake.lake import Lake
@@ -84,7 +85,7 @@ def _play(
         if terminated or truncated:
             return timesteps, used, True
         if timesteps.bit_count() == 1:  # early, and again as its state grows
-            env.get_wrapper_attr("check_reward")()
+            check_reward(env)
     return timesteps, used, False
 
 

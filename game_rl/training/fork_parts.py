@@ -24,6 +24,7 @@ from game_rl.checkpoints.model_state import (
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import ForkConfig, RunConfig
 from game_rl.config.strict_model import differences, is_below
+from game_rl.episodes.button_log import with_spoiled_notes
 from game_rl.errors import UsageError
 from game_rl.features.feature_table import FEATURE_FILES
 from game_rl.games.definition import Game
@@ -263,7 +264,7 @@ def _changed_play(play: TrainingState, new: NewParts) -> TrainingState:
     if new.emulators:
         changes |= {"envs": None, "seeds": ()}
     elif new.rules and play.envs is not None:
-        changes["envs"] = tuple(env.with_spoiled_notes(_CHANGED_RULES) for env in play.envs)
+        changes["envs"] = tuple(with_spoiled_notes(env, _CHANGED_RULES) for env in play.envs)
     if new.algorithm or new.counters:
         kept = play.algorithm.keys() & {REWARD_STATE}  # the weights know such rewards
         changes["algorithm"] = {key: play.algorithm[key] for key in kept}

@@ -27,7 +27,10 @@ from game_rl.callbacks.waited_frames import WaitedFramesCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.config.schema import RunConfig
+from game_rl.envs.episode_tracker import TrackerMaker
+from game_rl.episodes.button_log import EpisodeNotes
 from game_rl.games.definition import Game
+from game_rl.places.place_counts import PlaceTally
 from game_rl.system.machine import effective_cpus
 from game_rl.training.extension import Extension, RunParts
 from game_rl.training.extensions.custom_callbacks_extension import CustomCallbacksExtension
@@ -81,6 +84,16 @@ def not_restored(
         for kind in EXTENSIONS
         for text in kind.not_restored(config, game, checkpoint, given_callbacks)
     ]
+
+
+def training_trackers(config: RunConfig) -> Sequence[TrackerMaker]:
+    """Return what follows the episodes of the training, in the workers, for the extensions."""
+    return (PlaceTally.of, *evaluation_trackers(config))
+
+
+def evaluation_trackers(config: RunConfig) -> Sequence[TrackerMaker]:
+    """Return what follows the episodes of evaluations."""
+    return () if config.episodes is None else (EpisodeNotes.of,)
 
 
 @dataclass(frozen=True)

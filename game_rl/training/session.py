@@ -30,7 +30,13 @@ from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 from game_rl.training.extension import Extension, FirstPhase, RunParts
 from game_rl.training.given_callbacks import GivenCallback
-from game_rl.training.make_callbacks import Callbacks, make_callbacks, make_extensions
+from game_rl.training.make_callbacks import (
+    Callbacks,
+    evaluation_trackers,
+    make_callbacks,
+    make_extensions,
+    training_trackers,
+)
 from game_rl.training.resuming import disk_fault, fixed_state, usable_best, what_is_saved
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
@@ -240,19 +246,29 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         game = self._game
         seed = self._config.seed
         training_env: VecEnv | None = None
-        logs = config.episodes is not None
         if not is_offline:
             training_env = stack.enter_context(
                 closing(
                     make_training_env(
-                        config.env, game, seed=seed_for(seed, "training_env"), logs=logs
+                        config.env,
+                        game,
+                        seed=seed_for(seed, "training_env"),
+                        trackers=training_trackers(config),
                     )
                 )
             )
         n_envs = config.evaluation.envs_for(config.evaluation.episodes)
         evaluation_seed = seed_for(seed, "evaluation")
         self.evaluation_env = stack.enter_context(
-            closing(make_vec_env(config.env, game, n_envs=n_envs, seed=evaluation_seed, logs=logs))
+            closing(
+                make_vec_env(
+                    config.env,
+                    game,
+                    n_envs=n_envs,
+                    seed=evaluation_seed,
+                    trackers=evaluation_trackers(config),
+                )
+            )
         )
         return training_env or SpacesVecEnv(config.env, game, n_envs=config.env.n_envs)
 

@@ -56,7 +56,7 @@ from game_rl.training.extensions.teacher_extension import check_teacher, validat
 from game_rl.training.extensions.upload_extension import UploadExtension, uploading_run
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.given_callbacks import GivenCallback
-from game_rl.training.make_callbacks import not_restored
+from game_rl.training.make_callbacks import evaluation_trackers, not_restored
 from game_rl.training.resuming import (
     Asked,
     already_reached,
@@ -540,7 +540,7 @@ def evaluate_best(
     events.emit(_evaluating(best, events.timesteps))
     try:
         evaluation = evaluate_run(
-            best, episodes=episodes, stop=stop, logs=config.episodes is not None
+            best, episodes=episodes, stop=stop, trackers=evaluation_trackers(config)
         )
     except EvaluationInterrupted:
         raise _stopped(run_dir, stop) from None

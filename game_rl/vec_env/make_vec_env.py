@@ -9,6 +9,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.custom_wrappers import UnsavedEnv
+from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.envs.make_env import env_maker, make_observation_format
 from game_rl.envs.observation import Observation, rows_of
@@ -27,8 +28,7 @@ def make_vec_env(
     *,
     n_envs: int,
     seed: int,
-    logs: bool = False,
-    tells_variables: bool = False,
+    trackers: Sequence[TrackerMaker] = (),
 ) -> VecEnv:
     """Return a vec env with worker processes and episode returns in its infos.
 
@@ -36,18 +36,10 @@ def make_vec_env(
     of env i uses the seed `seed + i`. In evaluation, `n_envs` differs from `config.n_envs`.
 
     Args:
-        logs: whether the info of an episode's end has its `EpisodeLog`.
-        tells_variables: whether every info has the value of each variable, as "variables".
+        trackers: what else follows the episodes, in the workers.
     """
     n_workers = evaluation_workers(config.n_workers, n_envs=n_envs, cpus=effective_cpus())
-    part = _part(
-        config,
-        game,
-        n_envs=n_envs,
-        n_workers=n_workers,
-        logs=logs,
-        tells_variables=tells_variables,
-    )
+    part = _part(config, game, n_envs=n_envs, n_workers=n_workers, trackers=trackers)
     return _monitored(part, seed)
 
 
@@ -57,19 +49,18 @@ def _monitored(part: SharedMemoryVecEnv, seed: int) -> VecEnv:
     return vec_env
 
 
-def make_training_env(config: EnvConfig, game: Game, *, seed: int, logs: bool = False) -> VecEnv:
+def make_training_env(
+    config: EnvConfig, game: Game, *, seed: int, trackers: Sequence[TrackerMaker] = ()
+) -> VecEnv:
     """Return a vec env like `make_vec_env`'s, in two halves if there are workers for both.
 
     The halves can be stepped separately, and their workers also pack the frames for the buffers.
-    Timesteps are counted by place if the game names one (`take_visits`).
     With a single worker there is nothing to gain: it would pack while the training process waits,
     so that process packs the frames.
     """
     n_workers = training_workers(config.n_workers, n_envs=config.n_envs, cpus=effective_cpus())
     if n_workers < 2:
-        part = _part(
-            config, game, n_envs=config.n_envs, n_workers=n_workers, counts_places=True, logs=logs
-        )
+        part = _part(config, game, n_envs=config.n_envs, n_workers=n_workers, trackers=trackers)
         return _monitored(part, seed)
     first = (config.n_envs + 1) // 2
     first_workers = (n_workers + 1) // 2
@@ -77,15 +68,7 @@ def make_training_env(config: EnvConfig, game: Game, *, seed: int, logs: bool = 
     parts = []
     try:
         for n_envs, n in sizes:
-            part = _part(
-                config,
-                game,
-                n_envs=n_envs,
-                n_workers=n,
-                packs=True,
-                counts_places=True,
-                logs=logs,
-            )
+            part = _part(config, game, n_envs=n_envs, n_workers=n, packs=True, trackers=trackers)
             parts.append(part)
     except BaseException:
         for part in parts:
@@ -103,16 +86,11 @@ def _part(
     n_envs: int,
     n_workers: int,
     packs: bool = False,
-    counts_places: bool = False,
-    logs: bool = False,
-    tells_variables: bool = False,
+    trackers: Sequence[TrackerMaker],
 ) -> SharedMemoryVecEnv:
     observation_format = make_observation_format(config, game)
-    make = env_maker(
-        config, game, counts_places=counts_places, logs=logs, tells_variables=tells_variables
-    )
     return SharedMemoryVecEnv(
-        [make] * n_envs,
+        [env_maker(config, game, trackers)] * n_envs,
         frame_stack=frame_stack_of(observation_format),
         packing=observation_format if packs else None,
         n_workers=n_workers,

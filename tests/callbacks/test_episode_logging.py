@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from game_rl.callbacks.episode_logging import EpisodeLogger, ended_episode, is_logged
 from game_rl.config.schema import EnvConfig
-from game_rl.envs.button_log import EPISODE_LOG, EpisodeLog
+from game_rl.episodes.button_log import EPISODE_LOG, EpisodeLog, EpisodeNotes
 from game_rl.episodes.episode_files import EndedEpisode, EpisodeWriter, PlayedUnder
 from game_rl.episodes.logged_episodes import read_episodes_of
 from game_rl.games.definition import load_game
@@ -50,7 +50,8 @@ def test_an_env_that_does_not_log_says_nothing() -> None:
 def test_the_episodes_of_a_worker_that_died_are_counted_and_cannot_be_played_again() -> None:
     config = EnvConfig(n_workers=1, max_episode_timesteps=5, frame_skip=8)
     game = load_game(str(TINY_GAME))
-    with closing(make_vec_env(config, game, n_envs=2, seed=0, logs=True)) as vec_env:
+    trackers = [EpisodeNotes.of]
+    with closing(make_vec_env(config, game, n_envs=2, seed=0, trackers=trackers)) as vec_env:
         assert isinstance(vec_env, VecMonitor)
         assert isinstance(vec_env.venv, SharedMemoryVecEnv)
         vec_env.reset()

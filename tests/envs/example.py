@@ -2,15 +2,19 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.emulator.rom import CartridgeType, Rom
+from game_rl.envs.episode_tracker import EnvParts, RunningEpisode, TrackerMaker
 from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.make_env import game_env
 from game_rl.envs.observation import FrameFormat
 from game_rl.games.definition import Game, GameDefinition
 from game_rl.games.symbol_files import Location
-from game_rl.games.variables import place_array, place_variable
+from game_rl.games.variables import Values, place_array, place_variable
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
 
@@ -73,16 +77,29 @@ def fake_game_seeded_at(address: int) -> Game:
     return fake_game(variables=variables, random_seed="other")
 
 
+_SCREEN = FrameFormat()
+
+
 def fake_env(
-    game: Game | None = None, *, emulator: FakeEmulator | None = None, **settings: Any
+    game: Game | None = None,
+    *,
+    emulator: FakeEmulator | None = None,
+    frame_format: FrameFormat | None = _SCREEN,
+    parts: Sequence[str] = (),
+    trackers: Sequence[TrackerMaker] = (),
+    **settings: Any,
 ) -> GameBoyEnv:
-    """A GameBoyEnv on a FakeEmulator; `settings` replace the defaults below."""
-    defaults: dict[str, Any] = {
-        "frame_skip": 4,
-        "frame_format": FrameFormat(),
-        "max_episode_timesteps": 50,
-    }
-    return GameBoyEnv(emulator or FakeEmulator(), game or fake_game(), **(defaults | settings))
+    """A GameBoyEnv on a FakeEmulator; `settings` of an EnvConfig replace the defaults below."""
+    defaults: dict[str, Any] = {"max_idle_frames": 0, "max_episode_timesteps": 50}
+    seen = ObservationConfig().model_copy(update={"parts": tuple(parts)})
+    config = EnvConfig().model_copy(update={**defaults, **settings, "observation": seen})
+    made_of = EnvParts(config, game or fake_game(), emulator or FakeEmulator())
+    return game_env(made_of, frame_format, trackers=trackers)
+
+
+def moment(values: Values, **known: Any) -> RunningEpisode:
+    """What trackers are told after a timestep, or at the beginning of an episode."""
+    return RunningEpisode(values=values, **known)
 
 
 def with_folder(game: Game, folder: Path) -> Game:

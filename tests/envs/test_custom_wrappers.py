@@ -14,6 +14,7 @@ from game_rl.config.schema import EnvConfig
 from game_rl.envs.custom_wrappers import UnsavedEnv, WrappedEnv
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.envs.make_env import make_env, wrapper_problems
+from game_rl.game_check.env_checks import check_reward
 from game_rl.games.definition import Game, load_game
 from tests.tiny_run import TINY_GAME
 
@@ -233,7 +234,7 @@ def test_a_changing_wrapper_without_state_dict_cannot_be_saved(
         assert isinstance(env.save_state(), EnvState)  # nothing has changed yet
         env.step(0)
         assert env.save_state() == UnsavedEnv("env.wrappers.0, parts:Own")
-        warning = env.check_reward()
+        warning = check_reward(env)
         assert warning is not None
         assert "has no state_dict and load_state_dict: the episodes start again" in warning
 
@@ -244,7 +245,7 @@ def test_a_constant_wrapper_needs_no_state_dict(make: Make) -> None:
         env.reset(seed=0)
         env.step(0)
         assert isinstance(env.save_state(), EnvState)
-        assert env.check_reward() is None
+        assert check_reward(env) is None
 
 
 def test_a_state_that_is_no_plain_data_is_refused_with_its_name(make: Make) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.config.schema import EnvConfig, GrowingLimit
-from game_rl.envs.episode_limit import check_episode_limit
+from game_rl.envs.episode_ends import check_episode_limit
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.envs.make_env import check_env_config
 from game_rl.errors import UsageError
@@ -87,7 +87,7 @@ def test_a_limit_that_grows_goes_on_from_its_state() -> None:
                     break
             state = EnvState.model_validate_json(env.save_state().model_dump_json())
         if stops_at is not None:
-            assert state.limit_from == START_X
+            assert state.trackers["limit_from"] == START_X
             with closing(limited(growing(6, 1, 100))) as env:
                 env.load_state(state)
                 for action in actions[stops_at:]:
@@ -102,7 +102,7 @@ def test_a_limit_that_grows_goes_on_from_its_state() -> None:
 def test_a_limit_that_does_not_grow_is_saved_as_before_and_cuts_at_once() -> None:
     with closing(limited(4)) as env:
         env.reset(seed=0)
-        assert env.save_state().limit_from is None
+        assert env.save_state().trackers["limit_from"] is None
         assert [env.step(0)[3] for _ in range(4)] == [False, False, False, True]
 
 
@@ -140,6 +140,6 @@ def test_a_limit_may_grow_with_a_variable_that_is_computed_from_others() -> None
             truncated = env.step(RIGHT if lengths < 5 else 0)[3]
             lengths += 1
         assert lengths == 9
-        assert env.save_state().limit_from == START_X + 1
+        assert env.save_state().trackers["limit_from"] == START_X + 1
     with pytest.raises(UsageError, match="memory is an array, and a number is needed"):
         limited(growing(4, 1, 20, per="memory"), game=game)

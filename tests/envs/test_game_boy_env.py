@@ -18,10 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.config.schema import EnvConfig
+from game_rl.envs.episode_tracker import VariableTeller
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.envs.make_env import make_env
 from game_rl.envs.observation import FrameFormat
 from game_rl.errors import EmulatorError, GameFileError, LockUpError, UsageError
+from game_rl.game_check.env_checks import check_reward
 from game_rl.games.definition import CropSpec, load_game
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
@@ -280,8 +282,7 @@ def test_numbers_of_numpy_are_options_of_reset(env: GameBoyEnv) -> None:
 
 
 def test_variables_are_in_every_info_on_request_and_never_otherwise() -> None:
-    with closing(fake_env(max_episode_timesteps=3)) as env:
-        env.tell_variables()
+    with closing(fake_env(max_episode_timesteps=3, trackers=[VariableTeller.of])) as env:
         infos = [env.reset(seed=0)[1]]
         expected = [env.read_variables()]
         for action in (RIGHT, HURT, LEFT):
@@ -331,13 +332,7 @@ def test_a_game_that_never_ends_needs_a_time_limit() -> None:
 
 def test_closing_closes_the_emulator_and_may_happen_twice() -> None:
     emulator = FakeEmulator()
-    env = GameBoyEnv(
-        emulator,
-        fake_game(),
-        frame_skip=4,
-        frame_format=FrameFormat(),
-        max_episode_timesteps=5,
-    )
+    env = fake_env(emulator=emulator)
     env.close()
     env.close()
     with pytest.raises(EmulatorError):
@@ -559,14 +554,32 @@ class Reward:
         return len(self.numbers) + self.bonus
 """
     with closing(env_with_reward(tmp_path, source + OWN_METHODS)) as env:
-        env.check_reward()  # nothing has begun
+        check_reward(env)  # nothing has begun
         env.reset(seed=0)
         env.step(2)
-        env.check_reward()
+        check_reward(env)
         with pytest.raises(
             GameFileError, match=r"no attribute 'bonus' in .*rewards\.py, line 7: `ret"
         ):
             env.step(2)
+
+
+def test_a_state_of_earlier_versions_has_the_same_in_other_places() -> None:
+    with closing(fake_env()) as env, closing(fake_env()) as other:
+        env.reset(seed=0)
+        env.step(RIGHT)
+        state = env.save_state()
+        fields = json.loads(state.model_dump_json())
+        assert fields["trackers"].keys() >= {"reward", "conditions", "limit_from", "repetition"}
+        of_trackers = fields.pop("trackers")
+        earlier = fields | of_trackers
+        other.load_state(EnvState.model_validate_json(json.dumps(earlier)))
+        assert other.save_state() == state
+        for action in [RIGHT, HURT] * 10:
+            step = env.step(action)
+            again = other.step(action)
+            assert np.array_equal(again[0], step[0])
+            assert again[1:] == step[1:]
 
 
 def test_json_of_a_state_is_checked_when_it_is_read() -> None:

@@ -1,5 +1,6 @@
 """What an episode reaches for the first time, against a list of all that it has had."""
 
+import json
 from contextlib import closing
 from typing import Any
 
@@ -10,14 +11,13 @@ from pydantic import ValidationError
 
 from game_rl.envs.milestone_watch import (
     MILESTONES,
-    MilestoneState,
     MilestoneWatch,
     NewMilestone,
     is_new_maximum,
 )
 from game_rl.games.definition import GameDefinition
-from tests.envs.example import FAKE_GAME_YAML, fake_game
-from tests.envs.test_game_boy_env import fake_env
+from game_rl.games.variables import Values
+from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game, moment
 
 NUMBERS = st.integers(-3, 40)
 FLAGS = st.tuples(*[st.integers(0, 1)] * 3)
@@ -53,29 +53,36 @@ def names(found: list[NewMilestone]) -> set[str]:
     return {m.name if m.value is None else f"{m.name}={m.value}" for m in found}
 
 
+def reached(watch: MilestoneWatch, values: Values, gained: list[str]) -> list[NewMilestone]:
+    at = moment(values, gained=gained)
+    watch.step(at)
+    found: list[NewMilestone] = at.info.get(MILESTONES, [])
+    return found
+
+
 @given(TIMESTEPS.filter(bool), st.integers(0, 30))
 def test_a_watch_finds_what_is_new_also_when_it_was_saved_and_loaded(
     timesteps: list[tuple[int, tuple[int, ...], list[str]]], saved_after: int
 ) -> None:
     values = [{"level": number, "flags": flags} for number, flags, _ in timesteps]
     watch, found = MilestoneWatch(["level", "flags"]), []
-    watch.reset(values[0])
+    watch.reset(moment(values[0]))
     for index, (now, (_, _, gained)) in enumerate(zip(values, timesteps, strict=True)):
         if index == 0:
             continue
         if index == saved_after:
-            state = MilestoneState.model_validate_json(watch.save_state().model_dump_json())
+            state = json.loads(json.dumps(watch.save_state()))
             watch = MilestoneWatch(["level", "flags"])
-            watch.load_state(state, values[index - 1])
-        found.append(names(watch.step(now, gained)))
+            watch.load_state(state, moment(values[index - 1], running=True))
+        found.append(names(reached(watch, now, gained)))
     assert found == reached_by_hand(timesteps)
 
 
 def test_the_next_episode_begins_anew() -> None:
     watch = MilestoneWatch(["level"])
     for _ in range(2):
-        watch.reset({"level": 1})
-        assert watch.step({"level": 2}, ["a"]) == [
+        watch.reset(moment({"level": 1}))
+        assert reached(watch, {"level": 2}, ["a"]) == [
             NewMilestone("reward_term", "a"),
             NewMilestone("variable", "level", 2),
         ]

@@ -14,6 +14,7 @@ from game_rl.config.schema import EnvConfig
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import GameFileError
+from game_rl.game_check.env_checks import try_reward
 from game_rl.games.definition import Game
 from game_rl.games.parts.episode_parts import part_formats
 from tests.emulator import fake_emulator as fake
@@ -174,7 +175,7 @@ def test_what_is_no_such_part_is_an_error_that_names_it(
     assert CLASS.count(old) == 1
     env = own_env(tmp_path, CLASS.replace(old, new))
     with env as one, pytest.raises(GameFileError, match=says):
-        one.try_reward()
+        try_reward(one)
 
 
 def test_a_class_without_the_method_is_refused_before_anything_is_played(tmp_path: Path) -> None:
@@ -188,9 +189,9 @@ def test_parts_that_change_the_object_are_found_in_the_first_timesteps(tmp_path:
     code = CLASS.replace("x = memory[0xC003]", "x = memory[0xC003]; self.n += 1")
     env = own_env(new_folder(tmp_path), code)
     with env as one, pytest.raises(GameFileError, match="changes its attributes in its method par"):
-        one.try_reward()
+        try_reward(one)
     with own_env(new_folder(tmp_path)) as other:
-        other.try_reward()
+        try_reward(other)
 
 
 def test_the_action_is_not_for_parts_as_there_is_none_at_a_reset(tmp_path: Path) -> None:

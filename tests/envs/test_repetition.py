@@ -1,5 +1,7 @@
 """Stuck episodes and looped rewards, against a list of all states."""
 
+import json
+from collections.abc import Sequence
 from contextlib import closing
 
 import numpy as np
@@ -7,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from game_rl.envs.game_boy_env import EnvState
-from game_rl.envs.repetition import STUCK_AFTER_TIMESTEPS, RepetitionGuard, RepetitionState
-from tests.envs.example import fake_game
-from tests.envs.test_game_boy_env import fake_env
+from game_rl.envs.repetition import STUCK_AFTER_TIMESTEPS, RepetitionGuard
+from game_rl.games.variables import Values
+from tests.envs.example import fake_env, fake_game, moment
 
 TERMS = ("back_and_forth", "way", "rare")
 TERM = {"variable": "x", "on": "increase"}
@@ -19,9 +21,13 @@ GAME = fake_game(
 PICTURE = np.zeros((1, 4, 4), np.uint8)
 
 
+def look(guard: RepetitionGuard, timestep: int, values: Values, gained: Sequence[str] = ()) -> None:
+    guard.step(moment(values, timesteps=timestep, observation=PICTURE, gained=list(gained)))
+
+
 def play(guard: RepetitionGuard, states: list[int], *, begins_at: int = 1) -> None:
     for timestep, state in enumerate(states, start=begins_at):
-        guard.step(timestep, {"x": state}, PICTURE, [])
+        look(guard, timestep, {"x": state})
 
 
 def stuck_by_hand(states: list[int]) -> int:
@@ -40,7 +46,7 @@ def stuck_by_hand(states: list[int]) -> int:
 def test_timesteps_without_a_new_state_are_counted(parts: list[tuple[int, int]]) -> None:
     states = [state for state, n in parts for _ in range(n)]
     guard = RepetitionGuard(GAME)
-    guard.reset()
+    guard.reset(moment({}))
     play(guard, states)
     assert guard.stuck_timesteps == stuck_by_hand(states)
 
@@ -58,7 +64,7 @@ def test_a_guard_that_was_saved_and_loaded_counts_on(
     whole, first, second = (RepetitionGuard(GAME) for _ in range(3))
     play(whole, states)
     play(first, states[:cut])
-    second.load_state(RepetitionState.model_validate_json(first.save_state().model_dump_json()))
+    second.load_state(json.loads(json.dumps(first.save_state())), moment({}))
     play(second, states[cut:], begins_at=cut + 1)
     assert second.save_state() == whole.save_state()
 
@@ -74,7 +80,7 @@ def test_a_loop_of_many_states_is_found_and_a_walk_is_not() -> None:
 def test_the_games_random_numbers_are_no_part_of_its_state() -> None:
     guard = RepetitionGuard(GAME)
     for timestep in range(1, 600):
-        guard.step(timestep, {"x": 1, "seed": timestep}, PICTURE, [])
+        look(guard, timestep, {"x": 1, "seed": timestep})
     assert guard.stuck_timesteps > 0
 
 
@@ -84,7 +90,7 @@ def test_a_term_that_is_earned_in_the_same_states_again_is_looped() -> None:
         there = timestep % 10 == 0
         gained = ["alive", *["back_and_forth", "way"] * there]
         values = {"x": timestep % 20, "result": 0, "a_clock_of_a_part": timestep}
-        guard.step(timestep, values, PICTURE, gained)
+        look(guard, timestep, values, gained)
     assert guard.looped_terms == {"back_and_forth": 38 / 40, "way": 38 / 40}
 
 
@@ -92,7 +98,7 @@ def test_a_term_that_is_earned_on_the_way_is_not_looped_nor_one_earned_rarely() 
     guard = RepetitionGuard(GAME)
     for timestep in range(1, 401):
         gained = ["rare"] * (timestep in {50, 51, 100}) + ["way"] * (timestep % 10 == 0)
-        guard.step(timestep, {"x": timestep}, PICTURE, gained)
+        look(guard, timestep, {"x": timestep}, gained)
     assert guard.looped_terms == {"way": 0.0}
 
 

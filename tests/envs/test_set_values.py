@@ -13,6 +13,7 @@ from game_rl.config.schema import EnvConfig
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.envs.make_env import make_env
+from game_rl.game_check.env_checks import start_warnings
 from game_rl.game_check.game_check import check_game
 from game_rl.games.definition import Game, load_game
 from tests.emulator import fake_emulator as fake
@@ -163,7 +164,7 @@ def test_a_value_that_does_not_stay_is_a_warning_and_all_are_named(tmp_path: Pat
     (tmp_path / "game.yaml").write_text(UNKEPT, encoding="utf-8")
     game = load_game(f"{tmp_path}/game.yaml")
     with closing(make_env(EnvConfig(max_idle_frames=0), game)) as env:
-        (warning,) = env.start_warnings()
+        (warning,) = start_warnings(env)
     assert warning.startswith(
         "start_states.beginning.hold_values.divider: 0xFF04 does not keep 99, it is 0 at once"
     )

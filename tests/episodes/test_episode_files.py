@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.envs.button_log import EpisodeLog
+from game_rl.episodes.button_log import EpisodeLog
 from game_rl.episodes.episode_files import (
     KINDS,
     Cut,

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from game_rl.envs.game_boy_env import OWN_ENDINGS, EnvState, GameBoyEnv
+from game_rl.envs.episode_ends import OWN_ENDINGS
+from game_rl.envs.episode_reward import EpisodeReward
+from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.errors import GameFileError
+from game_rl.game_check.env_checks import try_reward
 from game_rl.game_check.game_check import check_game
 from game_rl.games.custom_reward import CustomMethod, GameMemory, load_custom_reward
 from game_rl.games.definition import load_game
@@ -144,7 +147,7 @@ def test_terminal_endings_come_before_those_that_truncate(tmp_path: Path) -> Non
     for endings, first in (({}, 80), (file_cuts, 80), (file_cuts, 82), (file_ends | file_cuts, 82)):
         with closing(own_env(tmp_path, body, endings=endings)) as env:
             env.reset(seed=0)
-            env._emulator.write(fake.X, first)
+            env.emulator.write(fake.X, first)
             found.append(env.step(2)[4]["ending"])
     assert found == ["ours_cut", "file_cut", "ours", "file_end"]
 
@@ -179,12 +182,12 @@ def test_the_picture_is_a_copy_and_the_whole_screen(tmp_path: Path) -> None:
     """
     game = replace(fake_game(reward="rewards:Reward", rewards={}), folder=write(tmp_path, body))
     with closing(fake_env(game, emulator=emulator)) as env:
-        assert env._reward.needs_screen
+        assert env.tracker(EpisodeReward).needs_screen
         env.reset(seed=0)
         assert env.step(0)[1] == 1
         assert not (emulator.screen() == 7).all()
     with closing(fake_env()) as env:
-        assert not env._reward.needs_screen
+        assert not env.tracker(EpisodeReward).needs_screen
 
 
 def test_the_memory_is_read_by_address_and_cannot_be_written() -> None:
@@ -244,14 +247,14 @@ class Reward:
 
 def test_what_cannot_be_saved_is_found_after_a_timestep(tmp_path: Path) -> None:
     with closing(own_env(tmp_path, LATE)) as env, pytest.raises(GameFileError, match="be saved"):
-        env.try_reward()
+        try_reward(env)
     saved = LATE.replace("object()", "1").replace(
         '[variables["x"]]', '[(variables["x"], (1, 2.5))]'
     )
     folder = tmp_path / "saved"
     folder.mkdir()
     with closing(own_env(folder, saved)) as env:
-        env.try_reward()
+        try_reward(env)
 
 
 def test_check_game_finds_it_too(tmp_path: Path) -> None:

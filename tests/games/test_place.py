@@ -11,7 +11,7 @@ from game_rl.envs.make_env import make_env
 from game_rl.games.definition import Game, load_game
 from game_rl.games.parts.part_spec import unused_parts
 from game_rl.lake.origin import disagreement, origin_of
-from game_rl.places.place_counts import PlaceCounts
+from game_rl.places.place_counts import PlaceCounts, PlaceTally, take_visits
 from game_rl.storage.game_files import game_files
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import fake_game
@@ -86,7 +86,7 @@ def test_a_lake_fits_whether_or_not_its_game_had_a_place_that_no_part_shows() ->
 @pytest.mark.parametrize("name", ["beacon", "seasons"])
 def test_the_place_of_a_bundled_game_is_where_the_player_is(name: str) -> None:
     game = load_game(name)
-    env = make_env(EnvConfig(), game, counts_places=True)
+    env = make_env(EnvConfig(), game, trackers=[PlaceTally.of])
     offsets = game.map_offsets()
     first = env.reset(seed=3)[1]
     assert first["start_state"] in game.definition.start_states
@@ -105,15 +105,15 @@ def test_the_place_of_a_bundled_game_is_where_the_player_is(name: str) -> None:
 def test_an_env_counts_places_only_if_it_is_asked_to() -> None:
     game = fake_game(place=["level", "x", "health"])
     config = EnvConfig()
-    for counts_places, expected in ((False, None), (True, 5)):
-        env = make_env(config, game, FakeEmulator(), counts_places=counts_places)
+    for trackers, expected in (([], None), ([PlaceTally.of], 5)):
+        env = make_env(config, game, FakeEmulator(), trackers=trackers)
         env.reset(seed=0)
         own = []
         for _ in range(5):
             env.step(0)
             values = env.get_wrapper_attr("read_variables")()
             own.append(tuple(values[name] for name in ("level", "x", "health")))
-        visits = env.take_visits()
+        visits = take_visits(env)
         if expected is None:
             assert visits is None
             continue
@@ -122,7 +122,7 @@ def test_an_env_counts_places_only_if_it_is_asked_to() -> None:
         counts.add(visits)
         assert counts.timesteps == expected
         assert set(as_counter(counts)) == set(own)
-        again = env.take_visits()
+        again = take_visits(env)
         assert again is not None
         assert not len(again.counts)
 
@@ -134,10 +134,10 @@ def test_timesteps_within_a_wrapper_that_repeats_actions_are_counted(tmp_path: P
         encoding="utf-8",
     )
     game, config = fake_game(place=["level", "x", "health"]), EnvConfig(wrappers=["twice:Twice"])
-    env = make_env(config, game, FakeEmulator(), folder=tmp_path, counts_places=True)
+    env = make_env(config, game, FakeEmulator(), folder=tmp_path, trackers=[PlaceTally.of])
     env.reset(seed=0)
     for _ in range(3):
         env.step(2)
-    visits = env.get_wrapper_attr("take_visits")()
+    visits = env.call(take_visits)
     assert int(visits.counts.sum()) == 6
     assert len(visits.counts) == 6

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from game_rl.envs.episode_reward import EpisodeReward
 from game_rl.errors import GameFileError
 from game_rl.games.custom_reward import load_custom_reward, reward_source
 from game_rl.games.reward_term import RewardTerm
-from game_rl.games.rewards import EpisodeReward
+from game_rl.games.variables import Values
+from tests.envs.example import moment
 
 kinds = st.sampled_from(["increase", "decrease", "change", "equals", "value"])
 terms = st.builds(
@@ -47,6 +49,18 @@ def naive_rewards(term: RewardTerm, values: list[int]) -> list[float]:
     return rewards
 
 
+def earned(reward: EpisodeReward, values: Values) -> float:
+    """What a timestep earns after which the variables are these."""
+    at = moment(values)
+    reward.step(at)
+    return at.reward
+
+
+def sums(reward: EpisodeReward) -> dict[str, float]:
+    found: dict[str, float] = reward.summary(moment({}))["reward_terms"]
+    return found
+
+
 @given(
     st.dictionaries(st.sampled_from("abcd"), terms, min_size=1),
     st.lists(st.integers(-5, 8), min_size=2, max_size=30),
@@ -56,18 +70,18 @@ def test_rewards_are_those_of_the_dumb_loop(
 ) -> None:
     episode = EpisodeReward(named, None)
     for _ in range(2):  # the second episode begins with nothing of the first
-        episode.reset({"v": values[0]})
-        rewards = [episode.step({"v": value}) for value in values[1:]]
+        episode.reset(moment({"v": values[0]}))
+        rewards = [earned(episode, {"v": value}) for value in values[1:]]
         expected = {name: naive_rewards(term, values) for name, term in named.items()}
         assert rewards == [math.fsum(at) for at in zip(*expected.values(), strict=True)]
-        assert episode.sums == {name: math.fsum(r) for name, r in expected.items()}
+        assert sums(episode) == {name: math.fsum(r) for name, r in expected.items()}
 
 
 def test_the_sums_are_a_copy() -> None:
     episode = EpisodeReward({"a": RewardTerm(variable="v", on="value")}, None)
-    episode.reset({"v": 0})
-    episode.sums["a"] = 99.0
-    assert episode.sums == {"a": 0.0}
+    episode.reset(moment({"v": 0}))
+    sums(episode)["a"] = 99.0
+    assert sums(episode) == {"a": 0.0}
 
 
 def test_two_games_may_both_have_a_module_of_one_name(tmp_path: Path) -> None:
@@ -178,10 +192,10 @@ def test_an_absurd_reward_is_warned_of_with_the_name_of_its_term() -> None:
     }
     episode = EpisodeReward(terms, None)
     for value in (0, 200, 200):
-        episode.reset({"v": value})
-        episode.step({"v": 200})
+        episode.reset(moment({"v": value}))
+        earned(episode, {"v": 200})
         assert episode.largest.warning is None
-    episode.step({"v": 198})
-    episode.reset({"v": 0})
+    earned(episode, {"v": 198})
+    episode.reset(moment({"v": 0}))
     assert episode.largest.warning is not None
     assert episode.largest.warning.startswith("reward term lost has earned -2e+30 in one timestep")

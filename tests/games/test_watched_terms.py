@@ -1,5 +1,6 @@
 """Reward terms over an episode, compared with a plain look back at all of its timesteps."""
 
+import json
 import math
 import random
 from contextlib import closing
@@ -10,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from game_rl.envs.episode_reward import EpisodeReward
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.errors import GameFileError
 from game_rl.games.definition import load_game
 from game_rl.games.place import VisitedPlaces
 from game_rl.games.reward_term import RewardTerm
-from game_rl.games.rewards import EpisodeReward, RewardState
-from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game
+from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game, moment
+from tests.envs.test_episode_conditions import Entry, Timestep, entries, episodes, plainly
 from tests.games.example import VALID_GAME, write_game
-from tests.games.test_episode_conditions import Entry, Timestep, entries, episodes, plainly
+from tests.games.test_rewards import earned, sums
 
 IDLE, LEFT, RIGHT, HURT = range(4)
 
@@ -118,24 +120,24 @@ def test_each_timestep_earns_what_looking_back_says(
 
     saved_after = data.draw(st.integers(0, len(episode) - 1))
     rewards = made()
-    rewards.reset({"x": 3, "y": 3})  # an episode before, of which nothing is left
-    rewards.step({"x": 2, "y": 0})
-    rewards.reset(episode[0][0])
+    rewards.reset(moment({"x": 3, "y": 3}))  # an episode before, of which nothing is left
+    earned(rewards, {"x": 2, "y": 0})
+    rewards.reset(moment(episode[0][0]))
     expected = [rewards_by_looking_back(entry, episode) for entry in listed]
     for at, (values, _) in enumerate(episode):
         if at:
             total = 0.0
             for of_term in expected:
                 total += of_term[at - 1]
-            assert rewards.step(values) == total
+            assert earned(rewards, values) == total
         if at == saved_after:
-            state = RewardState.model_validate_json(rewards.save_state().model_dump_json())
+            state = json.loads(json.dumps(rewards.save_state()))
             rewards = made()
-            rewards.reset({"x": 1, "y": 1})
-            rewards.load_state(state)
+            rewards.reset(moment({"x": 1, "y": 1}))
+            rewards.load_state(state, moment(values))
             assert rewards.save_state() == state
-    sums = {f"t{i}": sum(of_term) for i, of_term in enumerate(expected)}
-    assert rewards.sums == pytest.approx(sums, abs=1e-12)
+    expected_sums = {f"t{i}": sum(of_term) for i, of_term in enumerate(expected)}
+    assert sums(rewards) == pytest.approx(expected_sums, abs=1e-12)
 
 
 @given(terms)
@@ -156,9 +158,9 @@ def test_levels_above_a_knee_count_a_quarter() -> None:
         {"variable": "levels", "on": "new_maximum", "knee": {"at": 22, "slope": 0.25}}
     )
     rewards = EpisodeReward({"levels": term}, None)
-    rewards.reset({"levels": 20})
-    earned = [rewards.step({"levels": levels}) for levels in (21, 19, 24, 23, 28)]
-    assert earned == [1.0, 0.0, 1.5, 0.0, 1.0]
+    rewards.reset(moment({"levels": 20}))
+    found = [earned(rewards, {"levels": levels}) for levels in (21, 19, 24, 23, 28)]
+    assert found == [1.0, 0.0, 1.5, 0.0, 1.0]
 
 
 def test_a_rise_is_squared_unless_the_party_grew() -> None:
@@ -168,10 +170,10 @@ def test_a_rise_is_squared_unless_the_party_grew() -> None:
         "unless": {"variable": "party", "changes": True},
     })  # fmt: skip
     rewards = EpisodeReward({"healing": term}, None)
-    rewards.reset({"hp": 0.5, "party": 1})
+    rewards.reset(moment({"hp": 0.5, "party": 1}))
     played = [(0.5, 1), (0.75, 1), (1.0, 2), (0.0, 2), (1.0, 2), (0.5, 2), (1.0, 2)]
-    earned = [rewards.step({"hp": hp, "party": party}) for hp, party in played]
-    assert earned == [0.0, 0.625, 0.0, 0.0, 0.0, 0.0, 2.5]
+    found = [earned(rewards, {"hp": hp, "party": party}) for hp, party in played]
+    assert found == [0.0, 0.625, 0.0, 0.0, 0.0, 0.0, 2.5]
 
 
 def test_a_state_of_other_terms_goes_on_from_what_is_seen_next() -> None:
@@ -182,17 +184,17 @@ def test_a_state_of_other_terms_goes_on_from_what_is_seen_next() -> None:
         "seen": RewardTerm(variables=("x", "y"), on="first_visit"),
     }
     before = EpisodeReward({"old": terms["old"]}, None)
-    before.reset({"x": 0})
-    before.step({"x": 1})
-    saved = before.save_state().model_dump(mode="json")
-    del saved["terms"]  # as earlier versions saved it
+    before.reset(moment({"x": 0}))
+    earned(before, {"x": 1})
+    saved = json.loads(json.dumps(before.save_state()))
+    del saved["reward"]["terms"]  # as earlier versions saved it
     rewards = EpisodeReward(terms, None)
-    rewards.reset({"x": 9, "y": 9})
-    rewards.load_state(RewardState.model_validate(saved))
-    assert rewards.step({"x": 3, "y": 2}) == 2.0
-    assert rewards.sums == {"old": 3.0}
-    rewards.step({"x": 3, "y": 4})
-    assert rewards.sums == {"old": 3.0, "risen": 2.0, "best": 2.0, "seen": 1.0}
+    rewards.reset(moment({"x": 9, "y": 9}))
+    rewards.load_state(saved, moment({}))
+    assert earned(rewards, {"x": 3, "y": 2}) == 2.0
+    assert sums(rewards) == {"old": 3.0}
+    earned(rewards, {"x": 3, "y": 4})
+    assert sums(rewards) == {"old": 3.0, "risen": 2.0, "best": 2.0, "seen": 1.0}
 
 
 def test_a_term_that_is_changed_during_an_episode_remembers_nothing_of_the_old_one() -> None:
@@ -200,19 +202,19 @@ def test_a_term_that_is_changed_during_an_episode_remembers_nothing_of_the_old_o
         return EpisodeReward({"seen": RewardTerm(**term)}, None)
 
     before = made(variables=("x",), on="first_visit")
-    before.reset({"x": 7})
-    assert before.step({"x": 8}) == 1.0
+    before.reset(moment({"x": 7}))
+    assert earned(before, {"x": 8}) == 1.0
     for changed in (
         made(variables=("x", "y"), on="first_visit"),
         made(variables=("x",), on="visits", at_least=2),
         made(variable="x", on="new_maximum"),
     ):
-        changed.load_state(before.save_state())
-        assert changed.step({"x": 8, "y": 0}) == 0.0
-        assert RewardState.model_validate_json(changed.save_state().model_dump_json())
+        changed.load_state(before.save_state(), moment({}))
+        assert earned(changed, {"x": 8, "y": 0}) == 0.0
+        assert json.dumps(changed.save_state())
     weighted = made(variables=("x",), on="first_visit", weight=2.0)
-    weighted.load_state(before.save_state())
-    assert [weighted.step({"x": x}) for x in (8, 9)] == [0.0, 2.0]
+    weighted.load_state(before.save_state(), moment({}))
+    assert [earned(weighted, {"x": x}) for x in (8, 9)] == [0.0, 2.0]
 
 
 numbers = st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False)

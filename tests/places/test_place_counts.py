@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from game_rl.games.place_tally import PlaceTally
 from game_rl.places import place_counts
-from game_rl.places.place_counts import PlaceCounts, parse_place_counts
+from game_rl.places.place_counts import PlaceCounts, PlaceTally, parse_place_counts
+from tests.envs.example import moment
 
 COORDINATE = st.one_of(st.integers(-40, 40), st.sampled_from([-(10**9), 65_535, 2**40]))
 
@@ -19,7 +19,7 @@ def counted(places: list[tuple[int, ...]], names: tuple[str, ...], every: int = 
     """Counts of a walk, collected every so many timesteps."""
     counts, tally = PlaceCounts(names, {}), PlaceTally(names)
     for number, place in enumerate(places):
-        tally.add(dict(zip(names, place, strict=True)))
+        tally.step(moment(dict(zip(names, place, strict=True))))
         if number % every == 0:
             counts.add(tally.take())
     counts.add(tally.take())
@@ -58,7 +58,7 @@ def test_equal_counts_are_equal_bytes_whatever_the_order_of_collection() -> None
 def test_a_single_variable_is_x_and_parts_of_a_number_are_cut_off() -> None:
     counts, tally = PlaceCounts(("room",), {}), PlaceTally(("room",))
     for value in (3, 3.9, -0.5, 10**30):
-        tally.add({"room": value})
+        tally.step(moment({"room": value}))
     counts.add(tally.take())
     assert as_counter(counts) == Counter({(3, 0): 2, (-1, 0): 1, (2**62, 0): 1})
 
@@ -85,7 +85,7 @@ def test_a_count_stays_at_the_most_that_it_can_be() -> None:
     counts._sheets[(0, 0)][0, 0] = 2**32 - 2
     tally = PlaceTally(("x", "y"))
     for _ in range(3):
-        tally.add({"x": 0, "y": 0})
+        tally.step(moment({"x": 0, "y": 0}))
     counts.add(tally.take())
     assert as_counter(counts) == Counter({(0, 0): 2**32 - 1})
 

@@ -72,7 +72,7 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     assert (cut.root / "eval.csv").read_bytes() == (whole.root / "eval.csv").read_bytes()
     envs = Checkpoint(whole.checkpoint(96)).play().envs
     assert envs is not None
-    assert all(env.limit_from is not None for env in envs)
+    assert all(env.trackers["limit_from"] is not None for env in envs)
     (event,) = (event for event in read_events(cut) if isinstance(event, Resumed))
     assert event.not_restored == event.changes == ()
     assert event.game_changes == CHANGES

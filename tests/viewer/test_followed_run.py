@@ -29,8 +29,7 @@ from game_rl.events import (
 from game_rl.events.event_log import EventFile, EventFollower, parse_event
 from game_rl.events.run_view import RunView
 from game_rl.files.run_dir import RunDir, locked
-from game_rl.games.place_tally import Visits
-from game_rl.places.place_counts import PlaceCounts
+from game_rl.places.place_counts import PlaceCounts, Visits
 from game_rl.statistics import wilson_interval
 from game_rl.viewer.event_words import happening
 from game_rl.viewer.followed_run import (

@@ -15,6 +15,7 @@ from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_state import CheckpointState, FixedState
 from game_rl.config.output_config import EpisodesConfig
 from game_rl.config.schema import RunConfig
+from game_rl.episodes.button_log import spoil_notes
 from game_rl.episodes.episode_files import Cut, EpisodeWriter, PlayedUnder
 from game_rl.episodes.logged_episodes import read_episodes_of
 from game_rl.events.event_log import EventLog
@@ -60,7 +61,7 @@ class EpisodesExtension(Extension):
         model = self._parts.model
         if plays_on and checkpoint is not None and self._is_changed(checkpoint):
             assert model.env is not None
-            model.env.env_method("spoil_log", _CHANGED)
+            model.env.env_method("call", spoil_notes, _CHANGED)
 
     def begin(self) -> None:
         self._logger.begin()

@@ -26,6 +26,7 @@ from game_rl.places.place_counts import (
     PlaceCounts,
     SavedPlaces,
     parse_place_counts,
+    take_visits,
 )
 from game_rl.places.places_picture import places_picture
 from game_rl.training.extension import Extension, RunParts
@@ -71,7 +72,7 @@ class PlacesCallback(BoundaryCallback):
     def collect(self) -> None:
         """Ask the envs, unless they are in the middle of a rollout."""
         if self.num_timesteps == self.boundary_timesteps:
-            for visits in self.training_env.env_method("take_visits"):
+            for visits in self.training_env.env_method("call", take_visits):
                 self.counts.add(visits)
 
     def write(self) -> bytes:

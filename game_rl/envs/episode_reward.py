@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 from pydantic import Field, JsonValue
 
+from game_rl.envs.episode_ends import CustomEndings
+from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode
 from game_rl.errors import GameFileError
 from game_rl.files.saved import Saved
 from game_rl.games.custom_reward import CUSTOM_TERM, ENDINGS, TRUNCATIONS, GameReward
-from game_rl.games.episode_conditions import EndedBy
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.variables import Values, numbers_of
 from game_rl.games.watched_terms import WatchedTerm, WatchedTermState
@@ -49,35 +50,16 @@ class TermReward(NamedTuple):
         )
 
 
-class CustomEndings(NamedTuple):
-    """Whether each ending of a game's own reward class holds, by name."""
-
-    endings: dict[str, bool]
-    truncations: dict[str, bool]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*self.endings, *self.truncations)
-
-    def joined(self, ended: EndedBy) -> EndedBy:
-        """Return what ends the episode, given what the game file says; terminal ones come first."""
-        held = next((name for name, holds in self.endings.items() if holds), None)
-        if held is not None and (ended.ending is None or ended.truncates):
-            return EndedBy(held)
-        held = next((name for name, holds in self.truncations.items() if holds), None)
-        return EndedBy(held, truncates=held is not None) if ended.ending is None else ended
-
-
-class EpisodeReward:
+class EpisodeReward(EpisodeTracker):
     """The reward terms of one running episode.
 
     Args:
         custom: the game's own reward class.
         makes: the parts of the observation that the class makes.
+        known: names of all variables, which the class gets.
 
     Attributes:
         largest: the largest reward by amount in any timestep of any episode.
-        gained: terms that have earned more than 0 in the last timestep.
         has_endings: whether the game's own reward class has endings.
     """
 
@@ -86,6 +68,7 @@ class EpisodeReward:
         terms: Mapping[str, RewardTerm],
         custom: GameReward | None,
         makes: Collection[str] = (),
+        known: Collection[str] = (),
     ) -> None:
         # attributes are looked up once instead of in every timestep
         self._watched = {n: WatchedTerm(term) for n, term in terms.items() if term.is_watched}
@@ -95,7 +78,9 @@ class EpisodeReward:
         )
         self._custom = custom
         self._makes = makes
+        self.variables = {name for term in terms.values() for _, name in term.references()}
         if custom is not None:
+            self.variables.update(known)
             custom.check_parts(makes)
         self.has_endings = custom is not None and custom.has_endings
         self._before: Values = {}
@@ -103,16 +88,13 @@ class EpisodeReward:
         self._spent: set[str] = set()
         self._knows_all_before = True
         self.largest = TermReward("", 0.0)
-        self.gained: list[str] = []
+        self._gained: list[str] = []
 
-    @property
-    def sums(self) -> dict[str, float]:
-        """A copy of the sums that the terms have earned so far in this episode."""
-        return dict(self._sums)
-
-    def reset(self, values: Values) -> None:
+    def reset(self, episode: RunningEpisode) -> None:
+        values = episode.values
         self._before = values
         self._sums = {name: 0.0 for name, *_ in self._terms}
+        episode.reward_terms = self._sums
         self._spent = set()
         self._knows_all_before = True
         for watched in self._watched.values():
@@ -120,14 +102,15 @@ class EpisodeReward:
         if self._custom is not None:
             self._custom.reset(values)
 
-    def step(self, values: Values) -> float:
-        """Return the reward of a timestep after which the variables are `values`.
+    def step(self, episode: RunningEpisode) -> None:
+        """Set the reward of a timestep.
 
         Raises:
             GameFileError: the game's own reward class failed, or its reward is not finite.
         """
+        values = episode.values
         total = 0.0
-        self.gained.clear()
+        self._gained = []
         if not self._knows_all_before:
             self._before = {**values, **self._before}
             self._knows_all_before = True
@@ -149,25 +132,27 @@ class EpisodeReward:
         self._before = values
         if self._custom is not None:
             total += self._step_custom(self._custom, values)
-        return total
+        episode.reward = total
+        episode.gained = self._gained
 
-    def save_state(self) -> RewardState:
-        """Return the state.
+    def summary(self, episode: RunningEpisode) -> Mapping[str, Any]:  # noqa: ARG002
+        return {"reward_terms": dict(self._sums)}
 
-        Raises:
-            GameFileError: the game's own reward class cannot be saved.
-        """
-        return RewardState(
+    def save_state(self) -> Mapping[str, JsonValue]:
+        state = RewardState(
             before=numbers_of(self._before),
-            sums=self.sums,
+            sums=self._sums,
             spent=tuple(sorted(self._spent)),
             custom=None if self._custom is None else self._custom.save_state(),
             terms={name: watched.save_state() for name, watched in self._watched.items()},
         )
+        return {"reward": state.model_dump(mode="json")}
 
-    def load_state(self, state: RewardState) -> None:
+    def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:
+        state = RewardState.model_validate(saved["reward"])
         self._before = dict(state.before)
         self._sums = dict(state.sums)
+        episode.reward_terms = self._sums
         self._spent = set(state.spent)
         # a state of a run whose game file had other terms may lack variables
         self._knows_all_before = False
@@ -197,11 +182,11 @@ class EpisodeReward:
 
     def check_parts(self, values: Values) -> None:
         """Raise GameFileError if making parts changes what the class remembers."""
-        if not self._makes:
+        if not self._makes or self._custom is None:
             return
-        before = self.save_state().custom
-        self.parts(values)
-        if self.save_state().custom != before:
+        before = self._custom.save_state()
+        self._custom.parts(values)
+        if self._custom.save_state() != before:
             raise GameFileError(
                 "the reward class changes its attributes in its method parts, which is called more "
                 "often than once a timestep; change them in `reset` and `step`"
@@ -231,5 +216,5 @@ class EpisodeReward:
             self.largest = TermReward(name, reward)
         self._sums[name] = self._sums.get(name, 0.0) + reward
         if reward > 0:
-            self.gained.append(name)
+            self._gained.append(name)
         return reward

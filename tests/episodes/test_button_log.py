@@ -7,8 +7,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.envs.button_log import BEGAN_UNNOTED, EPISODE_LOG, EpisodeLog, EpisodeNotes
+from game_rl.envs.episode_tracker import RunningEpisode
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
+from game_rl.episodes.button_log import BEGAN_UNNOTED, EPISODE_LOG, EpisodeLog, EpisodeNotes
 from game_rl.episodes.logged_play import LoggedPlay
 from tests.emulator import fake_emulator as fake
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game
@@ -29,9 +30,7 @@ settings = st.fixed_dictionaries({"sticky_actions": st.sampled_from([0.0, 0.3, 0
 
 
 def logging_env(**made: Any) -> GameBoyEnv:
-    env = fake_env(**made)
-    env.log_episodes()
-    return env
+    return fake_env(**made, trackers=[EpisodeNotes.of])
 
 
 def ended(
@@ -91,7 +90,9 @@ def test_an_env_that_logs_plays_as_one_that_does_not(actions: list[int], seed: i
                 seen.append((observation.tobytes(), rest, info))
                 if rest[1] or rest[2]:
                     seen.append(env.reset()[0].tobytes())
-            return [*seen, env.save_state().model_copy(update={"notes": None})]
+            state = env.save_state()
+            state.trackers.pop("notes", None)
+            return [*seen, state]
 
     assert played(logs=True) == played(logs=False)
 
@@ -111,25 +112,33 @@ def test_an_episode_that_began_before_a_checkpoint_without_notes_says_so() -> No
         assert infos[-1][EPISODE_LOG].fault == ""
 
 
+def logged(notes: EpisodeNotes, episode: RunningEpisode) -> EpisodeLog:
+    log: EpisodeLog = notes.summary(episode)[EPISODE_LOG]
+    return log
+
+
 def test_the_first_reason_why_an_episode_cannot_be_played_again_counts_until_the_next() -> None:
     notes = EpisodeNotes(4, sticky=False)
-    notes.begin(idle_frames=1, game_seed=2)
-    notes.add(3, 3)
+    episode = RunningEpisode("level_1", idle_frames=1, game_seed=2, reward_terms={"a": 0.5})
+    notes.reset(episode)
+    episode.played = 3
+    episode.chosen = 3
+    notes.step(episode)
     notes.spoil("a")
     notes.spoil("b")
-    assert notes.log("level_1", 0.5) == EpisodeLog("level_1", 1, 2, 1, b"\x03", b"", 0.5, "a")
-    notes.begin(idle_frames=0, game_seed=0)
-    assert notes.log("level_1", 0.0).fault == ""
+    assert logged(notes, episode) == EpisodeLog("level_1", 1, 2, 1, b"\x03", b"", 0.5, "a")
+    notes.reset(RunningEpisode())
+    assert logged(notes, RunningEpisode("level_1")).fault == ""
 
 
 def test_a_game_with_many_actions_has_two_bytes_for_each() -> None:
     notes = EpisodeNotes(300, sticky=True)
-    notes.begin(idle_frames=0, game_seed=0)
-    notes.add(299, 7)
+    notes.reset(RunningEpisode())
+    notes.step(RunningEpisode(played=299, chosen=7))
     other = EpisodeNotes(300, sticky=True)
-    other.load_state(notes.save_state())
-    other.add(1, 256)
-    log = other.log("level_1", 0.0)
+    other.load_state(notes.save_state(), RunningEpisode())
+    other.step(RunningEpisode(played=1, chosen=256))
+    log = logged(other, RunningEpisode("level_1"))
     assert np.frombuffer(log.played, np.uint16).tolist() == [299, 1]
     assert np.frombuffer(log.chosen, np.uint16).tolist() == [7, 256]
 
@@ -139,4 +148,4 @@ def test_the_seed_of_the_game_can_be_chosen() -> None:
         options = {"start_state": "level_1", "idle_frames": 0, "game_seed": 77}
         env.reset(seed=0, options=options)
         assert env.read_variables()["seed"] == 77
-        assert env._emulator.read(fake.SEED) == 77
+        assert env.emulator.read(fake.SEED) == 77

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from game_rl.envs.episode_ends import EpisodeConditions
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.errors import GameFileError
 from game_rl.games.conditions import Condition, Ending
 from game_rl.games.definition import GameDefinition, load_game
-from game_rl.games.episode_conditions import ConditionState, EpisodeConditions
-from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game
+from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game, moment
 from tests.games.example import VALID_GAME, write_game
 
 IDLE, LEFT, RIGHT = 0, 1, 2
@@ -102,6 +102,16 @@ def conditions_of(named: dict[str, Entry], success: Entry | None) -> EpisodeCond
     return EpisodeConditions(made, won, ("x", "y"))
 
 
+def ended(
+    conditions: EpisodeConditions, values: dict[str, int], reward: float
+) -> tuple[str | None, bool]:
+    """The ending after a timestep, and whether it truncates the episode."""
+    at = moment(values, reward=reward)
+    conditions.step(at)
+    assert at.terminated == ("ending" in at.info and not at.truncated)
+    return at.info.get("ending"), at.truncated
+
+
 @given(st.lists(endings, max_size=3), entries | st.none(), episodes, st.data())
 def test_each_timestep_is_judged_as_by_looking_back(
     listed: list[Entry], success: Entry | None, episode: list[Timestep], data: st.DataObject
@@ -109,24 +119,24 @@ def test_each_timestep_is_judged_as_by_looking_back(
     named = {f"e{index}": entry for index, entry in enumerate(listed)}
     saved_after = data.draw(st.integers(0, len(episode) - 1))
     conditions = conditions_of(named, success)
-    conditions.reset(episode[0][0])
+    conditions.reset(moment(episode[0][0]))
     for at, (values, reward) in enumerate(episode):
         if at:
-            ended = conditions.step(values, reward)
+            ending, truncates = ended(conditions, values, reward)
             holding = [name for name, entry in named.items() if plainly(entry, episode, at)]
             text = {name: str(entry) for name, entry in named.items()}
             true_ends = [
                 n for n in holding if "no_reward" not in text[n] and "same_place" not in text[n]
             ]
             expected = next(iter([*true_ends, *holding]), None)
-            assert ended.ending == expected
-            assert ended.truncates == (expected is not None and not true_ends)
+            assert ending == expected
+            assert truncates == (expected is not None and not true_ends)
             if success is not None:
                 assert conditions.is_success(values) == plainly(success, episode, at)
         if at == saved_after:
-            state = ConditionState.model_validate_json(conditions.save_state().model_dump_json())
+            state = json.loads(json.dumps(conditions.save_state()))
             conditions = conditions_of(named, success)
-            conditions.load_state(state)
+            conditions.load_state(state, moment(values))
 
 
 @given(entries)
@@ -148,16 +158,16 @@ def test_a_truncating_ending_gives_way_to_one_that_terminates() -> None:
     named = {"late": {"variable": "x", "at_least": 1, "truncates": True},
              "dead": {"variable": "y", "equals": 0}}  # fmt: skip
     conditions = conditions_of(named, None)
-    assert conditions.step({"x": 1, "y": 0}, 0.0) == ("dead", False)
-    assert conditions.step({"x": 1, "y": 1}, 0.0) == ("late", True)
-    assert conditions.step({"x": 0, "y": 1}, 0.0) == (None, False)
+    assert ended(conditions, {"x": 1, "y": 0}, 0.0) == ("dead", False)
+    assert ended(conditions, {"x": 1, "y": 1}, 0.0) == ("late", True)
+    assert ended(conditions, {"x": 0, "y": 1}, 0.0) == (None, False)
 
 
 def test_a_state_without_conditions_goes_on_as_if_nothing_had_changed() -> None:
     conditions = conditions_of({"moved": {"variable": "x", "changes": True}}, None)
-    conditions.load_state(ConditionState())
-    assert conditions.step({"x": 3, "y": 0}, 0.0).ending is None
-    assert conditions.step({"x": 2, "y": 0}, 0.0).ending == "moved"
+    conditions.load_state({}, moment({}))
+    assert ended(conditions, {"x": 3, "y": 0}, 0.0)[0] is None
+    assert ended(conditions, {"x": 2, "y": 0}, 0.0)[0] == "moved"
 
 
 STUCK = {
@@ -203,7 +213,7 @@ def test_a_limit_has_no_ending_and_an_old_state_no_conditions() -> None:
     with closing(fake_env(fake_game(**STUCK), max_episode_timesteps=1)) as env:
         env.reset(seed=0)
         old = env.save_state().model_dump(mode="json")
-        del old["conditions"]
+        del old["trackers"]["conditions"]
         env.load_state(EnvState.model_validate_json(json.dumps(old)))
         *_, terminated, truncated, info = env.step(RIGHT)
         assert (terminated, truncated, "ending" in info) == (False, True, False)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.envs.episode_courses import StartCourses
-from game_rl.envs.seed_search import SeedCandidate, SeedsFound
 from game_rl.game_check import game_check
+from game_rl.game_check.episode_courses import StartCourses
 from game_rl.game_check.game_check import find_seed
+from game_rl.game_check.seed_search import SeedCandidate, SeedSearch, SeedsFound
 from game_rl.games.definition import load_game
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
@@ -41,7 +41,7 @@ def test_a_byte_of_random_numbers_is_found_among_counters_timers_and_positions()
     game = fake_game(random_seed=None, actions={"idle": [], "left": ["left"]})
     told: list[tuple[int, int]] = []
     with closing(fake_env(game, emulator=DicingEmulator(), frame_skip=8)) as env:
-        found = env.seed_search(["level_1"]).run(
+        found = SeedSearch(env, ["level_1"]).run(
             limit_s=60, progress=lambda done, total: told.append((done, total))
         )
     best, *others = found.candidates
@@ -54,7 +54,7 @@ def test_a_byte_of_random_numbers_is_found_among_counters_timers_and_positions()
 def test_a_search_ends_when_its_time_is_up() -> None:
     game = fake_game(random_seed=None)
     with closing(fake_env(game, frame_skip=40)) as env:
-        found = env.seed_search(["level_1"]).run(limit_s=0.0, progress=lambda *_: None)
+        found = SeedSearch(env, ["level_1"]).run(limit_s=0.0, progress=lambda *_: None)
     assert (found.tried, found.is_cut_off, found.candidates) == (0, True, ())
 
 

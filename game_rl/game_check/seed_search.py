@@ -14,9 +14,9 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.envs.episode_courses import SEEDS, CoursePlayer, StartCourses
-from game_rl.envs.episode_starts import EpisodeStarts
+from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.errors import LockUpError
+from game_rl.game_check.episode_courses import SEEDS, CoursePlayer, StartCourses
 
 _SEARCHED = (*range(0xC000, 0xE000), *range(0xFF80, 0xFFFF))  # work RAM and high RAM
 _MOST_START_STATES = 4
@@ -89,14 +89,14 @@ class SeedSearch:
     """Searches work RAM and high RAM from some start states.
 
     Args:
-        player: plays on the emulator of `starts`, which may end up in any state.
+        env: it may end up in any state; its next call must be `reset`.
         names: start states; at most four of them are used.
     """
 
-    def __init__(self, player: CoursePlayer, starts: EpisodeStarts, names: Sequence[str]) -> None:
-        self._player = player
-        self._starts = starts
-        self._emulator = starts.emulator
+    def __init__(self, env: GameBoyEnv, names: Sequence[str]) -> None:
+        self._player = CoursePlayer(env)
+        self._starts = env.starts
+        self._emulator = env.emulator
         self._names = names[:_MOST_START_STATES]
         self._references: dict[tuple[str, int], _Course] = {}
 

@@ -5,13 +5,21 @@ Noting a timestep appends one number to an array, which is all that the training
 
 import zlib
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
+from pydantic import JsonValue
+
+from game_rl.envs.custom_wrappers import GameEnv
+from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, RunningEpisode
+from game_rl.envs.game_boy_env import EnvState
 from game_rl.files.saved import Blob, Natural, Saved
 
 EPISODE_LOG = "episode_log"
 """Key of an episode's last `info`: its `EpisodeLog`, where the env notes them."""
 
+_KEY = "notes"  # in the state of an env
 BEGAN_UNNOTED = "it began before a checkpoint that has no notes of running episodes"
 
 
@@ -52,7 +60,7 @@ class NotesState(Saved):
     fault: str = ""
 
 
-class EpisodeNotes:
+class EpisodeNotes(EpisodeTracker):
     """The notes of the running episode.
 
     Args:
@@ -64,53 +72,62 @@ class EpisodeNotes:
         code = "B" if n_actions <= 256 else "H"
         self._played = array(code)
         self._chosen = array(code) if sticky else None
-        self._idle_frames = self._game_seed = 0
+        self._idle_frames = 0
+        self._game_seed = 0
         self._fault = BEGAN_UNNOTED
 
-    def begin(self, *, idle_frames: int, game_seed: int) -> None:
-        self._idle_frames = idle_frames
-        self._game_seed = game_seed
+    @classmethod
+    def of(cls, parts: EnvParts) -> Self:
+        return cls(len(parts.game.action_names), sticky=parts.config.sticky_actions > 0)
+
+    def reset(self, episode: RunningEpisode) -> None:
+        self._idle_frames = episode.idle_frames
+        self._game_seed = episode.game_seed
         self._fault = ""
         self._empty()
 
-    def add(self, played: int, chosen: int) -> None:
-        """Note a timestep."""
-        self._played.append(played)
+    def step(self, episode: RunningEpisode) -> None:
+        self._played.append(episode.played)
         if self._chosen is not None:
-            self._chosen.append(chosen)
+            self._chosen.append(episode.chosen)
 
-    def spoil(self, fault: str) -> None:
-        """Mark the running episode as one that cannot be played again, for this reason."""
-        self._fault = self._fault or fault
+    def cut_short(self, episode: RunningEpisode) -> Mapping[str, Any]:
+        self.step(episode)
+        return self.summary(episode)
 
-    def log(self, start_state: str, game_reward: float) -> EpisodeLog:
-        """Return the episode, which ends now."""
-        return EpisodeLog(
-            start_state=start_state,
+    def summary(self, episode: RunningEpisode) -> Mapping[str, Any]:
+        log = EpisodeLog(
+            start_state=episode.start_state,
             idle_frames=self._idle_frames,
             game_seed=self._game_seed,
             timesteps=len(self._played),
             played=self._played.tobytes(),
             chosen=b"" if self._chosen is None else self._chosen.tobytes(),
-            game_reward=game_reward,
+            game_reward=sum(episode.reward_terms.values()),
             fault=self._fault,
         )
+        return {EPISODE_LOG: log}
 
-    def save_state(self) -> NotesState:
-        return NotesState(
+    def spoil(self, fault: str) -> None:
+        """Mark the running episode as one that cannot be played again, for this reason."""
+        self._fault = self._fault or fault
+
+    def save_state(self) -> Mapping[str, JsonValue]:
+        state = NotesState(
             idle_frames=self._idle_frames,
             game_seed=self._game_seed,
             played=zlib.compress(self._played.tobytes()),
             chosen=b"" if self._chosen is None else zlib.compress(self._chosen.tobytes()),
             fault=self._fault,
         )
+        return {_KEY: state.model_dump(mode="json")}
 
-    def load_state(self, state: NotesState | None) -> None:
-        """Go on with the notes of a checkpoint; None if it has none."""
+    def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:  # noqa: ARG002
         self._empty()
-        if state is None:
+        if _KEY not in saved:
             self._fault = BEGAN_UNNOTED
             return
+        state = NotesState.model_validate(saved[_KEY])
         self._idle_frames = state.idle_frames
         self._game_seed = state.game_seed
         self._fault = state.fault
@@ -124,3 +141,19 @@ class EpisodeNotes:
         del self._played[:]
         if self._chosen is not None:
             del self._chosen[:]
+
+
+def spoil_notes(env: GameEnv, fault: str) -> None:
+    """Note why the running episode of an env cannot be played again, if the env notes episodes."""
+    notes = env.tracker(EpisodeNotes)
+    if notes is not None:
+        notes.spoil(fault)
+
+
+def with_spoiled_notes(state: EnvState, fault: str) -> EnvState:
+    """Return an env's state with the reason why the running episode cannot be played again."""
+    if _KEY not in state.trackers:
+        return state
+    notes = NotesState.model_validate(state.trackers[_KEY])
+    spoiled = notes.model_copy(update={"fault": notes.fault or fault}).model_dump(mode="json")
+    return state.model_copy(update={"trackers": {**state.trackers, _KEY: spoiled}})

@@ -12,12 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from game_rl.emulator.emulator import Emulator
 from game_rl.envs.action_player import ActionPlayer
-from game_rl.envs.episode_starts import EpisodeStarts
+from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.errors import LockUpError
-from game_rl.games.definition import Game
-from game_rl.games.derived_variables import VariableReader
 from game_rl.games.variables import Variable
 
 SEEDS = 20
@@ -57,28 +54,18 @@ class StartCourses:
 
 
 class CoursePlayer:
-    """Plays the same actions again and again, from wherever the emulator is.
+    """Plays the same actions again and again, from wherever the emulator of an env is.
 
-    Args:
-        emulator: it may end up in any state.
-        watched: reads the variables that belong to a course.
-        seed: the variable that gets a random value, which does not belong to it.
+    The env may end up in any state. The variables that its trackers need belong to a course, but
+    for the one that gets a random value.
     """
 
-    def __init__(
-        self,
-        emulator: Emulator,
-        game: Game,
-        watched: VariableReader,
-        *,
-        frame_skip: int,
-        seed: Variable | None = None,
-    ) -> None:
-        self._emulator = emulator
-        self._watched = watched
-        self._player = ActionPlayer(emulator, game, frame_skip, 0.0)
-        self._frame_skip = frame_skip
-        self._seed = seed
+    def __init__(self, env: GameBoyEnv) -> None:
+        self._emulator = env.emulator
+        self._watched = env.watched
+        self._frame_skip = env.player.frame_skip
+        self._player = ActionPlayer(env.emulator, env.game, self._frame_skip, 0.0)
+        self._seed = env.starts.seed_variable
 
     def timesteps(self, frames: int, *, draws: bool = True) -> Iterator[bool]:
         """Play timesteps of about `frames` frames; yield after each whether its screen is drawn."""
@@ -110,17 +97,15 @@ class StartVariety:
     """Counts the courses of episodes, and says what does not vary them though it should.
 
     Args:
-        player: plays on the emulator of `starts`.
+        env: its next call must be `reset`.
         is_thorough: whether courses are counted. Otherwise two that differ are enough, and the
             answer takes about a second at most.
     """
 
-    def __init__(
-        self, player: CoursePlayer, game: Game, starts: EpisodeStarts, *, is_thorough: bool
-    ) -> None:
-        self._player = player
-        self._game = game
-        self._starts = starts
+    def __init__(self, env: GameBoyEnv, *, is_thorough: bool) -> None:
+        self._player = CoursePlayer(env)
+        self._game = env.game
+        self._starts = env.starts
         self._is_thorough = is_thorough
         self._played: dict[tuple[str, _Beginning, int], bytes] = {}
 
