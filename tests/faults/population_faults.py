@@ -241,8 +241,32 @@ def write_population_with_lakes(folder: Path, root: Path) -> Path:
     return file
 
 
+def write_pair(folder: Path, root: Path) -> Path:
+    """Write a population of two members and two generations, for processes that start slowly.
+
+    It is the same on all systems: its precision does not depend on what a system tells of its CPU.
+    """
+    file = write_population_with_lakes(folder, root)
+    run = folder / "run.yaml"
+    text = run.read_text(encoding="utf-8")
+    run.write_text(
+        text.replace("ent_coef: 0.01", "ent_coef: 0.01, precision: float32"), encoding="utf-8"
+    )
+    text = file.read_text(encoding="utf-8")
+    for old, new in {
+        "members: 3": "members: 2",
+        "generations: 3": "generations: 2",
+        "{last: 2}": "{last: 1}",
+    }.items():
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
 WRITERS = {
     "population": write_population_with_lakes,
+    "pair": write_pair,
     "mixture": write_mixture,
     "live": write_live_mixture,
     "erl": write_erl,

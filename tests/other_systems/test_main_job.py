@@ -17,7 +17,7 @@ import pytest
 
 from tests.faults import population_faults, training_faults
 from tests.faults.population_faults import write_population
-from tests.faults.trainings import COMPARED
+from tests.faults.trainings import COMPARED, Tally
 from tests.tiny_run import TINY
 
 ROOT = Path(__file__).parents[2]
@@ -185,16 +185,31 @@ def test_kills_lose_nothing(
     assert training_faults.main() == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        pytest.param("--only controller --kills 1", marks=pytest.mark.slow),
-        pytest.param("--only controller member --kills 2", marks=pytest.mark.soak),
-    ],
-)
+@pytest.mark.slow
+def test_a_population_whose_controller_is_killed_while_members_train_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compare it with one whose members were forked, where this system forks."""
+    bench = population_faults.PopulationBench(tmp_path, 0, kind="pair")
+    monkeypatch.setenv("PYTHONPATH", PATH)
+    folder = bench.new("killed")
+    controller = population_faults.Controller(folder)
+    while not list(folder.glob("members/*/checkpoints/*")):
+        assert controller.run_for(0.1), controller.output
+    assert population_faults.strike("controller", controller, bench)
+    controller.process.wait(_WITHIN_S)
+    assert population_faults.judge("controller", controller, "killed") == []
+    assert not bench.is_complete(folder)
+    tally = Tally()
+    population_faults.finish(bench, folder, tally, "killed")
+    assert tally.problems == []
+
+
+@pytest.mark.soak
 def test_a_population_whose_processes_are_killed_loses_nothing(
-    arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", PATH)
-    monkeypatch.setattr("sys.argv", ["faults", *arguments.split()])
+    arguments = ["--only", "controller", "member", "--kills", "2"]
+    monkeypatch.setattr("sys.argv", ["faults", *arguments])
     assert population_faults.main() == 0, capsys.readouterr().out
