@@ -71,7 +71,6 @@ TORCH_FREE = (
     "loggers/wandb_settings.py",
     "training/wandb_log.py",
     "buffers/layout.py",
-    "algorithms/epsilon_greedy.py",
     "algorithms/sizes.py",
     "checkpoints/checkpoint_folder.py",
     "checkpoints/named.py",

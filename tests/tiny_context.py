@@ -2,7 +2,7 @@
 
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.algorithms.make_algorithm import BuildContext
+from game_rl.algorithms.algorithm import BuildContext
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.system.placement import Placement, Precision

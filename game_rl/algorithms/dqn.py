@@ -1,6 +1,6 @@
 """SB3's DQN on packed storage."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,32 +14,36 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.type_aliases import ReplayBufferSamples, RolloutReturn, TrainFreq
 from stable_baselines3.common.utils import polyak_update
 from stable_baselines3.common.vec_env import VecEnv
+from torch import nn
 from torch.nn import functional
 
+from game_rl.algorithms.algorithm import BuildContext, LeanAlgorithm, order_channels_last
+from game_rl.algorithms.automatic import find_device
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
-from game_rl.algorithms.epsilon_greedy import EpsilonGreedy
 from game_rl.algorithms.mixed_replay import MixedReplay
-from game_rl.algorithms.observation_batches import (
-    n_observations,
-    observation_tensors,
-)
 from game_rl.algorithms.policies import DQNPolicy
 from game_rl.algorithms.qdagger import Teacher, divergence
 from game_rl.algorithms.reward_scaling import (
     RewardScaling,
-    reward_state,
     take_reward_state,
 )
-from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
-from game_rl.buffers.feed import Feed
+from game_rl.algorithms.rollout import (
+    Decision,
+    EpsilonGreedy,
+    VecStep,
+    feed_vec_step,
+    vec_steps,
+)
 from game_rl.buffers.pond import Pond
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
-from game_rl.envs.observation import Observation, rows_of
+from game_rl.buffers.unpacking import observation_tensors
+from game_rl.config.algorithms import DQNConfig
+from game_rl.envs.observation import Observation, n_observations, rows_of
 
 _NOTHING = (torch.empty(0), torch.empty(0))  # DQN stores no values and no probabilities
 
 
-class LeanDQN(DQN):
+class LeanDQN(LeanAlgorithm, DQN):
     """SB3's DQN with a DQNPolicy and exploration that is independent for each env.
 
     SB3 decides once per vec step whether all envs act at random. The share of random actions is the
@@ -53,14 +57,10 @@ class LeanDQN(DQN):
         mixed_replay: draws batches that include other runs' experience; None to draw from the
             replay alone.
         teacher: policy towards which the network is drawn, if any.
-        feeds: get every timestep, in addition to the replay.
-        reward_scaling: makes the rewards to learn from, when batches are drawn; None if they are
-            those of the game.
     """
 
     policy: DQNPolicy
     replay_buffer: PackedReplayBuffer
-    feeds: Sequence[Feed] = ()
 
     def __init__(  # DQN's own thirty arguments are passed through
         self,
@@ -122,6 +122,21 @@ class LeanDQN(DQN):
             num_collected_episodes += self._count_episodes(dones, log_interval)
         callback.on_rollout_end()
         return collected(continue_training=True)
+
+    @property
+    def acting_network(self) -> nn.Module:
+        return self.q_net
+
+    def play(self, callback: BaseCallback) -> int:
+        assert self.env is not None
+        assert isinstance(self.train_freq, TrainFreq)
+        self.collect_rollouts(
+            self.env, callback, self.train_freq, self.replay_buffer, log_interval=4
+        )
+        return self.train_freq.frequency
+
+    def update(self) -> None:
+        self.train(self.gradient_steps, self.batch_size)
 
     def _feed(self, pond: Pond, step: VecStep) -> None:
         """Hand a vec step with the game's rewards to the replay, the feeds and the statistics."""
@@ -291,18 +306,13 @@ class LeanDQN(DQN):
         return targets
 
     def state(self) -> dict[str, Any]:
-        """Return the state for `load_state`; it is JSON-serialisable.
-
-        Weights, optimiser, counters and replay are not in it.
-        """
         state: dict[str, Any] = {"exploration": self.exploration.state(), "n_calls": self._n_calls}
-        state |= reward_state(self.reward_scaling)
+        state |= super().state()
         if self.mixed_replay is not None:
             state["learn_from"] = self.mixed_replay.state()
         return state if self.teacher is None else state | {"teacher": self.teacher.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Restore a state, or the statistics of rewards alone."""
         if not (state := take_reward_state(self.reward_scaling, state)):
             return
         self.exploration.load_state(state["exploration"])
@@ -313,3 +323,45 @@ class LeanDQN(DQN):
             self.teacher.load_state(state["teacher"])
 
     predict = BaseAlgorithm.predict  # the best actions, without DQN's exploration
+
+
+def make_dqn(config: DQNConfig, context: BuildContext) -> LeanDQN:
+    find_device(config.replay.device)  # raises if it does not exist
+    vec_env = context.vec_env
+    placement = context.placement
+    replay_seed, exploration_seed = np.random.SeedSequence(context.seed).generate_state(2).tolist()
+    model = LeanDQN(
+        DQNPolicy,
+        vec_env,
+        double_q=config.double_q,
+        exploration=context.exploration(config.exploration, seed=exploration_seed),
+        reward_scaling=context.reward_scaling(config),
+        learning_rate=context.schedule(config.learning_rate),
+        buffer_size=config.replay.capacity,
+        learning_starts=config.learning_starts,
+        batch_size=config.batch_size,
+        tau=config.tau,
+        gamma=config.gamma,
+        train_freq=config.train_freq,
+        gradient_steps=config.gradient_steps,
+        replay_buffer_class=PackedReplayBuffer,
+        replay_buffer_kwargs={
+            **context.buffer_kwargs,
+            "n_step": config.n_step,
+            "gamma": config.gamma,
+            "frames_device": config.replay.device,
+            "sampling_seed": replay_seed,
+        },
+        target_update_interval=max(config.target_update_interval, vec_env.num_envs),
+        max_grad_norm=config.max_grad_norm,
+        stats_window_size=config.stats_window_size,
+        policy_kwargs={
+            "layer_norm": config.layer_norm,
+            "network": config.network,
+            "precision": placement.precision,
+        },
+        seed=context.seed,
+        device=placement.device,
+    )
+    order_channels_last(model)
+    return model

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
-from stable_baselines3.common.utils import obs_as_tensor
 
 from game_rl.buffers.pond import column
 from game_rl.buffers.replay_buffer import PackedReplayBuffer, replay_samples
+from game_rl.buffers.unpacking import observation_tensors
 from game_rl.config.learn_from import LearnFromConfig, OwnShare
 from game_rl.events import RowsDrawn
 from game_rl.lake.lake_pool import Drawn, LakePool
@@ -126,9 +126,9 @@ class MixedReplay:
         batch = drawn.batch
         discounts = self._gamma ** batch.steps.astype(np.float32)
         return replay_samples(
-            observations=obs_as_tensor(batch.stacks, device),  # type: ignore[arg-type]  # a Mapping
+            observations=observation_tensors(batch.stacks, device),
             actions=column(batch.actions.astype(np.int64), device),
-            next_observations=obs_as_tensor(batch.next_stacks, device),  # type: ignore[arg-type]
+            next_observations=observation_tensors(batch.next_stacks, device),
             dones=column(batch.terminated.astype(np.float32), device),
             rewards=column(batch.rewards, device),
             discounts=column(discounts, device) if self._n_step > 1 else None,

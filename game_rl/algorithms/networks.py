@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional
 from torch.optim import Optimizer
 
-from game_rl.algorithms.casting_layers import FLAX_EPSILON
+from game_rl.algorithms.screen_networks import FLAX_EPSILON
 from game_rl.config.algorithms import LayerNorm
 from game_rl.system.placement import Precision
 

@@ -10,10 +10,9 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 from torch.nn import functional
 
-from game_rl.algorithms.casting_layers import small_layers
 from game_rl.algorithms.encoder_sizes import embedding_width
 from game_rl.algorithms.networks import NormedNatureCNN
-from game_rl.algorithms.screen_networks import ImpalaCNN, SmallCNN
+from game_rl.algorithms.screen_networks import ImpalaCNN, SmallCNN, small_layers
 from game_rl.config.algorithms import LayerNorm
 from game_rl.config.network import ScreenNetwork
 from game_rl.envs.observation import SCREEN

@@ -3,9 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.policies import ActorCriticCnnPolicy, BaseModel, BasePolicy
+from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import (
+    ActorCriticCnnPolicy,
+    ActorCriticPolicy,
+    BaseModel,
+    BasePolicy,
+)
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, create_mlp
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from stable_baselines3.dqn.policies import CnnPolicy, QNetwork
@@ -13,11 +21,13 @@ from torch import nn
 from torch.nn import functional
 
 from game_rl import schedules
-from game_rl.algorithms.casting_layers import FLAX_EPSILON
 from game_rl.algorithms.network_choice import choose_network
 from game_rl.algorithms.networks import Adam, RAdam
-from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, LayerNorm, PPOConfig
+from game_rl.algorithms.screen_networks import FLAX_EPSILON
+from game_rl.buffers.unpacking import Tensors, observation_tensors
+from game_rl.config.algorithms import DQNConfig, LayerNorm, PPOConfig, PQNConfig
 from game_rl.config.network import NATURE, Network, NetworkConfig
+from game_rl.envs.observation import Observation
 from game_rl.errors import CheckpointError
 from game_rl.system.placement import Precision
 
@@ -87,7 +97,18 @@ def _q_network(policy: BasePolicy, hidden: list[int], layer_norm: LayerNorm) -> 
     )
 
 
-class DQNPolicy(CnnPolicy):
+class QPolicy(BasePolicy):
+    """The policy of an algorithm that has a Q-network."""
+
+    q_net: QNetwork
+
+    @property
+    def q_networks(self) -> tuple[QNetwork, ...]:
+        """The network that is trained, and those that are copies of it from time to time."""
+        return (self.q_net,)
+
+
+class DQNPolicy(QPolicy, CnnPolicy):
     """DQN's CnnPolicy or MultiInputPolicy with two LeanQNetworks.
 
     SB3 initialises the weights. Normalisation layers start with weight 1 and bias 0. Without them
@@ -121,8 +142,12 @@ class DQNPolicy(CnnPolicy):
     def make_q_net(self) -> LeanQNetwork:
         return _q_network(self, self.net_arch, self._layer_norm).to(self.device)
 
+    @property
+    def q_networks(self) -> tuple[QNetwork, ...]:
+        return (self.q_net, self.q_net_target)
 
-class PQNPolicy(BasePolicy):
+
+class PQNPolicy(QPolicy):
     """PQN's policy: one LeanQNetwork, trained with RAdam.
 
     Weights are initialised as PQN's authors do: from He's normal distribution (He et al. 2015),
@@ -164,8 +189,8 @@ class PQNPolicy(BasePolicy):
         return self.q_net._predict(observation, deterministic)
 
 
-def load_q_network(policy: DQNPolicy | PQNPolicy, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Load the Q-network among `tensors` into `policy`, and into the target network of DQN.
+def load_q_network(policy: QPolicy, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Load the Q-network among `tensors` into `policy`, and into its target network.
 
     Args:
         policy: its optimiser is not reset, so the moments there are still those of the old weights.
@@ -180,9 +205,8 @@ def load_q_network(policy: DQNPolicy | PQNPolicy, tensors: Mapping[str, torch.Te
         if name.startswith(_Q_NET)
     }
     _check_fits(given, policy.q_net.state_dict())
-    policy.q_net.load_state_dict(given)
-    if isinstance(policy, DQNPolicy):
-        policy.q_net_target.load_state_dict(given)
+    for network in policy.q_networks:
+        network.load_state_dict(given)
 
 
 def _check_fits(given: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Tensor]) -> None:
@@ -198,43 +222,6 @@ def _check_fits(given: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Te
 
 def _shape(tensor: torch.Tensor | None) -> str:
     return "missing" if tensor is None else "x".join(map(str, tensor.shape))
-
-
-_NO_LEARNING = schedules.constant(0.0)
-
-
-def make_policy(
-    config: AlgorithmConfig,
-    observation_space: spaces.Space[Any],
-    action_space: spaces.Space[Any],
-) -> BasePolicy:
-    """Build a float32 policy on the CPU, whose weights are to be replaced by `make_algorithm`'s."""
-    network = config.network
-    if isinstance(config, PPOConfig):
-        is_plain = isinstance(network, NetworkConfig) and network.screen == "nature"
-        if isinstance(observation_space, spaces.Dict) or not is_plain:
-            return LeanCnnPolicy(
-                observation_space, action_space, _NO_LEARNING, network=network, ortho_init=False
-            )
-        chosen = choose_network(network, observation_space)
-        return ActorCriticCnnPolicy(
-            observation_space,
-            action_space,
-            _NO_LEARNING,
-            net_arch=chosen.hidden,
-            ortho_init=False,  # takes half a second for weights that nobody uses
-            features_extractor_kwargs={"features_dim": chosen.arguments["features_dim"]},
-            optimizer_class=Adam,
-        )
-    assert isinstance(action_space, spaces.Discrete)
-    kind: type[DQNPolicy | PQNPolicy] = DQNPolicy if isinstance(config, DQNConfig) else PQNPolicy
-    return kind(
-        observation_space,
-        action_space,
-        _NO_LEARNING,
-        layer_norm=config.layer_norm,
-        network=network,
-    )
 
 
 class LeanCnnPolicy(ActorCriticCnnPolicy):
@@ -309,3 +296,72 @@ class LeanCnnPolicy(ActorCriticCnnPolicy):
         self, obs: PyTorchObs, features_extractor: BaseFeaturesExtractor | None = None
     ) -> torch.Tensor:
         return _features(self, obs, features_extractor or self.features_extractor)
+
+
+def policy_values(model: BaseAlgorithm, observations: Observation) -> NDArray[np.float32]:
+    """Return, for each observation, its value and then that of each action, float32 [n, 1 + A].
+
+    PPO has the value of its critic and the actions' probabilities, DQN and PQN the largest Q-value
+    and the Q-values. Random generators stay as they are, even if a network draws numbers.
+    """
+    on_gpu = [model.device] if model.device.type == "cuda" else []
+    with torch.no_grad(), torch.random.fork_rng(on_gpu):
+        tensors = observation_tensors(observations, model.device)
+        value, of_actions = policy_outputs(model.policy, tensors)
+        rows: NDArray[np.float32] = torch.cat((value, of_actions), dim=1).float().cpu().numpy()
+    return rows
+
+
+def policy_outputs(policy: BasePolicy, tensors: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return values [n, 1] and those of the actions [n, A], as `policy_values` says."""
+    if isinstance(policy, ActorCriticPolicy):
+        of_policy, of_value = policy.mlp_extractor(policy.extract_features(tensors))
+        log_probs = functional.log_softmax(policy.action_net(of_policy), dim=1)
+        return policy.value_net(of_value), log_probs.exp()
+    q_values: torch.Tensor = policy.q_net(tensors)  # type: ignore[operator]  # a QPolicy
+    return q_values.amax(dim=1, keepdim=True), q_values
+
+
+_NO_LEARNING = schedules.constant(0.0)
+
+
+def ppo_policy_to_load(
+    config: PPOConfig, observation_space: spaces.Space[Any], action_space: spaces.Space[Any]
+) -> BasePolicy:
+    """Return a float32 policy on the CPU, whose weights are to be replaced by a LeanPPO's.
+
+    Where SB3 has the network, it is SB3's, which is the one that plays since the first release.
+    """
+    network = config.network
+    is_plain = isinstance(network, NetworkConfig) and network.screen == "nature"
+    if isinstance(observation_space, spaces.Dict) or not is_plain:
+        return LeanCnnPolicy(
+            observation_space, action_space, _NO_LEARNING, network=network, ortho_init=False
+        )
+    chosen = choose_network(network, observation_space)
+    return ActorCriticCnnPolicy(
+        observation_space,
+        action_space,
+        _NO_LEARNING,
+        net_arch=chosen.hidden,
+        ortho_init=False,  # takes half a second for weights that nobody uses
+        features_extractor_kwargs={"features_dim": chosen.arguments["features_dim"]},
+        optimizer_class=Adam,
+    )
+
+
+def q_policy_to_load(
+    kind: type[DQNPolicy | PQNPolicy],
+    config: DQNConfig | PQNConfig,
+    observation_space: spaces.Space[Any],
+    action_space: spaces.Space[Any],
+) -> BasePolicy:
+    """As `ppo_policy_to_load`, for the weights of an algorithm with a Q-network."""
+    assert isinstance(action_space, spaces.Discrete)
+    return kind(
+        observation_space,
+        action_space,
+        _NO_LEARNING,
+        layer_norm=config.layer_norm,
+        network=config.network,
+    )

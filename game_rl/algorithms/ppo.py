@@ -1,6 +1,6 @@
 """SB3's PPO on packed storage, with rollouts and gradient steps spread over the cores."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from functools import reduce
 from typing import Any
@@ -11,23 +11,21 @@ from numpy.typing import NDArray
 from stable_baselines3 import PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional
 
+from game_rl.algorithms.algorithm import BuildContext, LeanOnPolicy, order_channels_last
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
-from game_rl.algorithms.observation_batches import observation_batch, observation_tensors
-from game_rl.algorithms.reward_scaling import (
-    RewardScaling,
-    observed_rewards,
-    reward_state,
-    take_reward_state,
-)
-from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
-from game_rl.buffers.feed import Feed
+from game_rl.algorithms.policies import LeanCnnPolicy
+from game_rl.algorithms.reward_scaling import RewardScaling, observed_rewards
+from game_rl.algorithms.rollout import Decision, VecStep
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
-from game_rl.envs.observation import Observation
+from game_rl.buffers.unpacking import observation_tensors
+from game_rl.config.algorithms import PPOConfig
+from game_rl.envs.observation import Observation, observation_batch
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 
 
@@ -46,7 +44,7 @@ class _Losses:
         return _Losses(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
-class LeanPPO(PPO):
+class LeanPPO(LeanOnPolicy, PPO):
     """SB3's PPO whose rollouts and gradient steps keep all cores busy; for Discrete actions.
 
     On a HalvedVecEnv emulators and network work at the same time. The rollout is the one that they
@@ -59,13 +57,9 @@ class LeanPPO(PPO):
     `micro_batch_size` samples are unpacked at a time, or the whole minibatch if it is None.
 
     Attributes:
-        feeds: get every timestep. With feeds, a rollout on any other vec env equals SB3's up to
-            the rounding of the values of truncated episodes' last observations.
-        reward_scaling: makes the rewards to learn from; None if they are those of the game.
+        feeds: with feeds, a rollout on any other vec env equals SB3's up to the rounding of the
+            values of truncated episodes' last observations.
     """
-
-    rollout_buffer: PackedRolloutBuffer
-    feeds: Sequence[Feed] = ()
 
     def __init__(  # PPO's own thirty arguments are passed through
         self,
@@ -87,37 +81,11 @@ class LeanPPO(PPO):
         n_rollout_steps: int,
     ) -> bool:
         """As PPO.collect_rollouts, with the same callback calls and the same local variables."""
-        if not (isinstance(env, HalvedVecEnv) or self.feeds or self.reward_scaling):
+        if isinstance(env, HalvedVecEnv) or self.feeds or self.reward_scaling:
             return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
-        self.policy.set_training_mode(False)
-        rollout_buffer.reset()
-        callback.on_rollout_start()
-        last_obs = self._last_obs
-        last_dones = self._last_episode_starts
-        assert last_obs is not None
-        assert last_dones is not None
-        assert isinstance(rollout_buffer, PackedRolloutBuffer)
-        form = rollout_buffer.observation_format
-        steps = vec_steps(env, last_obs, self._decide, n_rollout_steps, observation_format=form)
-        for step in steps:
-            new_obs, rewards, dones, infos = step.outcome
-            self.num_timesteps += env.num_envs
-            callback.update_locals(locals())
-            if not callback.on_step():
-                return False
-            self._update_info_buffer(infos, dones)
-            feed_vec_step(self.feeds, last_obs, step)
-            rewards = self._learned_rewards(step)
-            actions, values, log_probs = step.decision
-            rollout_buffer.add(
-                last_obs, actions, rewards, last_dones, values, log_probs, frames=step.frames
-            )
-            self._last_obs = last_obs = new_obs
-            self._last_episode_starts = last_dones = dones
-        rollout_buffer.compute_returns_and_advantage(self._values(last_obs), last_dones)
-        callback.update_locals(locals())
-        callback.on_rollout_end()
-        return True
+        return OnPolicyAlgorithm.collect_rollouts(
+            self, env, callback, rollout_buffer, n_rollout_steps
+        )
 
     def _decide(self, observations: Observation) -> Decision:
         with torch.no_grad():
@@ -128,8 +96,8 @@ class LeanPPO(PPO):
         with torch.no_grad():
             return self.policy.predict_values(observation_tensors(observations, self.device))
 
-    def _learned_rewards(self, step: VecStep) -> NDArray[np.float32]:
-        """Return the rewards to learn from.
+    def _learned_rewards(self, row: int, step: VecStep) -> NDArray[np.float32]:  # noqa: ARG002
+        """As `LeanOnPolicy` says.
 
         The discounted value of a truncated episode's last state is added (SB3 issue 633).
         """
@@ -139,6 +107,10 @@ class LeanPPO(PPO):
             last = infos[number]["terminal_observation"]
             rewards[number] += self.gamma * self._values(observation_batch([last])).item()
         return rewards
+
+    def _end_rollout(self, last_obs: Observation, last_dones: NDArray[np.bool_]) -> None:
+        values = self._values(last_obs)
+        self.rollout_buffer.compute_returns_and_advantage(values, last_dones)
 
     def train(self) -> None:
         """As PPO.train, with the same loss, early stop and curves; does nothing for no epochs."""
@@ -215,17 +187,6 @@ class LeanPPO(PPO):
         means = (policy_loss, value_loss, entropy_loss, loss, clip_fraction, approx_kl)
         return share * loss, _Losses(*(share * mean.item() for mean in means))
 
-    def state(self) -> dict[str, Any]:
-        """Return the state for `load_state`; it is JSON-serialisable.
-
-        Weights, optimiser and counters are not in it.
-        """
-        return reward_state(self.reward_scaling)
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Restore a state."""
-        take_reward_state(self.reward_scaling, state)
-
     def _clip_ranges(self) -> tuple[float, float | None]:
         """Return the present clip ranges of the probability ratio and of the value function."""
         remaining = self._current_progress_remaining
@@ -246,3 +207,39 @@ class LeanPPO(PPO):
         self.logger.record("train/clip_range", clip_range)
         if clip_range_vf is not None:
             self.logger.record("train/clip_range_vf", clip_range_vf)
+
+
+def make_ppo(config: PPOConfig, context: BuildContext) -> LeanPPO:
+    """Build PPO from a config whose `micro_batch_size: auto` was resolved by `make_algorithm`.
+
+    An `auto` that is still there means the whole minibatch.
+    """
+    schedule = context.schedule
+    placement = context.placement
+    model = LeanPPO(
+        LeanCnnPolicy,
+        context.vec_env,
+        n_steps=config.n_steps,
+        batch_size=config.batch_size,
+        micro_batch_size=None if config.micro_batch_size == "auto" else config.micro_batch_size,
+        reward_scaling=context.reward_scaling(config),
+        n_epochs=config.n_epochs,
+        learning_rate=schedule(config.learning_rate),
+        clip_range=schedule(config.clip_range),
+        clip_range_vf=None if config.clip_range_vf is None else schedule(config.clip_range_vf),
+        gamma=config.gamma,
+        gae_lambda=config.gae_lambda,
+        normalize_advantage=config.normalize_advantage,
+        ent_coef=config.ent_coef,
+        vf_coef=config.vf_coef,
+        max_grad_norm=config.max_grad_norm,
+        target_kl=config.target_kl,
+        stats_window_size=config.stats_window_size,
+        rollout_buffer_class=PackedRolloutBuffer,
+        rollout_buffer_kwargs=context.buffer_kwargs,
+        policy_kwargs={"network": config.network, "precision": placement.precision},
+        seed=context.seed,
+        device=placement.device,
+    )
+    order_channels_last(model)
+    return model

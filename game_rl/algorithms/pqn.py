@@ -1,36 +1,27 @@
 """PQN: Q-learning on many envs at once, without replay and without a target network."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import RolloutBuffer
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.algorithm import BuildContext, LeanOnPolicy, order_channels_last
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
-from game_rl.algorithms.epsilon_greedy import EpsilonGreedy
-from game_rl.algorithms.observation_batches import observation_batch, observation_tensors
 from game_rl.algorithms.policies import PQNPolicy
-from game_rl.algorithms.reward_scaling import (
-    RewardScaling,
-    observed_rewards,
-    reward_state,
-    take_reward_state,
-)
-from game_rl.algorithms.rollout import Decision, VecStep, feed_vec_step, vec_steps
-from game_rl.buffers.feed import Feed
+from game_rl.algorithms.reward_scaling import RewardScaling, observed_rewards, take_reward_state
+from game_rl.algorithms.rollout import Decision, EpsilonGreedy, VecStep
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
-from game_rl.envs.observation import Observation
+from game_rl.buffers.unpacking import observation_tensors
+from game_rl.config.algorithms import PQNConfig
+from game_rl.envs.observation import Observation, observation_batch
 from game_rl.returns import q_lambda_returns
 from game_rl.schedules import Schedule
 
 
-class PQN(OnPolicyAlgorithm):
+class PQN(LeanOnPolicy):
     """Parallelised Q-network (Gallici et al. 2024, Simplifying Deep Temporal Difference Learning).
 
     Plays `n_steps` vec steps epsilon-greedily, computes Q(lambda) targets from the network's values
@@ -42,12 +33,9 @@ class PQN(OnPolicyAlgorithm):
         q_lambda: reach of the targets, from 0 (the value of the next state) to 1 (the return up to
             the episode's end).
         exploration: replaces actions by random ones; epsilon is constant within a rollout.
-        feeds: get every timestep.
-        reward_scaling: makes the rewards to learn from; None if they are those of the game.
     """
 
     policy: PQNPolicy  # type: ignore[assignment]  # no actor and no critic
-    rollout_buffer: PackedRolloutBuffer
 
     def __init__(  # the arguments are as many as SB3's, and have its names
         self,
@@ -92,62 +80,27 @@ class PQN(OnPolicyAlgorithm):
         self.q_lambda = q_lambda
         self.exploration = exploration
         self.reward_scaling = reward_scaling
-        self.feeds: Sequence[Feed] = ()
         self._threads = Threads()
 
-    def collect_rollouts(
-        self,
-        env: VecEnv,
-        callback: BaseCallback,
-        rollout_buffer: RolloutBuffer,
-        n_rollout_steps: int,
-    ) -> bool:
-        """As OnPolicyAlgorithm.collect_rollouts; `returns` are Q(lambda) targets."""
-        self.policy.set_training_mode(False)
-        rollout_buffer.reset()
-        callback.on_rollout_start()
-        last_obs = self._last_obs
-        last_dones = self._last_episode_starts
-        assert last_obs is not None
-        assert last_dones is not None
-        ends = _EpisodeEnds(n_rollout_steps, env.num_envs)
-        epsilon = self.exploration.epsilon.at(self.num_timesteps)
-        assert isinstance(rollout_buffer, PackedRolloutBuffer)
-        decide = partial(self._decide, epsilon)
-        form = rollout_buffer.observation_format
-        steps = vec_steps(env, last_obs, decide, n_rollout_steps, observation_format=form)
-        for n_steps, step in enumerate(steps):
-            new_obs, rewards, dones, infos = step.outcome
-            self.num_timesteps += env.num_envs
-            callback.update_locals(locals())
-            if not callback.on_step():
-                return False
-            self._update_info_buffer(infos, dones)
-            ends.note(n_steps, step, self._best)
-            rewards = observed_rewards(self.reward_scaling, rewards, dones)
-            actions, values, log_probs = step.decision
-            rollout_buffer.add(
-                last_obs, actions, rewards, last_dones, values, log_probs, frames=step.frames
-            )
-            feed_vec_step(self.feeds, last_obs, step)
-            self._last_obs = last_obs = new_obs
-            self._last_episode_starts = last_dones = dones
-        self._set_targets(rollout_buffer, ends, self._best(last_obs))
-        self.logger.record("rollout/exploration_rate", epsilon)
-        callback.update_locals(locals())
-        callback.on_rollout_end()
-        return True
+    def _begin_rollout(self, n_steps: int) -> None:
+        self._ends = _EpisodeEnds(n_steps, self.n_envs)
+        self._epsilon = self.exploration.epsilon.at(self.num_timesteps)
 
-    def _decide(self, epsilon: float, observations: Observation) -> Decision:
+    def _decide(self, observations: Observation) -> Decision:
         values, actions = self._values(observations).max(dim=1)
-        chosen = self.exploration.explored(actions.cpu().numpy(), epsilon)
+        chosen = self.exploration.explored(actions.cpu().numpy(), self._epsilon)
         return Decision(chosen, values, torch.zeros_like(values))
 
-    def _set_targets(
-        self, rollout_buffer: RolloutBuffer, ends: "_EpisodeEnds", values_ahead: NDArray[np.float32]
-    ) -> None:
-        """Fill in the targets; `values_ahead` is max_a Q of the next observations, [n_envs]."""
-        next_values = np.concatenate((rollout_buffer.values[1:], values_ahead[None]))
+    def _learned_rewards(self, row: int, step: VecStep) -> NDArray[np.float32]:
+        self._ends.note(row, step, self._best)
+        _, rewards, dones, _ = step.outcome
+        return observed_rewards(self.reward_scaling, rewards, dones)
+
+    def _end_rollout(self, last_obs: Observation, last_dones: NDArray[np.bool_]) -> None:  # noqa: ARG002
+        """Fill in the targets."""
+        ends = self._ends
+        rollout_buffer = self.rollout_buffer
+        next_values = np.concatenate((rollout_buffer.values[1:], self._best(last_obs)[None]))
         rollout_buffer.returns[:] = q_lambda_returns(
             rollout_buffer.rewards,
             np.where(ends.ended, ends.last_values, next_values),
@@ -156,6 +109,7 @@ class PQN(OnPolicyAlgorithm):
             gamma=self.gamma,
             lam=self.q_lambda,
         )
+        self.logger.record("rollout/exploration_rate", self._epsilon)
 
     def train(self) -> None:
         """Make `n_epochs` passes over the rollout; does nothing for no epochs."""
@@ -174,14 +128,9 @@ class PQN(OnPolicyAlgorithm):
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
     def state(self) -> dict[str, Any]:
-        """Return the state for `load_state`; it is JSON-serialisable.
-
-        Weights, optimiser and counters are not in it.
-        """
-        return {"exploration": self.exploration.state(), **reward_state(self.reward_scaling)}
+        return {"exploration": self.exploration.state(), **super().state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Restore a state, or the statistics of rewards alone."""
         if rest := take_reward_state(self.reward_scaling, state):
             self.exploration.load_state(rest["exploration"])
 
@@ -233,3 +182,31 @@ class _EpisodeEnds:
         if len(cut):
             last = observation_batch([infos[i]["terminal_observation"] for i in cut])
             self.last_values[row, cut] = best(last)
+
+
+def make_pqn(config: PQNConfig, context: BuildContext) -> PQN:
+    seed = context.seed
+    placement = context.placement
+    model = PQN(
+        context.vec_env,
+        learning_rate=context.schedule(config.learning_rate),
+        n_steps=config.n_steps,
+        batch_size=config.batch_size,
+        n_epochs=config.n_epochs,
+        gamma=config.gamma,
+        q_lambda=config.q_lambda,
+        max_grad_norm=config.max_grad_norm,
+        exploration=context.exploration(config.exploration, seed=seed),
+        reward_scaling=context.reward_scaling(config),
+        rollout_buffer_kwargs=context.buffer_kwargs,
+        policy_kwargs={
+            "layer_norm": config.layer_norm,
+            "network": config.network,
+            "precision": placement.precision,
+        },
+        stats_window_size=config.stats_window_size,
+        seed=seed,
+        device=placement.device,
+    )
+    order_channels_last(model)
+    return model

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from game_rl.algorithms.observation_batches import Tensors
 from game_rl.algorithms.policies import PQNPolicy
+from game_rl.buffers.unpacking import Tensors
 
 TOP_PROBABILITY = 0.75
 """Median probability of the teacher's likeliest action at an `auto` temperature."""

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 
 from game_rl.config.algorithms import RAW, RewardConfig
@@ -91,11 +90,6 @@ class RewardScaling:
 def make_reward_scaling(config: RewardConfig, *, gamma: float, n_envs: int) -> RewardScaling | None:
     """Return the RewardScaling of this config, or None if rewards are learned as they are."""
     return None if config == RAW else RewardScaling(config, gamma=gamma, n_envs=n_envs)
-
-
-def reward_scaling_of(model: BaseAlgorithm) -> RewardScaling | None:
-    found = getattr(model, "reward_scaling", None)
-    return found if isinstance(found, RewardScaling) else None
 
 
 def observed_rewards(

@@ -1,6 +1,7 @@
 """The vec steps of a rollout: some envs play while the network chooses actions for others."""
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from game_rl.buffers.feed import Feed, Transitions, how_episodes_ended
 from game_rl.envs.observation import Observation, ObservationFormat, rows_of
+from game_rl.schedules import RestartingRamp
 from game_rl.vec_env.array_parts import each_part
 from game_rl.vec_env.frame_stacks import Packed, PackedFrames, packed_frames
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv, Outcome
@@ -158,3 +160,32 @@ def feed_vec_step(feeds: Sequence[Feed], observations: Observation, step: VecSte
     )
     for feed in feeds:
         feed.append(transitions)
+
+
+class EpsilonGreedy:
+    """Replaces a scheduled share of actions by random ones, independently for each env.
+
+    Args:
+        epsilon: share of random actions at a timestep, counted over all envs.
+        n_actions: size of the action space.
+        rng: draws which actions are replaced, and by what.
+    """
+
+    def __init__(
+        self, epsilon: RestartingRamp, *, n_actions: int, rng: np.random.Generator
+    ) -> None:
+        self.epsilon = epsilon
+        self._n_actions = n_actions
+        self._rng = rng
+
+    def explored(self, actions: NDArray[np.int64], epsilon: float) -> NDArray[np.int64]:
+        """Replace each action with probability `epsilon` by a uniform one; int64 [n_envs]."""
+        drawn = self._rng.integers(self._n_actions, size=len(actions))
+        return np.where(self._rng.random(len(actions)) < epsilon, drawn, actions)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state for `load_state`; it is JSON-serialisable."""
+        return {"rng": json.dumps(self._rng.bit_generator.state)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._rng.bit_generator.state = json.loads(state["rng"])

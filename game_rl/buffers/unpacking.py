@@ -5,8 +5,9 @@ from math import prod
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from stable_baselines3.common.utils import obs_as_tensor
 
-from game_rl.envs.observation import SCREEN, ObservationFormat
+from game_rl.envs.observation import SCREEN, Observation, ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.games.parts.part_format import PartFormat, Stretch
 
@@ -179,3 +180,8 @@ def _numbers(packed: torch.Tensor, stretch: Stretch) -> torch.Tensor:
     shifts = torch.arange(8 - bits, -1, -bits, dtype=torch.uint8, device=packed.device)
     codes = (packed[:, :, None] >> shifts) & ((1 << bits) - 1)
     return codes.flatten(1)[:, : stretch.size]
+
+
+def observation_tensors(batch: Observation, device: torch.device) -> Tensors:
+    """Return a batch on the device; on the CPU its memory is the arrays'."""
+    return obs_as_tensor(batch, device)  # type: ignore[arg-type]  # any mapping will do

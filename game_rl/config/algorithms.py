@@ -20,6 +20,7 @@ from game_rl.config.values import (
     nearest_divisors,
     schedule_values,
 )
+from game_rl.schedules import Ramp, Restart, RestartingRamp
 
 _Precision = Literal["float32", "bf16", "auto"]
 LayerNorm = Literal["none", "channels", "picture"]
@@ -268,6 +269,12 @@ class ExplorationConfig(StrictModel):
     restarts: Annotated[tuple[RestartConfig, ...], Field(max_length=_MOST_RESTARTS)] = ()
     """Restarts, the earliest first: from each on, more actions are random again for a while. The
     share is never lower than without them."""
+
+    def schedule(self, *, timesteps: int) -> RestartingRamp:
+        """Return the share of random actions over a run of `timesteps` timesteps."""
+        share = max(1, round(self.fraction * timesteps))
+        restarts = (Restart(at=each.at, start=each.start, over=each.over) for each in self.restarts)
+        return RestartingRamp(Ramp(self.start, self.end, share), tuple(restarts))
 
     def problems_in_run(self, *, total_timesteps: int) -> Iterator[Problem]:
         """Yield restarts that do not agree with one another or with the run."""

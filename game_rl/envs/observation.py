@@ -9,11 +9,11 @@ of the block.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from gymnasium import spaces
@@ -346,3 +346,17 @@ def _channels_first(part: Pixels) -> Pixels:
 
 def _rgb_half(part: Pixels) -> Pixels:
     return np.stack([_rounded_half(part[:, :, channel]) for channel in range(3)])
+
+
+def observation_batch(observations: Sequence[Observation]) -> Observation:
+    """Return a new batch of single observations."""
+    first = observations[0]
+    if isinstance(first, Mapping):
+        of_parts = cast("Sequence[Mapping[str, NDArray[Any]]]", observations)
+        return {name: np.stack([each[name] for each in of_parts]) for name in first}
+    return np.stack(cast("Sequence[NDArray[Any]]", observations))
+
+
+def n_observations(batch: Observation) -> int:
+    """Return the number of observations in a batch."""
+    return len(next(iter(batch.values())) if isinstance(batch, Mapping) else batch)

@@ -13,9 +13,6 @@ from statistics import fmean, median
 from typing import Any
 
 import torch
-from stable_baselines3 import DQN
-from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.type_aliases import TrainFreq
 from torch import nn
 
 from game_rl.algorithms.automatic import placement_of
@@ -125,7 +122,7 @@ class TimedTraining(AbstractContextManager["TimedTraining"]):
         self.n_averaged = -(-_AVERAGED_TIMESTEPS // short.rollout_timesteps)
         self._gradient_steps = training_arithmetic(short).gradient_steps_per_update
         self._batch_share = short.algorithm.batch_size / config.algorithm.batch_size
-        self._network = _NetworkClock(model.q_net if isinstance(model, DQN) else model.policy)
+        self._network = _NetworkClock(model.acting_network)
         self.start_s = time.perf_counter() - started
 
     def __exit__(self, *_: object) -> None:
@@ -138,33 +135,16 @@ class TimedTraining(AbstractContextManager["TimedTraining"]):
         """
         self.session.learn_until(1)
         while not self.session.callbacks.cores.is_settled:
-            self._rollout()
+            self.session.model.play(self._callback)
 
     def collect(self) -> VecStepTime:
         """Time a rollout."""
         network_s = self._network.seconds
         started = time.perf_counter()
-        vec_steps = self._rollout()
+        vec_steps = self.session.model.play(self._callback)
         total_s = (time.perf_counter() - started) / vec_steps
         inference_s = (self._network.seconds - network_s) / vec_steps
         return VecStepTime(inference_s, total_s - inference_s)
-
-    def _rollout(self) -> int:
-        """Collect a rollout and return its number of vec steps."""
-        model = self.session.model
-        assert model.env is not None
-        if isinstance(model, OnPolicyAlgorithm):
-            model.collect_rollouts(
-                model.env, self._callback, model.rollout_buffer, n_rollout_steps=model.n_steps
-            )
-            return model.n_steps
-        assert isinstance(model, DQN)
-        assert isinstance(model.train_freq, TrainFreq)
-        assert model.replay_buffer is not None
-        model.collect_rollouts(
-            model.env, self._callback, model.train_freq, model.replay_buffer, log_interval=4
-        )
-        return model.train_freq.frequency
 
     def update(self) -> float:
         """Update the network and return the seconds of a gradient step at the config's batch_size.
@@ -173,13 +153,8 @@ class TimedTraining(AbstractContextManager["TimedTraining"]):
         """
         if not self._gradient_steps:
             return 0.0
-        model = self.session.model
         started = time.perf_counter()
-        if isinstance(model, DQN):
-            model.train(model.gradient_steps, model.batch_size)
-        elif isinstance(model, OnPolicyAlgorithm):
-            model.logger.dump(model.num_timesteps)
-            model.train()
+        self.session.model.update()
         seconds = time.perf_counter() - started
         return seconds / self._gradient_steps / self._batch_share
 

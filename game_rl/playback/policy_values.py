@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.policies import BasePolicy
 
-from game_rl.algorithms.observation_batches import observation_tensors
-from game_rl.algorithms.policies import DQNPolicy, PQNPolicy
+from game_rl.algorithms.policies import policy_outputs
+from game_rl.buffers.unpacking import observation_tensors
 from game_rl.envs.make_env import make_observation_format
 from game_rl.envs.observation import Observation
 from game_rl.playback.trained_run import TrainedRun
@@ -25,11 +25,8 @@ def value_function(policy: BasePolicy) -> Callable[[Observation], float]:
     def value(observations: Observation) -> float:
         tensors = observation_tensors(observations, policy.device)
         with torch.no_grad():
-            if isinstance(policy, ActorCriticPolicy):
-                return float(policy.predict_values(tensors))
-            assert isinstance(policy, DQNPolicy | PQNPolicy)
-            values: torch.Tensor = policy.q_net(tensors)
-            return float(values.max())
+            values, _ = policy_outputs(policy, tensors)
+            return float(values)
 
     return value
 

@@ -10,15 +10,16 @@ import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, make_policy
+from game_rl.algorithms.make_algorithm import make_policy
+from game_rl.algorithms.policies import policy_outputs
 from game_rl.algorithms.reward_scaling import (
     REWARD_STATE,
     make_reward_scaling,
     take_reward_state,
 )
+from game_rl.buffers.unpacking import observation_tensors
 from game_rl.callbacks.baselines import Baseline, play_baseline
 from game_rl.callbacks.evaluation import Evaluation, Values, evaluate
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -263,13 +264,11 @@ def _values(policy: BasePolicy, run: TrainedRun) -> Values | None:
         if REWARD_STATE not in state:
             return None
         take_reward_state(learned, state)
-    assert isinstance(policy, DQNPolicy | PQNPolicy)
-    q_net = policy.q_net
 
     def best(observations: Observation) -> NDArray[np.float32]:
         with torch.no_grad():
-            tensors = obs_as_tensor(observations, policy.device)  # type: ignore[arg-type]  # a Mapping
-            values: torch.Tensor = q_net(tensors)
-        return values.max(dim=1).values.float().numpy()
+            tensors = observation_tensors(observations, policy.device)
+            values, _ = policy_outputs(policy, tensors)
+        return values[:, 0].float().numpy()
 
     return Values(best, algorithm.gamma, learned)

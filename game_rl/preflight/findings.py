@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from game_rl.algorithms.epsilon_greedy import exploration_schedule
 from game_rl.config.algorithms import ExplorationConfig, RestartConfig
 from game_rl.config.schema import RunConfig
 from game_rl.preflight import calibration, fixes, footprint
@@ -560,9 +559,8 @@ def _fault(config: RunConfig, exploration: ExplorationConfig, restart: RestartCo
     total = config.total_timesteps
     at = restart.at
     back = restart.at + restart.over
-    usual = exploration_schedule(
-        exploration.model_copy(update={"restarts": ()}), timesteps=total
-    ).at(at)
+    main_line = exploration.model_copy(update={"restarts": ()})
+    usual = main_line.schedule(timesteps=total).at(at)
     if restart.start <= usual:
         return (
             f"it begins at {restart.start:g}, but the main line is at {usual:.3g} at timestep "

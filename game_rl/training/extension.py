@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.algorithm import LeanAlgorithm
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, Values
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -51,7 +51,7 @@ class RunParts:
     game: Game
     run_dir: RunDir
     observation_format: ObservationFormat
-    model: BaseAlgorithm
+    model: LeanAlgorithm
     evaluation_env: VecEnv
     checkpoint: Checkpoint | None
     is_offline: bool

@@ -1,6 +1,6 @@
 """Which parts of a checkpoint a fork takes over, and its first checkpoint."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,8 @@ import torch
 from stable_baselines3.common.policies import BasePolicy
 from torch import nn
 
-from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, load_q_network, make_policy
+from game_rl.algorithms.make_algorithm import make_policy
+from game_rl.algorithms.policies import QPolicy, load_q_network
 from game_rl.algorithms.reward_scaling import REWARD_STATE
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName, write_files
@@ -298,11 +299,11 @@ def fitting_weights(
     policy = make_policy(config.algorithm, spaces.observation_space, spaces.action_space)
     noise = 0.0 if config.fork is None else config.fork.weight_noise
     is_same = parent.algorithm.name == config.algorithm.name
-    if is_same or not isinstance(policy, DQNPolicy | PQNPolicy):
+    if isinstance(policy, QPolicy) and not is_same:
+        load_q_network(policy, checkpoint.policy())
+    else:
         name = str(checkpoint.path / "policy.safetensors")
         load_module_tensors(policy, checkpoint.policy(), name)
-    else:
-        load_q_network(policy, checkpoint.policy())
     if noise:
         add_weight_noise(policy, noise, np.random.default_rng(seed_for(config.seed, _NOISE)))
     return None if is_same and not noise else module_tensors(policy)
@@ -324,7 +325,10 @@ def add_weight_noise(policy: BasePolicy, sigma: float, rng: np.random.Generator)
     Args:
         rng: draws float32 numbers, layer by layer in the order of `policy.modules()`.
     """
-    network = policy.q_net if isinstance(policy, DQNPolicy) else policy
+    networks: Sequence[nn.Module] = [policy]
+    if isinstance(policy, QPolicy):
+        networks = policy.q_networks
+    network = networks[0]
     with torch.no_grad():
         for layer in network.modules():
             if isinstance(layer, nn.Conv2d | nn.Linear):
@@ -332,8 +336,8 @@ def add_weight_noise(policy: BasePolicy, sigma: float, rng: np.random.Generator)
                 size = np.sqrt(np.mean(np.square(values, dtype=np.float64)))
                 noise = rng.standard_normal(values.shape, dtype=np.float32)
                 layer.weight += torch.from_numpy(np.float32(sigma * size) * noise)
-    if isinstance(policy, DQNPolicy):
-        policy.q_net_target.load_state_dict(policy.q_net.state_dict())
+    for copied in networks[1:]:
+        copied.load_state_dict(network.state_dict())
 
 
 def forked_lake(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
-from game_rl.algorithms.epsilon_greedy import exploration_schedule
 from game_rl.callbacks.boundary import StopCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback, NonFiniteCallback
 from game_rl.callbacks.curves import (
@@ -208,7 +207,7 @@ def _exploration_restarts(parts: RunParts) -> list[ExplorationRestartsCallback]:
     exploration = parts.config.algorithm.exploration
     if exploration is None or not exploration.restarts:
         return []
-    epsilon = exploration_schedule(exploration, timesteps=parts.fixed.schedule_timesteps)
+    epsilon = exploration.schedule(timesteps=parts.fixed.schedule_timesteps)
     return [ExplorationRestartsCallback(epsilon, parts.events, parts.run_dir)]
 
 

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.algorithm import LeanAlgorithm
 from game_rl.algorithms.automatic import resolve_auto
 from game_rl.algorithms.make_algorithm import make_algorithm
-from game_rl.algorithms.reward_scaling import reward_scaling_of
 from game_rl.callbacks.boundary import StopTraining
 from game_rl.callbacks.checkpoint_callback import check_finite
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, better_of
@@ -73,7 +72,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         WorkerError: an env raised, or its process died too often.
     """
 
-    model: BaseAlgorithm
+    model: LeanAlgorithm
     evaluation_env: VecEnv
 
     def __init__(
@@ -282,7 +281,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             extension.restored(plays_on=plays_on)
         if not plays_on:
             assert model.env is not None
-            if (rewards := reward_scaling_of(model)) is not None:
+            if (rewards := model.reward_scaling) is not None:
                 rewards.begin_episodes()
             # a seed of its own, so that the run's first episodes are not repeated
             stream = f"training_env/{state.num_timesteps}"

@@ -14,8 +14,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import RolloutReturn, TrainFreq
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from game_rl.algorithms.dqn import LeanDQN
-from game_rl.algorithms.make_algorithm import make_dqn
+from game_rl.algorithms.dqn import LeanDQN, make_dqn
 from game_rl.config.algorithms import DQNConfig
 from game_rl.system.placement import Precision
 from game_rl.system.threads import torch_threads

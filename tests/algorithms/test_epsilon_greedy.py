@@ -2,12 +2,8 @@ import json
 
 import numpy as np
 import pytest
+from game_rl.algorithms.rollout import EpsilonGreedy
 
-from game_rl.algorithms.epsilon_greedy import (
-    EpsilonGreedy,
-    exploration_schedule,
-    make_epsilon_greedy,
-)
 from game_rl.config.algorithms import ExplorationConfig
 from game_rl.schedules import Ramp, RestartingRamp
 
@@ -41,8 +37,8 @@ def test_what_was_saved_goes_on_with_the_same_draws() -> None:
 
 def test_the_fraction_is_of_the_whole_run() -> None:
     config = ExplorationConfig(start=0.9, end=0.1, fraction=0.2)
-    exploration = make_epsilon_greedy(config, timesteps=1_000, n_actions=2, seed=0)
-    found = [exploration.epsilon.at(t) for t in (0, 100, 200, 1_000)]
+    epsilon = config.schedule(timesteps=1_000)
+    found = [epsilon.at(t) for t in (0, 100, 200, 1_000)]
     assert found == pytest.approx([0.9, 0.5, 0.1, 0.1])
 
 
@@ -58,5 +54,5 @@ def test_restarts_are_at_timesteps_whatever_the_run_is_long() -> None:
         {"end": 0.1, "restarts": [{"at": 600, "start": 0.5, "over": 100}]}
     )
     for timesteps in (1_000, 2_000):
-        epsilon = exploration_schedule(config, timesteps=timesteps)
+        epsilon = config.schedule(timesteps=timesteps)
         assert [epsilon.at(t) for t in (599, 600, 650, 700)] == pytest.approx([0.1, 0.5, 0.3, 0.1])

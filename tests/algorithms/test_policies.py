@@ -14,9 +14,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMoni
 from stable_baselines3.dqn import CnnPolicy
 from torch import nn
 
-from game_rl.algorithms.make_algorithm import make_algorithm
+from game_rl.algorithms.make_algorithm import make_algorithm, make_policy
 from game_rl.algorithms.networks import NormedNatureCNN
-from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, load_q_network, make_policy
+from game_rl.algorithms.policies import DQNPolicy, PQNPolicy, load_q_network
 from game_rl.config.algorithms import AlgorithmConfig, LayerNorm
 from game_rl.config.schema import RunConfig
 from game_rl.envs.observation import ObservationFormat

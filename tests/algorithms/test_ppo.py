@@ -13,7 +13,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from game_rl.algorithms.make_algorithm import make_ppo
+from game_rl.algorithms.ppo import make_ppo
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.values import LinearSchedule
 from game_rl.system.placement import Precision

@@ -12,8 +12,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack, VecMonitor
 
 from game_rl.algorithms.data_parallel import Threads, data_parallel
-from game_rl.algorithms.make_algorithm import make_pqn
-from game_rl.algorithms.pqn import PQN
+from game_rl.algorithms.pqn import PQN, make_pqn
 from game_rl.buffers.feed import Transitions
 from game_rl.buffers.pond import Pond
 from game_rl.config.algorithms import PQNConfig

@@ -15,8 +15,9 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, VecNormalize
 
-from game_rl.algorithms.dqn import LeanDQN
-from game_rl.algorithms.make_algorithm import make_dqn, make_ppo, make_pqn
+from game_rl.algorithms.dqn import LeanDQN, make_dqn
+from game_rl.algorithms.ppo import make_ppo
+from game_rl.algorithms.pqn import make_pqn
 from game_rl.algorithms.reward_scaling import (
     RewardScaling,
     make_reward_scaling,

@@ -5,8 +5,7 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger
 
-from game_rl.algorithms.dqn import LeanDQN
-from game_rl.algorithms.make_algorithm import make_dqn
+from game_rl.algorithms.dqn import LeanDQN, make_dqn
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint_callback import NonFiniteCallback
 from game_rl.config.algorithms import DQNConfig

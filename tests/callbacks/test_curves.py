@@ -15,7 +15,6 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 
-from game_rl.algorithms.epsilon_greedy import exploration_schedule
 from game_rl.callbacks.curves import GameCheckCallback, WorkerRestartsCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.algorithms import PPOConfig
@@ -86,7 +85,7 @@ def test_each_restart_is_told_once_with_the_share_of_its_first_rollout(
     config, output = small(make_config, "run", name), console()
     train(config, command(output))
     assert not isinstance(config.algorithm, PPOConfig)
-    epsilon = exploration_schedule(config.algorithm.exploration, timesteps=192)
+    epsilon = config.algorithm.exploration.schedule(timesteps=192)
     events = restarts_of(config)
     assert [(event.at, event.timesteps) for event in events] == [(70, first), (160, 160)]
     assert [event.share for event in events] == [epsilon.at(first), 1.0]

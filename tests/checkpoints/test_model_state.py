@@ -10,9 +10,8 @@ import torch
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from game_rl.algorithms.make_algorithm import make_pqn
-from game_rl.algorithms.policies import make_policy
-from game_rl.algorithms.pqn import PQN
+from game_rl.algorithms.make_algorithm import make_policy
+from game_rl.algorithms.pqn import PQN, make_pqn
 from game_rl.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from game_rl.checkpoints.model_state import load_module_tensors, with_present_names
 from game_rl.config.algorithms import PQNConfig

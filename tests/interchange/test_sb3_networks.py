@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from game_rl.algorithms.policies import make_policy
+from game_rl.algorithms.make_algorithm import make_policy
 from game_rl.checkpoints.model_state import load_module_tensors, module_tensors
 from game_rl.config.schema import RunConfig
 from game_rl.interchange.sb3_zip import needed_package, plain_model, write_zip

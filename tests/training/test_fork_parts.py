@@ -9,7 +9,8 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from game_rl.algorithms.policies import DQNPolicy, make_policy
+from game_rl.algorithms.make_algorithm import make_policy
+from game_rl.algorithms.policies import DQNPolicy
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.algorithms import AlgorithmConfig, DQNConfig, PPOConfig, PQNConfig
 from game_rl.config.strict_model import with_changed

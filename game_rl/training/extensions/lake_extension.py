@@ -10,9 +10,6 @@ from typing import Self
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
-from game_rl.algorithms.dqn import LeanDQN
-from game_rl.algorithms.ppo import LeanPPO
-from game_rl.algorithms.pqn import PQN
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
@@ -68,7 +65,6 @@ class LakeExtension(Extension):
             return None
         with suppress(OSError):  # the feed reports a failing disk
             write_origin(feed.lake.path, feed.stream, origin_of(parts.config, parts.game))
-        assert isinstance(model, LeanPPO | PQN | LeanDQN)
         model.feeds = (feed,)
         return cls(feed, model)
 

@@ -18,7 +18,6 @@ from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.callbacks.evaluation import Values
 from game_rl.checkpoints.checkpoint_files import FileName
-from game_rl.config.algorithms import DQNConfig
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.events import LakesFollowed
 from game_rl.events.event_log import EventLog
@@ -28,7 +27,6 @@ from game_rl.lake.lake_pool import Following, LakePool
 from game_rl.lake.lake_reader import LakeReader
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import check_agreement
-from game_rl.returns import LearnedRewards
 from game_rl.seeds import seed_for
 from game_rl.training.extension import Extension, FirstPhase, RunParts
 from game_rl.training.offline_phase import make_offline_phase
@@ -61,11 +59,9 @@ class LearningExtension(Extension):
         game = parts.game
         model = parts.model
         tell = parts.events.warn
-        algorithm = config.algorithm
         settings = config.algorithm.learn_from
         if settings is None:
             return None
-        assert isinstance(algorithm, DQNConfig)
         assert isinstance(model, LeanDQN)
         schema = LakeSchema.of(parts.observation_format, n_actions=len(game.action_names))
         check = partial(check_agreement, settings, schema, config, game, tell)
@@ -73,12 +69,12 @@ class LearningExtension(Extension):
         following = None
         if settings.follow_every_s is not None:
             following = Following(settings.follow_every_s, check=check)
-        pool = _pool(parts, algorithm, settings, following, model.reward_scaling)
+        pool = _pool(parts, model, settings, following)
         model.mixed_replay = make_mixed_replay(
             settings,
             pool,
-            n_step=algorithm.n_step,
-            gamma=algorithm.gamma,
+            n_step=model.replay_buffer.n_step,
+            gamma=model.gamma,
             seed=seed_for(config.seed, "learn_from"),
             tell=tell,
         )
@@ -125,20 +121,19 @@ class LearningExtension(Extension):
 
 def _pool(
     parts: RunParts,
-    algorithm: DQNConfig,
+    model: LeanDQN,
     settings: LearnFromConfig,
     following: Following | None,
-    learned: LearnedRewards | None,
 ) -> LakePool:
     reader = partial(
         LakeReader,
         table_folder=parts.run_dir.root,
         pins=f"reads-{parts.run_dir.identity().id}",
-        n_step=algorithm.n_step,
-        gamma=algorithm.gamma,
+        n_step=model.replay_buffer.n_step,
+        gamma=model.gamma,
         cache_bytes=settings.cache_mb * _MB // len(settings.lakes),
         follows=following is not None,
-        learned=learned,
+        learned=model.reward_scaling,
         tell=parts.events.warn,
     )
     readers = [reader(path) for path in settings.lakes]

@@ -6,7 +6,7 @@ from typing import Self
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from game_rl.algorithms.live_values import policy_values
+from game_rl.algorithms.policies import policy_values
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.live.live_slots import make_live_layout
 from game_rl.live.live_writer import LiveFile

@@ -9,7 +9,7 @@ import pytest
 import torch
 from stable_baselines3 import PPO
 
-from game_rl.algorithms.live_values import policy_values
+from game_rl.algorithms.policies import policy_values
 from game_rl.training.extensions.live_extension import LiveCallback
 
 
