@@ -197,7 +197,7 @@ class PondStore(Sb3Store):
         )
 
     def nbytes(self) -> int:
-        n: int = self.buffer.pond.nbytes
+        n: int = self.buffer.store.nbytes
         return n
 
     def save(self, folder: Path) -> None:
@@ -205,7 +205,7 @@ class PondStore(Sb3Store):
         from game_rl.files.durable_files import synced_file
 
         with synced_file(folder / "replay.safetensors") as file:
-            file.writelines(dump_arrays(self.buffer.pond.state_dict()))
+            file.writelines(dump_arrays(self.buffer.store.state_dict()))
 
 
 class LakeStore:

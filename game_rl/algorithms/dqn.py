@@ -34,8 +34,8 @@ from game_rl.algorithms.rollout import (
     feed_vec_step,
     vec_steps,
 )
-from game_rl.buffers.pond import Pond
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
+from game_rl.buffers.replay_store import ReplayStore
 from game_rl.buffers.unpacking import observation_tensors
 from game_rl.config.algorithms import DQNConfig
 from game_rl.envs.observation import Observation, n_observations, rows_of
@@ -115,7 +115,7 @@ class LeanDQN(LeanAlgorithm, DQN):
             if not callback.on_step():
                 return collected(continue_training=False)
             self._update_info_buffer(infos, dones)
-            self._feed(replay_buffer.pond, step)
+            self._feed(replay_buffer.store, step)
             self._last_obs = new_obs
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
@@ -138,10 +138,10 @@ class LeanDQN(LeanAlgorithm, DQN):
     def update(self) -> None:
         self.train(self.gradient_steps, self.batch_size)
 
-    def _feed(self, pond: Pond, step: VecStep) -> None:
+    def _feed(self, store: ReplayStore, step: VecStep) -> None:
         """Hand a vec step with the game's rewards to the replay, the feeds and the statistics."""
         assert self._last_obs is not None
-        feed_vec_step((pond, *self.feeds), self._last_obs, step)
+        feed_vec_step((store, *self.feeds), self._last_obs, step)
         if self.reward_scaling is not None:
             _, rewards, dones, _ = step.outcome
             self.reward_scaling.observe(rewards, dones)
@@ -185,7 +185,7 @@ class LeanDQN(LeanAlgorithm, DQN):
         lost its replay would otherwise overfit the few timesteps since the resume. Does nothing
         either while followed Lakes have no rows, so that each batch has the configured shares.
         """
-        if self.replay_buffer.pond.n_appended < self.learning_starts:
+        if self.replay_buffer.store.n_appended < self.learning_starts:
             return
         if self.mixed_replay is not None and not self.mixed_replay.is_ready():
             return
@@ -347,6 +347,7 @@ def make_dqn(config: DQNConfig, context: BuildContext) -> LeanDQN:
         replay_buffer_class=PackedReplayBuffer,
         replay_buffer_kwargs={
             **context.buffer_kwargs,
+            "store": config.replay.store,
             "n_step": config.n_step,
             "gamma": config.gamma,
             "frames_device": config.replay.device,

@@ -88,7 +88,7 @@ class MixedReplay:
         parts = []
         if n_own:
             parts.append(replay.sample(n_own))
-            curves.record_mean("learn_from/age_own", replay.pond.mean_age)
+            curves.record_mean("learn_from/age_own", replay.store.mean_age)
         if n_own < batch_size:
             n = batch_size - n_own
             drawn = self._drawn(n, curves, prefix="learn_from")

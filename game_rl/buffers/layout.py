@@ -3,6 +3,7 @@
 The buffers allocate from this table, and the preflight predicts memory from it.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -59,6 +60,10 @@ def pond_layout(
         ArrayLayout("endings", shape, np.uint8),
         ArrayLayout("ages", shape, np.uint8),
     )
+
+
+REPLAY_LAYOUTS: Mapping[str, Callable[..., tuple[ArrayLayout, ...]]] = {"pond": pond_layout}
+"""The arrays of every replay store, by its name in the config."""
 
 
 def total_bytes(layout: tuple[ArrayLayout, ...]) -> int:

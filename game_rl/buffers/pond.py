@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,52 +11,18 @@ from numpy.typing import NDArray
 from game_rl.buffers.array_file import row_pieces
 from game_rl.buffers.feed import Transitions
 from game_rl.buffers.layout import pond_layout
+from game_rl.buffers.replay_store import (
+    GOES_ON,
+    LAST_FRAME,
+    TERMINATED,
+    TRUNCATED,
+    ReplayBatch,
+    Slots,
+)
 from game_rl.buffers.unpacking import Tensors, unpack_observations
 from game_rl.envs.observation import Observation, ObservationFormat
 from game_rl.errors import CheckpointError
 from game_rl.returns import LearnedRewards, discounted_sums
-
-GOES_ON, TERMINATED, TRUNCATED, LAST_FRAME = range(4)
-"""What followed a slot's timestep. LAST_FRAME marks a slot without one: a frame with no action."""
-
-
-class PondBatch(NamedTuple):
-    """A batch of timesteps to learn from; each tensor has one row for each timestep.
-
-    Attributes:
-        observations: uint8 [batch, frame_stack * C, H, W], or a dict of a tensor for each part.
-        actions: int64 [batch, 1].
-        rewards: float32 [batch, 1], the discounted sum over up to n_step timesteps.
-        next_observations: in the form of `observations`, after the last of those timesteps.
-            The two may share memory: copy one before you write to it.
-        terminated: float32 [batch, 1], 1 where the game was over after those timesteps.
-        discounts: float32 [batch, 1], gamma to the power of the number of those timesteps.
-    """
-
-    observations: Tensors
-    actions: torch.Tensor
-    rewards: torch.Tensor
-    next_observations: Tensors
-    terminated: torch.Tensor
-    discounts: torch.Tensor
-
-
-class Slots(NamedTuple):
-    """Consecutive slots of one env, the oldest first; each array has one entry for each slot.
-
-    Attributes:
-        frames: packed, uint8 [n, row_bytes].
-        endings: GOES_ON, TERMINATED, TRUNCATED or LAST_FRAME.
-        ages: number of earlier frames of the episode that the frame's stack can use, at most
-            frame_stack - 1.
-    """
-
-    frames: NDArray[np.uint8]
-    actions: NDArray[Any]
-    rewards: NDArray[np.float32]
-    endings: NDArray[np.uint8]
-    ages: NDArray[np.uint8]
-
 
 _Numbers = NDArray[np.int64]
 
@@ -157,7 +123,7 @@ class Pond:
         gamma: float,
         device: torch.device | str = "cpu",
         learned: LearnedRewards | None = None,
-    ) -> PondBatch:
+    ) -> ReplayBatch:
         """Draw stored timesteps uniformly, with replacement; see `batch`."""
         envs, numbers = self._draw(batch_size)
         self.mean_age = float((self._heads[envs] - numbers).mean() * len(self._envs))
@@ -172,7 +138,7 @@ class Pond:
         gamma: float,
         device: torch.device | str,
         learned: LearnedRewards | None = None,
-    ) -> PondBatch:
+    ) -> ReplayBatch:
         """Return the timesteps with these numbers in these envs' streams.
 
         An n-step return ends with its episode or with the stream. The formulas are those of SB3's
@@ -185,7 +151,7 @@ class Pond:
             envs, numbers, n_step=n_step, gamma=gamma, learned=learned
         )
         stacks, next_stacks = self._both_stacks(envs, numbers, steps, device)
-        return PondBatch(
+        return ReplayBatch(
             stacks,
             column(self._at("actions", envs, numbers).astype(np.int64), device),
             column(rewards, device),

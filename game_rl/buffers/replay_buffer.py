@@ -1,5 +1,6 @@
-"""SB3's ReplayBuffer, stored in a Pond."""
+"""SB3's ReplayBuffer on a replay store."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,12 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from game_rl.buffers.feed import Transitions, how_episodes_ended
 from game_rl.buffers.pond import Pond
+from game_rl.buffers.replay_store import ReplayStore
 from game_rl.envs.observation import Observation, ObservationFormat
 from game_rl.returns import LearnedRewards
+
+REPLAY_STORES: Mapping[str, Callable[..., ReplayStore]] = {"pond": Pond}
+"""Every replay store by its name in the config."""
 
 
 class PackedReplayBuffer(ReplayBuffer):
@@ -30,6 +35,7 @@ class PackedReplayBuffer(ReplayBuffer):
 
     Args:
         observation_format: of the observations that are added.
+        store: name of the store that keeps the timesteps.
         n_step: timesteps in a return.
         gamma: discount factor of the returns.
         frames_device: device that keeps the frames, `cpu` or a GPU.
@@ -49,6 +55,7 @@ class PackedReplayBuffer(ReplayBuffer):
         optimize_memory_usage: bool = False,  # noqa: ARG002 - part of SB3's interface
         *,
         observation_format: ObservationFormat,
+        store: str = "pond",
         n_step: int = 1,
         gamma: float = 0.99,
         frames_device: str = "cpu",
@@ -64,7 +71,7 @@ class PackedReplayBuffer(ReplayBuffer):
         self.gamma = gamma
         self.learned_rewards: LearnedRewards | None = None
         self.observation_format = observation_format
-        self.pond = Pond(
+        self.store = REPLAY_STORES[store](
             capacity=buffer_size,
             n_envs=n_envs,
             n_actions=int(action_space.n),
@@ -91,14 +98,14 @@ class PackedReplayBuffer(ReplayBuffer):
         form = self.observation_format
         frames, next_frames = (form.pack(form.newest(seen)) for seen in (obs, next_obs))
         actions = action.reshape(self.n_envs)
-        self.pond.append(
+        self.store.append(
             Transitions(obs, frames, actions, reward, next_frames, terminated, truncated)
         )
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
         """Draw timesteps uniformly, onto the device of the network."""
         assert env is None  # observations are never normalised
-        batch = self.pond.sample(
+        batch = self.store.sample(
             batch_size,
             n_step=self.n_step,
             gamma=self.gamma,
@@ -116,11 +123,11 @@ class PackedReplayBuffer(ReplayBuffer):
 
     def size(self) -> int:
         """Return how many timesteps of all envs together can be drawn."""
-        return len(self.pond)
+        return len(self.store)
 
     def reset(self) -> None:
         """Remove all timesteps."""
-        self.pond.clear()
+        self.store.clear()
 
 
 def replay_samples(**fields: Any) -> ReplayBufferSamples:  # noqa: ANN401

@@ -69,13 +69,13 @@ def _with_generators(state: Mapping[str, Any], present: Mapping[str, Any]) -> di
 def dump_replay(model: BaseAlgorithm) -> Iterator[bytes] | None:
     """Yield the replay's file in pieces, without copying the replay; None if there is no replay."""
     replay = packed_replay(model)
-    return None if replay is None else dump_arrays(replay.pond.state_dict())
+    return None if replay is None else dump_arrays(replay.store.state_dict())
 
 
 def replay_bytes(model: BaseAlgorithm) -> int:
     """Return the approximate size of `dump_replay`'s file for a full replay."""
     replay = packed_replay(model)
-    return 0 if replay is None else replay.pond.nbytes
+    return 0 if replay is None else replay.store.nbytes
 
 
 def unpacked_replay_bytes(model: BaseAlgorithm) -> int:
@@ -85,7 +85,7 @@ def unpacked_replay_bytes(model: BaseAlgorithm) -> int:
     two_stacks = 2 * space_bytes(replay.observation_space)
     action = 8
     the_rest = 3 * 4
-    return len(replay.pond) * (two_stacks + action + the_rest)
+    return len(replay.store) * (two_stacks + action + the_rest)
 
 
 def restore_replay(model: BaseAlgorithm, file: BinaryIO, name: str, *, draws_anew: bool) -> None:
@@ -99,9 +99,9 @@ def restore_replay(model: BaseAlgorithm, file: BinaryIO, name: str, *, draws_ane
     """
     if (replay := packed_replay(model)) is None:
         return
-    own = {"rng": replay.pond.state_dict()["rng"]} if draws_anew else {}
+    own = {"rng": replay.store.state_dict()["rng"]} if draws_anew else {}
     try:
-        replay.pond.load_state_dict({**read_arrays(file), **own})
+        replay.store.load_state_dict({**read_arrays(file), **own})
     except (KeyError, ValueError, TypeError) as error:
         raise CheckpointError(
             f"{name} does not hold a replay that fits this run: {error!r}"

@@ -234,6 +234,9 @@ class PPOConfig(_OnPolicyConfig):
 class ReplayConfig(StrictModel):
     """DQN's replay: a ring buffer of past timesteps, which stores each frame once, packed."""
 
+    store: ClassVar[Literal["pond"]] = "pond"
+    """Name of its row in the tables of replay stores and of their layouts."""
+
     capacity: Annotated[int, Field(ge=1, le=10**10)] = 100_000
     """Number of timesteps that it holds, of all envs together. New ones replace the oldest."""
     device: Annotated[

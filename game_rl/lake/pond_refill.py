@@ -6,15 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from game_rl.buffers.pond import GOES_ON, LAST_FRAME, TERMINATED, TRUNCATED, Pond, Slots
 from game_rl.buffers.replay_buffer import packed_replay
+from game_rl.buffers.replay_store import (
+    GOES_ON,
+    LAST_FRAME,
+    TERMINATED,
+    TRUNCATED,
+    ReplayStore,
+    Slots,
+)
 from game_rl.lake.block import Block, Columns
 from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.mark import LakeState, ReplayPosition
 from game_rl.lake.view import LakeView
 
 
-def refill_pond(pond: Pond, view: LakeView, *, next_transitions: Sequence[int]) -> None:
+def refill_pond(pond: ReplayStore, view: LakeView, *, next_transitions: Sequence[int]) -> None:
     """Put the newest timesteps of each env into the slots where they were.
 
     Call `Pond.load_position` before. Timesteps that the Lake lacks, because it had stopped growing,
@@ -130,7 +137,8 @@ def save_lake(model: BaseAlgorithm, feed: LakeFeed, name: str) -> LakeState | No
     """
     replay = packed_replay(model)
     if replay is not None:
-        feed.forget_before(2 * replay.pond.n_slots)  # twice, since gaps in the numbers have no rows
+        # twice, since gaps in the numbers have no rows
+        feed.forget_before(2 * replay.store.n_slots)
     mark = feed.pin(name)
     if mark is None:
         return None
@@ -140,7 +148,7 @@ def save_lake(model: BaseAlgorithm, feed: LakeFeed, name: str) -> LakeState | No
         next_transitions=tuple(feed.next_transitions),
         replay=None
         if replay is None
-        else ReplayPosition.model_validate(replay.pond.position(), strict=False),
+        else ReplayPosition.model_validate(replay.store.position(), strict=False),
         ancestors=feed.before.streams,
     )
 
@@ -159,13 +167,13 @@ def refill_replay(model: BaseAlgorithm, feed: LakeFeed, state: LakeState) -> int
     replay = packed_replay(model)
     if replay is None or state.replay is None:
         return 0
-    pond = replay.pond
-    pond.load_position(state.replay.model_dump())
+    store = replay.store
+    store.load_position(state.replay.model_dump())
     view = feed.lake.view(state.parsed_mark("the checkpoint"))
-    refill_pond(pond, view, next_transitions=state.next_transitions)
-    missing = state.replay.n_held - len(pond)
+    refill_pond(store, view, next_transitions=state.next_transitions)
+    missing = state.replay.n_held - len(store)
     if missing:
-        pond.n_appended = len(pond)  # so that learning waits for enough timesteps again
-    if not len(pond):
-        pond.clear()
+        store.n_appended = len(store)  # so that learning waits for enough timesteps again
+    if not len(store):
+        store.clear()
     return missing

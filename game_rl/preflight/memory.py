@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import prod
 
 from game_rl.algorithms.sizes import NetworkSize, n_minibatch_parts, timesteps_together
-from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
+from game_rl.buffers.layout import REPLAY_LAYOUTS, rollout_buffer_layout, total_bytes
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
 from game_rl.envs.observation import SCREEN, ObservationFormat
@@ -44,7 +44,7 @@ def storage(config: RunConfig, facts: RunFacts) -> Part:
         return Part("rollout buffer", total_bytes(rollout))
     if replay_gpu(config) is not None:
         return Part("replay", reserved_replay_bytes(config, facts))
-    return Part("replay", _pond_bytes(config, facts, filled_capacity(config, facts)))
+    return Part("replay", _replay_bytes(config, facts, filled_capacity(config, facts)))
 
 
 def saved_replay_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None = None) -> int:
@@ -55,13 +55,13 @@ def saved_replay_bytes(config: RunConfig, facts: RunFacts, timesteps: int | None
     """
     if not config.checkpoints.save_replay_buffer:
         return 0
-    return _pond_bytes(config, facts, filled_capacity(config, facts, timesteps))
+    return _replay_bytes(config, facts, filled_capacity(config, facts, timesteps))
 
 
 def reserved_replay_bytes(config: RunConfig, facts: RunFacts) -> int:
     """Return the bytes of the replay's whole capacity, which is reserved at the start."""
     assert config.algorithm.replay is not None
-    return _pond_bytes(config, facts, config.algorithm.replay.capacity)
+    return _replay_bytes(config, facts, config.algorithm.replay.capacity)
 
 
 def filled_capacity(config: RunConfig, facts: RunFacts, timesteps: int | None = None) -> int:
@@ -80,14 +80,16 @@ def filled_capacity(config: RunConfig, facts: RunFacts, timesteps: int | None = 
     return min(replay.capacity, frames * n_envs)
 
 
-def _pond_bytes(config: RunConfig, facts: RunFacts, capacity: int) -> int:
-    pond = pond_layout(
+def _replay_bytes(config: RunConfig, facts: RunFacts, capacity: int) -> int:
+    replay = config.algorithm.replay
+    assert replay is not None
+    layout = REPLAY_LAYOUTS[replay.store](
         facts.observation_format(config),
         capacity=capacity,
         n_envs=config.env.n_envs,
         n_actions=facts.n_actions,
     )
-    return total_bytes(pond)
+    return total_bytes(layout)
 
 
 def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:

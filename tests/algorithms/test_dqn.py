@@ -76,7 +76,7 @@ def weights_of(model: DQN) -> list[torch.Tensor]:
 def test_a_gradient_is_sb3s(n_threads: int) -> None:
     ours = make(n_step=2)
     ours.learn(60)
-    before = copy.deepcopy(ours.replay_buffer.pond.state_dict())
+    before = copy.deepcopy(ours.replay_buffer.store.state_dict())
     theirs = DQN(
         "CnnPolicy",
         ours.get_env(),
@@ -90,7 +90,7 @@ def test_a_gradient_is_sb3s(n_threads: int) -> None:
     theirs.policy.load_state_dict(ours.policy.state_dict())
     with torch_threads(n_threads):
         ours.train(1, 100)
-    ours.replay_buffer.pond.load_state_dict(before)  # the same draws again
+    ours.replay_buffer.store.load_state_dict(before)  # the same draws again
     theirs.replay_buffer = ours.replay_buffer
     theirs.train(1, 100)
     for mine, sb3s in zip(ours.q_net.parameters(), theirs.q_net.parameters(), strict=True):
@@ -102,7 +102,7 @@ def test_double_q_lets_the_network_choose_and_the_target_judge() -> None:
     model.learn(60)
     for parameter in model.q_net_target.parameters():
         parameter.data += 0.01 * torch.randn_like(parameter)
-    pond = model.replay_buffer.pond
+    pond = model.replay_buffer.store
     before = copy.deepcopy(pond.state_dict())
     samples = model.replay_buffer.sample(16)
     pond.load_state_dict(before)
@@ -305,7 +305,7 @@ def test_rollouts_are_those_of_sb3s_loop(vec_env: HalvedVecEnv, learning_starts:
             )
             for _ in range(3)  # the next one goes on where the last one ended
         ]
-        state = {k: np.asarray(v) for k, v in model.replay_buffer.pond.state_dict().items()}
+        state = {k: np.asarray(v) for k, v in model.replay_buffer.store.state_dict().items()}
         targets = torch.cat([p.flatten() for p in model.q_net_target.parameters()])
         outcomes.append(
             (

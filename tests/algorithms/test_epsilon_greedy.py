@@ -2,8 +2,8 @@ import json
 
 import numpy as np
 import pytest
-from game_rl.algorithms.rollout import EpsilonGreedy
 
+from game_rl.algorithms.rollout import EpsilonGreedy
 from game_rl.config.algorithms import ExplorationConfig
 from game_rl.schedules import Ramp, RestartingRamp
 

@@ -146,9 +146,9 @@ def test_a_gradient_is_that_of_the_naive_loss(n_threads: int) -> None:
     model.teacher = teacher()
     model.teacher.note_evaluation(0.2)
     weight = 3.0 * (1 - 0.2 / 0.8)
-    before = copy.deepcopy(model.replay_buffer.pond.state_dict())
+    before = copy.deepcopy(model.replay_buffer.store.state_dict())
     expected = naive_gradients(model, weight, 100)
-    model.replay_buffer.pond.load_state_dict(before)  # the same draws again
+    model.replay_buffer.store.load_state_dict(before)  # the same draws again
     with torch_threads(n_threads):
         model.train(1, 100)
     for mine, naive in zip(model.q_net.parameters(), expected, strict=True):

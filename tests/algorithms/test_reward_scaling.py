@@ -258,7 +258,7 @@ def test_dqn_transforms_each_timestep_of_a_batch_by_the_newest_statistics(
     statistics, variance = PlainStatistics(2, GAMMA), 1.0
     for rewards, dones in zip(feed.rewards, feed.dones, strict=True):
         variance = statistics.observe(rewards, dones)
-    pond = model.replay_buffer.pond
+    pond = model.replay_buffer.store
     envs, numbers = pond.held()
     raw = pond.batch(envs, numbers, n_step=1, gamma=GAMMA, device="cpu").rewards
     expected_raw = np.array(feed.rewards).T.ravel()
@@ -279,7 +279,7 @@ def test_dqn_transforms_each_timestep_of_a_batch_by_the_newest_statistics(
                     break
             expected.append(total)
     assert found.tolist() == pytest.approx(expected, rel=1e-3)
-    state = model.replay_buffer.pond._rng.bit_generator.state
+    state = model.replay_buffer.store._rng.bit_generator.state
     batch = model.replay_buffer.sample(16).rewards
     pond._rng.bit_generator.state = state
     same = pond.sample(16, n_step=n_step, gamma=GAMMA, learned=model.reward_scaling).rewards
@@ -297,8 +297,8 @@ def test_rows_of_a_lake_are_transformed_as_those_of_the_replay(
     for reward in (5.0, -7.0, 20.0):  # statistics are of now, not of when the Lake was opened
         learned.observe(np.array([reward], np.float32), np.array([False]))
         drawn = mixture.pool.draw(np.random.default_rng(3), 300)
-        numbers = replay.pond.held()[1][drawn.batch.numbers]
-        theirs = replay.pond.batch(
+        numbers = replay.store.held()[1][drawn.batch.numbers]
+        theirs = replay.store.batch(
             np.zeros_like(numbers), numbers, n_step=n_step, gamma=GAMMA, device="cpu",
             learned=learned,
         )  # fmt: skip

@@ -5,8 +5,14 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
 
-from game_rl.buffers.layout import pond_layout, rollout_buffer_layout, total_bytes
+from game_rl.buffers.layout import (
+    REPLAY_LAYOUTS,
+    pond_layout,
+    rollout_buffer_layout,
+    total_bytes,
+)
 from game_rl.buffers.pond import Pond
+from game_rl.buffers.replay_buffer import REPLAY_STORES
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
@@ -67,3 +73,12 @@ def test_the_layout_of_a_pond_is_what_is_allocated(
         name: (array.shape, array.dtype) for name, array in real.items()
     }
     assert total_bytes(layout) == sum(array.nbytes for array in real.values())
+
+
+def test_every_replay_store_has_a_layout_of_as_many_bytes() -> None:
+    assert REPLAY_STORES.keys() == REPLAY_LAYOUTS.keys()
+    observation_format = ObservationFormat(FramePacking((1, 36, 40), bits=2), 4)
+    sizes = {"capacity": 60, "n_envs": 3, "n_actions": 9}
+    for name, make in REPLAY_STORES.items():
+        store = make(**sizes, observation_format=observation_format, rng=np.random.default_rng(0))
+        assert store.nbytes == total_bytes(REPLAY_LAYOUTS[name](observation_format, **sizes))

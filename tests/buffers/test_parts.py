@@ -176,8 +176,8 @@ class Oracle:
 
 
 def assert_all_held_are_sb3s(ours: PackedReplayBuffer, oracle: Oracle, played: int) -> int:
-    envs, numbers = ours.pond.held()
-    batch = ours.pond.batch(envs, numbers, n_step=ours.n_step, gamma=GAMMA, device="cpu")
+    envs, numbers = ours.store.held()
+    batch = ours.store.batch(envs, numbers, n_step=ours.n_step, gamma=GAMMA, device="cpu")
     for env in range(ours.n_envs):
         rows = np.flatnonzero(envs == env)
         for row, number in zip(rows, range(played - len(rows), played), strict=True):
@@ -230,8 +230,8 @@ def test_a_restored_replay_goes_on_bit_for_bit() -> None:
     vec_env = parts_vec_env(FORM, n_envs=2, seed=3)
     ours, again = (packed(vec_env, FORM, 30, n_step=2, sampling_seed=seed) for seed in (0, 1))
     seen = play(vec_env, 25, ours.add)
-    state = read_arrays(BytesIO(b"".join(dump_arrays(ours.pond.state_dict()))))
-    again.pond.load_state_dict(state)
+    state = read_arrays(BytesIO(b"".join(dump_arrays(ours.store.state_dict()))))
+    again.store.load_state_dict(state)
     play(vec_env, 10, ours.add, again.add, seen=seen)
     for mine, theirs in zip(ours.sample(64), again.sample(64), strict=True):
         assert_same(mine, theirs)
@@ -242,7 +242,7 @@ def test_a_replay_of_other_parts_is_refused() -> None:
     fewer = ObservationFormat(FORM.screen, 3, PARTS[:1])
     other = packed(parts_vec_env(fewer, n_envs=1), fewer, 20)
     with pytest.raises(CheckpointError, match=r"frames of 26 bytes, .* and 16; .*env.observation"):
-        other.pond.load_state_dict(one.pond.state_dict())
+        other.store.load_state_dict(one.store.state_dict())
 
 
 def test_observations_of_other_parts_are_refused() -> None:
@@ -308,8 +308,8 @@ def test_parts_on_a_gpu_come_out_as_those_in_ram() -> None:
         play(vec_env, 50, in_ram.add, on_gpu.add)
         for mine, theirs in zip(in_ram.sample(64), on_gpu.sample(64), strict=True):
             assert_same(mine, theirs)
-        to_gpu = in_ram.pond.sample(64, n_step=n_step, gamma=GAMMA, device="cuda")
-        from_gpu = on_gpu.pond.sample(64, n_step=n_step, gamma=GAMMA, device="cuda")
+        to_gpu = in_ram.store.sample(64, n_step=n_step, gamma=GAMMA, device="cuda")
+        from_gpu = on_gpu.store.sample(64, n_step=n_step, gamma=GAMMA, device="cuda")
         for mine, theirs in zip(to_gpu, from_gpu, strict=True):
             assert_same(mine, theirs)
 
@@ -323,7 +323,7 @@ def test_a_flag_takes_a_bit() -> None:
     _, rollout = rollout_buffers(vec_env, form, 64)
     assert rollout.frames[0, 0].nbytes == 311 <= 320
     assert rollout.frames.nbytes == (64 + 3) * 2 * 311
-    pond = packed(vec_env, form, 2_000).pond
+    pond = packed(vec_env, form, 2_000).store
     assert isinstance(pond, Pond)
     assert pond.nbytes == (1_000 + 4) * 2 * (311 + 1 + 4 + 1 + 1)
     assert pond.nbytes / 2_000 <= 320

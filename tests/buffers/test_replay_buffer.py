@@ -79,10 +79,10 @@ class Oracle:
 
 def assert_all_held_are_sb3s(ours: PackedReplayBuffer, oracle: Oracle, played: int) -> int:
     """Every timestep that can be drawn; returns how many."""
-    envs, numbers = ours.pond.held()
+    envs, numbers = ours.store.held()
     for env in range(ours.n_envs):
         mine = numbers[envs == env]
-        batch = ours.pond.batch(
+        batch = ours.store.batch(
             np.full(len(mine), env), mine, n_step=ours.n_step, gamma=GAMMA, device="cpu"
         )
         theirs = oracle.timesteps(env, np.arange(played - len(mine), played))
@@ -141,8 +141,8 @@ def test_every_timestep_is_as_likely_as_every_other() -> None:
     vec_env = scripted_vec_env(packing, n_envs=2, frame_stack=2)
     ours = packed(vec_env, packing, frame_stack=2, buffer_size=40)
     play(vec_env, 100, ours.add)
-    envs, numbers = ours.pond.held()
-    drawn = np.stack(ours.pond._draw(draws))
+    envs, numbers = ours.store.held()
+    drawn = np.stack(ours.store._draw(draws))
     held = dict.fromkeys(zip(envs.tolist(), numbers.tolist(), strict=True), 0)
     for pair in zip(*drawn.tolist(), strict=True):
         held[pair] += 1  # a pair that is not held is a KeyError
@@ -165,7 +165,7 @@ def test_a_restored_replay_goes_on_bit_for_bit() -> None:
     )
     ours, again = make(0), make(1)
     obs = play(vec_env, 25, ours.add)
-    again.pond.load_state_dict(through_a_file(ours.pond))
+    again.store.load_state_dict(through_a_file(ours.store))
     play(vec_env, 10, ours.add, again.add, obs=obs)
     for mine, theirs in zip(ours.sample(64), again.sample(64), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=0)
@@ -188,7 +188,7 @@ def test_episodes_that_a_restored_replay_does_not_see_go_on_are_cut() -> None:
     ours.add(*cut)
     over = [{"TimeLimit.truncated": not d} | dict(i) for d, i in zip(done, infos, strict=True)]
     oracle.add(obs, next_obs, action, reward, np.ones_like(done), over)
-    ours.pond.load_state_dict(through_a_file(ours.pond))
+    ours.store.load_state_dict(through_a_file(ours.store))
     play(vec_env, 20, ours.add, oracle.add)  # resets: episodes begin anew
     assert_all_held_are_sb3s(ours, oracle, 41)
 
@@ -199,7 +199,7 @@ def test_a_replay_of_another_shape_is_refused() -> None:
     one, other = (packed(vec_env, packing, frame_stack=3, buffer_size=n) for n in (20, 30))
     play(vec_env, 3, one.add)
     with pytest.raises(CheckpointError, match=r"13 slots for 2 envs .* 18, 2"):
-        other.pond.load_state_dict(one.pond.state_dict())
+        other.store.load_state_dict(one.store.state_dict())
 
 
 @pytest.mark.gpu
@@ -213,9 +213,9 @@ def test_frames_on_a_gpu_come_out_as_those_in_ram() -> None:
     play(vec_env, 50, in_ram.add, on_gpu.add)
     for mine, theirs in zip(in_ram.sample(64), on_gpu.sample(64), strict=True):
         torch.testing.assert_close(mine, theirs.cpu(), rtol=0, atol=0)
-    state = through_a_file(on_gpu.pond)
-    on_gpu.pond.load_state_dict(state)
-    frames = on_gpu.pond.state_dict()["frames"]
+    state = through_a_file(on_gpu.store)
+    on_gpu.store.load_state_dict(state)
+    frames = on_gpu.store.state_dict()["frames"]
     np.testing.assert_array_equal(torch.as_tensor(frames).cpu(), state["frames"])
 
 

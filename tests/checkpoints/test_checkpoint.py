@@ -163,7 +163,7 @@ def test_a_replay_is_saved_verified_and_restored_without_a_copy_of_it(tmp_path: 
 
 def test_a_replay_that_claims_more_slots_than_there_are_is_refused(tmp_path: Path) -> None:
     model, path = with_replay(0, 3), tmp_path / "checkpoint"
-    pond = model.replay_buffer.pond  # type: ignore[attr-defined]
+    pond = model.replay_buffer.store  # type: ignore[attr-defined]
     longer = {name: np.asarray(array) for name, array in pond.state_dict().items()}
     longer["frames"] = np.zeros((pond.n_slots + 1, *longer["frames"].shape[1:]), np.uint8)
     pond.state_dict = lambda: longer

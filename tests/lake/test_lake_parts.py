@@ -272,16 +272,16 @@ def test_a_replay_filled_from_the_lake_is_the_one_that_went_on(
         for number, length in enumerate(lengths):
             feed = LakeFeed(Lake.create(Path(folder), schema), "run", n_envs=2)
             lake = packed(vec_env, form, capacity)
-            lake.pond = feed  # type: ignore[assignment]  # gets all timesteps in its place
+            lake.store = feed  # type: ignore[assignment]  # gets all timesteps in its place
             seen = play(vec_env, length, straight.add, resumed.add, lake.add, seen=seen)
-            position, next_transitions = resumed.pond.position(), feed.next_transitions
+            position, next_transitions = resumed.store.position(), feed.next_transitions
             mark = feed.pin(f"{number}")
             assert mark is not None
             resumed = packed(vec_env, form, capacity)
-            resumed.pond.load_position(position)
-            refill_pond(resumed.pond, feed.lake.view(mark), next_transitions=next_transitions)
+            resumed.store.load_position(position)
+            refill_pond(resumed.store, feed.lake.view(mark), next_transitions=next_transitions)
             feed.close()
-            assert_same_draws(resumed.pond, straight.pond)
+            assert_same_draws(resumed.store, straight.store)
 
 
 def assert_same_draws(ours: Pond, theirs: Pond) -> None:

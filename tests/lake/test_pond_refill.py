@@ -36,7 +36,7 @@ def refilled(replay: Any, pond: Pond, feed: LakeFeed, name: str) -> Pond:
     position, next_transitions = pond.position(), feed.next_transitions
     mark = feed.pin(name)
     assert mark is not None
-    new: Pond = replay().pond
+    new: Pond = replay().store
     new.load_position(position)
     refill_pond(new, feed.lake.view(mark), next_transitions=next_transitions)
     return new
@@ -44,7 +44,7 @@ def refilled(replay: Any, pond: Pond, feed: LakeFeed, name: str) -> Pond:
 
 def into(feed: LakeFeed, replay: Any) -> Any:
     """The `add` of a replay that hands all timesteps to the Lake instead."""
-    replay.pond = feed
+    replay.store = feed
     return replay.add
 
 
@@ -92,11 +92,11 @@ def test_a_replay_filled_from_the_lake_is_the_one_that_went_on(
         feed = make_feed(path, n_envs=n_envs, frame_stack=frame_stack, capacity=limit)
         adds = straight.add, resumed.add, into(feed, replay())
         obs = play(vec_env, length, *adds, obs=obs)
-        pond = refilled(replay, resumed.pond, feed, f"{number}")
+        pond = refilled(replay, resumed.store, feed, f"{number}")
         feed.close()
         resumed = replay()
-        resumed.pond = pond
-        assert_same(pond, straight.pond, n_step=3)
+        resumed.store = pond
+        assert_same(pond, straight.store, n_step=3)
 
 
 def test_what_the_lake_lost_cannot_be_drawn_and_the_rest_is_as_it_was(tmp_path: Path) -> None:
@@ -113,12 +113,12 @@ def test_what_the_lake_lost_cannot_be_drawn_and_the_rest_is_as_it_was(tmp_path: 
     obs = play(vec_env, 10, *adds, obs=obs)
     feed.go_on()
     play(vec_env, 15, *adds, obs=obs)
-    pond = refilled(replay, whole.pond, feed, "x")
+    pond = refilled(replay, whole.store, feed, "x")
     feed.close()
     assert len(pond) == 2 * (20 + 15)
     rewards = [
         np.sort(p.batch(*p.held(), n_step=1, gamma=GAMMA, device="cpu").rewards.numpy().ravel())
-        for p in (pond, whole.pond)
+        for p in (pond, whole.store)
     ]
     assert np.isin(rewards[0], rewards[1]).all()
     batch = pond.sample(50, n_step=3, gamma=GAMMA)
@@ -137,7 +137,7 @@ def test_a_lake_that_got_nothing_after_a_pause_leaves_its_newest_out(tmp_path: P
     obs = play(vec_env, 20, *adds)
     feed.hold()
     play(vec_env, 5, *adds, obs=obs)
-    pond = refilled(replay, whole.pond, feed, "x")
+    pond = refilled(replay, whole.store, feed, "x")
     feed.close()
     assert len(pond) == 20
 
@@ -154,10 +154,10 @@ def test_the_next_append_after_a_refill_cuts_where_the_episode_does_not_go_on(
     feed = make_feed(tmp_path, n_envs=1, frame_stack=2)
     adds = whole.add, into(feed, replay())
     play(vec_env, 20, *adds)
-    pond = refilled(replay, whole.pond, feed, "x")
+    pond = refilled(replay, whole.store, feed, "x")
     before = len(pond)
     again = replay()
-    again.pond = pond
+    again.store = pond
     other = scripted_vec_env(PACKING, n_envs=1, frame_stack=2, seed=99)
     feed.leave_gap()
     adds = again.add, into(feed, replay())
@@ -178,10 +178,12 @@ def test_what_a_capacity_hides_cannot_be_drawn_and_the_rest_is_as_it_was(tmp_pat
     feed = make_feed(tmp_path, n_envs=2, frame_stack=4, capacity=26)
     adds = whole.add, into(feed, replay())
     play(vec_env, 50, *adds)
-    pond = refilled(replay, whole.pond, feed, "x")
+    pond = refilled(replay, whole.store, feed, "x")
     feed.close()
     held = pond.held()
     assert np.bincount(held[0]).tolist() == [13, 13]
-    ours, theirs = (p.batch(*held, n_step=3, gamma=GAMMA, device="cpu") for p in (pond, whole.pond))
+    ours, theirs = (
+        p.batch(*held, n_step=3, gamma=GAMMA, device="cpu") for p in (pond, whole.store)
+    )
     for found, expected in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(found.numpy(), expected.numpy())
