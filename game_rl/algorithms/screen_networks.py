@@ -1,4 +1,7 @@
-"""The networks of screens other than NatureCNN, which is in `networks`."""
+"""Layers that compute in their input's number format, and networks of screens made of them.
+
+NatureCNN is in `networks`. Weights are float32, inputs float32 or bfloat16.
+"""
 
 from math import prod
 

@@ -256,7 +256,7 @@ def plain_model(config: RunConfig, env: VecEnv) -> PPO | DQN:
     about a saved one, and so is `double_q`, which SB3 does not have.
     """
     algorithm = exchangeable(config)
-    model = _PLAIN[algorithm.name](algorithm, env)
+    model = PLAIN_MODELS[algorithm.name](algorithm, env)
     model.n_envs = config.env.n_envs
     model.batch_size = algorithm.batch_size
     model.gamma = algorithm.gamma
@@ -355,7 +355,10 @@ def _plain_dqn(algorithm: DQNConfig, env: VecEnv) -> DQN:
     return model
 
 
-_PLAIN: Mapping[str, Callable[[Any, VecEnv], PPO | DQN]] = {"ppo": _plain_ppo, "dqn": _plain_dqn}
+PLAIN_MODELS: Mapping[str, Callable[[Any, VecEnv], PPO | DQN]] = {
+    "ppo": _plain_ppo,
+    "dqn": _plain_dqn,
+}
 """What makes SB3's algorithm of a section of the config, for those that SB3 has."""
 
 

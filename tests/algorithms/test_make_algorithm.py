@@ -1,12 +1,16 @@
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
 
 from game_rl.algorithms.automatic import find_device, placement_of
+from game_rl.algorithms.make_algorithm import ALGORITHMS
+from game_rl.config.algorithms import AlgorithmConfig
 from game_rl.config.schema import RunConfig
 from game_rl.errors import ConfigError
 from game_rl.games.definition import load_game
+from game_rl.interchange.sb3_zip import PLAIN_MODELS
 from game_rl.preflight.facts import run_facts
 from game_rl.system.machine import detect_machine
 from game_rl.system.placement import Placement
@@ -43,3 +47,11 @@ def test_the_preflight_plans_with_the_placement_that_is_built(
     assert (facts.uses_gpu, facts.uses_bf16) == (built.is_on_gpu, built.precision == "bf16")
     if precision != "auto":
         assert built == Placement(find_device(device), precision)  # type: ignore[arg-type]
+
+
+def test_every_section_of_an_algorithm_has_its_row_in_the_tables() -> None:
+    sections = [get_args(tagged)[0] for tagged in get_args(get_args(AlgorithmConfig)[0])]
+    names = [get_args(section.model_fields["name"].annotation)[0] for section in sections]
+    assert names == list(ALGORITHMS)
+    of_sb3 = [name for name, section in zip(names, sections, strict=True) if section.is_in_sb3]
+    assert of_sb3 == list(PLAIN_MODELS)
