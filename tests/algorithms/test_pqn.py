@@ -182,7 +182,7 @@ def test_epsilon_falls_over_the_rollouts_and_goes_on_where_it_was() -> None:
             return True
 
         def _on_rollout_end(self) -> None:
-            found.append(self.locals["epsilon"])
+            found.append(self.logger.name_to_value["rollout/exploration_rate"])
 
     model.learn(144, callback=Note())
     assert found == pytest.approx([0.8, 0.68, 0.56, 0.44, 0.32, 0.2])
