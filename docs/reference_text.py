@@ -1,7 +1,7 @@
 """Writes the parts of the reference that the code decides: `make reference`.
 
-These are keys of configs, commands, the Python API, events and exit codes. A page has them between
-two comments:
+These are keys of configs, what may change in them, commands, the Python API, events and exit codes.
+A page has them between two comments:
 
     <!-- generated: run keys -->
     <!-- end -->
@@ -26,9 +26,11 @@ from pydantic import BaseModel
 
 from game_rl import errors, events
 from game_rl.cli.parser import COMMANDS, GROUPS, make_parser
+from game_rl.config.allowed_changes import OPERATIONS, ROLES, Rule
 from game_rl.config.experiments.mixture_config import MixtureConfig
 from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.config.experiments.study_config import StudyConfig
+from game_rl.config.roles import Role
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import GameDefinition
 
@@ -223,6 +225,42 @@ def _yaml(value: object) -> str:
         case str():
             return value or '""'
     return json.dumps(value)
+
+
+# --- what may change --------------------------------------------------------------------------
+
+
+def roles_text() -> str:
+    """Return the roles of keys, each with its keys."""
+    lines = ["| role | of | keys |", "|---|---|---|"]
+    for role in Role:
+        keys = ", ".join(f"`{key}`" for key, own in ROLES.items() if own is role)
+        lines.append(f"| {role.name.lower()} | {_escaped(role.value)} | {keys} |")
+    return "\n".join(lines) + "\n"
+
+
+def allowed_changes_text() -> str:
+    """Return a table of operations and roles, then each operation with reasons and exceptions."""
+    names = [role.name.lower() for role in Role]
+    blocks = ["| |", *(f" {name} |" for name in names), "\n|---|", ":-:|" * len(names), "\n"]
+    for title, rule in OPERATIONS.items():
+        marks = "".join(" bound |" if role in rule.roles else " |" for role in Role)
+        blocks.append(f"| [{title}](#{_slug(title)}) |{marks}\n")
+    for title, rule in OPERATIONS.items():
+        blocks += [f"\n## {title}\n\n{_escaped(rule.meaning)}\n\n", *_bound_and_free(rule)]
+    return "".join(blocks)
+
+
+def _bound_and_free(rule: Rule) -> Iterator[str]:
+    """Yield what is bound and what is not, with one item for all that has the same reason."""
+    roles = {f"keys of the role **{role.name.lower()}**": why for role, why in rule.roles.items()}
+    bound = {f"**`{key}`**": reason for key, reason in rule.bound.items()}
+    free = {f"but not **`{key}`**": reason for key, reason in rule.free.items()}
+    for group in (roles, bound, free):
+        for reason in dict.fromkeys(group.values()):
+            names = ", ".join(name for name, own in group.items() if own == reason)
+            text = reason.format(kind="experiment", stage="generation")
+            yield f"- {names}: {_escaped(text)}\n"
 
 
 # --- commands ---------------------------------------------------------------------------------
@@ -487,6 +525,8 @@ def _keys_of(name: str) -> Callable[[], str]:
 
 TEXTS: Mapping[str, Callable[[], str]] = {
     **{f"{name} keys": _keys_of(name) for name in MODELS},
+    "roles": roles_text,
+    "allowed changes": allowed_changes_text,
     "commands": commands_text,
     "command groups": command_groups_text,
     "events": events_text,

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.network import NATURE, Network
+from game_rl.config.roles import Role, RunSection
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.config.values import (
     Count,
@@ -52,7 +53,7 @@ RAW = RewardConfig()
 """The section of a config that says nothing about rewards: they are learned as they are."""
 
 
-class _AnyAlgorithm(StrictModel):
+class _AnyAlgorithm(RunSection):
     """What is asked of the section of every algorithm.
 
     A key that an algorithm lacks is None there, or 0 if it is a number of timesteps to wait:
@@ -147,53 +148,53 @@ class PPOConfig(_OnPolicyConfig):
     exploration: ClassVar[None] = None
     layer_norm: ClassVar[LayerNorm] = "none"
 
-    name: Literal["ppo"] = "ppo"
+    name: Annotated[Literal["ppo"], Role.NETWORK] = "ppo"
     """The algorithm."""
-    n_steps: Count = 2048
+    n_steps: Annotated[Count, Role.LEARNING] = 2048
     """Timesteps that each env plays between two updates; a rollout is n_steps x n_envs."""
-    batch_size: Count = 64
+    batch_size: Annotated[Count, Role.LEARNING] = 64
     """Timesteps in one gradient step; must divide n_steps x n_envs."""
-    micro_batch_size: Count | Literal["auto"] | None = "auto"
+    micro_batch_size: Annotated[Count | Literal["auto"] | None, Role.SPEED] = "auto"
     """Number of timesteps of a batch that go through the network together. Smaller parts take less
     memory and give the same gradient. null: the whole batch. auto: chosen by the network's size,
     the CPUs and their caches; on a GPU the whole batch. A run keeps its first number.
     """
-    n_epochs: Annotated[int, Field(ge=0, le=1_000)] = 10
+    n_epochs: Annotated[int, Field(ge=0, le=1_000), Role.LEARNING] = 10
     """Number of times that an update goes through the whole rollout; 0: the run plays and learns
     nothing."""
-    learning_rate: Schedule = 3e-4
+    learning_rate: Annotated[Schedule, Role.LEARNING] = 3e-4
     """Adam's step size: a number, or {start, end} for a straight line over the run."""
-    clip_range: Schedule = 0.2
+    clip_range: Annotated[Schedule, Role.LEARNING] = 0.2
     """How far an update may move an action's probability ratio from 1; a number or {start, end}."""
-    clip_range_vf: Schedule | None = None
+    clip_range_vf: Annotated[Schedule | None, Role.LEARNING] = None
     """How far an update may move a predicted value, in units of the return; a number or {start,
     end}; null: no limit."""
-    gamma: UnitInterval = 0.99
+    gamma: Annotated[UnitInterval, Role.LEARNING] = 0.99
     """Discount of a reward one timestep away."""
-    reward: RewardConfig = RAW
+    reward: Annotated[RewardConfig, Role.LEARNING] = RAW
     """What the algorithm makes of rewards before it learns from them."""
-    gae_lambda: UnitInterval = 0.95
+    gae_lambda: Annotated[UnitInterval, Role.LEARNING] = 0.95
     """Lambda of generalised advantage estimation: 0 trusts the value function, 1 the returns."""
-    normalize_advantage: bool = True
+    normalize_advantage: Annotated[bool, Role.LEARNING] = True
     """Whether the advantages of each batch are scaled to mean 0 and standard deviation 1."""
-    ent_coef: Annotated[NotNegative, BeforeValidator(_constant)] = 0.0
+    ent_coef: Annotated[NotNegative, BeforeValidator(_constant), Role.LEARNING] = 0.0
     """Weight of the entropy bonus, which keeps the policy from settling early."""
-    vf_coef: NotNegative = 0.5
+    vf_coef: Annotated[NotNegative, Role.LEARNING] = 0.5
     """Weight of the value loss."""
-    max_grad_norm: Positive = 0.5
+    max_grad_norm: Annotated[Positive, Role.LEARNING] = 0.5
     """Largest norm of the gradient; a longer gradient is scaled down to it."""
-    target_kl: Positive | None = None
+    target_kl: Annotated[Positive | None, Role.LEARNING] = None
     """An update stops early once the KL divergence between the new and the old policy is more than
     1.5 times this; null: never."""
-    network: Network = NATURE
+    network: Annotated[Network, Role.NETWORK] = NATURE
     """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
     module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
     Its module is a .py file beside this one or in the current folder, or is installed. It runs with
     your rights."""
-    precision: _Precision = "auto"
+    precision: Annotated[_Precision, Role.LEARNING] = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
-    stats_window_size: Count = 100
+    stats_window_size: Annotated[Count, Role.OUTPUT] = 100
     """Number of latest episodes in the logged means of reward and length."""
 
     @property
@@ -231,16 +232,18 @@ class PPOConfig(_OnPolicyConfig):
         )
 
 
-class ReplayConfig(StrictModel):
+class ReplayConfig(RunSection):
     """DQN's replay: a ring buffer of past timesteps, which stores each frame once, packed."""
 
     store: ClassVar[Literal["pond"]] = "pond"
     """Name of its row in the tables of replay stores and of their layouts."""
 
-    capacity: Annotated[int, Field(ge=1, le=10**10)] = 100_000
+    capacity: Annotated[int, Field(ge=1, le=10**10), Role.LEARNING] = 100_000
     """Number of timesteps that it holds, of all envs together. New ones replace the oldest."""
     device: Annotated[
-        str, Field(pattern=r"^(cpu|cuda(:\d{1,3})?)$", examples=["cpu", "cuda", "cuda:0"])
+        str,
+        Field(pattern=r"^(cpu|cuda(:\d{1,3})?)$", examples=["cpu", "cuda", "cuda:0"]),
+        Role.SPEED,
     ] = "cpu"
     """Memory that holds the frames: cpu is RAM, cuda the memory of a GPU."""
 
@@ -330,56 +333,56 @@ class DQNConfig(_AnyAlgorithm):
     micro_batch_size: ClassVar[None] = None
     vf_coef: ClassVar[None] = None
 
-    name: Literal["dqn"]
+    name: Annotated[Literal["dqn"], Role.NETWORK]
     """The algorithm."""
     replay: ReplayConfig = ReplayConfig()
     """The ring buffer of past timesteps that DQN learns from."""
-    n_step: Annotated[int, Field(ge=1, le=100)] = 1
+    n_step: Annotated[int, Field(ge=1, le=100), Role.LEARNING] = 1
     """Number of timesteps whose rewards a target adds up before it adds the value of the next
     state."""
-    double_q: bool = False
+    double_q: Annotated[bool, Role.LEARNING] = False
     """Whether targets use double Q-learning: the network chooses the best next action, and the
     target network gives its value."""
-    learning_starts: Annotated[int, Field(ge=0, le=10**12)] = 10_000
+    learning_starts: Annotated[int, Field(ge=0, le=10**12), Role.LEARNING] = 10_000
     """Number of timesteps, of all envs together, that are played at random before learning
     starts."""
-    train_freq: Count = 4
+    train_freq: Annotated[Count, Role.LEARNING] = 4
     """Number of vec steps between two updates; each vec step is n_envs timesteps."""
-    gradient_steps: Annotated[int, Field(ge=0, le=1_000_000)] = 1
+    gradient_steps: Annotated[int, Field(ge=0, le=1_000_000), Role.LEARNING] = 1
     """Number of gradient steps in one update; 0: the run plays and learns nothing."""
-    target_update_interval: Count = 10_000
+    target_update_interval: Annotated[Count, Role.LEARNING] = 10_000
     """Number of timesteps, of all envs together, between two updates of the target network."""
-    tau: Annotated[float, Field(gt=0, le=1)] = 1.0
+    tau: Annotated[float, Field(gt=0, le=1), Role.LEARNING] = 1.0
     """How far each such update moves the target network towards the network; 1 makes it a copy."""
-    exploration: ExplorationConfig = ExplorationConfig()
+    exploration: Annotated[ExplorationConfig, Role.LEARNING] = ExplorationConfig()
     """The share of actions that are random, over the run."""
-    teacher: TeacherConfig | None = None
+    teacher: Annotated[TeacherConfig | None, Role.LEARNING] = None
     """Policy of another run that the agent is drawn towards until it plays as well; null: none."""
-    layer_norm: LayerNorm = "none"
+    layer_norm: Annotated[LayerNorm, Role.NETWORK] = "none"
     """Layer normalisation before each ReLU, those of hidden layers and grids included. none:
     nothing is normalised. channels: each position of a picture, over its channels. picture: all
     positions and channels together. Both normalise a layer of units over all of them."""
-    learn_from: LearnFromConfig | None = None
+    learn_from: Annotated[LearnFromConfig | None, Role.LEARNING] = None
     """Lakes of other runs that DQN learns from as well; null: none."""
-    batch_size: Count = 32
+    batch_size: Annotated[Count, Role.LEARNING] = 32
     """Timesteps in one gradient step."""
-    gamma: UnitInterval = 0.99
+    gamma: Annotated[UnitInterval, Role.LEARNING] = 0.99
     """Discount of a reward one timestep away."""
-    reward: RewardConfig = RAW
+    reward: Annotated[RewardConfig, Role.LEARNING] = RAW
     """What the algorithm makes of rewards before it learns from them."""
-    learning_rate: Schedule = 1e-4
+    learning_rate: Annotated[Schedule, Role.LEARNING] = 1e-4
     """Adam's step size: a number, or {start, end} for a straight line over the run."""
-    max_grad_norm: Positive = 10.0
+    max_grad_norm: Annotated[Positive, Role.LEARNING] = 10.0
     """Largest norm of the gradient; a longer gradient is scaled down to it."""
-    network: Network = NATURE
+    network: Annotated[Network, Role.NETWORK] = NATURE
     """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
     module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
     Its module is a .py file beside this one or in the current folder, or is installed. It runs with
     your rights."""
-    precision: _Precision = "auto"
+    precision: Annotated[_Precision, Role.LEARNING] = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
-    stats_window_size: Count = 100
+    stats_window_size: Annotated[Count, Role.OUTPUT] = 100
     """Number of latest episodes in the logged means of reward and length."""
 
     @property
@@ -471,40 +474,40 @@ class PQNConfig(_OnPolicyConfig):
     micro_batch_size: ClassVar[None] = None
     vf_coef: ClassVar[None] = None
 
-    name: Literal["pqn"]
+    name: Annotated[Literal["pqn"], Role.NETWORK]
     """The algorithm."""
-    n_steps: Count = 32
+    n_steps: Annotated[Count, Role.LEARNING] = 32
     """Timesteps that each env plays between two updates; a rollout is n_steps x n_envs."""
-    batch_size: Count = 128
+    batch_size: Annotated[Count, Role.LEARNING] = 128
     """Timesteps in one gradient step; must divide n_steps x n_envs."""
-    n_epochs: Annotated[int, Field(ge=0, le=1_000)] = 2
+    n_epochs: Annotated[int, Field(ge=0, le=1_000), Role.LEARNING] = 2
     """Number of times that an update goes through the whole rollout; 0: the run plays and learns
     nothing."""
-    q_lambda: UnitInterval = 0.65
+    q_lambda: Annotated[UnitInterval, Role.LEARNING] = 0.65
     """Lambda of the Q(lambda) targets: 0 trusts the value of the next state, 1 the returns."""
-    gamma: UnitInterval = 0.99
+    gamma: Annotated[UnitInterval, Role.LEARNING] = 0.99
     """Discount of a reward one timestep away."""
-    reward: RewardConfig = RAW
+    reward: Annotated[RewardConfig, Role.LEARNING] = RAW
     """What the algorithm makes of rewards before it learns from them."""
-    learning_rate: Schedule = 2.5e-4
+    learning_rate: Annotated[Schedule, Role.LEARNING] = 2.5e-4
     """RAdam's step size: a number, or {start, end} for a straight line over the run."""
-    exploration: PQNExplorationConfig = PQNExplorationConfig()
+    exploration: Annotated[PQNExplorationConfig, Role.LEARNING] = PQNExplorationConfig()
     """The share of actions that are random, over the run."""
-    layer_norm: LayerNorm = "channels"
+    layer_norm: Annotated[LayerNorm, Role.NETWORK] = "channels"
     """Layer normalisation before each ReLU, those of hidden layers and grids included. none:
     nothing is normalised. channels: each position of a picture, over its channels. picture: all
     positions and channels together. Both normalise a layer of units over all of them."""
-    max_grad_norm: Positive = 10.0
+    max_grad_norm: Annotated[Positive, Role.LEARNING] = 10.0
     """Largest norm of the gradient; a longer gradient is scaled down to it."""
-    network: Network = NATURE
+    network: Annotated[Network, Role.NETWORK] = NATURE
     """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
     module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
     Its module is a .py file beside this one or in the current folder, or is installed. It runs with
     your rights."""
-    precision: _Precision = "auto"
+    precision: Annotated[_Precision, Role.LEARNING] = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
-    stats_window_size: Count = 100
+    stats_window_size: Annotated[Count, Role.OUTPUT] = 100
     """Number of latest episodes in the logged means of reward and length."""
 
     @property

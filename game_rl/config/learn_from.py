@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from game_rl.config.roles import Role, RunSection
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.values import (
     Count,
@@ -37,37 +38,43 @@ class OwnShare(StrictModel):
     """Timestep at which the line ends, counted over all envs."""
 
 
-class OfflineConfig(StrictModel):
+class OfflineConfig(RunSection):
     """A phase of learning from the Lakes alone, before the run plays its first timestep."""
 
-    gradient_steps: _GradientSteps = 50_000
+    gradient_steps: Annotated[_GradientSteps, Role.BUDGET] = 50_000
     """Number of gradient steps in this phase."""
-    evaluate_every_gradient_steps: _GradientSteps = 5_000
+    evaluate_every_gradient_steps: Annotated[_GradientSteps, Role.BUDGET] = 5_000
     """Gradient steps from one evaluation to the next; there is always one at the end."""
-    save_every_gradient_steps: _GradientSteps = 5_000
+    save_every_gradient_steps: Annotated[_GradientSteps, Role.OUTPUT] = 5_000
     """Gradient steps from one checkpoint to the next. The newest checkpoints.keep_last of them are
     kept, and the best."""
 
 
-class LearnFromConfig(StrictModel):
+class LearnFromConfig(RunSection):
     """Lakes of other runs that DQN learns from."""
 
     lakes: Annotated[
-        tuple[Annotated[Path, AfterValidator(_absolute)], ...], Field(min_length=1, max_length=64)
+        tuple[Annotated[Path, AfterValidator(_absolute)], ...],
+        Field(min_length=1, max_length=64),
+        Role.LEARNING,
     ]
     """Folders of the Lakes, relative to the current folder."""
-    own_share: UnitInterval | OwnShare = OwnShare()
+    own_share: Annotated[UnitInterval | OwnShare, Role.LEARNING] = OwnShare()
     """Share of each batch that is the run's own rows: a number, or {start, end, until}."""
-    agents: Annotated[dict[Name, NotNegative], Field(min_length=1)] | None = None
+    agents: Annotated[
+        Annotated[dict[Name, NotNegative], Field(min_length=1)] | None, Role.LEARNING
+    ] = None
     """Shares of the streams in the rest of each batch, in proportion, by the id of a run or its
     beginning; streams whose ids start alike share one. Streams without a share are not drawn. null:
     every row is drawn with the same probability."""
-    offline: OfflineConfig | None = None
+    offline: Annotated[OfflineConfig | None, Role.BUDGET] = None
     """A phase of learning from the Lakes alone, before the first timestep; null: no such phase."""
-    follow_every_s: Annotated[Positive, Field(ge=0.1, le=86_400)] | None = None
+    follow_every_s: Annotated[
+        Annotated[Positive, Field(ge=0.1, le=86_400)] | None, Role.LEARNING
+    ] = None
     """Seconds after which the run looks for new rows in the Lakes, while other runs write them. It
     then does not repeat bit for bit. null: it looks only at checkpoints."""
-    cache_mb: Count = 64
+    cache_mb: Annotated[Count, Role.SPEED] = 64
     """RAM for decompressed blocks of the Lakes, in 10^6 bytes."""
 
     @property

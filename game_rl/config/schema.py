@@ -23,6 +23,7 @@ from game_rl.config.output_config import (
     MonitoringConfig,
     RecordingConfig,
 )
+from game_rl.config.roles import Role, RunSection
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import (
@@ -107,43 +108,44 @@ class GrowingLimit(StrictModel):
         return min(self.most, self.start + self.add * max(0, growth))
 
 
-class EnvConfig(StrictModel):
+class EnvConfig(RunSection):
     """The emulators, and how an episode is played on them."""
 
-    n_envs: Processes = 8
+    n_envs: Annotated[Processes, Role.LEARNING] = 8
     """Number of emulators that play at once. One vec step is one timestep in each of them."""
-    n_workers: Processes | None = None
+    n_workers: Annotated[Processes | None, Role.SPEED] = None
     """Number of processes that run the emulators, at most n_envs. null: in training 2 x (CPUs - 1),
     at least 2; in an evaluation one for each CPU."""
-    frame_skip: Annotated[int, Field(ge=1, le=MOST_FRAME_SKIP)] = 4
+    frame_skip: Annotated[int, Field(ge=1, le=MOST_FRAME_SKIP), Role.SEEN] = 4
     """Number of emulator frames in one timestep; 4 frames are 1/15 s. An action holds its buttons
     for all of them, unless game.yaml says otherwise."""
-    frame_stack: Annotated[int, Field(ge=1, le=64)] = 4
+    frame_stack: Annotated[int, Field(ge=1, le=64), Role.SEEN] = 4
     """Number of latest frames, one a timestep, that the agent sees together, so that it can see
     motion."""
-    max_episode_timesteps: Timesteps | GrowingLimit | None = 1_000
+    max_episode_timesteps: Annotated[Timesteps | GrowingLimit | None, Role.GAME] = 1_000
     """Number of timesteps after which an episode is cut off (truncated). A section lets it grow
     with a variable of the game, so that an episode lasts longer while the agent makes progress."""
-    start_states: (
+    start_states: Annotated[
         Annotated[tuple[Name, ...], Field(min_length=1)]
         | Annotated[dict[Name, Weight], Field(min_length=1)]
-        | None
-    ) = None
+        | None,
+        Role.GAME,
+    ] = None
     """Names of start states in game.yaml. Each episode starts in one of them, in training and in
     evaluations. [shore, caves]: sampled uniformly. {shore: 1, caves: 3}: sampled by weight, here
     three of four in caves. null: all of them, uniformly."""
-    max_idle_frames: Annotated[int, Field(ge=0, le=100_000)] = 30
+    max_idle_frames: Annotated[int, Field(ge=0, le=100_000), Role.GAME] = 30
     """Each episode starts with frames without buttons. Their number is drawn at random, from 0 to
     this."""
-    sticky_actions: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    sticky_actions: Annotated[float, Field(ge=0, lt=1), Role.SEEN] = 0.0
     """Probability that a timestep repeats the action of the one before, whatever the agent chose
     (Machado et al. 2018 use 0.25), so that an agent cannot memorise a sequence of buttons. In
     evaluations, too. 0: never."""
-    observation: ObservationConfig = ObservationConfig()
+    observation: Annotated[ObservationConfig, Role.SEEN] = ObservationConfig()
     """What the agent sees: the screen in some resolution and colours, and parts of the game."""
-    worker_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
+    worker_timeout_s: Annotated[float, Field(gt=0, le=86_400), Role.SPEED] = 60.0
     """Seconds without an answer after which a worker process counts as hung."""
-    wrappers: Annotated[PartItems, Field(examples=[["my_wrappers:Penalty"]])] = ()
+    wrappers: Annotated[PartItems, Field(examples=[["my_wrappers:Penalty"]]), Role.SEEN] = ()
     """Gymnasium wrappers of your own around each env, the innermost first, as module:Class or
     {module:Class: {name: value}} with arguments. The module is a .py file beside this
     one or in the current folder, or is installed. It runs with your rights. A wrapper must keep
@@ -161,29 +163,29 @@ class EnvConfig(StrictModel):
         return parts_of(self.wrappers, "env", "wrappers")
 
 
-class EvaluationConfig(StrictModel):
+class EvaluationConfig(RunSection):
     """Evaluations of the agent. The checkpoint of the best one so far is kept."""
 
-    every_timesteps: Timesteps = 50_000
+    every_timesteps: Annotated[Timesteps, Role.BUDGET] = 50_000
     """Evaluate at the first update after each multiple of this number of timesteps, counted over
     all envs."""
-    episodes: Count = 20
+    episodes: Annotated[Count, Role.BUDGET] = 20
     """Number of episodes in one evaluation."""
-    final_episodes: Count = 100
+    final_episodes: Annotated[Count, Role.BUDGET] = 100
     """Number of episodes in the evaluation at the end of the run."""
-    n_envs: Processes = 4
+    n_envs: Annotated[Processes, Role.LEARNING] = 4
     """Number of emulators for evaluations, in addition to those of the training."""
-    deterministic: bool | Literal["auto"] = "auto"
+    deterministic: Annotated[bool | Literal["auto"], Role.LEARNING] = "auto"
     """true: the policy takes its most probable action (deterministic). false: it samples an
     action, as in training (stochastic). auto: PPO plays in both ways and the better one counts;
     DQN and PQN are deterministic. Stochastic counts as better only if its mean reward is higher
     by more than one standard error."""
 
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    seed: Annotated[Annotated[int, Field(ge=0, le=2**31 - 1)] | None, Role.RANDOM] = None
     """Seed of the episodes of evaluations during training; null: derived from the run's seed. After
     a change, the best evaluation so far no longer counts, because it played other episodes."""
 
-    baselines: bool = True
+    baselines: Annotated[bool, Role.OUTPUT] = True
     """Before the training, play random actions and the best constant action, up to 20 episodes of
     each and 10 seconds in all, to compare the agent with. They have no effect on the training."""
 
@@ -192,21 +194,21 @@ class EvaluationConfig(StrictModel):
         return min(self.n_envs, episodes)
 
 
-class CheckpointsConfig(StrictModel):
+class CheckpointsConfig(RunSection):
     """Saved states from which the run can be resumed exactly."""
 
-    every_timesteps: Timesteps = 100_000
+    every_timesteps: Annotated[Timesteps, Role.OUTPUT] = 100_000
     """Save at the first update after each multiple of this number of timesteps, counted over all
     envs."""
-    keep_last: Count = 3
+    keep_last: Annotated[Count, Role.OUTPUT] = 3
     """Number of newest checkpoints to keep, in addition to the best one. Older ones are deleted."""
-    keep_every_timesteps: Timesteps | None = None
+    keep_every_timesteps: Annotated[Timesteps | None, Role.OUTPUT] = None
     """Also keep, for good, the first checkpoint after each multiple of this number of timesteps;
     null: no others."""
-    deadline_s: Annotated[float, Field(gt=0, le=86_400)] = 25.0
+    deadline_s: Annotated[float, Field(gt=0, le=86_400), Role.OUTPUT] = 25.0
     """Longest time in seconds from SIGTERM, SIGINT, SIGHUP or SIGUSR1 to the run's last
     checkpoint. If updates take longer, the run saves after each of them."""
-    save_replay_buffer: bool = False
+    save_replay_buffer: Annotated[bool, Role.OUTPUT] = False
     """Save DQN's replay with each checkpoint, so that a resumed run need not play to fill it
     again."""
 
@@ -238,24 +240,30 @@ def _folder(path: Path) -> Path:
     return named_folder(path).absolute()  # a resume may have another current folder
 
 
-class LakeConfig(StrictModel):
+class LakeConfig(RunSection):
     """A Lake (replay on disk) that gets every timestep of the training."""
 
-    path: Annotated[Path, AfterValidator(_folder)] | None = None
+    path: Annotated[Annotated[Path, AfterValidator(_folder)] | None, Role.OUTPUT] = None
     """Folder of the Lake, which several runs may write to; null: the folder lake in run_dir."""
-    capacity_transitions: Annotated[Timesteps, Field(ge=1_000)] | None = None
+    capacity_transitions: Annotated[Annotated[Timesteps, Field(ge=1_000)] | None, Role.LEARNING] = (
+        None
+    )
     """Largest number of timesteps in the Lake. Above it, each env keeps its newest ones, as many as
     every other env; null: no limit."""
-    capacity_gb: Annotated[Positive, Field(ge=0.01, le=1_000_000)] | None = None
+    capacity_gb: Annotated[
+        Annotated[Positive, Field(ge=0.01, le=1_000_000)] | None, Role.LEARNING
+    ] = None
     """Largest size of the Lake on disk, in 10^9 bytes. Above it, the oldest files are deleted;
     null: no limit."""
-    on_full: Literal["pause", "evict"] = "pause"
+    on_full: Annotated[Literal["pause", "evict"], Role.LEARNING] = "pause"
     """Reaction to little space on the disk. pause: the Lake stops growing. evict: it deletes its
     oldest files."""
-    seal_every_timesteps: Annotated[Timesteps, Field(ge=1_000)] | None = None
+    seal_every_timesteps: Annotated[Annotated[Timesteps, Field(ge=1_000)] | None, Role.LEARNING] = (
+        None
+    )
     """Number of timesteps after which new ones are sealed, so that other processes can read them.
     null: they are sealed only at checkpoints and when a file is full."""
-    compression_level: Annotated[int, Field(ge=1, le=19)] = 9
+    compression_level: Annotated[int, Field(ge=1, le=19), Role.OUTPUT] = 9
     """Level of zstd for a new Lake, from 1 (fast) to 19 (small); a Lake that exists keeps its own.
     game-rl preflight --probe measures what each level costs."""
 
@@ -322,7 +330,7 @@ def _device(value: object) -> object:
     return value
 
 
-class RunConfig(DiagnosedModel):
+class RunConfig(DiagnosedModel, RunSection):
     """One training run."""
 
     key_hints: ClassVar[dict[str, str]] = KEY_HINTS
@@ -331,52 +339,55 @@ class RunConfig(DiagnosedModel):
 
         def __init__(self, /, **keys: Any) -> None: ...  # noqa: ANN401
 
-    game: Annotated[Name, Field(examples=["duel"])]
+    game: Annotated[Name, Field(examples=["duel"]), Role.GAME]
     """Name of a bundled game, or path of a game.yaml, relative to this file's folder."""
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1), Role.RANDOM] = 0
     """Seed of every random choice of the run."""
-    total_timesteps: Annotated[Timesteps, Field(examples=[400_000])]
+    total_timesteps: Annotated[Timesteps, Field(examples=[400_000]), Role.BUDGET]
     """Length of the run in timesteps, counted over all envs. The run ends with the update that
     reaches it."""
-    stop_when: StopWhenConfig | None = None
+    stop_when: Annotated[StopWhenConfig | None, Role.BUDGET] = None
     """Conditions under which the run ends before total_timesteps, such as {success_rate: 0.95};
     null: it plays all of them."""
-    run_dir: Annotated[Path, Field(examples=["runs/my_run"]), AfterValidator(named_folder)]
+    run_dir: Annotated[
+        Path, Field(examples=["runs/my_run"]), AfterValidator(named_folder), Role.OUTPUT
+    ]
     """Folder for all files of this run, relative to the current folder."""
     device: Annotated[
         str,
         Field(pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$", examples=["auto", "cpu", "cuda:0"]),
         BeforeValidator(_device),
+        Role.SPEED,
     ] = "auto"
     """Device of the network; auto: the GPU if there is one."""
-    fork: ForkConfig | None = None
+    fork: Annotated[ForkConfig | None, Role.LEARNING] = None
     """Checkpoint of another run that this run starts from; null: it starts with new weights."""
     env: EnvConfig = EnvConfig()
     """The emulators, and how an episode is played on them."""
     algorithm: AlgorithmConfig = PPOConfig()
     """The algorithm with its settings; ppo if the section has no name."""
-    lake: LakeConfig | None = None
+    lake: Annotated[LakeConfig | None, Role.LEARNING] = None
     """Lake (replay on disk) that gets every timestep of the training. {}: in the folder lake of
     run_dir; null: no Lake."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Evaluations of the agent. The checkpoint of the best one so far is kept."""
     checkpoints: CheckpointsConfig = CheckpointsConfig()
     """Saved states from which the run can be resumed exactly."""
-    recording: RecordingConfig = RecordingConfig()
+    recording: Annotated[RecordingConfig, Role.OUTPUT] = RecordingConfig()
     """The clip of the best policy, recorded when training ends."""
-    episodes: EpisodesConfig | None = EpisodesConfig()
+    episodes: Annotated[EpisodesConfig | None, Role.OUTPUT] = EpisodesConfig()
     """The log of all episodes, of the training and of evaluations, so that game-rl record can show
     any of them later; null: none are logged."""
-    monitoring: MonitoringConfig = MonitoringConfig()
+    monitoring: Annotated[MonitoringConfig, Role.OUTPUT] = MonitoringConfig()
     """Warnings while the run trains, when little disk or RAM is left on the machine."""
-    live: LiveConfig = LiveConfig()
+    live: Annotated[LiveConfig, Role.OUTPUT] = LiveConfig()
     """Screens of the training's emulators for `game-rl watch`."""
-    logging: LoggingConfig = LoggingConfig()
+    logging: Annotated[LoggingConfig, Role.OUTPUT] = LoggingConfig()
     """Files and services that get the training's curves and episodes."""
-    upload: UploadConfig | None = None
+    upload: Annotated[UploadConfig | None, Role.OUTPUT] = None
     """Upload of the run's checkpoints to object storage or another disk while it trains; null: no
     upload."""
-    callbacks: Annotated[PartItems, Field(examples=[["my_callbacks:Lives"]])] = ()
+    callbacks: Annotated[PartItems, Field(examples=[["my_callbacks:Lives"]]), Role.LEARNING] = ()
     """Callbacks of your own for Stable-Baselines3, called after the run's, as module:Class or
     {module:Class: {name: value}} with arguments. The module is a .py file beside this
     one or in the current folder, or is installed. It runs with your rights."""

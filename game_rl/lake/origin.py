@@ -11,9 +11,11 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from game_rl.config.allowed_changes import LAKE
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.loader import load_config
-from game_rl.config.schema import RunConfig
+from game_rl.config.schema import EnvConfig, RunConfig
+from game_rl.config.strict_model import value_at
 from game_rl.errors import GameRLError, LakeError
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
@@ -25,14 +27,21 @@ from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.view import EvictedError, LakeView, n_seen
 
 _KIND = "origin of a lake's stream, format 1"
-_OF_THE_GAME = ("hardware", "actions", "rewards", "reward", "endings", "observation")
+_OF_EVERY_VERSION = ("env.frame_skip", "env.frame_stack", "env.observation")
+_WITH_OWN_FORM = ("actions", "parts", "place", "step")
 
 # left out where there are none, as in origins of earlier versions
-_WRAPPERS = "env.wrappers"
 _HELD = "the game's hold_values"
-_STICKY = "env.sticky_actions"
 _PARTS = "the game's parts and place"
 _STEP = "the game's step"
+
+_BOUND_KEYS = [key for key in LAKE.bound_keys() if not key.startswith("game.")]
+_LATER_KEYS = {
+    key: value_at({"env": EnvConfig().model_dump(mode="json")}, key)
+    for key in reversed(_BOUND_KEYS)  # the order of earlier versions
+    if key not in _OF_EVERY_VERSION
+}
+"""Later keys of the config with the defaults at which they are left out."""
 
 Origin = Mapping[str, JsonValue]
 """The values that must agree. The keys are their names in error messages."""
@@ -49,16 +58,15 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
     else:
         seen["parts"].sort()
     parts = {name: definition["parts"].get(name) for name in sorted(observation.parts)}
-    wrappers = config.env.model_dump(mode="json")["wrappers"]
+    values = {key: value_at(config.model_dump(mode="json"), key) for key in _BOUND_KEYS}
+    values["env.observation"] = seen
+    names = [key.removeprefix("game.") for key in LAKE.bound]
     return {
         "the ROM's sha256": game.rom.sha256,
-        "env.frame_skip": config.env.frame_skip,
-        "env.frame_stack": config.env.frame_stack,
-        "env.observation": seen,
+        **{key: values[key] for key in _OF_EVERY_VERSION},
         "the game's actions": actions,  # their order counts
-        **{f"the game's {name}": definition[name] for name in _OF_THE_GAME if name != "actions"},
-        **({_WRAPPERS: wrappers} if wrappers else {}),
-        **({_STICKY: config.env.sticky_actions} if config.env.sticky_actions else {}),
+        **{f"the game's {n}": definition[n] for n in names if n not in _WITH_OWN_FORM},
+        **{key: values[key] for key, usual in _LATER_KEYS.items() if values[key] != usual},
         **({_PARTS: [parts, definition["place"]]} if parts else {}),
         **({_STEP: definition["step"]} if "step" in definition else {}),
         **({_HELD: held} if any(held := _held_values(config, game)) else {}),
@@ -127,7 +135,7 @@ def _of_the_run_around(lake: Path, stream: str) -> Origin | None:
 
 def disagreement(ours: Origin, theirs: Origin) -> str | None:
     """Return the first difference with both values, or None if the two agree."""
-    empty: Origin = {_WRAPPERS: [], _HELD: [{}], _STICKY: 0.0, _STEP: None}
+    empty: Origin = {**_LATER_KEYS, _HELD: [{}], _STEP: None}
     ours = {**empty, **ours}
     theirs = {**empty, **theirs}
     for name, value in ours.items():

@@ -11,6 +11,7 @@ from pathlib import Path
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.named import check_rom, find_run, saved_state
 from game_rl.checkpoints.run_game import check_playable, moved_game
+from game_rl.config.allowed_changes import RESUME, role_in_words
 from game_rl.config.custom_part import callback_problems, network_problems
 from game_rl.config.loader import custom_part_problems, load_config
 from game_rl.config.migration import saved_config
@@ -229,40 +230,6 @@ def _own_bytes(config: RunConfig) -> int:
     return own_bytes + sum(path.stat().st_size for path in files if path.is_file())
 
 
-_STREAM = "its random numbers are already being drawn; start a new run for another seed"
-_SEEN = "the agent has learned the game as it sees and plays it; start a new run to change that"
-_ENVS = "its emulators continue from their saved states; start a new run for another number"
-_NETWORK = "the weights and the rollout are made for it; start a new run to change it"
-_OFFLINE = "the phase before the first timestep has begun; start a new run to change it"
-_TEACHER = (
-    "the agent has one teacher from its beginning on; only weight, until and keep_if_better may "
-    "change"
-)
-# Reasons why keys cannot change; "" if a key can. The longest entry that a changed key begins with
-# decides. Keys without an entry can change.
-_CONFIG_REASONS = {
-    "game": "",  # a path; the file's content is compared
-    "seed": _STREAM,
-    "fork": "a run is forked once, at its beginning; fork the other run into a new folder",
-    "env": _SEEN,
-    "env.n_envs": _ENVS,
-    "env.n_workers": "",
-    "env.worker_timeout_s": "",
-    "algorithm.name": _NETWORK,
-    "algorithm.layer_norm": _NETWORK,
-    "algorithm.network": _NETWORK,
-    "algorithm.learn_from.offline.gradient_steps": _OFFLINE,
-    "algorithm.teacher": _TEACHER,
-    "algorithm.teacher.weight": "",
-    "algorithm.teacher.until": "",
-    "algorithm.teacher.keep_if_better": "",
-}
-_GAME_REASONS = {
-    "actions": "each output of the network stands for one of them; start a new run",
-    "parts": _SEEN,
-}
-
-
 def changes(state: CheckpointState, config: RunConfig, game: Game) -> list[str]:
     """List the differences of config and game file from the checkpoint's, as `key: old -> new`.
 
@@ -275,22 +242,17 @@ def changes(state: CheckpointState, config: RunConfig, game: Game) -> list[str]:
     new_game = game.definition.model_dump(mode="json", by_alias=True)
     unused = unused_parts(config.env.observation.parts, state.game, new_game)
     return [
-        *_changes(differences(old, config.model_dump(mode="json"), "run_dir"), _CONFIG_REASONS),
-        *_changes(differences(state.game, new_game, "rom.path", *unused), _GAME_REASONS),
+        *_changes(differences(old, config.model_dump(mode="json"), "run_dir")),
+        *_changes(differences(state.game, new_game, "rom.path", *unused), "game."),
     ]
 
 
-def _changes(changed: Mapping[str, tuple[object, object]], reasons: Mapping[str, str]) -> list[str]:
+def _changes(changed: Mapping[str, tuple[object, object]], above: str = "") -> list[str]:
     refused = [
-        f"{key} (it was {old}, now {new}): {reason}"
+        f"{key} (it was {old}, now {new}; {role_in_words(f'{above}{key}')}): {reason}"
         for key, (old, new) in changed.items()
-        if (reason := _reason(key, reasons))
+        if (reason := RESUME.reason(f"{above}{key}"))
     ]
     if refused:
         raise UsageError("a resumed run cannot change " + "; ".join(refused))
     return [f"{key}: {old} -> {new}" for key, (old, new) in changed.items()]
-
-
-def _reason(key: str, reasons: Mapping[str, str]) -> str:
-    fitting = [known for known in reasons if f"{key}.".startswith(f"{known}.")]
-    return reasons[max(fitting, key=len)] if fitting else ""

@@ -22,9 +22,19 @@ from game_rl.checkpoints.model_state import (
     load_module_tensors,
     module_tensors,
 )
+from game_rl.config.allowed_changes import (
+    FORK,
+    FORK_BEST,
+    FORK_EPISODES,
+    FORK_OWN,
+    FORK_REPLAY,
+    FORK_TEACHER,
+    Rule,
+    role_in_words,
+)
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import ForkConfig, RunConfig
-from game_rl.config.strict_model import differences, is_below
+from game_rl.config.strict_model import differences
 from game_rl.episodes.button_log import with_spoiled_notes
 from game_rl.errors import UsageError
 from game_rl.features.feature_table import FEATURE_FILES
@@ -36,18 +46,6 @@ from game_rl.lake.origin import take_origins
 from game_rl.lake.segment import SegmentName
 from game_rl.seeds import seed_for
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
-
-_FORK_AND_PLACE = ("run_dir", "fork")
-_HOW_ENVS_RUN = ("env.n_workers", "env.worker_timeout_s")
-_REPLAY_KEYS = (
-    "env.n_envs",
-    "env.frame_skip",
-    "env.frame_stack",
-    "env.sticky_actions",
-    "env.observation",
-    "env.wrappers",
-    "algorithm.replay.capacity",
-)
 
 
 @dataclass(frozen=True)
@@ -62,17 +60,12 @@ class Differences:
         both = {**self.config, **self.game}
         return tuple(f"{key}: {old} -> {new}" for key, (old, new) in both.items())
 
-    def config_keys(self, sections: Collection[str], *, but: Collection[str] = ()) -> list[str]:
-        """Return the keys of the config that differ and are in `sections` but not in `but`.
-
-        A full key counts as a section, too.
-        """
-        return [key for key in self.config if is_below(key, sections) and not is_below(key, but)]
-
-    @property
-    def of_step(self) -> list[str]:
-        """The keys of the game that change the length of timesteps."""
-        return [key for key in self.game if is_below(key, ("step",))]
+    def bound_by(self, rule: Rule) -> list[str]:
+        """Return the keys that differ although the rule binds them, without `game.` before them."""
+        return [
+            *rule.bound_of(self.config),
+            *(key for key in self.game if rule.reason(f"game.{key}") is not None),
+        ]
 
 
 def find_differences(state: CheckpointState, config: RunConfig, game: Game) -> Differences:
@@ -85,14 +78,13 @@ def find_differences(state: CheckpointState, config: RunConfig, game: Game) -> D
     definition = game.definition.model_dump(mode="json", by_alias=True)
     unused = unused_parts(config.env.observation.parts, state.game, definition)
     found = Differences(
-        differences(old, config.model_dump(mode="json"), *_FORK_AND_PLACE, "game"),
+        differences(old, config.model_dump(mode="json"), *FORK_OWN.bound),
         differences(state.game, definition, "rom.path", *unused),
     )
-    actions = [key for key in found.game if is_below(key, ("actions",))]
-    if actions:
+    for key in found.bound_by(FORK):
+        place = f"game.{key}"
         raise UsageError(
-            f"a fork cannot change {actions[0]}: each output of the network stands for an action; "
-            "give the game the actions that its parent had, or start a new run"
+            f"a fork cannot change {key} ({role_in_words(place)}): {FORK.reason(place)}"
         )
     return found
 
@@ -147,9 +139,9 @@ def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
     return NewParts(
         optimiser=fork.optimiser == "new",
         counters=fork.counters == "new",
-        emulators=seed or bool(differences.config_keys(("env",), but=_HOW_ENVS_RUN)),
+        emulators=bool(differences.bound_by(FORK_EPISODES)),
         random_numbers=seed,
-        replay=algorithm or bool(differences.config_keys(_REPLAY_KEYS) or differences.of_step),
+        replay=bool(differences.bound_by(FORK_REPLAY)),
         algorithm=algorithm,
         rules=bool(differences.game),
     )
@@ -157,18 +149,12 @@ def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
 
 def is_judged_otherwise(differences: Differences) -> bool:
     """Whether the parent's evaluations cannot be compared with the fork's."""
-    how = ("env.n_envs", *_HOW_ENVS_RUN)
-    return (
-        "seed" in differences.config
-        or bool(differences.game)
-        or bool(differences.config_keys(("env",), but=how))
-    )
+    return bool(differences.bound_by(FORK_BEST))
 
 
 def is_taught_the_same(differences: Differences) -> bool:
     """Whether the fork has the parent's teacher, and its measurements remain valid."""
-    teacher = ("algorithm.name", "algorithm.teacher.run", "algorithm.teacher.temperature")
-    return not is_judged_otherwise(differences) and not differences.config_keys(teacher)
+    return not differences.bound_by(FORK_TEACHER)
 
 
 def told_anew(
@@ -185,9 +171,8 @@ def told_anew(
         had: files of the parent's checkpoint.
     """
     seed = "another seed" if new.random_numbers else ""
-    envs = ", ".join(differences.config_keys(("env",), but=_HOW_ENVS_RUN))
-    of_replay = differences.config_keys((*_REPLAY_KEYS, "algorithm.name"))
-    replay = ", ".join([*of_replay, *differences.of_step])
+    envs = ", ".join(key for key in differences.bound_by(FORK_EPISODES) if key != "seed")
+    replay = ", ".join(differences.bound_by(FORK_REPLAY))
     rows: tuple[tuple[bool, str, str], ...] = (
         (new.algorithm, "the algorithm's state other than its network", "another algorithm"),
         (new.optimiser, "the optimiser", "fork.optimiser is new"),

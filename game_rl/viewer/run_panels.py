@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from game_rl.config.strict_model import flat
 from game_rl.events import CheckpointSaved, CurvesRecorded, Evaluated
 from game_rl.events.run_view import PlotAxis, reward_interval, success_interval
-from game_rl.experiments.compare.comparison_arms import NO_DIFFERENCE, arm_names, settings_of
+from game_rl.experiments.compare.comparison_arms import arm_names, settings_of
 from game_rl.system.units import GIB
 from game_rl.viewer.look import BASELINES, EVALUATION, STOCHASTIC_EVALUATION, TRAINING
 from game_rl.viewer.panels import Floats, Panel, PlotLine, SeedCurve, Unit, seed_lines, thinned
@@ -46,8 +45,8 @@ def grouped_runs(runs: Sequence[ShownRun]) -> list[RunGroup]:
     """Group runs by their configs, in the order in which they are named."""
     groups: dict[str, list[ShownRun]] = {}
     for run in runs:
-        settings = settings_of(flat(run.config.model_dump(mode="json")), NO_DIFFERENCE)
-        groups.setdefault(json.dumps(settings, sort_keys=True), []).append(run)
+        settings = json.dumps(settings_of(run.config), sort_keys=True)
+        groups.setdefault(settings, []).append(run)
     names = arm_names([[run.name for run in group] for group in groups.values()], taken=set())
     shown = (
         group[0].name if len(group) == 1 else name

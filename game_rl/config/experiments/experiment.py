@@ -5,6 +5,12 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from game_rl.config.allowed_changes import (
+    LEARNER,
+    MEMBER_OF_MIXTURE,
+    MEMBER_OF_POPULATION,
+    MEMBER_WITH_LEARNER,
+)
 from game_rl.config.experiments.executor_config import storage_problems
 from game_rl.config.experiments.learner_config import (
     FOLLOW,
@@ -25,7 +31,7 @@ from game_rl.config.experiments.mixture_config import (
 from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.config.loader import Document, dump_config, kind_in, run_based_on, run_dir_problems
 from game_rl.config.schema import LakeConfig, RunConfig
-from game_rl.config.strict_model import Key, Problem, flat
+from game_rl.config.strict_model import Problem, flat
 from game_rl.config.upload import UploadConfig
 from game_rl.config.yaml_tree import LocatedProblem, Node
 from game_rl.errors import ConfigError
@@ -226,58 +232,26 @@ def _refused(
     return [chain(of_member, of_learner), not_here], []
 
 
-_DECIDED_BY_POPULATION: dict[Key, str] = {
-    ("run_dir",): "members are in the folder members of run_dir",
-    ("seed",): "each member gets its own from the population's seed",
-    ("total_timesteps",): "it is generations x timesteps_per_generation + train_on.timesteps",
-    ("evaluation", "every_timesteps"): "it is timesteps_per_generation",
-    ("evaluation", "episodes"): "it is fitness.episodes",
-    ("evaluation", "seed"): "each generation plays new episodes",
-}
-_DECIDED_BY_MIXTURE: dict[Key, str] = {
-    ("run_dir",): "its runs are in the folder members of run_dir",
-    ("seed",): "each run gets its own from the mixture's seed",
-    ("total_timesteps",): "it is rounds x timesteps_per_round",
-    ("evaluation", "every_timesteps"): "there is one evaluation a round",
-    ("evaluation", "episodes"): "it is fitness.episodes",
-    ("evaluation", "seed"): "each round plays new episodes",
-    ("fork",): "the mixture decides what its runs start from",
-    ("lake",): "the mixture has one for all members: write lake next to member",
-}
-
-
 def _given_away(config: ExperimentConfig, member: Node) -> Iterator[Problem]:
     """Yield keys of the member's own section that the experiment decides."""
-    is_mixture = isinstance(config, MixtureConfig)
-    reasons = {**(_DECIDED_BY_MIXTURE if is_mixture else _DECIDED_BY_POPULATION)}
-    if config.rule == "injection":
-        reasons["lake",] = "with a learner, one is for all members: write lake next to member"
-    example = "duel_pqn.yaml" if is_mixture else "duel_ppo.yaml"
-    yield from decided_key_problems(member, "member", reasons, example=example)
+    rule = MEMBER_OF_POPULATION if config.learner is None else MEMBER_WITH_LEARNER
+    example = "duel_ppo.yaml"
+    if isinstance(config, MixtureConfig):
+        rule = MEMBER_OF_MIXTURE
+        example = "duel_pqn.yaml"
+    kind = config.kind
+    yield from decided_key_problems(
+        member, "member", rule, kind=kind, stage=STAGES[kind], example=example
+    )
 
 
 def _given_away_of_learner(config: ExperimentConfig, learner: Node | None) -> Iterator[Problem]:
     """As `_given_away`, for the learner's own section."""
-    if learner is None:
-        return
-    kind = config.kind
-    key = f"learner_per_{STAGES[config.kind]}"
-    reasons: dict[Key, str] = {
-        ("run_dir",): "its runs are in the folder members of run_dir",
-        ("seed",): f"each run gets its own from the {kind}'s seed",
-        ("evaluation", "every_timesteps"): "it is evaluated at the end of each stretch",
-        ("evaluation", "episodes"): "it is fitness.episodes",
-        ("evaluation", "seed"): "it plays the members' episodes, new ones each time",
-        ("fork",): f"the {kind} decides what its runs start from",
-        ("lake",): f"the {kind} has one for all members: write lake next to member",
-        ("total_timesteps",): f"it is {key}.timesteps",
-        (*LEARN_FROM, "lakes"): f"it learns from the {kind}'s Lake",
-        (*LEARN_FROM, "agents"): "write member_shares next to config, or sample uniformly",
-        (*OFFLINE, "gradient_steps"): f"it is {key}.gradient_steps",
-        ("algorithm", "teacher"): "write teacher: best_member, or null, next to config",
-        ("checkpoints", "save_replay_buffer"): f"the {kind} needs the replay to continue",
-    }
-    yield from decided_key_problems(learner, "learner", reasons, example="duel_dqn.yaml")
+    if learner is not None:
+        kind = config.kind
+        yield from decided_key_problems(
+            learner, "learner", LEARNER, kind=kind, stage=STAGES[kind], example="duel_dqn.yaml"
+        )
 
 
 def _unread_between(learner: Node | None) -> Iterator[Problem]:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, JsonValue
 
+from game_rl.config.allowed_changes import LEARNER_ROWS, LEARNER_WEIGHTS, Rule, role_in_words
 from game_rl.config.schema import LakeConfig, RunConfig
-from game_rl.config.strict_model import Key, Problem, StrictModel
+from game_rl.config.strict_model import Key, Problem, StrictModel, differences, value_at
 from game_rl.config.values import Timesteps
 from game_rl.config.yaml_tree import Node
 
@@ -101,25 +102,26 @@ LEARN_FROM: Key = ("algorithm", "learn_from")
 FOLLOW: Key = (*LEARN_FROM, "follow_every_s")
 OFFLINE: Key = (*LEARN_FROM, "offline")
 STOP_WHEN: Key = ("stop_when",)
-WHOLE_BUDGET = "every run plays all its timesteps, so that budgets are equal"
-"""Reason why no run of an experiment or a study has `stop_when`."""
-_SEEN_ALIKE = ("frame_skip", "frame_stack", "sticky_actions", "observation")
 
 
 def decided_key_problems(
-    section: Node, name: str, reasons: dict[Key, str], *, example: str
+    section: Node, name: str, rule: Rule, *, kind: str, stage: str, example: str
 ) -> Iterator[Problem]:
     """Yield keys in a run's section that the experiment decides.
 
     Args:
         section: the section of the member or the learner.
         name: name of the section.
-        reasons: the keys that the experiment decides, each with the reason for the message.
+        rule: binds the keys that the experiment decides.
+        kind: kind of the experiment, and `stage` its word for a generation, for messages.
         example: a file that the section might name.
     """
-    for key, reason in {**reasons, STOP_WHEN: WHOLE_BUDGET}.items():
+    for dotted in rule.bound_keys():
+        key = tuple(dotted.split("."))
         if section.has(key):
-            yield Problem((name, *key), f"{reason}: remove the line")
+            reason = str(rule.reason(dotted)).format(kind=kind, stage=stage)
+            message = f"{reason} ({role_in_words(dotted)}): remove the line"
+            yield Problem((name, *key), message)
     config = section.nearest(("config",))
     if section.has(("config",)) and not (isinstance(config.value, str) and config.value):
         yield Problem((name, "config"), f"names no file; write one, such as {example}")
@@ -154,54 +156,31 @@ def disagreements(
             "learner's weights; use pqn or dqn, such as config: duel_pqn.yaml",
         )
         return
-    if run.game != learner.game:
-        yield Problem(
-            ("learner",), f"its game is {learner.game}, the members' is {run.game}; use the same"
-        )
-    for name in _SEEN_ALIKE:
-        theirs = getattr(run.env, name)
-        ours = getattr(learner.env, name)
-        if theirs != ours:
+    for rule in (LEARNER_ROWS, LEARNER_WEIGHTS) if are_cloned else (LEARNER_ROWS,):
+        for key, (theirs, ours) in _differences(rule, run, learner):
             yield Problem(
-                ("learner", "env", name),
-                f"{ours} differs from the members' {theirs}; use the same, as the learner learns "
-                "from their rows",
+                ("learner", *key.split(".")),
+                f"{ours} differs from the members' {theirs} ({role_in_words(key)}); "
+                f"{rule.reason(key)}",
             )
-    if are_cloned:
-        yield from _other_networks(run, learner)
 
 
-def _other_networks(run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
-    """Yield what keeps members from using the learner's weights."""
-    pairs = {
-        "layer_norm": (run.algorithm.layer_norm, learner.algorithm.layer_norm),
-        "network": (run.algorithm.network, learner.algorithm.network),
-    }
-    for key, (theirs, ours) in pairs.items():
-        if theirs != ours:
-            yield Problem(
-                ("learner", "algorithm", key),
-                f"{ours} differs from the members' {theirs}; "
-                "use the same, as members continue with the learner's weights",
-            )
-    yield from _other_rewards(run, learner)
+def _differences(
+    rule: Rule, run: RunConfig, learner: RunConfig
+) -> Iterator[tuple[str, tuple[object, object]]]:
+    """Yield the keys that the rule binds and whose values differ, with both.
 
-
-def _other_rewards(run: RunConfig, learner: RunConfig) -> Iterator[Problem]:
-    """Yield the settings because of which the learner's values of actions are wrong for members.
-
-    A network that has learned rewards of one size estimates returns of that size. The Lake has the
-    game's own rewards, so rows fit whatever the settings are, and members that do not learn only
-    compare the values.
+    `algorithm.reward` is bound only if members learn. The Lake has the game's own rewards, so rows
+    fit whatever the settings are, and members that do not learn only compare the values.
     """
-    if not run.algorithm.learns:
-        return
-    theirs = run.algorithm.reward.model_dump()
-    ours = learner.algorithm.reward.model_dump()
-    for key, value in ours.items():
-        if value != theirs[key]:
-            yield Problem(
-                ("learner", "algorithm", "reward", key),
-                f"{value} differs from the members' {theirs[key]}; use the same, as members "
-                "continue with the learner's weights, whose values of actions are of that size",
-            )
+    of_members = run.model_dump()
+    of_learner = learner.model_dump()
+    for key in rule.bound_keys():
+        theirs = value_at(of_members, key)
+        ours = value_at(of_learner, key)
+        if key == "algorithm.reward" and not run.algorithm.learns:
+            continue
+        if isinstance(theirs, dict) and isinstance(ours, dict):
+            yield from differences({key: theirs}, {key: ours}).items()
+        elif theirs != ours:
+            yield key, (theirs, ours)

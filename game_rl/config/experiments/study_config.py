@@ -12,9 +12,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from game_rl.config.allowed_changes import RUN_OF_STUDY
 from game_rl.config.experiments.executor_config import LocalExecutorConfig
 from game_rl.config.experiments.experiment import Experiment, experiment_of
-from game_rl.config.experiments.learner_config import STOP_WHEN, WHOLE_BUDGET, Decided
+from game_rl.config.experiments.learner_config import STOP_WHEN, Decided
 from game_rl.config.loader import (
     Document,
     based_on,
@@ -323,9 +324,7 @@ def _given_away(name: str, section: Node) -> Iterator[Problem]:
     """Yield keys of an arm's own section that the study decides, or that an arm cannot have."""
     key: Key = ("arms", name)
     reasons: dict[Key, str] = {
-        ("run_dir",): "runs are in run_dir of the study",
-        ("seed",): "every arm has the seeds of the study",
-        STOP_WHEN: WHOLE_BUDGET,
+        **{(each,): reason for each, reason in RUN_OF_STUDY.bound.items()},
         ("cpus_per_member",): "it is cpus_per_run of the study",
         _EXECUTOR: "members of an arm train one after the other, so that cpus_per_run holds; "
         "executor of the study sets how many runs there are at once",

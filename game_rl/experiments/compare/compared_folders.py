@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.checkpoints.named import find_run
+from game_rl.config.allowed_changes import ARM_OF_EXPERIMENTS
 from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.loader import load_config
-from game_rl.config.strict_model import flat
+from game_rl.config.strict_model import is_below
 from game_rl.events import Begun, Ended, Resumed
 from game_rl.events.event_log import final_evaluation, read_events
 from game_rl.events.lineage import Source, at, played_by, totals
 from game_rl.experiments.compare.comparison_arms import (
-    NO_DIFFERENCE,
     ComparedFolder,
     Point,
     Score,
@@ -53,7 +53,7 @@ def _run(path: Path) -> ComparedFolder:
     return ComparedFolder(
         name=str(path),
         seed=config.seed,
-        settings=settings_of(flat(config.model_dump(mode="json")), NO_DIFFERENCE),
+        settings=settings_of(config),
         score=score,
         last=last_evaluation(run_dir),
         failure=failure,
@@ -93,14 +93,21 @@ def _end_of(run_dir: RunDir) -> tuple[Score | None, str]:
     return Score(final.mean_reward, final.success_rate, final.episodes), ""
 
 
-_NO_DIFFERENCE_OF_PLAYERS = (*NO_DIFFERENCE, "lake.path", "algorithm.learn_from.lakes")
-_NO_DIFFERENCE_OF_EXPERIMENTS = (
-    *NO_DIFFERENCE,
-    "executor",
-    "keep_generations",
-    "keep_rounds",
-    *(f"{name}.{key}" for name in ("member", "learner") for key in _NO_DIFFERENCE_OF_PLAYERS),
-)
+_FREE_OF_EXPERIMENTS = ("seed", "run_dir", "upload", "executor", "keep_generations", "keep_rounds")
+"""Keys of the file of an experiment itself in which the experiments of an arm may differ."""
+
+
+def _settings_of_experiment(experiment: Experiment) -> dict[str, object]:
+    """Return the values, by dotted key, in which all experiments of an arm agree."""
+    found = {}
+    for key, value in experiment.settings.items():
+        section, _, name = key.partition(".")
+        is_free = is_below(key, _FREE_OF_EXPERIMENTS)
+        if section in ("member", "learner") and not is_below(name, experiment.config.learner_keys):
+            is_free = ARM_OF_EXPERIMENTS.reason(name) is None
+        if not is_free:
+            found[key] = value
+    return found
 
 
 def read_experiment(folder: ExperimentDir) -> ComparedFolder:
@@ -118,7 +125,7 @@ def read_experiment(folder: ExperimentDir) -> ComparedFolder:
     return ComparedFolder(
         name=str(folder.root),
         seed=experiment.config.seed,
-        settings=settings_of(experiment.settings, _NO_DIFFERENCE_OF_EXPERIMENTS),
+        settings=_settings_of_experiment(experiment),
         score=Score(final.mean_reward, final.success_rate, final.episodes),
         last=_last(found.curve, experiment.config.fitness.episodes),
         **vars(found),

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from game_rl.config.allowed_changes import ARM
+from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import flat
 from game_rl.errors import UsageError
 from game_rl.files.saved import Natural, Saved
 
@@ -221,24 +224,7 @@ def arm_names(groups: Sequence[Sequence[str]], *, taken: set[str]) -> Iterator[s
         yield name
 
 
-NO_DIFFERENCE = (
-    "seed",
-    "run_dir",
-    "recording",
-    "logging",
-    "monitoring",
-    "live",
-    "upload",
-    "env.n_workers",
-    "env.worker_timeout_s",
-)
-"""Keys of a run's config in which the runs of an arm may differ."""
-
-
-def settings_of(settings: Mapping[str, object], left_out: Sequence[str]) -> dict[str, object]:
-    """Return the values of a config by dotted key, without the keys and sections left out."""
-    return {
-        key: value
-        for key, value in settings.items()
-        if not any(f"{key}.".startswith(f"{part}.") for part in left_out)
-    }
+def settings_of(config: RunConfig) -> dict[str, object]:
+    """Return the values of a config, by dotted key, in which all runs of an arm agree."""
+    settings = flat(config.model_dump(mode="json"))
+    return {key: settings[key] for key in ARM.bound_of(settings)}

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from pydantic import JsonValue
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -12,9 +11,10 @@ from game_rl.callbacks.episode_logging import EpisodeLogCallback, EpisodeLogger
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
-from game_rl.checkpoints.checkpoint_state import CheckpointState, FixedState
+from game_rl.config.allowed_changes import EPISODES
 from game_rl.config.output_config import EpisodesConfig
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import differences
 from game_rl.episodes.button_log import spoil_notes
 from game_rl.episodes.episode_files import Cut, EpisodeWriter, PlayedUnder
 from game_rl.episodes.logged_episodes import read_episodes_of
@@ -87,16 +87,10 @@ class EpisodesExtension(Extension):
 
     def _is_changed(self, checkpoint: Checkpoint) -> bool:
         """Whether what the envs play by is another than when the checkpoint was saved."""
-        now = self._parts.fixed
-        then = checkpoint.state
-        how = ("n_workers", "worker_timeout_s")
-        old, new = ({k: v for k, v in _env(s).items() if k not in how} for s in (then, now))
-        return old != new or then.game != now.game
-
-
-def _env(state: FixedState | CheckpointState) -> Mapping[str, JsonValue]:
-    env = state.config.get("env")
-    return env if isinstance(env, dict) else {}
+        parts = self._parts
+        then = checkpoint.config.model_dump(mode="json")
+        changed = differences(then, parts.config.model_dump(mode="json"))
+        return bool(EPISODES.bound_of(changed)) or checkpoint.state.game != parts.fixed.game
 
 
 def episode_logger(

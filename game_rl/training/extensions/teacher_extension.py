@@ -22,7 +22,9 @@ from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
 from game_rl.checkpoints.model_state import drawing_from
 from game_rl.checkpoints.named import find_run
 from game_rl.config.algorithms import TeacherConfig
+from game_rl.config.allowed_changes import TEACHER
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import differences
 from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.events import TeacherReady, Validated
@@ -311,23 +313,15 @@ def _disagreements(
         yield f"the ROM's sha256 is {state.rom_sha256} there and {game.rom.sha256} here"
     dumped = game.definition.model_dump(mode="json", by_alias=True)
     pair = tuple(_used(document, config) for document in (state.game, dumped))
-    for key in ("actions", "observation", "parts", "step"):
+    for bound in TEACHER.bound:
+        key = bound.removeprefix("game.")
         if (pair[0].get(key) or None) != (pair[1].get(key) or None):
             there, now = (json.dumps(document.get(key)) for document in pair)
             yield f"{key} of game.yaml is {there} there and {now} here"
-    seen = config.env.observation.model_dump()
-    pairs: dict[str, tuple[object, object]] = {
-        **{
-            f"env.observation.{key}": (value, seen[key])
-            for key, value in theirs.env.observation.model_dump().items()
-        },
-        "env.frame_stack": (theirs.env.frame_stack, config.env.frame_stack),
-        "env.frame_skip": (theirs.env.frame_skip, config.env.frame_skip),
-        "env.wrappers": (theirs.env.wrappers, config.env.wrappers),
-    }
-    for key, (theirs_now, ours) in pairs.items():
-        if theirs_now != ours:
-            yield f"{key} is {theirs_now} there and {ours} here"
+    different = differences(theirs.model_dump(), config.model_dump())
+    for key in TEACHER.bound_of(different):
+        taught, ours = different[key]
+        yield f"{key} is {taught} there and {ours} here"
 
 
 def validate_teacher(

@@ -88,6 +88,8 @@ def test_what_is_saved_is_read_back_as_it_was(
         ("member.config=ppo.yaml", "ppo has no values"),
         ("learner.env.frame_stack=2", "differs from the members' 4"),
         ("learner.env.sticky_actions=0.25", "0.25 differs from the members' 0.0"),
+        ("learner.env.sticky_actions=0.25", "(its role is seen); use the same, as the learner"),
+        ("learner.env.wrappers=[gymnasium.wrappers:Autoreset]", "differs from the members' ()"),
         ("learner.algorithm.layer_norm=none", "none differs from the members' channels"),
         ("learner.algorithm.reward.scale=0.1", "0.1 differs from the members' 1.0"),
         ("member.algorithm.reward={normalize: true}", "False differs from the members' True"),

@@ -36,6 +36,21 @@ def test_runs_that_differ_by_the_seed_alone_are_an_arm(tmp_path: Path) -> None:
     assert [arm.seeds for arm in arms] == [[0, 1], [0, 1]]
 
 
+@pytest.mark.parametrize(
+    ("override", "is_same"),
+    [
+        ("checkpoints.keep_last=9", True),
+        ("episodes.limit_mb=7", True),
+        ("algorithm.stats_window_size=7", True),
+        ("evaluation.seed=7", False),
+        ("checkpoints.every_timesteps=50_000", False),
+    ],
+)
+def test_what_is_written_makes_no_other_arm(tmp_path: Path, override: str, is_same: bool) -> None:
+    runs = [found(tmp_path, "0", 0), found(tmp_path, "1", 1, override)]
+    assert (len(grouped(runs, {})) == 1) == is_same
+
+
 def test_arms_whose_folders_say_nothing_get_different_names(tmp_path: Path) -> None:
     runs = [
         found(tmp_path, "0", 0),
