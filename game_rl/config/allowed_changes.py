@@ -5,6 +5,7 @@ Keys of the game file have no roles. Here they are below `game`, such as `game.a
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 
 from game_rl.config.roles import Role, roles_of
@@ -15,6 +16,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(dict(roles_of(RunConfig)))
 """The role of each key that has one, by its dotted name."""
 
 
+@cache
 def role_of(key: str) -> Role:
     """Return the role of a dotted key: its own, or that of the nearest key above that has one."""
     return ROLES[max((known for known in ROLES if is_below(key, (known,))), key=len)]

@@ -58,7 +58,8 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
     else:
         seen["parts"].sort()
     parts = {name: definition["parts"].get(name) for name in sorted(observation.parts)}
-    values = {key: value_at(config.model_dump(mode="json"), key) for key in _BOUND_KEYS}
+    dumped = config.model_dump(mode="json")
+    values = {key: value_at(dumped, key) for key in _BOUND_KEYS}
     values["env.observation"] = seen
     names = [key.removeprefix("game.") for key in LAKE.bound]
     return {

@@ -81,10 +81,11 @@ def find_differences(state: CheckpointState, config: RunConfig, game: Game) -> D
         differences(old, config.model_dump(mode="json"), *FORK_OWN.bound),
         differences(state.game, definition, "rom.path", *unused),
     )
-    for key in found.bound_by(FORK):
-        place = f"game.{key}"
+    refused = found.bound_by(FORK)
+    if refused:
+        key = f"game.{refused[0]}"
         raise UsageError(
-            f"a fork cannot change {key} ({role_in_words(place)}): {FORK.reason(place)}"
+            f"a fork cannot change {refused[0]} ({role_in_words(key)}): {FORK.reason(key)}"
         )
     return found
 

@@ -156,7 +156,10 @@ def disagreements(
             "learner's weights; use pqn or dqn, such as config: duel_pqn.yaml",
         )
         return
-    for rule in (LEARNER_ROWS, LEARNER_WEIGHTS) if are_cloned else (LEARNER_ROWS,):
+    rules = [LEARNER_ROWS]
+    if are_cloned:
+        rules.append(LEARNER_WEIGHTS)
+    for rule in rules:
         for key, (theirs, ours) in _differences(rule, run, learner):
             yield Problem(
                 ("learner", *key.split(".")),
