@@ -187,8 +187,9 @@ class CustomPart:
             parameters = list(signature.parameters.values())[len(before) :]
             known = {each.name for each in parameters}
             unknown = [name for name in self.arguments if name not in known]
-            near = closest(unknown[0], sorted(known)) if unknown else None
-            guess = f"; did you mean {near}?" if near else ""
+            guess = ""
+            if unknown and (near := closest(unknown[0], sorted(known))):
+                guess = f"; did you mean {near}?"
             shown = inspect.Signature(parameters)
             raise PartError(
                 self.key,
@@ -204,8 +205,9 @@ def parts_of(items: PartItems, *key: str) -> tuple[CustomPart, ...]:
     """
     found = []
     for number, item in enumerate(items):
-        reference, arguments = (item, {}) if isinstance(item, str) else next(iter(item.items()))
-        found.append(CustomPart((*key, str(number)), reference, arguments))
+        written = {item: {}} if isinstance(item, str) else item
+        for reference, arguments in written.items():
+            found.append(CustomPart((*key, str(number)), reference, arguments))
     return tuple(found)
 
 

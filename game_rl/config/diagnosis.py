@@ -69,7 +69,8 @@ class Diagnosis(Generic[M]):
             instance, errors = _validate(tree, self._model)
             if instance is not None:
                 self._report_checks((), more_checks(instance), tree)
-                self.instance = None if self.problems else instance
+                if not self.problems:
+                    self.instance = instance
                 return
             believed = frozenset(self._wrong)
             slips = {self._meant(error.key) for error in errors if error.kind == "extra_forbidden"}
@@ -115,9 +116,9 @@ class Diagnosis(Generic[M]):
         if error.kind == "missing":
             example = self._guide.example(error.key)
             place = tree.nearest(error.key).place
-            if example is None:
-                return _without(tree, error.key[:-1]) if error.key[:-1] else tree
-            return tree.with_value(error.key, _node(example, place))
+            if example is not None:
+                return tree.with_value(error.key, _node(example, place))
+            return _without(tree, error.key[:-1]) if error.key[:-1] else tree
         meant = self._meant(error.key) if error.kind == "extra_forbidden" else None
         if meant is not None and not tree.has(meant):
             tree = tree.with_value(meant, tree.nearest(error.key))
@@ -148,12 +149,13 @@ class Diagnosis(Generic[M]):
         return f"found {_found(node)}; " + "; ".join(hints)
 
     def _missing(self, key: Key) -> str:
-        example = self._guide.example(key)
+        text = "missing; add it"
+        if example := self._guide.example(key):
+            text += f", for example `{key[-1]}: {_written(example)}`"
         allowed = self._guide.allowed(key)
-        as_example = f", for example `{key[-1]}: {_written(example)}`" if example else ""
-        return f"missing; add it{as_example}" + (
-            f" (allowed: {allowed})" if allowed not in {"", "text"} else ""
-        )
+        if allowed not in {"", "text"}:
+            text += f" (allowed: {allowed})"
+        return text
 
     def _unknown_key(self, key: Key) -> str:
         name = key[-1]
@@ -175,9 +177,11 @@ class Diagnosis(Generic[M]):
             advice = f"did you mean {' or '.join(elsewhere[:3])}?"
         else:
             advice = "remove it, or write one that is allowed"
-        shown = ", ".join(known[:_SHOWN_KEYS]) + (", ..." if len(known) > _SHOWN_KEYS else "")
+        shown = known[:_SHOWN_KEYS]
+        if len(known) > len(shown):
+            shown.append("...")
         where = f" in {section}" if section else ""
-        return f"unknown key; {advice} (allowed{where}: {shown})"
+        return f"unknown key; {advice} (allowed{where}: {', '.join(shown)})"
 
     def _value_hints(self, error: _Error, node: Node, allowed: str) -> Iterable[str]:
         choices = self._guide.choices(error.key)
@@ -268,7 +272,8 @@ def _located(details: ErrorDetails, tree: Node) -> _Error:
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
         # the key's name in quotes, or the name of a function, which is `_` and the key's name
         key = (*key, context["discriminator"].strip("'_()"))
-        kind = "missing" if kind == "union_tag_not_found" else kind
+        if kind == "union_tag_not_found":
+            kind = "missing"
     text = str(context["error"]) if "error" in context else details["msg"]
     if details["loc"][-1:] == ("[key]",) and kind.startswith("int"):  # the value may be right
         kind = "wrong_key"
@@ -331,8 +336,9 @@ def _found(node: Node) -> str:
 
 def _shortened(text: str) -> str:
     text = without_secrets(text)
-    cut = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
-    return cut.replace("\n", " ")
+    if len(text) > _SHOWN_CHARACTERS:
+        text = text[:_SHOWN_CHARACTERS] + "..."
+    return text.replace("\n", " ")
 
 
 def _written(value: object) -> str:

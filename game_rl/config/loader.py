@@ -184,7 +184,8 @@ class Document:
             root, problems = parse_document(self._text())
         except DocumentError as refused:
             self.fail([refused.problem])
-        root = up_to_date(root) if self.is_saved else root
+        if self.is_saved:
+            root = up_to_date(root)
         for number, override in enumerate(overrides):
             shown = without_secrets(override)
             if len(shown) > _SHOWN_OVERRIDE:

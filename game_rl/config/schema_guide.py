@@ -96,8 +96,10 @@ class SchemaGuide:
     def _is_chosen(self, schema: JsonSchema, value: dict[str, object], *, defaults: bool) -> bool:
         for section in self._branches(schema):
             for name, constant in _constants(section):
-                default = section["properties"][name].get("default") if defaults else None
-                if value.get(name, default) != constant:
+                found = value.get(name)
+                if defaults and name not in value:
+                    found = section["properties"][name].get("default")
+                if found != constant:
                     return False
         return True
 
@@ -141,7 +143,8 @@ class SchemaGuide:
 
     def _describe(self, schema: JsonSchema) -> str:
         if choices := _enum(schema):
-            return ("" if len(choices) == 1 else "one of ") + ", ".join(map(_as_written, choices))
+            words = ", ".join(map(_as_written, choices))
+            return words if len(choices) == 1 else f"one of {words}"
         match schema.get("type"):
             case "integer":
                 return "a whole number" + _bounds(schema)
@@ -160,13 +163,17 @@ class SchemaGuide:
         return ""
 
     def _describe_list(self, schema: JsonSchema) -> str:
-        items = schema.get("items")
-        inner = [self._describe(branch) for branch in self._branches(items)] if items else []
+        text = "a list [...]"
         least = schema.get("minItems")
-        most = schema.get("maxItems")
-        size = f" with at least {least}" if least else ""
-        size = f" of {most}" if least == most is not None else size
-        return "a list [...]" + size + (f", each {' or '.join(inner)}" if any(inner) else "")
+        if least is not None and least == schema.get("maxItems"):
+            text += f" of {least}"
+        elif least:
+            text += f" with at least {least}"
+        if items := schema.get("items"):
+            inner = [self._describe(branch) for branch in self._branches(items)]
+            if any(inner):
+                text += f", each {' or '.join(inner)}"
+        return text
 
 
 @functools.cache
@@ -220,18 +227,16 @@ def _as_written(choice: object) -> str:
 
 
 def _bounds(schema: JsonSchema) -> str:
-    least = schema.get("minimum")
-    most = schema.get("maximum")
-    above = schema.get("exclusiveMinimum")
-    below = schema.get("exclusiveMaximum")
-    low = f"of at least {least:_}" if least is not None else ""
-    low = f"above {above:_}" if above is not None else low
-    high = f"at most {most:_}" if most is not None else ""
-    high = f"below {below:_}" if below is not None else high
-    if least is not None and most is not None:
-        return f" from {least:_} to {most:_}"
-    limits = " and ".join(part for part in (low, high) if part)
-    return f" {limits}" if limits else ""
+    if "minimum" in schema and "maximum" in schema:
+        return f" from {schema['minimum']:_} to {schema['maximum']:_}"
+    words = {
+        "minimum": "of at least",
+        "exclusiveMinimum": "above",
+        "maximum": "at most",
+        "exclusiveMaximum": "below",
+    }
+    limits = [f"{word} {schema[name]:_}" for name, word in words.items() if name in schema]
+    return f" {' and '.join(limits)}" if limits else ""
 
 
 def _describe_text(schema: JsonSchema) -> str:
@@ -250,7 +255,9 @@ def _describe_section(schema: JsonSchema) -> str:
         return f"a section of {few}`name: value` line{'s' * (least != 1)}"
     chosen = dict(_constants(schema))
     if chosen:  # one of several kinds: its keys matter less than what chooses it
-        inside = ", ".join(f"{name}: {_as_written(value)}" for name, value in chosen.items())
-        return "{" + inside + (", ..." if len(names) > len(chosen) else "") + "}"
-    inside = ", ".join(f"{name}: ..." for name in names[:4])
-    return "{" + inside + (", ..." if len(names) > 4 else "") + "}"
+        shown = [f"{name}: {_as_written(value)}" for name, value in chosen.items()]
+    else:
+        shown = [f"{name}: ..." for name in names[:4]]
+    if len(names) > len(shown):
+        shown.append("...")
+    return "{" + ", ".join(shown) + "}"

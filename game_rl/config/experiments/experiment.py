@@ -146,7 +146,10 @@ def experiment_of(
     section = None
     if config.learner is not None:
         section = as_run(root.nearest(("learner",)), tuple(config.learner_keys))
-    first, then = ([], []) if is_saved else _refused(config, root, member, section)
+    first: _Groups = []
+    then: _Groups = []
+    if not is_saved:
+        first, then = _refused(config, root, member, section)
     for problems_of_file in first:
         source.refuse(root, problems_of_file)
     run = run_based_on(source, member, tuple(_decided_of_member(config)))
