@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from game_rl import errors, events
 from game_rl.cli.parser import COMMANDS, GROUPS, make_parser
-from game_rl.config.allowed_changes import OPERATIONS, ROLES, Rule
+from game_rl.config.allowed_changes import OPERATIONS, ROLES, KeyRule
 from game_rl.config.experiments.mixture_config import MixtureConfig
 from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.config.experiments.study_config import StudyConfig
@@ -251,7 +251,7 @@ def allowed_changes_text() -> str:
     return "".join(blocks)
 
 
-def _bound_and_free(rule: Rule) -> Iterator[str]:
+def _bound_and_free(rule: KeyRule) -> Iterator[str]:
     """Yield what is bound and what is not, with one item for all that has the same reason."""
     roles = {f"keys of the role **{role.name.lower()}**": why for role, why in rule.roles.items()}
     bound = {f"**`{key}`**": reason for key, reason in rule.bound.items()}

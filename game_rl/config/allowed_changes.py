@@ -28,7 +28,7 @@ def role_in_words(key: str) -> str:
 
 
 @dataclass(frozen=True)
-class Rule:
+class KeyRule:
     """What an operation asks of the keys of a run's config: some are bound, the others are free.
 
     An exception holds for the keys below it, too; the longest one that fits a key decides.
@@ -63,7 +63,7 @@ class Rule:
 
 
 _LEARNED = "the agent has learned the game as it sees and plays it; start a new run to change that"
-RESUME = Rule(
+RESUME = KeyRule(
     "A resumed run cannot change these keys.",
     roles={
         Role.GAME: _LEARNED,
@@ -93,7 +93,7 @@ RESUME = Rule(
     },
 )
 
-FORK = Rule(
+FORK = KeyRule(
     "A fork cannot change these keys, and its network must fit the parent's weights.",
     bound={
         "game.actions": "each output of the network stands for an action; give the game the "
@@ -101,7 +101,7 @@ FORK = Rule(
     },
 )
 
-FORK_OWN = Rule(
+FORK_OWN = KeyRule(
     "A fork always has its own, so they are not compared with the parent's.",
     bound={
         "run_dir": "the fork has its own folder",
@@ -111,7 +111,7 @@ FORK_OWN = Rule(
 )
 
 _OTHER_EPISODES = "other episodes are played"
-FORK_EPISODES = Rule(
+FORK_EPISODES = KeyRule(
     "If one of these differs from the parent's, the fork begins with new episodes.",
     roles={
         Role.GAME: _OTHER_EPISODES,
@@ -125,7 +125,7 @@ FORK_EPISODES = Rule(
     },
 )
 
-FORK_REPLAY = Rule(
+FORK_REPLAY = KeyRule(
     "If one of these differs from the parent's, the fork begins with an empty replay.",
     roles={Role.SEEN: "stored timesteps look otherwise"},
     bound={
@@ -137,7 +137,7 @@ FORK_REPLAY = Rule(
 )
 
 _OTHER_TASK = "the parent's evaluations played another task"
-FORK_BEST = Rule(
+FORK_BEST = KeyRule(
     "If one of these differs, the parent's best evaluation does not count for the fork.",
     roles={
         Role.GAME: _OTHER_TASK,
@@ -147,7 +147,7 @@ FORK_BEST = Rule(
     free={"evaluation.seed": "an evaluation with another seed is noticed when the run goes on"},
 )
 
-FORK_TEACHER = Rule(
+FORK_TEACHER = KeyRule(
     "If one of these differs from the parent's, the fork measures its teacher again.",
     roles=FORK_BEST.roles,
     bound={
@@ -158,14 +158,14 @@ FORK_TEACHER = Rule(
     free=FORK_BEST.free,
 )
 
-EPISODES = Rule(
+EPISODES = KeyRule(
     "If one of these changes, the log cannot replay the episodes that were in progress.",
     roles={Role.GAME: _OTHER_EPISODES, Role.SEEN: _OTHER_EPISODES},
     bound={"env.n_envs": "each emulator has an episode in progress"},
     free={"game": "the file may have moved; its content is compared"},
 )
 
-ARM = Rule(
+ARM = KeyRule(
     "Runs that differ in one of these are different arms of a comparison.",
     roles={
         Role.GAME: "it is another task",
@@ -184,7 +184,7 @@ ARM = Rule(
     },
 )
 
-ARM_OF_EXPERIMENTS = Rule(
+ARM_OF_EXPERIMENTS = KeyRule(
     "Experiments whose members or learners differ in one of these are different arms.",
     roles=ARM.roles,
     bound=ARM.bound,
@@ -193,20 +193,20 @@ ARM_OF_EXPERIMENTS = Rule(
 
 _THEIR_ROWS = "use the same, as the learner learns from their rows"
 _THEIR_WEIGHTS = "use the same, as members continue with the learner's weights"
-LEARNER_ROWS = Rule(
+LEARNER_ROWS = KeyRule(
     "A learner of an experiment has the same values as the members.",
     roles={Role.SEEN: _THEIR_ROWS},
     bound={"game": _THEIR_ROWS},
 )
 
-LEARNER_WEIGHTS = Rule(
+LEARNER_WEIGHTS = KeyRule(
     "Likewise if members continue with its weights; the reward only if they learn.",
     roles={Role.NETWORK: _THEIR_WEIGHTS},
     bound={"algorithm.reward": f"{_THEIR_WEIGHTS}, whose values of actions are of that size"},
     free={"algorithm.name": "pqn and dqn have the same network"},
 )
 
-LAKE = Rule(
+LAKE = KeyRule(
     "A run that learns from a Lake has the same values as the runs that wrote it.",
     roles={Role.SEEN: "rows look otherwise, or have another length"},
     bound={
@@ -220,7 +220,7 @@ LAKE = Rule(
     },
 )
 
-TEACHER = Rule(
+TEACHER = KeyRule(
     "A run has the same values as the run of its teacher.",
     roles={Role.SEEN: "an observation or an action has another meaning"},
     bound={
@@ -240,7 +240,7 @@ _FREE_BUDGETS = {
     "evaluation.final_episodes": "only the evaluation at a run's end plays them",
     "algorithm.learn_from.offline": "each run has its own phase",
 }
-MEMBER_OF_POPULATION = Rule(
+MEMBER_OF_POPULATION = KeyRule(
     "A population decides these keys of its members.",
     roles={Role.RANDOM: _DECIDED, Role.BUDGET: _DECIDED},
     bound={
@@ -255,7 +255,7 @@ MEMBER_OF_POPULATION = Rule(
     free=_FREE_BUDGETS,
 )
 
-MEMBER_WITH_LEARNER = Rule(
+MEMBER_WITH_LEARNER = KeyRule(
     "A population with a learner decides these keys of its members.",
     roles=MEMBER_OF_POPULATION.roles,
     bound={
@@ -265,7 +265,7 @@ MEMBER_WITH_LEARNER = Rule(
     free=_FREE_BUDGETS,
 )
 
-MEMBER_OF_MIXTURE = Rule(
+MEMBER_OF_MIXTURE = KeyRule(
     "A mixture decides these keys of its members.",
     roles=MEMBER_OF_POPULATION.roles,
     bound={
@@ -282,7 +282,7 @@ MEMBER_OF_MIXTURE = Rule(
     free=_FREE_BUDGETS,
 )
 
-LEARNER = Rule(
+LEARNER = KeyRule(
     "A population or a mixture decides these keys of its learner.",
     roles=MEMBER_OF_POPULATION.roles,
     bound={
@@ -304,7 +304,7 @@ LEARNER = Rule(
     free=_FREE_BUDGETS,
 )
 
-RUN_OF_STUDY = Rule(
+RUN_OF_STUDY = KeyRule(
     "A study decides these keys of an arm that is a run.",
     bound={
         "run_dir": "runs are in run_dir of the study",
@@ -313,7 +313,7 @@ RUN_OF_STUDY = Rule(
     },
 )
 
-OPERATIONS: Mapping[str, Rule] = MappingProxyType(
+OPERATIONS: Mapping[str, KeyRule] = MappingProxyType(
     {
         "Resume": RESUME,
         "Resume: the log of episodes": EPISODES,

@@ -29,7 +29,7 @@ from game_rl.config.allowed_changes import (
     FORK_OWN,
     FORK_REPLAY,
     FORK_TEACHER,
-    Rule,
+    KeyRule,
     role_in_words,
 )
 from game_rl.config.migration import saved_config
@@ -60,7 +60,7 @@ class Differences:
         both = {**self.config, **self.game}
         return tuple(f"{key}: {old} -> {new}" for key, (old, new) in both.items())
 
-    def bound_by(self, rule: Rule) -> list[str]:
+    def bound_by(self, rule: KeyRule) -> list[str]:
         """Return the keys that differ although the rule binds them, without `game.` before them."""
         return [
             *rule.bound_of(self.config),

@@ -3,13 +3,13 @@
 import pytest
 
 from game_rl.config import allowed_changes
-from game_rl.config.allowed_changes import OPERATIONS, ROLES, Rule, role_of
+from game_rl.config.allowed_changes import OPERATIONS, ROLES, KeyRule, role_of
 from game_rl.config.bundled_configs import bundled_configs
 from game_rl.config.loader import config_kind, load_config
 from game_rl.config.roles import Role
 from game_rl.config.strict_model import flat
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, KeyRule] = {
     "resume": allowed_changes.RESUME,
     "log": allowed_changes.EPISODES,
     "new-episodes": allowed_changes.FORK_EPISODES,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from game_rl.config.allowed_changes import LEARNER_ROWS, LEARNER_WEIGHTS, Rule, role_in_words
+from game_rl.config.allowed_changes import LEARNER_ROWS, LEARNER_WEIGHTS, KeyRule, role_in_words
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel, differences, value_at
 from game_rl.config.values import Timesteps
@@ -105,7 +105,7 @@ STOP_WHEN: Key = ("stop_when",)
 
 
 def decided_key_problems(
-    section: Node, name: str, rule: Rule, *, kind: str, stage: str, example: str
+    section: Node, name: str, rule: KeyRule, *, kind: str, stage: str, example: str
 ) -> Iterator[Problem]:
     """Yield keys in a run's section that the experiment decides.
 
@@ -169,7 +169,7 @@ def disagreements(
 
 
 def _differences(
-    rule: Rule, run: RunConfig, learner: RunConfig
+    rule: KeyRule, run: RunConfig, learner: RunConfig
 ) -> Iterator[tuple[str, tuple[object, object]]]:
     """Yield the keys that the rule binds and whose values differ, with both.
 
