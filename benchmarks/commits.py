@@ -27,15 +27,15 @@ from benchmarks.way import ROOT, code_of
 
 _SAMPLE_S = 0.25
 _WORDS = {
-    "ppo": ("duel_ppo.yaml", 16_384, "stop_when=null"),
+    "ppo": ("duel_ppo.yaml", "16384", "stop_when=null"),
     "dqn": (
         "duel_dqn.yaml",
-        10_000,
+        "10000",
         "lake={}",
         "algorithm.learning_starts=2000",
         "algorithm.replay.capacity=20000",
     ),
-    "pqn": ("duel_pqn.yaml", 24_576),
+    "pqn": ("duel_pqn.yaml", "24576"),
 }
 
 

@@ -40,13 +40,14 @@ class Run:
 def random_success_rate(config: RunConfig) -> float:
     """Return the share of episodes won by a player that draws a random action each timestep."""
     rng = np.random.default_rng(0)
+    game = load_game(config.game)
     successes = 0
-    with closing(make_env(config.env, load_game(config.game))) as env:
+    with closing(make_env(config.env, game)) as env:
         for episode in range(_RANDOM_EPISODES):
             env.reset(seed=episode)
             over = False
             while not over:
-                action = int(rng.integers(env.action_space.n))
+                action = int(rng.integers(len(game.definition.actions)))
                 _, _, terminated, truncated, info = env.step(action)
                 over = terminated or truncated
             successes += info["is_success"]

@@ -157,9 +157,9 @@ def drawn_cases(count: int, seed: int) -> Iterator[Case]:
     """Yield rows whose values are drawn at random."""
     rng = random.Random(seed)
     for _ in range(count):
-        size = rng.choice(("half", "half", "full"))
-        colour = rng.choice(("grey", "grey", "rgb"))
-        precision = rng.choice(("float32", "bf16"))
+        size: Literal["half", "full"] = rng.choice(("half", "half", "full"))
+        colour: Literal["grey", "rgb"] = rng.choice(("grey", "grey", "rgb"))
+        precision: Literal["float32", "bf16"] = rng.choice(("float32", "bf16"))
         stack = rng.choice((1, 2, 3, 4))
         game = rng.choice(("duel", "beacon", "seasons"))
         algorithm = rng.choice(("ppo", "pqn", "dqn"))

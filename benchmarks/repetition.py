@@ -10,10 +10,12 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from typing import Literal
 
 import numpy as np
+from gymnasium import spaces
 
-from game_rl.config.schema import EnvConfig
+from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.envs.episode_tracker import RunningEpisode
 from game_rl.envs.make_env import make_game_env
 from game_rl.envs.milestone_watch import MilestoneWatch
@@ -21,7 +23,12 @@ from game_rl.envs.repetition import RepetitionGuard
 from game_rl.games.definition import load_game
 
 _CALLS, _REPEATS = 16_000, 5
-_CASES = (("duel", 8, "half"), ("seasons", 4, "half"), ("beacon", 4, "half"), ("duel", 4, "full"))
+_CASES: tuple[tuple[str, int, Literal["half", "full"]], ...] = (
+    ("duel", 8, "half"),
+    ("seasons", 4, "half"),
+    ("beacon", 4, "half"),
+    ("duel", 4, "full"),
+)
 
 
 def main() -> None:
@@ -33,16 +40,20 @@ def main() -> None:
         print(_row(game, frame_skip, size, arguments.timesteps))
 
 
-def _row(name: str, frame_skip: int, size: str, timesteps: int) -> str:
+def _row(name: str, frame_skip: int, size: Literal["half", "full"], timesteps: int) -> str:
     game = load_game(name)
-    observation = {"size": size, "colour": "grey"}
+    observation = ObservationConfig(size=size, colour="grey")
     config = EnvConfig(frame_skip=frame_skip, max_episode_timesteps=10**6, observation=observation)
     random = np.random.default_rng(0)
     with closing(make_game_env(config, game)) as env:
+        assert isinstance(env.action_space, spaces.Discrete)
+        n_actions = env.action_space.n
         env.reset(seed=0)
 
         def step(_: int) -> None:
-            *_, terminated, truncated, _info = env.step(random.integers(env.action_space.n))
+            _observation, _reward, terminated, truncated, _info = env.step(
+                random.integers(n_actions)
+            )
             if terminated or truncated:
                 env.reset()
 

@@ -49,8 +49,8 @@ def fingerprint(
 ) -> int:
     """Hash every byte of a transition; two are equal by chance with probability 2^-64."""
     small = np.array([float(action), float(reward), float(terminated)], np.float32)
-    first = crc32(np.ascontiguousarray(observation))
-    return first << 32 | crc32(np.ascontiguousarray(next_observation), crc32(small.tobytes()))
+    first = crc32(np.ascontiguousarray(observation).data)
+    return first << 32 | crc32(np.ascontiguousarray(next_observation).data, crc32(small.tobytes()))
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class _TorchRl(ABC):
 
     def sample(self, batch_size: int) -> Rows:
         found = self.buffer.sample(batch_size)
-        return tuple(  # type: ignore[return-value]
+        return tuple(
             found[name] for name in ("observation", "next", "action", "reward", "terminated")
         )
 

@@ -16,7 +16,9 @@ import struct
 import time
 from collections.abc import Callable, Mapping
 from statistics import median
+from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 from pyboy import PyBoy
@@ -96,7 +98,7 @@ def compare_buildings(game: Game, repeats: int) -> None:
 def first_observations(game: Game, *, each_saves: bool) -> NDArray[np.uint8]:
     """Return the first observations of the envs of a process that has not built any yet."""
     episode_starts._made.clear()
-    envs = []
+    envs: list[gymnasium.Env[Any, Any]] = []
     for _ in range(_N_ENVS):
         if each_saves or not envs:
             pyboy_emulator._power_on_states.clear()

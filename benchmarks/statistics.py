@@ -69,7 +69,7 @@ def characteristics(truth: Truth, *, seeds: int, paired: bool, repeats: int) -> 
     different, covered, widths = 0, 0, []
     for _ in range(repeats):
         one, two = truth.scores(rng, seeds)
-        found = paired_values(two - one) if paired else unpaired_values(two, one)
+        found = paired_values(list(two - one)) if paired else unpaired_values(list(two), list(one))
         interval = found.interval()
         assert interval is not None
         different += found.p_value() <= 0.05

@@ -106,7 +106,7 @@ def stored(game: Game, n_envs: int) -> Contender:
         observation_format=observation_format,
     )
     rng, n_actions = np.random.default_rng(0), len(game.definition.actions)
-    seen = [vec_env.reset()]
+    seen: list[Any] = [vec_env.reset()]
     zeros = np.zeros(n_envs, np.float32)
 
     def decide(observations: np.ndarray) -> Decision:

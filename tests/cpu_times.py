@@ -5,7 +5,8 @@ is not: that counts waiting, and nothing of other cores.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.hookimpl(hookwrapper=True, trylast=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     """Replace the time at the test's start by what it has taken, when it is torn down."""
     outcome = yield
     report = outcome.get_result()

@@ -384,7 +384,7 @@ def test_every_parameter_and_all_that_a_result_has_is_documented() -> None:
         game_rl.Evaluation,
         game_rl.PreflightReport,
     ):
-        assert result.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        assert result.__dataclass_params__.frozen
         for field in dataclasses.fields(result):
             assert f" {field.name}:" in str(result.__doc__), (result, field.name)
         for name, member in vars(result).items():

@@ -136,8 +136,9 @@ class Source:
             for node in ast.walk(function)
         }
         for node in ast.walk(self.tree):
-            for module in _imported(node):
-                yield Import(module, node.lineno, id(node) in inside)
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for module in _imported(node):
+                    yield Import(module, node.lineno, id(node) in inside)
 
 
 def _imported(node: ast.AST) -> list[str]:

@@ -1,6 +1,7 @@
 """Permutation tests and their intervals, beside a plain enumeration and published figures."""
 
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,8 +150,11 @@ def test_rates_whose_sums_round_are_ties() -> None:
 
 def test_drawn_regroupings_come_close_to_all_of_them() -> None:
     rng = np.random.default_rng(5)
-    paired, one, two = rng.normal(0.4, 1, 21), rng.normal(0.6, 1, 12), rng.normal(size=12)
-    drawn, again = paired_values(paired), unpaired_values(one, two)
+    paired: Any = rng.normal(0.4, 1, 21)
+    one: Any = rng.normal(0.6, 1, 12)
+    two: Any = rng.normal(size=12)
+    drawn = paired_values(paired)
+    again = unpaired_values(one, two)
     assert not drawn.is_exact
     assert not again.is_exact
     # an independent way to the same figures: all sums of signs, by a meeting in the middle

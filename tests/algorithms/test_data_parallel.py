@@ -93,7 +93,7 @@ def test_the_sum_does_not_depend_on_who_is_first() -> None:
     samples = torch.randn(N_SAMPLES, 12)
     first, *others = (gradients_with_last(part, samples) for part in range(3))
     for gradients in others:
-        assert all(map(torch.equal, gradients, first))  # type: ignore[arg-type]
+        assert all(map(torch.equal, gradients, first))
 
 
 def test_what_a_thread_raises_arrives_and_threads_are_as_before() -> None:

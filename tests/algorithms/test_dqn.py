@@ -1,6 +1,7 @@
 """DQN on lean storage against SB3's own learning step."""
 
 import copy
+import functools
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_every_number_of_the_config_reaches_dqn() -> None:
     assert model.double_q
     for name in set(SMALL) - {"name", "replay", "train_freq"}:
         assert getattr(model, name) == SMALL[name], name
-    assert model.train_freq.frequency == 2  # type: ignore[union-attr]
+    assert model.train_freq.frequency == 2
     assert model.replay_buffer.buffer_size == 200
     assert (model.replay_buffer.n_step, model.replay_buffer.gamma) == (3, 0.9)
     assert [model.lr_schedule(p) for p in (1.0, 0.0)] == pytest.approx([0.4, 0.1])
@@ -157,7 +158,7 @@ def test_the_best_actions_are_those_that_predict_chooses(
     model.learn(80)
     space = model.observation_space
     for n in (1, 2, 16):
-        pictures = np.random.default_rng(n).integers(0, 256, (n, *space.shape), np.uint8)  # type: ignore[misc]
+        pictures = np.random.default_rng(n).integers(0, 256, (n, *space.shape), np.uint8)
         model.policy.set_training_mode(False)
         assert np.array_equal(model._best(pictures), model.predict(pictures)[0])
 
@@ -243,7 +244,7 @@ def test_dqn_learns_to_take_the_rewarded_action(values: dict[str, Any]) -> None:
         **values,
     )
     model.learn(1_000)
-    observation = model.get_env().reset()  # type: ignore[union-attr]
+    observation: Any = model.get_env().reset()
     actions, _ = model.predict(observation, deterministic=True)
     assert actions.tolist() == [1, 1]
 
@@ -281,7 +282,7 @@ def plain_rollout(model: LeanDQN, *arguments: Any, **keywords: Any) -> RolloutRe
         halves = [model._explored(model._last_obs[bounds], starts) for bounds in env.bounds]
         return np.concatenate(halves), np.concatenate(halves)
 
-    model._sample_action = sample  # type: ignore[method-assign]
+    model._sample_action = sample  # type: ignore[method-assign, assignment]
     return OffPolicyAlgorithm.collect_rollouts(model, *arguments, **keywords)
 
 
@@ -289,9 +290,13 @@ def plain_rollout(model: LeanDQN, *arguments: Any, **keywords: Any) -> RolloutRe
 def test_rollouts_are_those_of_sb3s_loop(vec_env: HalvedVecEnv, learning_starts: int) -> None:
     outcomes: list[Any] = []
     for collect in (LeanDQN.collect_rollouts, plain_rollout):
-        model, witness, dumps = make_in_halves(vec_env), Witness(), []
+        model = make_in_halves(vec_env)
+        witness = Witness()
+        dumps: list[int] = []
         model._setup_learn(10**6, witness)
-        model.dump_logs = lambda model=model, dumps=dumps: dumps.append(model.num_timesteps)  # type: ignore[method-assign]
+        model.dump_logs = functools.partial(  # type: ignore[method-assign]
+            lambda model, dumps: dumps.append(model.num_timesteps), model, dumps
+        )
         assert isinstance(model.train_freq, TrainFreq)
         returned = [
             collect(

@@ -108,6 +108,8 @@ def test_rows_of_a_lake_are_what_a_replay_of_the_same_play_gives_bit_for_bit(
     theirs = replay.store.batch(
         np.zeros_like(numbers), numbers, n_step=n_step, gamma=_GAMMA, device="cpu"
     )
+    assert isinstance(theirs.observations, torch.Tensor)
+    assert isinstance(theirs.next_observations, torch.Tensor)
     assert torch.equal(ours.observations, theirs.observations)
     assert torch.equal(ours.next_observations, theirs.next_observations)
     assert torch.equal(ours.actions, theirs.actions)

@@ -1,7 +1,9 @@
 """Torch's own optimisers are the oracle."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +16,9 @@ from stable_baselines3.common.torch_layers import NatureCNN
 from torch import nn
 
 from game_rl.algorithms import networks
-from game_rl.algorithms.networks import LeanNatureCNN, Precision
+from game_rl.algorithms.networks import LeanNatureCNN
 from game_rl.algorithms.policies import LeanCnnPolicy
+from game_rl.system.placement import Precision
 
 
 def space(channels: int = 4, height: int = 72, width: int = 80) -> spaces.Box:
@@ -67,7 +70,7 @@ def test_float32_is_naturecnn_for_every_picture_size(
     seen = space(channels, height, width)
     plain, ours = pair(seen, "float32")
     if channels_last:
-        ours.to(memory_format=torch.channels_last)
+        ours.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
     observations = pictures(seen, 2)
     torch.testing.assert_close(ours(observations), plain(observations / 255.0))
     assume(nearest_to_zero(plain, observations / 255.0) > 2e-6)
@@ -147,6 +150,7 @@ def policies() -> tuple[ActorCriticCnnPolicy, LeanCnnPolicy]:
     """SB3's and ours with the same weights, in which the actions differ a little."""
     actions = spaces.Discrete(5)
     plain = ActorCriticCnnPolicy(space(), actions, lambda _: 1e-4)
+    assert isinstance(plain.action_net, nn.Linear)
     torch.nn.init.normal_(plain.action_net.weight, std=0.5)
     ours = LeanCnnPolicy(space(), actions, lambda _: 1e-4, precision="float32")
     ours.load_state_dict(plain.state_dict())
@@ -208,9 +212,9 @@ def assert_equal(ours: nn.Module, theirs: nn.Module) -> None:
 
 @pytest.mark.parametrize(("our_class", "their_class", "arguments"), PAIRS)
 def test_the_numbers_are_those_of_torch_and_so_is_the_state(
-    our_class: type[torch.optim.Optimizer],
-    their_class: type[torch.optim.Optimizer],
-    arguments: dict[str, object],
+    our_class: Callable[..., torch.optim.Optimizer],
+    their_class: Callable[..., torch.optim.Optimizer],
+    arguments: dict[str, Any],
 ) -> None:
     ours, theirs, others = network(), network(), network()
     our_optimizer = our_class(ours.parameters(), **arguments)
@@ -230,9 +234,9 @@ def test_the_numbers_are_those_of_torch_and_so_is_the_state(
 
 @pytest.mark.parametrize(("our_class", "their_class", "arguments"), PAIRS)
 def test_a_step_leaves_the_weights_as_leaves_that_need_gradients(
-    our_class: type[torch.optim.Optimizer],
+    our_class: Callable[..., torch.optim.Optimizer],
     their_class: type[torch.optim.Optimizer],  # noqa: ARG001
-    arguments: dict[str, object],
+    arguments: dict[str, Any],
 ) -> None:
     trained = network()
     learn(trained, our_class(trained.parameters(), **arguments), 2, seed=1)

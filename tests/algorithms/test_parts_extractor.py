@@ -78,7 +78,7 @@ def test_every_part_has_its_features_in_the_order_of_the_space() -> None:
 def test_categories_are_looked_up_one_by_one() -> None:
     extractor = PartsExtractor(dict_space(EVERYTHING), 16)
     observations = drawn(EVERYTHING, 3)
-    table = extractor.extractors.get_submodule("species.embedding").weight  # type: ignore[attr-defined]
+    table = extractor.extractors.get_submodule("species.embedding").weight
     categories = observations["species"].tolist()
     rows = [torch.cat([table[index] for index in each]) for each in categories]
     species = slice(30 + 16, 30 + 16 + 6 * 16)
@@ -151,12 +151,12 @@ def test_each_policy_learns_from_each_part(
     arguments: Any = {"network": network, "precision": precision}
     ppo = LeanCnnPolicy(space, ACTIONS, lambda _: 1e-3, **arguments)
     values, log_probs, _ = ppo.evaluate_actions(observations, torch.zeros(5))
-    every = [(ppo, values.sum() + log_probs.sum())]
+    every: list[tuple[torch.nn.Module, torch.Tensor]] = [(ppo, values.sum() + log_probs.sum())]
     for kind in (DQNPolicy, PQNPolicy):
         policy = kind(space, ACTIONS, lambda _: 1e-3, layer_norm=layer_norm, **arguments)
         every.append((policy.q_net, policy.q_net(observations).square().sum()))
-    for policy, loss in every:
-        policy.to(memory_format=torch.channels_last)
+    for module, loss in every:
+        module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
         loss.backward()
         for name, parameter in policy.named_parameters():
             assert parameter.grad is not None, name
@@ -212,7 +212,7 @@ def test_hidden_layers_are_normalised_before_their_relu() -> None:
     q_net = PQNPolicy(space, ACTIONS, lambda _: 1e-3, network=network).q_net
     x = batch["status"]
     for place in (0, 3):
-        linear, norm, relu = q_net.q_net[place : place + 3]
+        linear, norm, relu = list(q_net.q_net)[place : place + 3]
         assert isinstance(relu, torch.nn.ReLU)
         assert isinstance(norm, torch.nn.LayerNorm)
         x = linear(x)

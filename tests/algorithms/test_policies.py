@@ -84,14 +84,14 @@ def pictures(n: int = 5) -> torch.Tensor:
 
 def dqn_policy(layer_norm: LayerNorm = "none") -> DQNPolicy:
     policy = DQNPolicy(SPACE, ACTIONS, lambda _: 1e-3, layer_norm=layer_norm)
-    return policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+    return policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def pqn_policy(layer_norm: LayerNorm = "channels") -> PQNPolicy:
     policy = PQNPolicy(SPACE, ACTIONS, lambda _: 1e-3, layer_norm=layer_norm)
-    for parameter in policy.q_net.features_extractor.norms.parameters():  # type: ignore[union-attr]
+    for parameter in policy.q_net.features_extractor.norms.parameters():
         nn.init.uniform_(parameter, 0.5, 1.5)  # as if it had learned
-    return policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+    return policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def test_the_lean_q_network_is_sb3s() -> None:
@@ -139,7 +139,7 @@ def test_without_norms_it_is_nature_cnn() -> None:
 def test_bf16_is_near_float32() -> None:
     exact, fast = (
         PQNPolicy(SPACE, ACTIONS, lambda _: 1e-3, precision=p) for p in ("float32", "bf16")
-    )  # type: ignore[arg-type]
+    )
     fast.load_state_dict(exact.state_dict())
     x = pictures()
     torch.testing.assert_close(exact(x), fast(x), rtol=0.1, atol=0.1)
@@ -167,7 +167,11 @@ def test_the_policy_plays_the_best_action() -> None:
 @pytest.mark.parametrize("layer_norm", NORMS)
 def test_dqn_begins_as_sb3_does_and_its_norms_at_one_and_zero(layer_norm: LayerNorm) -> None:
     policies = []
-    for kind, arguments in ((DQNPolicy, {"layer_norm": layer_norm}), (CnnPolicy, {})):
+    kinds: tuple[tuple[Any, dict[str, LayerNorm]], ...] = (
+        (DQNPolicy, {"layer_norm": layer_norm}),
+        (CnnPolicy, {}),
+    )
+    for kind, arguments in kinds:
         torch.manual_seed(3)
         policies.append(kind(SPACE, ACTIONS, lambda _: 1e-3, **arguments))
     ours, theirs = (policy.state_dict() for policy in policies)

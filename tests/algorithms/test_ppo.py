@@ -14,6 +14,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from game_rl.algorithms.ppo import make_ppo
+from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.values import LinearSchedule
 from game_rl.system.placement import Precision
@@ -23,7 +24,7 @@ from tests.algorithms.conftest import Witness
 from tests.tiny_context import tiny_context
 from tests.tiny_env import TinyEnv
 
-NEITHER_DEFAULT = {
+NEITHER_DEFAULT: dict[str, Any] = {
     "n_steps": 8,
     "batch_size": 4,
     "n_epochs": 3,
@@ -60,7 +61,8 @@ def test_every_number_of_the_config_reaches_ppo() -> None:
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_schedules_fall_from_start_to_end(name: str) -> None:
-    model = make(**NEITHER_DEFAULT, **{name: LinearSchedule(start=0.4, end=0.1)})
+    schedules: dict[str, Any] = {name: LinearSchedule(start=0.4, end=0.1)}
+    model = make(**NEITHER_DEFAULT, **schedules)
     value = getattr(model, SCHEDULES[name])
     assert [value(p) for p in (1.0, 0.5, 0.0)] == pytest.approx([0.4, 0.25, 0.1])
 
@@ -73,7 +75,7 @@ def test_the_value_function_is_clipped_only_if_asked() -> None:
 def test_the_memory_order_changes_no_gradient() -> None:
     model = make(**NEITHER_DEFAULT)
     plain = copy.deepcopy(model.policy)
-    plain.to(memory_format=torch.contiguous_format)
+    plain.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]  # torch's stub lacks it
     observations = torch.randint(0, 256, (4, *TinyEnv.observation_space.shape), dtype=torch.uint8)
     for policy in (model.policy, plain):
         values, log_prob, _ = policy.evaluate_actions(observations, torch.tensor([0, 1, 1, 0]))
@@ -93,7 +95,7 @@ def test_the_network_is_sb3s_own_cnn_policy(precision: Precision) -> None:
 def test_ppo_learns_to_take_the_rewarded_action() -> None:
     model = make_tiny_ppo(PPOConfig(n_steps=32, batch_size=64, n_epochs=4, learning_rate=1e-3))
     model.learn(1_500)
-    observation = model.get_env().reset()
+    observation: Any = model.get_env().reset()
     actions, _ = model.predict(observation, deterministic=True)
     assert actions.tolist() == [1, 1]
 
@@ -182,6 +184,7 @@ def test_every_curve_of_sb3_is_there() -> None:
 def test_a_minibatch_is_never_unpacked_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ours(**CONFIG, micro_batch_size=8)
     sizes: list[int] = []
+    assert isinstance(model.rollout_buffer, PackedRolloutBuffer)
     samples = model.rollout_buffer.samples
 
     def counted(indices: np.ndarray) -> Any:
@@ -205,7 +208,7 @@ def make_in_halves(vec_env: HalvedVecEnv) -> PPO:
     return model
 
 
-def plain_rollout(model: PPO, vec_env: HalvedVecEnv, callback: BaseCallback) -> None:
+def plain_rollout(model: Any, vec_env: HalvedVecEnv, callback: BaseCallback) -> None:
     """First half, second half, one vec step, and again."""
     buffer, policy = model.rollout_buffer, model.policy
     policy.set_training_mode(False)
@@ -273,5 +276,6 @@ def test_it_learns_to_take_the_rewarded_action(vec_env: HalvedVecEnv) -> None:
         tiny_context(vec_env, frame_stack=2),
     )
     model.learn(2_000)
-    actions, _ = model.predict(vec_env.reset(), deterministic=True)
+    observation: Any = vec_env.reset()
+    actions, _ = model.predict(observation, deterministic=True)
     assert actions.tolist() == [1, 1, 1]

@@ -106,7 +106,7 @@ def test_every_number_of_the_config_reaches_pqn() -> None:
     assert [model.lr_schedule(p) for p in (1.0, 0.0)] == pytest.approx([0.4, 0.1])
     assert isinstance(model.policy.optimizer, torch.optim.RAdam)
     norms = model.policy.q_net.features_extractor.norms
-    assert [norm.weight.ndim for norm in norms] == [3, 3, 3, 1]  # type: ignore[union-attr]
+    assert [norm.weight.ndim for norm in norms] == [3, 3, 3, 1]
 
 
 @pytest.mark.parametrize("q_lambda", [0.0, 0.7, 1.0])
@@ -140,7 +140,7 @@ def test_a_feed_gets_every_timestep_with_the_true_last_observation() -> None:
     model.learn(48)
     assert len(feed.steps) == 24
     twin = vec_env(LimitedEnv, 2)
-    twin.seed(model.seed)  # type: ignore[arg-type]
+    twin.seed(model.seed)
     observations = twin.reset()
     for step in feed.steps:
         np.testing.assert_array_equal(step["observations"], observations)
@@ -168,7 +168,7 @@ def test_a_gradient_step_goes_down_half_the_squared_error_with_clipped_length() 
     with data_parallel(model.policy.parameters(), model.device, Threads()) as parallel:
         loss = model._gradient_step(parallel, indices)
     assert loss == pytest.approx(np.mean(losses), rel=1e-4)
-    length = sum(p.grad.square().sum().item() for p in model.policy.parameters()) ** 0.5  # type: ignore[union-attr]
+    length = sum(p.grad.square().sum().item() for p in model.policy.parameters()) ** 0.5
     assert length == pytest.approx(1e-3, rel=1e-3)
 
 
@@ -219,7 +219,7 @@ def test_pqn_learns_to_take_the_rewarded_action(layer_norm: str) -> None:
         exploration={"start": 1.0, "end": 0.1, "fraction": 0.5},
     )
     model.learn(1_200)
-    observation = model.get_env().reset()  # type: ignore[union-attr]
+    observation: Any = model.get_env().reset()
     actions, _ = model.predict(observation, deterministic=True)
     assert actions.tolist() == [1] * 4
 

@@ -125,7 +125,7 @@ def test_rewards_as_they_are_need_nothing() -> None:
 def test_statistics_go_on_bit_for_bit_through_a_checkpoint(rewards: list[float], n: int) -> None:
     one, dones = scaling(2, normalize=True), np.zeros(2, np.bool_)
     for step in range(n):
-        one.observe(np.array(rewards, np.float32) / (step + 1), dones)
+        one.observe((np.array(rewards, np.float32) / (step + 1)).astype(np.float32), dones)
     saved = TypeAdapter(dict[str, JsonValue]).dump_json(reward_state(one) | {"more": 1})
     other = scaling(2, normalize=True)
     rest = take_reward_state(other, TypeAdapter(dict[str, JsonValue]).validate_json(saved))

@@ -195,7 +195,7 @@ def test_parameters_are_those_of_the_policy(shape: tuple[int, int, int], n_actio
 @pytest.mark.parametrize("shape", SHAPES)
 def test_activations_are_what_the_convolutions_give(shape: tuple[int, int, int]) -> None:
     found = []
-    layers = policy_of(shape, 9).features_extractor.cnn  # type: ignore[union-attr]
+    layers = policy_of(shape, 9).features_extractor.cnn
     picture = torch.zeros(1, *shape)
     for layer in layers:
         picture = layer(picture)
@@ -215,9 +215,8 @@ def most_bytes(network: NetworkSize, batch_size: int, *, bf16: bool) -> int:
 def profiled_peak(shape: tuple[int, int, int], batch_size: int, precision: Precision) -> int:
     """The most bytes in tensors that a gradient step makes, by torch's own account."""
     space = spaces.Box(0, 255, shape, np.uint8)
-    policy = LeanCnnPolicy(space, spaces.Discrete(9), lambda _: 1e-3, precision=precision).to(
-        memory_format=torch.channels_last
-    )
+    policy = LeanCnnPolicy(space, spaces.Discrete(9), lambda _: 1e-3, precision=precision)
+    policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
     pictures = torch.zeros((batch_size, *shape), dtype=torch.uint8)
 
     def step() -> None:
@@ -300,7 +299,7 @@ def pqn_policy(
     policy = PQNPolicy(
         space, spaces.Discrete(9), lambda _: 1e-3, layer_norm=layer_norm, precision=precision
     )
-    return policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+    return policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -21,7 +21,7 @@ class Case:
 
     kind: str
     name: str
-    attempt: Callable[[Path], None]
+    attempt: Callable[[Path], object]
 
 
 @dataclass(frozen=True)

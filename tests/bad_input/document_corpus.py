@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,14 @@ _TOKEN = re.compile(r"[^\s:,\[\]{}\"]+")
 _REPLACED = 400
 _BYTES_CHANGED = 200
 _FIFTY_MB = 50 * 10**6
-_KEYS = ("seed", "env.n_envs", "env", "run_dir", "game", "algorithm.learning_rate.end")
+_KEYS: tuple[str, ...] = (
+    "seed",
+    "env.n_envs",
+    "env",
+    "run_dir",
+    "game",
+    "algorithm.learning_rate.end",
+)
 _KEYS += ("env.start_states.0", "env.start_states.7", "no.such", "a", "env.n_envs.x", "", ".", "..")
 
 
@@ -98,9 +106,7 @@ def _texts() -> Iterator[Case]:
             yield _changed(f"{document.kind}: odd texts", name, document, text)
 
 
-def _changed(
-    kind: str, name: str, document: Document, text: Callable[[Document], str | bytes]
-) -> Case:
+def _changed(kind: str, name: str, document: Document, text: Callable[..., str | bytes]) -> Case:
     def attempt(folder: Path) -> None:
         content = text(document)
         if isinstance(content, str):
@@ -141,7 +147,7 @@ def _with_other_bytes(document: Document, seed: int) -> bytes:
 
 def _overrides() -> Iterator[Case]:
     rng = np.random.default_rng(0)
-    special = (
+    special: tuple[str, ...] = (
         "",
         "=",
         "a",
@@ -224,7 +230,7 @@ def _make_sparse(path: Path) -> None:
         file.truncate(4 * 2**30)
 
 
-_ROM_NAMES = (
+_ROM_NAMES: tuple[str, ...] = (
     "a\nb",
     "a\tb",
     'a"b',
@@ -244,7 +250,7 @@ _ROM_NAMES += ("\x7f", "\x85", "\u2028", "\u202e", "-", "'", ": ", "a" * 120)
 def _starters() -> Iterator[Case]:
     kind = "new-game for odd file names"
     for name in filter(file_names.is_possible, _ROM_NAMES):
-        yield Case(kind, f"{kind}: {name!r}", lambda folder, n=name: _start(folder, n))
+        yield Case(kind, f"{kind}: {name!r}", partial(_start, name=name))
 
 
 def _start(folder: Path, name: str) -> None:

@@ -22,7 +22,21 @@ NASTY_VALUES = (
     "a/" * 3_000, "a" * 300, ".", "..", "~nobody/x", "~", "nul\\0", '"a\\0b"', '"a\\nb"',
     "{score: 1, score: 2}", "__class__", "{__class__: 1}", "on", "1" * 60 + ":" + "1" * 60,
 )  # fmt: skip
-_INSERTED = ("\t", "\0", "\x07", "\x85", "\u2028", "\ufeff", ":", ": ", "- ", "[", "]", "{", "}")
+_INSERTED: tuple[str, ...] = (
+    "\t",
+    "\0",
+    "\x07",
+    "\x85",
+    "\u2028",
+    "\ufeff",
+    ":",
+    ": ",
+    "- ",
+    "[",
+    "]",
+    "{",
+    "}",
+)
 _INSERTED += ("&a ", "*a", "!", "|", ">", "'", '"', "#", "%", "@", ",", "\\", "\r", "\n", "\n ")
 _BYTES = (b"\x00", b"\xff", b"\xfe\xff", b"\xc3", b"\xed\xa0\x80", b"\xf5", b"\xef\xbb\xbf")
 
@@ -82,5 +96,12 @@ def _cut(draw: Callable[..., Any], text: str) -> str:
     return text[: draw(st.integers(0, len(text)))]
 
 
-_DAMAGES = (_other_value, _other_value, _other_value, _swapped_values, _inserted, _removed)
+_DAMAGES: tuple[Callable[..., str], ...] = (
+    _other_value,
+    _other_value,
+    _other_value,
+    _swapped_values,
+    _inserted,
+    _removed,
+)
 _DAMAGES += (_moved_line, _repeated, _cut)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def with_right_checksum(data: bytearray) -> bytes:
     return bytes(data)
 
 
-def _rom(kind: str, name: str, data: Callable[[], bytes], *, file_name: str = "game.gb") -> Case:
+def _rom(kind: str, name: str, data: Callable[..., bytes], *, file_name: str = "game.gb") -> Case:
     def attempt(folder: Path) -> None:
         path = folder / file_name
         path.write_bytes(data())
@@ -198,7 +199,7 @@ def _combinations() -> Iterator[Case]:
                 )
 
 
-def _switching(**header: int) -> bytes:
+def _switching(**header: Any) -> bytes:
     data = bytearray(make_rom(**header))
     data[_ENTRY : _ENTRY + len(_BANK_SWITCHER)] = _BANK_SWITCHER
     return bytes(data)

@@ -98,7 +98,7 @@ def _begin(folder: Path, number: int) -> None:
     emulator.close()
 
 
-def _state(kind: str, name: str, number: int, data: Callable[[], bytes]) -> Case:
+def _state(kind: str, name: str, number: int, data: Callable[..., bytes]) -> Case:
     def attempt(folder: Path) -> None:
         (folder / "begin.state").write_bytes(data())
         _begin(folder, number)
@@ -236,7 +236,7 @@ def _special_files() -> Iterator[Case]:
         "/proc/self/mem": lambda path: path.symlink_to("/proc/self/mem"),
         "a ROM": lambda path: path.write_bytes(_games()[0].rom.data),
     }.items():
-        yield Case(kind, f"{kind}: {name}", lambda folder, m=make: _begin_with(folder, m))
+        yield Case(kind, f"{kind}: {name}", functools.partial(_begin_with, make=make))
 
 
 def _begin_with(folder: Path, make: Callable[[Path], object]) -> None:

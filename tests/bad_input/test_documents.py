@@ -16,7 +16,13 @@ from tests.examples import examples
 MOST_BYTES = 64 * 2**20  # peak of Python objects while a file of a few kB is read
 LONGEST_MESSAGE = 60_000  # fifty problems, each with the allowed values
 EXAMPLES = 150
-OVERRIDDEN = ("seed", "env.n_envs", "env", "algorithm.learning_rate", "algorithm.learning_rate.end")
+OVERRIDDEN: tuple[str, ...] = (
+    "seed",
+    "env.n_envs",
+    "env",
+    "algorithm.learning_rate",
+    "algorithm.learning_rate.end",
+)
 OVERRIDDEN += ("env.start_states.0", "run_dir", "game", "no.such.key", ".", "a" * 300, "a." * 2_000)
 
 

@@ -16,7 +16,11 @@ def test_a_task_with_a_result_is_not_done_again_and_another_plan_is_refused(tmp_
     done: list[str] = []
 
     def task(name: str) -> Task:
-        return Task(name, 1.0, lambda: done.append(name) or {"found": name})
+        def found() -> dict[str, object]:
+            done.append(name)
+            return {"found": name}
+
+        return Task(name, 1.0, found)
 
     for names in (["a"], ["a", "b"]):
         experiment = Experiment(tmp_path, {"seeds": (0, 1)})

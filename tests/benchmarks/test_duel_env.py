@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.envs.make_env import make_env
+from game_rl.envs.make_env import make_env, make_game_env
 from game_rl.games.definition import load_game
 
 with warnings.catch_warnings():
@@ -39,7 +39,7 @@ def test_the_peers_env_has_the_same_spaces_but_for_the_place_of_the_channels(
         channels, height, width = ours.observation_space.shape
         assert peer.observation_space.shape == (height, width, channels)
         assert peer.reset()[0].shape == (height, width, channels)
-        assert peer.observation_space.contains(peer.step(0)[0])
+        assert peer.observation_space.contains(peer.step(np.int64(0))[0])
         assert peer.action_space == ours.action_space
 
 
@@ -53,7 +53,7 @@ def test_the_peers_env_plays_the_same_fights_for_the_same_rewards() -> None:
     rng = np.random.default_rng(0)
     endings = 0
     with (
-        closing(make_env(config, load_game("duel"))) as ours,
+        closing(make_game_env(config, load_game("duel"))) as ours,
         closing(DuelEnv("full", "grey", frame_skip=4, max_idle_frames=0)) as peer,
     ):
         _reset_alike(ours, peer)

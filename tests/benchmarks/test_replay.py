@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.replay import checkpoint_cost, linked, measure
+from benchmarks.linked_lake import linked
+from benchmarks.replay import checkpoint_cost, measure
 from benchmarks.replay_stores import LakeStore, Play, VecStep
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler

@@ -1,5 +1,7 @@
 """Observations with parts: random formats, frames of them, and a vec env that SB3 stacks."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -75,7 +77,7 @@ def some_values(rng: np.random.Generator, part: PartFormat, n: int) -> NDArray[A
 def some_screens(rng: np.random.Generator, packing: FramePacking, n: int) -> NDArray[np.uint8]:
     packed = rng.integers(0, 256, (n, packing.nbytes), dtype=np.uint8)
     if packing.bits == 4:  # thirteen levels, not sixteen
-        packed = (packed & 0x0F) % 13 | (packed >> 4) % 13 << 4
+        packed[:] = (packed & 0x0F) % 13 | (packed >> 4) % 13 << 4
     return packing.unpack(packed)
 
 
@@ -91,7 +93,7 @@ class PartsEnv(gym.Env[Frame, np.int64]):
     """About a third of the timesteps end an episode, half of them by a limit."""
 
     def __init__(self, form: ObservationFormat, seed: int) -> None:
-        self.observation_space = form.frame_space
+        self.observation_space: Any = form.frame_space
         self.action_space = spaces.Discrete(N_ACTIONS)
         self._format, self._rng = form, np.random.default_rng(seed)
 
@@ -138,6 +140,8 @@ class NewestOfTheUnstacked(VecEnvWrapper):
 
 
 def parts_vec_env(form: ObservationFormat, *, n_envs: int, seed: int = 0) -> VecEnv:
-    envs = [lambda i=i: PartsEnv(form, seed + i) for i in range(n_envs)]
+    envs: list[Callable[[], gym.Env[Any, Any]]] = [
+        partial(PartsEnv, form, seed + i) for i in range(n_envs)
+    ]
     stacked = VecFrameStack(DummyVecEnv(envs), form.stack, channels_order="first")
     return NewestOfTheUnstacked(stacked, form)

@@ -1,5 +1,7 @@
 """Episodes of random pictures that end when and how a seed says."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -37,12 +39,14 @@ class ScriptedEnv(gym.Env[Frame, np.int64]):
         """Any picture that the packing can hold."""
         packed = self._rng.integers(0, 256, self._packing.nbytes, dtype=np.uint8)
         if self._packing.bits == 4:
-            packed = (packed & 0x0F) % 13 | (packed >> 4) % 13 << 4
+            packed[:] = (packed & 0x0F) % 13 | (packed >> 4) % 13 << 4
         return self._packing.unpack(packed)
 
 
 def scripted_vec_env(
     packing: FramePacking, *, n_envs: int, frame_stack: int, seed: int = 0
 ) -> VecEnv:
-    envs = [lambda i=i: ScriptedEnv(packing, seed + i) for i in range(n_envs)]
+    envs: list[Callable[[], gym.Env[Any, Any]]] = [
+        partial(ScriptedEnv, packing, seed + i) for i in range(n_envs)
+    ]
     return VecFrameStack(DummyVecEnv(envs), frame_stack, channels_order="first")

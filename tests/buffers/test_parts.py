@@ -85,7 +85,9 @@ def test_minibatches_are_those_of_sb3s_buffer_of_dicts(
     """Over three rollouts, so that stacks reach back across a rollout's start."""
     vec_env = parts_vec_env(form, n_envs=n_envs, seed=seed)
     theirs, ours = rollout_buffers(vec_env, form, n_steps)
-    rng, seen, starts = np.random.default_rng(seed), vec_env.reset(), np.ones(n_envs, np.bool_)
+    rng = np.random.default_rng(seed)
+    seen: Any = vec_env.reset()
+    starts = np.ones(n_envs, np.bool_)
     for _ in range(3):
         theirs.reset()
         ours.reset()
@@ -150,16 +152,20 @@ class Oracle:
     """
 
     def __init__(self, vec_env: VecEnv, size: int) -> None:
+        space = vec_env.observation_space
+        assert isinstance(space, spaces.Dict)
         self.buffers = [
-            DictReplayBuffer(size, vec_env.observation_space, vec_env.action_space, device="cpu")
+            DictReplayBuffer(size, space, vec_env.action_space, device="cpu")
             for _ in range(vec_env.num_envs)
         ]
 
     def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: Any) -> None:
         for i, buffer in enumerate(self.buffers):
             one = slice(i, i + 1)
-            both = ({name: array[one] for name, array in seen.items()} for seen in (obs, next_obs))
-            buffer.add(*both, action[one], reward[one], done[one], [infos[i]])
+            now, then = (
+                {name: array[one] for name, array in seen.items()} for seen in (obs, next_obs)
+            )
+            buffer.add(now, then, action[one], reward[one], done[one], [infos[i]])
 
     def timestep(self, env: int, number: int, *, n_step: int, played: int) -> Any:
         """Observation, action, reward, next observation, terminated, discount."""
@@ -186,7 +192,7 @@ def assert_all_held_are_sb3s(ours: PackedReplayBuffer, oracle: Oracle, played: i
             )
             one = slice(row, row + 1)
             mine, next_mine = (
-                {name: tensor[one] for name, tensor in seen.items()}  # type: ignore[union-attr]
+                {name: tensor[one] for name, tensor in seen.items()}
                 for seen in (batch.observations, batch.next_observations)
             )
             assert_same(mine, first.observations)
@@ -254,7 +260,7 @@ def test_observations_of_other_parts_are_refused() -> None:
 def test_a_value_that_its_bits_cannot_hold_names_its_part() -> None:
     vec_env = parts_vec_env(FORM, n_envs=1)
     _, buffer = rollout_buffers(vec_env, FORM, 2)
-    seen = vec_env.reset()
+    seen: Any = vec_env.reset()
     seen["status"][0, 4] = 2
     zero = torch.zeros(1)
     with pytest.raises(ValueError, match=r"part status .* a value is 2.0, not a whole number"):
@@ -310,8 +316,8 @@ def test_parts_on_a_gpu_come_out_as_those_in_ram() -> None:
             assert_same(mine, theirs)
         to_gpu = in_ram.store.sample(64, n_step=n_step, gamma=GAMMA, device="cuda")
         from_gpu = on_gpu.store.sample(64, n_step=n_step, gamma=GAMMA, device="cuda")
-        for mine, theirs in zip(to_gpu, from_gpu, strict=True):
-            assert_same(mine, theirs)
+        for one, other in zip(to_gpu, from_gpu, strict=True):
+            assert_same(one, other)
 
 
 # ---------------------------------------------------------------------- bytes

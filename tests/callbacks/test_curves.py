@@ -32,6 +32,7 @@ from tests.emulator import fake_emulator as fake
 from tests.envs.example import fake_env, fake_game, fake_game_seeded_at, with_folder
 from tests.tiny_env import TinyEnv
 from tests.tiny_run import MakeConfig, command
+from tests.vec_env.envs import processes_of
 
 RESTARTS = "restarts: [{at: 70, start: 0.9, over: 60}, {at: 160, start: 1.0, over: 100}]"
 SMALL = {
@@ -113,7 +114,7 @@ class KillAt(BaseCallback):
 
     def _on_step(self) -> bool:
         if self.n_calls in self._calls:
-            process = self.training_env.unwrapped.processes[self._worker]
+            process = processes_of(self.training_env)[self._worker]
             process.kill()
             process.join()
         return True

@@ -319,11 +319,11 @@ class StopsAtSecondSeed(VecMonitor):
     def __init__(self, stop: StopRequest) -> None:
         super().__init__(DummyVecEnv([TinyEnv] * 2))
         self._stop = stop
-        self._seeds = 0
+        self._n_seeds = 0
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        self._seeds += 1
-        if self._seeds == 2:
+        self._n_seeds += 1
+        if self._n_seeds == 2:
             self._stop.ask(Interrupted("stopped by SIGTERM"))
         return list(self.venv.seed(seed))
 
@@ -352,7 +352,7 @@ class Scripted:
 
     def predict(
         self,
-        observation: np.ndarray,
+        observation: np.ndarray | dict[str, np.ndarray],
         state: object = None,  # noqa: ARG002
         episode_start: object = None,  # noqa: ARG002
         deterministic: bool = False,  # noqa: ARG002
@@ -367,7 +367,7 @@ class Drawing:
 
     def predict(
         self,
-        observation: np.ndarray,
+        observation: np.ndarray | dict[str, np.ndarray],
         state: object = None,  # noqa: ARG002
         episode_start: object = None,  # noqa: ARG002
         deterministic: bool = False,

@@ -52,8 +52,8 @@ class Levels(gymnasium.Env[Any, Any]):
 
 
 class Still:
-    def predict(self, observations: Any, **_: Any) -> tuple[Any, None]:
-        return np.zeros(len(observations), int), None
+    def predict(self, observation: Any, *_: Any, **_more: Any) -> tuple[Any, None]:
+        return np.zeros(len(observation), int), None
 
 
 def played(episodes: int = 40, **env: Any) -> tuple[Evaluation, list[tuple[str, float, bool]]]:

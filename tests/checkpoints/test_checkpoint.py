@@ -195,8 +195,7 @@ def test_a_file_that_has_grown_is_not_read(saved: Path, tmp_path: Path) -> None:
     path.mkdir()
     for file in saved.iterdir():
         (path / file.name).write_bytes(file.read_bytes())
-    with (path / "policy.safetensors").open("r+b") as file:
-        file.truncate(4 * 2**40)  # sparse
+    os.truncate(path / "policy.safetensors", 4 * 2**40)  # sparse
     with pytest.raises(CheckpointError, match=r"has 4,398,046,511,104 bytes"):
         Checkpoint(path).verify()
 

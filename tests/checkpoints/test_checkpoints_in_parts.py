@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
@@ -108,7 +109,7 @@ def decide(observations: Any) -> Decision:
 
 def packed(form: ObservationFormat, observation: Any) -> Any:
     """One observation's newest frame, packed alone."""
-    channels = {name: part.shape[0] for name, part in form.frame_space.items()}  # type: ignore[union-attr]
+    channels = {name: part.shape[0] for name, part in form.frame_space.items()}
     return form.pack({name: array[-channels[name] :] for name, array in observation.items()})
 
 
@@ -134,7 +135,8 @@ def test_a_rollout_has_the_packed_newest_frames_and_the_true_last_ones(
                     step.frames[i], packed(form, rows_of(observations, i))
                 )
                 np.testing.assert_array_equal(step.next_frames[i], packed(form, last))
-            observations, n_ended = after, n_ended + np.count_nonzero(dones)
+            observations = after
+            n_ended += int(np.count_nonzero(dones))
     assert n_ended > 3
 
 
@@ -151,7 +153,7 @@ def model_on(vec_env: VecEnv) -> PPO:
 def saved(make: Maker, tmp_path: Path) -> tuple[PPO, Path]:
     model = model_on(make())
     model.learn(12)
-    envs = save_vec_env(model.env, model._last_obs)  # type: ignore[arg-type]
+    envs = save_vec_env(model.env, model._last_obs)
     save_checkpoint(tmp_path / "checkpoint", model, FIXED_STATE, envs, RunDir(tmp_path))
     return model, tmp_path / "checkpoint"
 
@@ -186,15 +188,16 @@ def test_observations_of_other_parts_are_refused(
     saved: tuple[PPO, Path], space: dict[str, str | None], said: str
 ) -> None:
     model, path = saved
-    spaces = dict(model.observation_space.spaces)  # type: ignore[attr-defined]
+    assert isinstance(model.observation_space, spaces.Dict)
+    parts = dict(model.observation_space.spaces)
     for name, other in space.items():
         if other is None:
-            del spaces[name]
+            del parts[name]
         else:
-            spaces[name] = spaces[other]
+            parts[name] = parts[other]
     checkpoint = Checkpoint(path)
     with pytest.raises(CheckpointError, match=said):
-        checkpoint._observations(type(model.observation_space)(spaces), checkpoint._arrays())
+        checkpoint._observations(spaces.Dict(parts), checkpoint._arrays())
 
 
 # ---------------------------------------------------------------------- evaluations
@@ -217,6 +220,7 @@ def test_an_evaluation_hands_the_parts_to_the_policy_and_to_its_values(make: Mak
     )
     assert found.episodes == 3
     assert found.q_minus_return == pytest.approx(-found.mean_reward)
+    assert isinstance(vec_env.observation_space, spaces.Dict)
     shapes = {name: (1, *part.shape) for name, part in vec_env.observation_space.items()}
     assert asked
     assert all(each == shapes for each in asked)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,7 +80,12 @@ def test_preflight_and_train_take_a_name(capsys: Output) -> None:
 
 def test_the_demo_is_the_default_run_in_a_new_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(demo_command, "train_as_asked", lambda given: asked.append(given) or 0)
+
+    def train_as_asked(given: Any) -> int:
+        asked.append(given)
+        return 0
+
+    monkeypatch.setattr(demo_command, "train_as_asked", train_as_asked)
     assert main(["demo", "seed=3"]) == 0
     assert main(["demo", "run_dir=runs/mine", "--force"]) == 0
     first, second = (load_config(each.config, each.set) for each in asked)

@@ -37,7 +37,7 @@ def test_the_list_is_the_log(run_dir: RunDir, capsys: pytest.CaptureFixture[str]
     assert listed(capsys, run_dir, "--episodes", "3") == logged[-3:]
     level_2 = [each for each in logged if each["start_state"] == "level_2"]
     assert listed(capsys, run_dir, "--start-states", "level_2") == level_2
-    best = sorted(logged, key=lambda each: -each["reward"])  # type: ignore[operator]
+    best = sorted(logged, key=lambda each: -each["reward"])
     assert listed(capsys, run_dir, "--best", "--episodes", "2") == best[:2]
     own = [each for each in logged if each["kind"] != "training"]
     worst = listed(capsys, run_dir, "--worst", "--evaluations", "--episodes", "1")

@@ -1,5 +1,6 @@
 """What a terminal shows of a run's events."""
 
+import io
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -266,7 +267,8 @@ def test_words_are_whole_on_a_terminal_of_any_width(width: int) -> None:
         told.watch = "game-rl watch runs/duel --open"
         for event in LONG:
             told(event)
-        return console.file.getvalue()  # type: ignore[attr-defined] - a StringIO
+        assert isinstance(console.file, io.StringIO)
+        return console.file.getvalue()
 
     whole = printed(Console(file=StringIO(), width=width))  # no terminal: a line each
     shown = printed(Console(file=StringIO(), width=width, force_terminal=True, color_system=None))

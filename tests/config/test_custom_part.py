@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from game_rl.config.custom_class import load_class
-from game_rl.config.custom_part import PartError, callback_problems, parts_of
+from game_rl.config.custom_part import PartError, PartItem, callback_problems, parts_of
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import EnvConfig, RunConfig
 from game_rl.errors import ConfigError
@@ -157,12 +158,12 @@ def test_a_config_that_was_saved_before_there_were_parts_reads_as_one_without() 
     ],
 )
 def test_what_only_importing_shows_is_reported_by_key(
-    tmp_path: Path, code: str, arguments: dict[str, object], told: str
+    tmp_path: Path, code: str, arguments: dict[str, JsonValue], told: str
 ) -> None:
     head = "from stable_baselines3.common.callbacks import BaseCallback\n"
     (tmp_path / "parts.py").write_text(head + code + "\n", encoding="utf-8")
-    items = ({"parts:Own": arguments},) if arguments else ("parts:Own",)
-    (problem,) = callback_problems(parts_of(items, "callbacks"), tmp_path)
+    item: PartItem = {"parts:Own": arguments} if arguments else "parts:Own"
+    (problem,) = callback_problems(parts_of((item,), "callbacks"), tmp_path)
     assert problem.key == ("callbacks", "0")
     assert told in problem.message
 

@@ -120,7 +120,7 @@ def test_each_network_has_its_smallest_pictures() -> None:
     ):
         check_image_size(20, 18, channels=4)
     for screen in ("impala", "small"):
-        check_image_size(20, 18, channels=4, network=NetworkConfig(screen=screen))  # type: ignore[arg-type]
+        check_image_size(20, 18, channels=4, network=NetworkConfig(screen=screen))
         with pytest.raises(ConfigError, match="at least 4x4"):
-            check_image_size(3, 18, channels=1, network=NetworkConfig(screen=screen))  # type: ignore[arg-type]
+            check_image_size(3, 18, channels=1, network=NetworkConfig(screen=screen))
     check_image_size(3, 3, channels=1, network="my_nets:Mine")  # which knows itself

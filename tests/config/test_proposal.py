@@ -13,8 +13,10 @@ from game_rl.config.loader import load_config
 from game_rl.config.proposal import propose, with_values
 from game_rl.config.schema import RunConfig
 
+Values = dict[tuple[str, ...], int | None]
+
 CONFIGS = Path(__file__).parents[2] / "configs"
-VALUES = {("env", "n_envs"): 32, ("algorithm", "n_steps"): 32}
+VALUES: Values = {("env", "n_envs"): 32, ("algorithm", "n_steps"): 32}
 
 
 def patched(text: str, diff: list[str]) -> str:
@@ -87,7 +89,7 @@ def test_a_patched_file_is_the_proposed_config(
     path.write_text(head + "\n".join(sections) + end, encoding="utf-8")
     config = load_config(path)
     wanted = changed(config, config.env.n_envs * 2, n_workers, config.algorithm.n_steps // 2)
-    values = {
+    values: Values = {
         ("env", "n_envs"): wanted.env.n_envs,
         ("env", "n_workers"): n_workers,
         ("algorithm", "n_steps"): wanted.algorithm.n_steps,
@@ -128,7 +130,7 @@ def test_what_cannot_be_changed_in_place_has_no_diff(
         f"game: duel\ntotal_timesteps: 400_000\nrun_dir: runs/x\n{text}", encoding="utf-8"
     )
     wanted = changed(load_config(path, overrides), 16, None, 1024)
-    values = {("env", "n_envs"): 16, ("algorithm", "n_steps"): 1024}
+    values: Values = {("env", "n_envs"): 16, ("algorithm", "n_steps"): 1024}
     assert propose(path, values, wanted, overrides) is None
 
 

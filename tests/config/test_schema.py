@@ -49,7 +49,7 @@ def test_ppo_defaults_are_those_of_sb3() -> None:
 
 def test_a_config_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        run_config().seed = 1  # type: ignore[misc]
+        run_config().seed = 1
 
 
 def test_a_config_made_in_python_is_checked_like_a_file() -> None:

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def check() -> ModuleType:
+def check() -> Any:
     path = ROOT / "docs" / "check_commands.py"
     spec = importlib.util.spec_from_file_location("check_commands", path)
     assert spec is not None
@@ -24,23 +24,21 @@ def check() -> ModuleType:
     return module
 
 
-def script_of(check: ModuleType, page: str, folder: Path) -> list[str]:
+def script_of(check: Any, page: str, folder: Path) -> list[str]:
     path = folder / "page.md"
     path.write_text(page, encoding="utf-8")
     check.ROOT = folder
     return [line for line in check.read(path).script if not line.startswith("echo")]
 
 
-def test_commands_are_blocks_of_bash_and_lines_after_a_dollar(
-    check: ModuleType, tmp_path: Path
-) -> None:
+def test_commands_are_blocks_of_bash_and_lines_after_a_dollar(check: Any, tmp_path: Path) -> None:
     page = (
         "```bash\none\n```\n```text\nno\n```\n1. x\n\n   ```console\n   $ two\n   output\n   ```\n"
     )
     assert script_of(check, page, tmp_path) == ["one", "two"]
 
 
-def test_runs_get_keys_and_words_are_replaced(check: ModuleType, tmp_path: Path) -> None:
+def test_runs_get_keys_and_words_are_replaced(check: Any, tmp_path: Path) -> None:
     page = (
         "<!-- setup: first -->\n<!-- with seed=1 -->\n<!-- replace A with B -->\n\n"
         "```bash\ngame-rl train A.yaml  # note\ngame-rl train --resume A\n```\n"
@@ -52,7 +50,7 @@ def test_runs_get_keys_and_words_are_replaced(check: ModuleType, tmp_path: Path)
     ]
 
 
-def test_a_block_may_be_left_out_or_take_another_form(check: ModuleType, tmp_path: Path) -> None:
+def test_a_block_may_be_left_out_or_take_another_form(check: Any, tmp_path: Path) -> None:
     page = (
         "<!-- not run: needs a cluster -->\n\n```bash\nno\n```\n"
         "<!-- instead: other -->\n\n```bash\nlong\n```\n<!-- exit 2 -->\n\n```bash\nwrong\n```\n"
@@ -64,7 +62,7 @@ def test_a_block_may_be_left_out_or_take_another_form(check: ModuleType, tmp_pat
 
 
 def test_files_of_a_page_are_written_and_their_sections_replaced(
-    check: ModuleType, tmp_path: Path
+    check: Any, tmp_path: Path
 ) -> None:
     page = (
         "<!-- writes new/game.yaml -->\n\n```yaml\none:\n  a: 1\n\n# two\ntwo: 2\n```\n"
@@ -77,7 +75,7 @@ def test_files_of_a_page_are_written_and_their_sections_replaced(
     assert text.lstrip() == "# two\ntwo: 2\n\none: {a: 3}\n"
 
 
-def test_at_most_a_tenth_of_the_blocks_of_the_docs_is_left_out(check: ModuleType) -> None:
+def test_at_most_a_tenth_of_the_blocks_of_the_docs_is_left_out(check: Any) -> None:
     check.ROOT = ROOT
     found = [path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts]
     pages = [check.read(path) for path in found]
@@ -86,7 +84,7 @@ def test_at_most_a_tenth_of_the_blocks_of_the_docs_is_left_out(check: ModuleType
 
 
 def test_a_page_alone_may_leave_out_more_and_one_without_blocks_is_run(
-    check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "README.md").write_text("no commands\n", encoding="utf-8")
     docs = tmp_path / "docs"

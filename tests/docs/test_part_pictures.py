@@ -35,5 +35,5 @@ def test_every_part_of_the_page_has_a_small_picture_that_can_be_made_again(tmp_p
         assert f"](parts/{name}.png)" in page
         assert kept.stat().st_size < MOST_BYTES
         # words look different where Pillow has another font
-        screens = [np.array(Image.open(path))[SCREEN] for path in (kept, made)]
-        np.testing.assert_array_equal(*screens)
+        one, other = (np.array(Image.open(path))[SCREEN] for path in (kept, made))
+        np.testing.assert_array_equal(one, other)

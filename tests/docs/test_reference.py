@@ -101,6 +101,7 @@ def test_every_error_has_its_exit_code(reference: ModuleType) -> None:
     text = reference.TEXTS["exit codes"]()
     for name, error in vars(errors).items():
         if isinstance(error, type) and error not in {errors.GameRLError, errors.Interrupted}:
+            assert issubclass(error, errors.GameRLError)
             assert f"| {error.exit_code} | `{name}` |" in text
 
 

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ JOYPAD = 0xFF00
 DIRECTIONS, BUTTON_KEYS = 0x20, 0x10
 
 
-def rom_of(folder: Path, **header: int) -> Rom:
+def rom_of(folder: Path, **header: Any) -> Rom:
     path = folder / "game.gb"
     path.write_bytes(make_rom(**header))
     return read_rom(path)
@@ -168,7 +169,7 @@ def test_the_first_picture_after_a_state_is_that_of_the_emulator_that_went_on(na
     rng = np.random.default_rng(0)
     with closing(PyBoyEmulator(game.rom, colour=game.is_colour)) as going_on:
         for part in range(60):
-            buttons = ["start"] if part % 9 == 8 else rng.choice(["right", "a", "left"], 1)
+            buttons: Any = ["start"] if part % 9 == 8 else rng.choice(["right", "a", "left"], 1)
             state = going_on.save_state()
             going_on.hold(buttons)
             going_on.tick(8, render=True)

@@ -112,7 +112,7 @@ def test_a_clip_has_the_pictures_of_every_frame_in_turn(
     with closing(fake_env(game, emulator=watched, frame_skip=frame_skip)) as env:  # type: ignore[arg-type]
         env.reset(seed=0, options={"start_state": "level_1", "idle_frames": 0})
         watched.take_pictures()
-        by_hand.load_state(watched.save_state())  # type: ignore[operator]
+        by_hand.load_state(watched.save_state())
         for does in play:
             env.step(int(does))
             for i, buttons in enumerate(frames_of(action if does else [], frame_skip)):
@@ -120,7 +120,7 @@ def test_a_clip_has_the_pictures_of_every_frame_in_turn(
                 by_hand.tick(1, render=True)
                 if (i + 1) % apart == 0 or i + 1 == frame_skip:
                     expected.append(by_hand.screen().copy())
-        assert watched.save_state() == by_hand.save_state()  # type: ignore[operator]
+        assert watched.save_state() == by_hand.save_state()
     np.testing.assert_array_equal(watched.take_pictures(), expected)
 
 

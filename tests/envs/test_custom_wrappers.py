@@ -220,9 +220,10 @@ def test_pictures_that_the_packing_holds_may_change(make: Make) -> None:
     code = STEP + "        return result[0][:, ::-1].copy(), *result[1:]\n"
     with closing(make(code)) as env:
         env.reset(seed=0)
-        observation, *_ = env.step(0)
-        assert env.unwrapped.observed is not None  # type: ignore[attr-defined]
-        assert np.array_equal(observation, env.unwrapped.observed[:, ::-1])  # type: ignore[attr-defined]
+        observation: Any = env.step(0)[0]
+        bare: Any = env.unwrapped
+        assert bare.observed is not None
+        assert np.array_equal(observation, bare.observed[:, ::-1])
 
 
 def test_a_changing_wrapper_without_state_dict_cannot_be_saved(

@@ -66,7 +66,8 @@ def plain(observation: Any) -> dict[str, Any]:
 
 
 def played(env: GameBoyEnv, n: int, *, seed: int | None = 0, action_seed: int = 1) -> list[Any]:
-    random, found = np.random.default_rng(action_seed), []
+    random = np.random.default_rng(action_seed)
+    found: list[Any] = []
     if seed is not None:
         observation, info = env.reset(seed=seed)
         found.append((plain(observation), info))
@@ -389,7 +390,7 @@ def test_gymnasium_makes_a_bundled_game_with_stacked_parts() -> None:
     with closing(gymnasium.make("game_rl/duel-v0", config=config)) as env:
         observation, _ = env.reset(seed=0)
         assert env.observation_space.contains(observation)
-        assert env.render().shape == (144, 160, 3)  # type: ignore[union-attr]
+        assert env.render().shape == (144, 160, 3)
     both = EnvConfig.model_validate({"observation": {"parts": ["status"]}, "frame_stack": 3})
     with (
         closing(gymnasium.make("game_rl/duel-v0", config=both)) as env,

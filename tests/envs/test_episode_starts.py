@@ -14,9 +14,9 @@ from tests.envs.example import FAKE_ROM, fake_game
 class Counting(FakeEmulator):
     saved = 0
 
-    def save_state(self) -> bytes:
+    def save_state(self, *, picture: bool = True) -> bytes:
         self.saved += 1
-        return super().save_state()
+        return super().save_state(picture=picture)
 
 
 def test_the_first_env_of_a_process_saves_power_on_and_start_states_for_all() -> None:

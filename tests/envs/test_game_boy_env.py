@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.episode_tracker import VariableTeller
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
-from game_rl.envs.make_env import make_env
+from game_rl.envs.make_env import make_game_env
 from game_rl.envs.observation import FrameFormat
 from game_rl.errors import EmulatorError, GameFileError, LockUpError, UsageError
 from game_rl.game_check.env_checks import check_reward
@@ -76,16 +76,17 @@ def test_the_same_seed_and_actions_give_the_same_episodes() -> None:
 
 
 def test_observations_belong_to_the_caller(env: GameBoyEnv) -> None:
-    first, _ = env.reset(seed=0)
+    first: Any = env.reset(seed=0)[0]
     kept = first.copy()
-    second = env.step(RIGHT)[0]
+    second: Any = env.step(RIGHT)[0]
     assert not np.shares_memory(first, second)
     assert np.array_equal(first, kept)
     second[:] = 7
     expected = fake_env()
     expected.reset(seed=0)
     expected.step(RIGHT)
-    assert np.array_equal(env.step(RIGHT)[0], expected.step(RIGHT)[0])
+    thirds: list[Any] = [each.step(RIGHT)[0] for each in (env, expected)]
+    assert np.array_equal(thirds[0], thirds[1])
 
 
 def test_a_rendered_picture_belongs_to_the_caller(env: GameBoyEnv) -> None:
@@ -97,7 +98,7 @@ def test_a_rendered_picture_belongs_to_the_caller(env: GameBoyEnv) -> None:
 
 
 def test_an_observation_is_the_screen_in_the_asked_format(env: GameBoyEnv) -> None:
-    observation, _ = env.reset(seed=0)
+    observation: Any = env.reset(seed=0)[0]
     assert np.array_equal(observation, FrameFormat().observe(env.render()))
     observation = env.step(RIGHT)[0]
     assert np.array_equal(observation, FrameFormat().observe(env.render()))
@@ -456,8 +457,8 @@ def test_on_the_bundled_game(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n_actions = len(game.definition.actions)
     # each action for a while, so that buttons are held over the moment of saving
-    before, after = (list(np.repeat(rng.integers(0, n_actions, 130), 3)) for _ in range(2))
-    assert_exact(lambda: make_env(config, game), before[: 100 + 67 * seed], after)
+    before, after = (np.repeat(rng.integers(0, n_actions, 130), 3).tolist() for _ in range(2))
+    assert_exact(lambda: make_game_env(config, game), before[: 100 + 67 * seed], after)
 
 
 def test_an_env_before_its_first_episode() -> None:
@@ -468,7 +469,10 @@ def test_an_env_before_its_first_episode() -> None:
 
 
 def test_a_state_of_another_emulator_is_refused() -> None:
-    with closing(fake_env()) as env, closing(make_env(EnvConfig(), load_game("duel"))) as other:
+    with (
+        closing(fake_env()) as env,
+        closing(make_game_env(EnvConfig(), load_game("duel"))) as other,
+    ):
         env.reset(seed=0)
         other.reset(seed=0)
         with pytest.raises(EmulatorError, match="another ROM"):
@@ -651,11 +655,11 @@ def test_a_lock_up_before_the_first_timestep_is_followed_by_another_beginning(
     start_states: list[str] | None, longest: int
 ) -> None:
     emulator = LocksUpOnLevel(2, longest_idle_frames=longest)
-    settings = {"start_states": start_states, "max_idle_frames": 9, "frame_skip": 1}
+    settings: dict[str, Any] = {"start_states": start_states, "max_idle_frames": 9, "frame_skip": 1}
     with closing(fake_env(emulator=emulator, **settings)) as env:
-        begun = [env.reset(seed=seed) for seed in range(20)]
+        begun: list[Any] = [env.reset(seed=seed) for seed in range(20)]
         assert emulator.lock_ups > 0
-        again = [env.reset(seed=seed) for seed in range(20)]
+        again: list[Any] = [env.reset(seed=seed) for seed in range(20)]
     for (observation, info), (other, other_info) in zip(begun, again, strict=True):
         assert np.array_equal(observation, other)
         assert info == other_info

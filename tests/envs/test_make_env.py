@@ -4,10 +4,12 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 from game_rl.config.schema import EnvConfig, ObservationConfig
@@ -72,7 +74,7 @@ def test_gymnasium_make_stacks_the_frames_of_the_env_that_a_run_builds(duel: Gam
     made = gymnasium.make("game_rl/duel-v0", frame_skip=8, frame_stack=3)
     with closing(made), closing(make_env(EnvConfig(frame_skip=8), duel)) as plain:
         for seed in (3, 4):  # the second episode must not see the first one's frames
-            frames = [np.zeros_like(plain.reset(seed=seed)[0])] * 2
+            frames: list[Any] = [np.zeros_like(plain.reset(seed=seed)[0])] * 2
             frames.append(plain.reset(seed=seed)[0])
             found = [made.reset(seed=seed)[0]]
             for action in (2, 2, 4, 5, 2):
@@ -85,7 +87,7 @@ def test_gymnasium_make_stacks_the_frames_of_the_env_that_a_run_builds(duel: Gam
 
 
 @pytest.mark.parametrize("wrong", [{"frame_skip": 0}, {"frame_stack": 65}, {"frame_stack": "a"}])
-def test_a_wrong_value_for_gymnasium_make_is_named(wrong: dict[str, object]) -> None:
+def test_a_wrong_value_for_gymnasium_make_is_named(wrong: dict[str, Any]) -> None:
     ((name, value),) = wrong.items()
     with pytest.raises(UsageError, match=f"{name} is {value!r}: .*; use a whole number"):
         gymnasium.make("game_rl/duel-v0", **wrong)
@@ -115,7 +117,7 @@ def test_the_env_is_as_the_config_says(duel: Game) -> None:
     with closing(make_env(config, duel)) as env:
         assert env.reset(seed=0)[1] == {"start_state": "level_2"}
         assert [env.step(0)[3] for _ in range(3)] == [False, False, True]
-        assert env.action_space.n == len(duel.action_names)
+        assert env.action_space == spaces.Discrete(len(duel.action_names))
 
 
 def test_a_pickled_game_plays_the_same(duel: Game) -> None:
@@ -123,9 +125,11 @@ def test_a_pickled_game_plays_the_same(duel: Game) -> None:
     copy = pickle.loads(pickle.dumps(duel))  # noqa: S301 - our own bytes
     assert copy == duel
     with closing(make_env(EnvConfig(), duel)) as one, closing(make_env(EnvConfig(), copy)) as two:
-        assert np.array_equal(one.reset(seed=3)[0], two.reset(seed=3)[0])
+        begun: list[Any] = [env.reset(seed=3)[0] for env in (one, two)]
+        assert np.array_equal(begun[0], begun[1])
         for action in [5, 2, 2, 7, 4, 4, 1, 8, 3, 0] * 5:
-            a, b = one.step(action), two.step(action)
+            a: Any = one.step(action)
+            b: Any = two.step(action)
             assert np.array_equal(a[0], b[0])
             assert a[1:] == b[1:]
 
@@ -135,11 +139,11 @@ def test_the_game_repeats_whatever_was_played_before(duel: Game) -> None:
     with closing(make_env(EnvConfig(), duel)) as env:
         episodes = []
         for _ in range(2):
-            frames = [env.reset(seed=11)[0]]
+            frames: list[Any] = [env.reset(seed=11)[0]]
             frames += [env.step(action)[0] for action in actions]
             episodes.append(np.stack(frames))
             env.step(4)  # something else in between
-        assert np.array_equal(*episodes)
+        assert np.array_equal(episodes[0], episodes[1])
 
 
 def test_unknown_start_states_are_refused(duel: Game) -> None:
@@ -166,7 +170,7 @@ def test_the_observation_format_is_that_of_the_played_frames(
     crop = game.definition.observation.crop
     assert observation_format(config, crop=crop, four_shades=not game.is_colour) == found
     with closing(make_env(config, game)) as env:
-        frame, _ = env.reset(seed=0)
+        frame: Any = env.reset(seed=0)[0]
         assert found.frame_shape == frame.shape
         assert found.row_bytes == found.screen.pack(frame).nbytes
         stacked = stacked_space(env.observation_space, frame_stack)
@@ -187,7 +191,7 @@ def test_half_size_of_an_odd_crop_is_refused_with_the_way_out(duel: Game) -> Non
 
 
 def test_rgb_of_four_shades_is_the_same_picture_three_times(duel: Game) -> None:
-    pictures = {}
+    pictures: dict[str, Any] = {}
     for colour in ("grey", "rgb"):
         observation = ObservationConfig(size="full", colour=colour)
         with closing(make_env(EnvConfig(observation=observation), duel)) as env:
@@ -211,5 +215,5 @@ def test_a_colour_game_is_seen_in_grey_or_colour(tmp_path: Path, size: str) -> N
         observation = ObservationConfig(size=size, colour=colour)  # type: ignore[arg-type]
         with closing(make_env(EnvConfig(observation=observation), game)) as env:
             check_env(env, skip_render_check=True)
-            assert env.observation_space.shape[0] == channels  # type: ignore[index]
+            assert env.observation_space.shape[0] == channels
     assert sorted(file.name for file in tmp_path.iterdir()) == ["game.gb", "game.yaml"]

@@ -86,7 +86,7 @@ def test_no_two_frames_are_packed_alike() -> None:
 def test_black_is_packed_as_zeros() -> None:
     """What a stack has before its episode's first frame needs no code of its own."""
     for bits in (2, 4, 8):
-        packing = FramePacking((3, 5, 7), bits=bits, is_one_plane=bits == 2)  # type: ignore[arg-type]
+        packing = FramePacking((3, 5, 7), bits=bits, is_one_plane=bits == 2)
         assert not packing.pack(np.zeros((2, 3, 5, 7), np.uint8)).any()
 
 

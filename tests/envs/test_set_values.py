@@ -22,7 +22,7 @@ from tests.emulator.roms import make_rom
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game
 
 FRAME_SKIP, IDLE = 4, 3
-BUTTONS = ([], ["left"], ["right"], ["b"])
+BUTTONS: tuple[list[str], ...] = ([], ["left"], ["right"], ["b"])
 
 
 def changed_game(**level_1: Any) -> Game:

@@ -267,12 +267,12 @@ def naive_choice(found: list[LoggedEpisode], choice: EpisodeChoice) -> list[int]
     left = [episode for episode in found if fits(episode)]
     if not (choice.best or choice.worst):
         return [episode.number for episode in left[: choice.most]]
-    groups: dict[object, list[LoggedEpisode]] = {}
+    groups: dict[tuple[int, ...], list[LoggedEpisode]] = {}
     for episode in left:
-        key = () if "training" in choice.kinds else (episode.timesteps, KINDS.index(episode.kind))
-        groups.setdefault(key, []).append(episode)
+        moment = (episode.timesteps, KINDS.index(episode.kind))
+        groups.setdefault(() if "training" in choice.kinds else moment, []).append(episode)
     numbers: list[int] = []
-    for key in sorted(groups):  # type: ignore[type-var]
+    for key in sorted(groups):
         best = sorted(groups[key], key=lambda e: (-e.reward, e.number))[: choice.most]
         worst = sorted(groups[key], key=lambda e: (e.reward, e.number))[: choice.most]
         numbers += [e.number for e in best if choice.best]

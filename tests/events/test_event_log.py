@@ -86,7 +86,7 @@ def test_a_listener_of_a_block_hears_nothing_after_it() -> None:
 
 
 def test_what_was_written_is_read_in_order(tmp_path: Path) -> None:
-    events = [
+    events: list[Event] = [
         begun(),
         rollout(10),
         Warned(text="a “quoted” ü"),
@@ -235,10 +235,12 @@ def test_what_is_for_watchers_only_is_not_written(tmp_path: Path) -> None:
 def test_events_of_many_threads_are_whole_lines(tmp_path: Path) -> None:
     with EventFile(tmp_path / "events.jsonl") as file:
         log = EventLog(file)
-        threads = [
-            threading.Thread(target=lambda n=n: [log.warn(f"{n} " * 50) for _ in range(50)])
-            for n in range(4)
-        ]
+
+        def warn(text: str) -> None:
+            for _ in range(50):
+                log.warn(text)
+
+        threads = [threading.Thread(target=warn, args=(f"{n} " * 50,)) for n in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:

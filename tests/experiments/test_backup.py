@@ -160,7 +160,7 @@ def push(
 
 def with_upload(experiment: Experiment, upload: UploadConfig) -> Experiment:
     config = experiment.config.model_copy(update={"upload": upload})
-    return replace(experiment, config=config)  # type: ignore[arg-type]  # of its own kind
+    return replace(experiment, config=config)
 
 
 def moved(population: Experiment, root: Path) -> Experiment:

@@ -3,6 +3,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def begun(run_dir: RunDir) -> None:
         )
 
 
-def ended(run_dir: RunDir, reason: str) -> None:
+def ended(run_dir: RunDir, reason: Any) -> None:
     with EventFile(run_dir.events) as file:
         EventLog(file, ()).emit(Ended(timesteps=900, reason=reason, exit_code=0, text=""))
 

@@ -41,7 +41,7 @@ class Faults:
         parent, name = os.path.split(self._folder)
         self._begun = os.path.join(parent, f".{name}.fork")
 
-    def around(self, operation: str, path: object, act: Callable[[], Any]) -> Any:
+    def around(self, operation: str, path: Any, act: Callable[[], Any]) -> Any:
         if not self.is_inside(path):
             return act()
         self.counts[operation] += 1
@@ -108,7 +108,7 @@ def injected(faults: Faults) -> Iterator[None]:
         path = os.readlink(f"/proc/self/fd/{descriptor}")
         faults.around("fsync", path, lambda: real_fsync(descriptor))
 
-    builtins.open = io.open = faulty_open  # type: ignore[assignment]
+    builtins.open = io.open = faulty_open
     os.fsync = faulty_fsync  # type: ignore[assignment]
     for name, operation in _OPERATIONS.items():
         setattr(os, name, _wrapped(real[name], operation, faults))

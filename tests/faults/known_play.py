@@ -3,7 +3,7 @@
 A process that only knows the seed can therefore check bit for bit what a killed process wrote.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from zlib import crc32
@@ -95,7 +95,7 @@ class KnownPlay:
         )
         at += 1
 
-    def wrong(self, view: LakeView, starts: dict[int, Starts]) -> tuple[int, int]:
+    def wrong(self, view: LakeView, starts: Mapping[int, Starts]) -> tuple[int, int]:
         """Return the number of transitions in a view, and how many differ from what was played.
 
         Args:

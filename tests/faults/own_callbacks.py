@@ -21,7 +21,7 @@ class RewardScale(BaseCallback):
         if self.n_calls % self.every == 0:
             weight = next(self.model.policy.parameters())
             with torch.no_grad():
-                weight += 1e-4 * (self.mean[0] + self.largest)
+                weight.add_(1e-4 * (self.mean[0] + self.largest))
         return True
 
     def state_dict(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 from tests.faults.population_faults import HANG_S, KINDS, Controller, hashes_of, trials
+from tests.faults.ray_nodes import RayNodes
 
 _RUN = """\
 game: duel
@@ -82,7 +83,9 @@ class StudyBench:
     """Studies that are killed, and an undisturbed one for comparison."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, self.random, self.nodes = folder, random.Random(seed), None
+        self.folder = folder
+        self.random = random.Random(seed)
+        self.nodes: RayNodes | None = None
         self.whole = self.new("whole")
         began = time.monotonic()
         controller = Controller(self.whole)

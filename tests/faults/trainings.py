@@ -376,7 +376,7 @@ class Bench:
             best_of(RunDir(root), Checkpoint(RunDir(root).checkpoint(self.final)))
             for root in (run_dir, self.whole)
         ]
-        if None in bests or bests[0].timesteps != bests[1].timesteps:  # type: ignore[union-attr]
+        if None in bests or bests[0].timesteps != bests[1].timesteps:
             found.append("another best evaluation")
         accounts = [_account(root) for root in (run_dir, self.whole)]
         if accounts[0] != accounts[1]:

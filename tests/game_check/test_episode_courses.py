@@ -171,7 +171,7 @@ def test_an_env_that_was_checked_plays_like_one_that_was_not() -> None:
         with closing(make_env(EnvConfig(), load_game("duel"))) as env:
             if is_checked:
                 assert start_warnings(env) == []
-            frames = [env.reset(seed=5)[0]]
+            frames: list[Any] = [env.reset(seed=5)[0]]
             frames += [env.step(action)[0] for action in (2, 2, 4, 5, 7, 2)]
             episodes.append((np.stack(frames), env.save_state()))
     np.testing.assert_array_equal(episodes[0][0], episodes[1][0])

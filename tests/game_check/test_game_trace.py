@@ -5,6 +5,7 @@ import io
 from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def test_each_row_is_what_an_env_plays(game: Game) -> None:
     over, seed = True, 3
     with closing(make_game_env(EnvConfig(max_episode_timesteps=10**6), game)) as env:
         left = iter(rows)
-        health = 0
+        health: Any = 0
         falls = without_reward = 0
         for action in ACTIONS:
             if over:

@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -95,7 +96,7 @@ def clip(beacon: Beacon) -> list[Image.Image]:
 def write_pictures(beacon: Beacon, folder: Path) -> None:
     draw_map(beacon).save(folder / "beacon_map.png", optimize=True)
     first, *others = clip(beacon)
-    settings = {"duration": CLIP_FRAME_MS, "loop": 0, "optimize": True}
+    settings: dict[str, Any] = {"duration": CLIP_FRAME_MS, "loop": 0, "optimize": True}
     first.save(folder / "beacon.gif", save_all=True, append_images=others, **settings)
 
 

@@ -9,6 +9,7 @@ import argparse
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -39,7 +40,7 @@ def write_pictures(seasons: Seasons, folder: Path) -> None:
             if seasons["result"]:
                 break
     sheet.quantize(64).save(folder / "seasons_levels.png", optimize=True)
-    settings = {"duration": CLIP_FRAME_MS, "loop": 0, "optimize": True}
+    settings: dict[str, Any] = {"duration": CLIP_FRAME_MS, "loop": 0, "optimize": True}
     clip[0].save(folder / "seasons.gif", save_all=True, append_images=clip[1:], **settings)
 
 

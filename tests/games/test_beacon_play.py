@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,7 +93,8 @@ def test_a_finished_episode_earns_ten_and_only_by_keys_doors_and_the_end(beacon:
     with closing(make_env(config, load_game("beacon"))) as env:
         for seed in range(5):
             env.reset(seed=seed)
-            beacon.begin("shore", env.read_variables()["rng_seed"])
+            rng_seed: Any = env.read_variables()["rng_seed"]
+            beacon.begin("shore", rng_seed)
             player, rng = ScriptedPlayer(*PARTS), np.random.default_rng(0)
             total, terminated = 0.0, False
             while not terminated and beacon["result"] == RUNNING:

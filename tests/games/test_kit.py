@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from pyboy import PyBoy
 
-from tests.games.console import GAMES, ROM_SOURCES, PyBoy
+from tests.games.console import GAMES, ROM_SOURCES
 
 SDCC_VERSION = "4.2.0"
 NAMES = sorted(path.parent.name for path in ROM_SOURCES.glob("*/Makefile"))

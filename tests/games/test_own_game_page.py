@@ -70,8 +70,8 @@ def test_the_trace_of_the_lesson_is_the_one_that_it_shows(folder: Path) -> None:
 
 def test_the_rewards_and_endings_of_another_game_are_valid(folder: Path) -> None:
     pieces = [block for block in blocks(GUIDE, "yaml") if "\nactions:" not in block]
-    names = ("map", "x", "y", "lives", "clock", "in_battle", "levels", "health", "party_size")
-    names += ("health_fraction", "joy_ignore")
+    names: tuple[str, ...] = ("map", "x", "y", "lives", "clock", "in_battle", "levels", "health")
+    names += ("party_size", "health_fraction", "joy_ignore")
     places = "".join(f"  {name}: {{address: {0xC000 + n}}}\n" for n, name in enumerate(names))
     header = "title: Caves\nrom: {path: my_game.gb}\nstart_states: {a: {script: [{wait: 1}]}}\n"
     (folder / "other.yaml").write_text(

@@ -133,7 +133,8 @@ def test_timesteps_within_a_wrapper_that_repeats_actions_are_counted(tmp_path: P
         "        self.env.step(action)\n        return self.env.step(action)\n",
         encoding="utf-8",
     )
-    game, config = fake_game(place=["level", "x", "health"]), EnvConfig(wrappers=["twice:Twice"])
+    game = fake_game(place=["level", "x", "health"])
+    config = EnvConfig(wrappers=("twice:Twice",))
     env = make_env(config, game, FakeEmulator(), folder=tmp_path, trackers=[PlaceTally.of])
     env.reset(seed=0)
     for _ in range(3):

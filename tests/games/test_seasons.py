@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pytest
@@ -313,7 +314,7 @@ def test_a_scripted_player_finishes_each_level_and_random_buttons_none(
 def test_the_env_shows_it_in_grey_or_in_colour(colour: str, channels: int) -> None:
     config = EnvConfig(observation=ObservationConfig.model_validate({"colour": colour}))
     with closing(make_env(config, load_game("seasons"))) as env:
-        observation, _ = env.reset(seed=0)
+        observation: Any = env.reset(seed=0)[0]
         assert observation.shape == env.observation_space.shape == (channels, 72, 80)
         earned = 0.0
         for _ in range(10):

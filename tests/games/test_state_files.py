@@ -9,6 +9,7 @@ import shutil
 import zlib
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,11 +46,11 @@ def duel_in(folder: Path, state: bytes, more: str = ", accept_older: true") -> P
     return path
 
 
-def begun(game: Game, start_state: str) -> tuple[dict[str, int], np.ndarray]:
+def begun(game: Game, start_state: str) -> tuple[dict[str, Any], np.ndarray]:
     config = EnvConfig(max_idle_frames=0)
     with closing(make_env(config, game)) as env:
         env.reset(seed=0, options={"start_state": start_state})
-        return env.read_variables(), env.render()  # type: ignore[union-attr]
+        return env.read_variables(), env.render()
 
 
 @pytest.mark.slow

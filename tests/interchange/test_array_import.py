@@ -241,14 +241,14 @@ def test_windows_of_3_92_mb_a_transition_go_there_and_back_in_less_memory_than_t
         action = rng.uniform(-1, 1, (1, 108, 2)).astype(np.float32)
         buffer.add(window[None], later[None], action, np.ones(1), np.array([done]), [{}])
     save_to_pkl(tmp_path / "in.pkl", buffer)
-    done = subprocess.run(
+    child = subprocess.run(
         [sys.executable, "-c", _CHILD, str(tmp_path)],
         capture_output=True,
         encoding="utf-8",
         check=True,
     )
     transition = 2 * 504 * 108 * 9 * 4
-    assert max(json.loads(done.stdout)) < 2 * transition
+    assert max(json.loads(child.stdout)) < 2 * transition
     lake = Lake.open(tmp_path / "lake")
     assert lake.view().heads["n_rows"].sum() == 504 + n
     assert lake.n_bytes() < 1.02 * (504 + n) * 972 * 4 + n * 900 + 10_000

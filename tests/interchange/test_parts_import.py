@@ -31,9 +31,9 @@ Key = tuple[Any, ...]
 
 def played(form: ObservationFormat, *, n_envs: int, size: int, vec_steps: int) -> DictReplayBuffer:
     vec_env = parts_vec_env(form, n_envs=n_envs)
-    buffer = DictReplayBuffer(
-        size * n_envs, vec_env.observation_space, vec_env.action_space, "cpu", n_envs=n_envs
-    )
+    space = vec_env.observation_space
+    assert isinstance(space, spaces.Dict)
+    buffer = DictReplayBuffer(size * n_envs, space, vec_env.action_space, "cpu", n_envs=n_envs)
     play(vec_env, vec_steps, buffer.add)
     return buffer
 

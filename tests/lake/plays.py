@@ -1,6 +1,6 @@
 """A dumb Lake: whole stacks in a list, and the play that fills both."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,7 +139,7 @@ def expected(
 
 def assert_view_holds(
     view: LakeView,
-    sequences: dict[str, Sequence[Transition]],
+    sequences: Mapping[str, Sequence[Transition]],
     *,
     n_step: int = 1,
     gamma: float = 0.9,

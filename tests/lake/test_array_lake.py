@@ -48,7 +48,7 @@ def write(
             expected.append(window.tobytes())
             jumps = rng.random() > keeps
             fresh = rng.integers(256, size=(rows if jumps else 1, ROW)).astype(np.uint8)
-            writer.add_transition(np.uint8(1), np.float32(1), JUMP * jumps)
+            writer.add_transition(np.array(1, np.uint8), np.array(1, np.float32), JUMP * jumps)
             writer.add_rows(fresh.view(f"V{ROW}")[:, 0])
             window = np.concatenate([window, fresh])[-rows:]
             expected.append(window.tobytes())

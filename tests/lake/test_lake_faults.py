@@ -182,7 +182,7 @@ def test_close_returns_when_the_disk_hangs(tmp_path: Path) -> None:
 
     writer = LakeWriter(lake, "w", n_envs=1, close_timeout_s=0.1)
     play.steps(writer, 10)
-    os.fsync = hang
+    os.fsync = hang  # type: ignore[assignment]  # the name of the argument
     try:
         with pytest.raises(LakeError, match=r"did not finish in 0\.1 s"):
             writer.close()

@@ -276,7 +276,7 @@ def test_a_run_that_begins_again_deletes_its_own_stream_and_nothing_else(
     run_dir = RunDir(tmp_path / "run")
     path = tmp_path / "shared" if is_shared else run_dir.lake
     played(make(tmp_path / "other", path=path), 7)  # or what `game-rl replay import` wrote
-    places = {"path": path} if is_shared else {}
+    places: dict[str, Any] = {"path": path} if is_shared else {}
     for _ in range(2):
         played(make(run_dir.root, **places), 5)
     own, other = run_dir.identity().id, RunDir(tmp_path / "other").identity().id

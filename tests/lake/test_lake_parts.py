@@ -327,7 +327,7 @@ def test_batches_mix_own_parts_with_those_of_two_lakes(tmp_path: Path) -> None:
     assert isinstance(found, DictReplayBufferSamples)
     other = mixed.sample_lakes(5, torch.device("cpu"), NoCurves(), prefix="offline")
     assert isinstance(other, DictReplayBufferSamples)
-    for name, space in FORM.space.spaces.items():  # type: ignore[union-attr]
+    for name, space in FORM.space.spaces.items():
         for seen in (found.observations, found.next_observations):
             assert seen[name].shape == (16, *(space.shape or ()))
             assert seen[name].numpy().dtype == space.dtype

@@ -21,7 +21,8 @@ Sequences = dict[str, list[Transition]]
 
 def written(path: Path, streams: dict[str, int], *, n_envs: int = 2) -> Sequences:
     """A Lake with so many timesteps of each env of each stream."""
-    lake, sequences = Lake.create(path, SCHEMA), {}
+    lake = Lake.create(path, SCHEMA)
+    sequences: Sequences = {}
     for stream, n in streams.items():
         play = Play(SCHEMA, np.random.default_rng(len(stream) + n), n_envs)
         with LakeWriter(lake, stream, n_envs=n_envs, segment_bytes=600) as writer:
@@ -248,7 +249,9 @@ def test_a_part_of_a_block_can_be_all_that_was_seen(tmp_path: Path) -> None:
         assert len(view) == end
         blocks = [view.block(number) for number in range(len(view.heads))]
         rewards = np.concatenate([b.columns.rewards[b.columns.rows] for b in blocks])
-        np.testing.assert_array_equal(rewards, np.float32([row.reward for row in played[:end]]))
+        np.testing.assert_array_equal(
+            rewards, np.array([row.reward for row in played[:end]], np.float32)
+        )
 
 
 AT_ONCE = 1e-9

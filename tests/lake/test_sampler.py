@@ -3,6 +3,7 @@
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,7 +69,11 @@ def test_every_transition_is_the_naive_stores_bit_for_bit(
 def test_frames_that_the_packing_cannot_hold_are_refused(tmp_path: Path) -> None:
     lake, play = Lake.create(tmp_path, SCHEMA), Play(SCHEMA, np.random.default_rng(0))
     blank = np.zeros((1, 1, 3, 5), np.uint8)
-    good = {"observations": blank.repeat(3, axis=1), "frames": blank, "next_frames": blank}
+    good: dict[str, Any] = {
+        "observations": blank.repeat(3, axis=1),
+        "frames": blank,
+        "next_frames": blank,
+    }
     with LakeWriter(lake, "a", n_envs=1) as writer:
 
         def assert_is_refused(name: str) -> None:

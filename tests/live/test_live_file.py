@@ -337,7 +337,9 @@ def test_arrays_places_and_parts_of_every_kind_are_shown(run_dir: RunDir) -> Non
     assert screen.variables == {
         name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
     }
-    assert len(values["flags"]) == 16
+    flags = values["flags"]
+    assert isinstance(flags, tuple)
+    assert len(flags) == 16
     assert screen.place == (values["level"], values["x"], values["health"])
     assert isinstance(observation, dict)
     assert list(screen.parts) == sorted(parts)

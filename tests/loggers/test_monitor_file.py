@@ -1,6 +1,7 @@
 """`monitor.csv` and `evaluations.npz` as SB3's own code reads and draws them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,9 +56,11 @@ def test_sb3_draws_the_episodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     written(tmp_path / "monitor.csv", range(150))
     results_plotter.plot_results([str(tmp_path)], None, results_plotter.X_TIMESTEPS, "duel")
     (axes,) = pyplot.gcf().axes
-    points, (mean,) = axes.collections[0].get_offsets(), axes.lines
+    points: Any = axes.collections[0].get_offsets()
+    (mean,) = axes.lines
+    means: Any = mean.get_xdata()
     assert len(points) == 150
-    assert len(mean.get_xdata()) == 51  # SB3's window has 100 episodes
+    assert len(means) == 51  # SB3's window has 100 episodes
     pyplot.close("all")
 
 

@@ -58,7 +58,8 @@ def interrupt_at(call: int) -> Callable[[str], None]:
 
 @pytest.mark.slow
 def test_a_tuning_measures_what_fits_and_finds_the_fastest(make_config: MakeConfig) -> None:
-    tuning, told = tuning_of(make_config("tuned", "env.n_envs=4"), seconds=5), []
+    tuning = tuning_of(make_config("tuned", "env.n_envs=4"), seconds=5)
+    told: list[str] = []
     tuning.run(told.append)
     assert told[0] == "a short training, to measure an update"
     assert "n_envs=4, n_workers=1" in told

@@ -2,6 +2,7 @@
 
 import io
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from tests.envs.example import moment
 COORDINATE = st.one_of(st.integers(-40, 40), st.sampled_from([-(10**9), 65_535, 2**40]))
 
 
-def counted(places: list[tuple[int, ...]], names: tuple[str, ...], every: int = 7) -> PlaceCounts:
+def counted(
+    places: Sequence[tuple[int, ...]], names: tuple[str, ...], every: int = 7
+) -> PlaceCounts:
     """Counts of a walk, collected every so many timesteps."""
     counts, tally = PlaceCounts(names, {}), PlaceTally(names)
     for number, place in enumerate(places):

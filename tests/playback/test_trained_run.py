@@ -3,6 +3,7 @@
 import json
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -73,7 +74,9 @@ def test_what_a_q_network_expects_is_compared_with_what_it_gets(name: str, tmp_p
     found = evaluate_run(run, episodes=1, seed=7)
     with closing(make_vec_env(run.config.env, run.game, n_envs=1, seed=7)) as vec_env:
         vec_env.seed(7)
-        observation, rewards, over = vec_env.reset(), [], False
+        observation: Any = vec_env.reset()
+        rewards = []
+        over = False
         policy = run.policy(vec_env.observation_space, vec_env.action_space)
         expected = policy.q_net(torch.as_tensor(observation)).max().item()
         while not over:

@@ -107,7 +107,7 @@ def test_each_checkpoint_has_the_replay_and_moments_of_its_own_moment(capacity: 
 def test_what_is_being_uploaded_stays_a_while_up_to_the_backlog() -> None:
     plain = estimate(FIGHTER, FACTS).disk
     for backlog_gb, held in ((5, 2 * plain.checkpoint_bytes), (0.1, 100_000_000)):
-        upload = {"to": "s3://bucket/x", "backlog_gb": backlog_gb}
+        upload: dict[str, Any] = {"to": "s3://bucket/x", "backlog_gb": backlog_gb}
         config = FIGHTER.model_copy(update={"upload": UploadConfig(**upload)})
         found = estimate(config, FACTS).disk
         assert found.momentary_bytes == plain.momentary_bytes + held
@@ -398,9 +398,8 @@ def test_a_lake_that_outgrows_the_disk_is_told_and_the_fix_makes_it_fit(
 
 
 def test_the_writer_of_a_lake_is_a_part_of_ram() -> None:
-    without, with_lake = (
-        estimate(make_config(algorithm=PQN, lake=lake), FACTS).ram.peak for lake in (None, {})
-    )
+    without = estimate(make_config(algorithm=PQN, lake=None), FACTS).ram.peak
+    with_lake = estimate(make_config(algorithm=PQN, lake={}), FACTS).ram.peak
     parts = {part.name: part.bytes for part in with_lake.parts}
     assert with_lake.bytes - without.bytes == parts["Lake's writer"]
 

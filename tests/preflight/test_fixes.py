@@ -1,3 +1,5 @@
+import functools
+
 from game_rl.config.schema import RunConfig
 from game_rl.preflight.fixes import (
     Fix,
@@ -61,7 +63,7 @@ def test_the_smallest_change_is_the_first_that_a_scan_finds() -> None:
             config,
             "algorithm.n_steps",
             smaller_n_steps(config),
-            lambda changed, limit=limit: changed.algorithm.n_steps <= limit,
+            functools.partial(lambda limit, changed: changed.algorithm.n_steps <= limit, limit),
         )
         scanned = next((n for n in smaller_n_steps(config) if n <= limit), None)
         assert fix == (None if scanned is None else Fix("algorithm.n_steps", scanned))

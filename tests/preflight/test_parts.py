@@ -58,8 +58,8 @@ def test_parts_take_more_memory_in_every_phase(name: str) -> None:
     for before, now in zip(plain.phases, found.phases, strict=True):
         if before.name != "recording":
             assert now.bytes > before.bytes
-    before, now = (network_of(config, WITH_PARTS).parameters for config in configs)
-    assert now > before
+    fewer, more = (network_of(config, WITH_PARTS).parameters for config in configs)
+    assert more > fewer
 
 
 def test_a_stack_of_grids_that_sb3_takes_for_a_picture_is_refused() -> None:

@@ -1,5 +1,7 @@
 """The arithmetic against SB3's own loop and against counting moment by moment."""
 
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -19,9 +21,9 @@ from tests.preflight.conftest import make_config
 
 class Idle(gym.Env[np.ndarray, int]):
     observation_space = spaces.Box(0, 1, (2,), np.float32)
-    action_space = spaces.Discrete(2)
+    action_space: Any = spaces.Discrete(2)
 
-    def reset(self, **_: object) -> tuple[np.ndarray, dict]:  # type: ignore[override]
+    def reset(self, **_: object) -> tuple[np.ndarray, dict]:
         return np.zeros(2, np.float32), {}
 
     def step(self, _: int) -> tuple[np.ndarray, float, bool, bool, dict]:

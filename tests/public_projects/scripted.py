@@ -94,7 +94,7 @@ def scripted_env(name: str, moments: Sequence[Moment]) -> tuple[GameBoyEnv, Scri
 class Played:
     """What an env gave: observations have one more entry, that of the beginning."""
 
-    observations: list[Mapping[str, Any]]
+    observations: list[Any]
     rewards: list[float]
     ends: list[tuple[bool, bool]]  # terminated, truncated
     infos: list[Mapping[str, Any]]

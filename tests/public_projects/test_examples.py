@@ -1,6 +1,7 @@
 """Each example is valid without its ROM, and its run is forecast."""
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,11 @@ def test_the_reward_class_of_an_example_goes_on_after_a_save_and_load(name: str)
     game, random = game_of(name), np.random.default_rng(3)
     actions = game.action_names
     played = [""]
-    sources = {"memory": dict, "action": lambda: played[0], "screen": lambda: None}
+    sources: dict[str, Callable[[], object]] = {
+        "memory": dict,
+        "action": lambda: played[0],
+        "screen": lambda: None,
+    }
     reward = game.custom_reward(sources)
     assert reward is not None
     reward.reset(_random_values(game.definition, random))

@@ -33,7 +33,7 @@ def script(random: np.random.Generator) -> list[Moment]:
                 memory[LEVELS[place]] = max(3, memory[LEVELS[place]] + int(random.integers(-1, 3)))
             most = 10 + 40 * memory[LEVELS[place]]
             memory[MAX_HP[place]], memory[MAX_HP[place] + 1] = divmod(most, 256)
-            left = int(random.choice([0, 0, most, random.integers(most + 1)]))
+            left = int(random.choice([0, 0, most, int(random.integers(most + 1))]))
             memory[HP[place]], memory[HP[place] + 1] = divmod(left, 256)
         memory[int(random.choice(OPPONENTS))] = int(random.integers(4 + step // 20))
         if random.random() < 0.2:

@@ -136,7 +136,7 @@ def test_an_outage_at_the_end_leaves_after_the_wait_and_says_how_to_go_on(
             saved(run_dir, events, 100)
             upload.finish(2.0)
             assert not psutil.pid_exists(pid_of(upload))
-    assert "remote push" in heard.of(Warned)[-1].text  # type: ignore[union-attr]
+    assert "remote push" in heard.of(Warned)[-1].text
 
 
 def test_of_a_process_that_had_no_time_to_say_anything_it_is_said(
@@ -148,8 +148,8 @@ def test_of_a_process_that_had_no_time_to_say_anything_it_is_said(
         saved(run_dir, events, 100)
         upload.finish(0.1)
     (warning,) = heard.of(Warned)
-    assert "could not report" in warning.text  # type: ignore[union-attr]
-    assert f"remote push {settings_of(run_dir, disk_address).run_dir}" in warning.text  # type: ignore[union-attr]
+    assert "could not report" in warning.text
+    assert f"remote push {settings_of(run_dir, disk_address).run_dir}" in warning.text
 
 
 def test_a_warning_is_heard_and_the_upload_goes_on_without_the_training_noticing(
@@ -215,7 +215,7 @@ def test_beyond_the_backlog_nothing_is_held_and_one_warning_says_so(
                 time.sleep(0.02)
             assert upload.held() == set()
             (warning,) = heard.of(Warned)
-    assert "upload.backlog_gb" in warning.text  # type: ignore[union-attr]
+    assert "upload.backlog_gb" in warning.text
 
 
 def test_a_process_that_is_killed_is_replaced_at_the_next_checkpoint(

@@ -306,11 +306,12 @@ def test_pages_of_files_that_other_programs_map_count_as_without_them(
 )
 def test_other_programs_with_the_same_libraries_change_nothing() -> None:
     code = "import numpy, scipy.stats; print('up', flush=True); input()"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     started = []
     sizes = []
     for _ in range(4):
-        child = subprocess.Popen([sys.executable, "-c", code], **pipes)
+        child = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         started.append(child)
         assert child.stdout is not None
         child.stdout.readline()

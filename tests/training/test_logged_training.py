@@ -139,7 +139,7 @@ def test_what_a_run_played_after_its_last_checkpoint_does_not_count_once_it_is_r
     before = facts(run_dir)
     resume(run_dir.root, command(quiet(), until=160), at=64)
     found = facts(run_dir)
-    kept = [each for each in before if each["timesteps"] <= 64]  # type: ignore[operator]
+    kept = [each for each in before if each["timesteps"] <= 64]
     assert kept
     assert found[: len(kept)] == kept
     assert max(each["timesteps"] for each in found) <= 160  # type: ignore[type-var]

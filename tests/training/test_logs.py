@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -143,7 +144,7 @@ def test_a_run_from_before_there_were_such_logs_resumes_without_a_note(
     config = Checkpoint(run_dir.checkpoint(96)).state.config
     old = {key: value for key, value in config.items() if key != "logging"}
     assert saved_config(old, source="the checkpoint").logging == LoggingConfig()
-    log = {"values": {}, "counts": {}, "excluded": {}, "file_bytes": {}}
+    log: dict[str, Any] = {"values": {}, "counts": {}, "excluded": {}, "file_bytes": {}}
     cut_log(run_dir, LogState.model_validate(log))
     assert not run_dir.monitor.exists()
     assert not run_dir.progress.exists()

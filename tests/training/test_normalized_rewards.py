@@ -98,7 +98,7 @@ def test_lakes_hold_the_games_rewards_and_curves_show_them(make_config: MakeConf
         blocks = [lake.view().block(n) for n in range(len(lake.view().table))]
         rewards.append(np.concatenate([block.columns.rewards for block in blocks]))
         assert not statistics(RunDir(config.run_dir), 192)
-    np.testing.assert_array_equal(*rewards)
+    np.testing.assert_array_equal(rewards[0], rewards[1])
     tables = [
         RunDir(config.run_dir).evaluations.read_text(encoding="utf-8")
         for config in (of_game, scaled)
@@ -182,7 +182,9 @@ def test_what_is_expected_is_compared_with_rewards_as_they_were_learned(
     deviation = np.sqrt(statistics(run_dir, 192)["var"] + 1e-8)
     with closing(make_vec_env(run.config.env, run.game, n_envs=1, seed=7)) as vec_env:
         vec_env.seed(7)
-        observation, rewards, over = vec_env.reset(), [], False
+        observation: Any = vec_env.reset()
+        rewards = []
+        over = False
         policy = run.policy(vec_env.observation_space, vec_env.action_space)
         expected = policy.q_net(torch.as_tensor(observation)).max().item()
         while not over:

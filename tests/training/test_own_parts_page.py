@@ -31,7 +31,8 @@ def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_the_run_of_the_page_goes_on_exactly_and_writes_its_curve(config_file: Path) -> None:
-    for name, stops in (("whole", (None,)), ("cut", (512, None))):
+    courses: dict[str, tuple[int | None, ...]] = {"whole": (None,), "cut": (512, None)}
+    for name, stops in courses.items():
         settings = [f"run_dir={name}", "evaluation.baselines=false"]
         train(load_config(config_file, settings), command(quiet(), until=stops[0]))
         for until in stops[1:]:

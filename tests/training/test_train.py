@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from PIL.GifImagePlugin import GifImageFile
 from rich.console import Console
 
 from game_rl.algorithms.ppo import LeanPPO
@@ -108,6 +109,7 @@ def test_the_footprint_holds_predicted_against_measured(trained: Path) -> None:
 def test_the_clip_shows_all_four_shades(trained: Path) -> None:
     with Image.open(RunDir(trained).videos / "best.gif") as clip:
         assert clip.size == (320, 288)
+        assert isinstance(clip, GifImageFile)
         assert clip.n_frames > 10
         clip.seek(5)
         shades = np.unique(np.asarray(clip.convert("RGB")))

@@ -10,7 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.config.schema import ForkConfig, RunConfig
-from game_rl.events import CheckpointSaved, Evaluated, RolloutEnded
+from game_rl.events import CheckpointSaved, Evaluated, Event, RolloutEnded
 from game_rl.events.event_log import EventLog, read_events
 from game_rl.events.lineage import played_by, read_lineage
 from game_rl.experiments.compare.compared_folders import read_folder
@@ -61,7 +61,9 @@ class Sum(BaseCallback):
 def test_events_and_checkpoints_say_what_was_waited(make_config: MakeConfig, game: Path) -> None:
     config = make_config("run", *settings(game))
     config.run_dir.mkdir()
-    counted, events, heard = Sum(), EventLog(), []
+    counted = Sum()
+    events = EventLog()
+    heard: list[Event] = []
     events.add_listener(heard.append)
     run_dir = RunDir(config.run_dir)
     with (

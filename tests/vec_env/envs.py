@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Collection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,12 @@ from gymnasium import spaces
 from game_rl.errors import RomError
 
 SHAPE = (2, 6, 5)
+
+
+def processes_of(vec_env: Any) -> list[BaseProcess]:
+    """The processes of the workers of ours, or of ours in wrappers."""
+    found: list[BaseProcess] = vec_env.unwrapped.processes
+    return found
 
 
 class RandomEpisodes(gym.Env):
@@ -67,9 +74,9 @@ class RandomEpisodes(gym.Env):
 class Numbers(RandomEpisodes):
     """An observation is one number."""
 
-    observation_space = spaces.Discrete(50, start=-3)
+    observation_space: Any = spaces.Discrete(50, start=-3)
 
-    def _picture(self, action: int) -> np.int64:
+    def _picture(self, action: int) -> Any:
         return self.np_random.integers(-3, 47)
 
 

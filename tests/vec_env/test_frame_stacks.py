@@ -103,14 +103,14 @@ def test_a_single_frame_can_have_any_shape(shape: tuple[int, ...]) -> None:
         spaces.Discrete(3),
     ],
 )
-def test_what_is_no_picture_is_not_stacked(space: spaces.Space) -> None:
+def test_what_is_no_picture_is_not_stacked(space: spaces.Space[Any]) -> None:
     assert stacked_space(space, 1) is space
     with pytest.raises(ValueError, match=r"only uint8 pictures \[C, H, W\] can be stacked, not"):
         stacked_space(space, 2)
 
 
 Outcome = tuple[Any, Any, Any, list[dict[str, Any]]]
-BYTES, SHADES = (ObservationFormat(FramePacking(SHAPE, bits=bits), 1) for bits in (8, 2))  # type: ignore[arg-type]
+BYTES, SHADES = (ObservationFormat(FramePacking(SHAPE, bits=bits), 1) for bits in (8, 2))
 KINDS = pytest.mark.parametrize(
     ("env_fn", "packing"), [(RandomEpisodes, BYTES), (FourShades, SHADES)]
 )
@@ -152,22 +152,23 @@ def test_they_are_the_newest_frames_and_the_last_ones_of_episodes(
     with closing(vec_env):
         for env in (vec_env, oracle):
             env.seed(7)
-        observations = vec_env.reset()
+        observations: Any = vec_env.reset()
         np.testing.assert_array_equal(observations, oracle.reset())
         assert vec_env.packed_frames is not None
         for _ in range(300):
             held = vec_env.packed_frames.shown
             expected_held = newest(observations, packing)
             actions = rng.integers(4, size=5)
-            outcome = vec_env.step(actions)
+            outcome: Any = vec_env.step(actions)
             assert_packed(vec_env, outcome)
             np.testing.assert_array_equal(
                 held, expected_held, "one step later they are still there"
             )
-            expected = oracle.step(actions)
+            expected: Any = oracle.step(actions)
             np.testing.assert_array_equal(outcome[0], expected[0])
             np.testing.assert_array_equal(reached(outcome, packing), reached(expected, packing))
-            observations, n_ended = outcome[0], n_ended + np.count_nonzero(outcome[2])
+            observations = outcome[0]
+            n_ended += int(np.count_nonzero(outcome[2]))
     assert n_ended > 50
 
 
@@ -185,7 +186,7 @@ def test_a_packing_of_other_frames_is_refused() -> None:
 
 @pytest.mark.parametrize("where", ["first", "before", "last"])
 def test_a_frame_that_cannot_be_packed_is_an_error_that_names_its_env(where: str) -> None:
-    env_fns = [FourShades, FourShades, functools.partial(Spotted, where)]
+    env_fns: list[Any] = [FourShades, FourShades, functools.partial(Spotted, where)]
     vec_env = SharedMemoryVecEnv(env_fns, packing=SHADES, n_workers=2)
     said = r"env 2 raised ValueError: a frame has a pixel of 99, which 2 bits .* hardware: cgb"
     with closing(vec_env), pytest.raises(WorkerError, match=said):
@@ -214,9 +215,9 @@ def halves() -> Iterator[HalvedVecEnv]:
 
 def test_those_of_halves_are_joined_and_stay(halves: HalvedVecEnv) -> None:
     halves.reset()
-    held = []
+    held: list[Any] = []
     for _ in range(60):
-        outcome = (
+        outcome: Any = (
             halves.step(np.zeros(3, int)) if held else (halves.reset(), 0, np.zeros(3), [{}] * 3)
         )
         frames = halves.packed_frames(outcome[0])
@@ -275,9 +276,9 @@ def test_an_episode_that_a_dead_worker_ends_ends_with_what_was_seen_last(
 ) -> None:
     halves.reset()
     for _ in range(5):
-        observations = halves.step(np.zeros(3, int))[0]
+        observations: Any = halves.step(np.zeros(3, int))[0]
     kill(halves, number)
-    outcome = halves.step(np.zeros(3, int))
+    outcome: Any = halves.step(np.zeros(3, int))
     lost = [0, 1] if number == 0 else [2]
     frames = halves.packed_frames(outcome[0])
     assert frames is not None
@@ -303,13 +304,13 @@ def test_restored_envs_go_on_with_packed_frames(size: str, colour: str) -> None:
     one, other = (vec_env for vec_env in vec_envs if isinstance(vec_env, HalvedVecEnv))
     with closing(one), closing(other):
         one.reset()
-        observations = one.step(np.zeros(3, int))[0]
+        observations: Any = one.step(np.zeros(3, int))[0]
         state = save_vec_env(one, observations)
         assert state is not None
         restore_vec_env(other, state)
         kill(other, 0)
         for step in range(14):
-            outcome = other.step(np.zeros(3, int))
+            outcome: Any = other.step(np.zeros(3, int))
             frames = other.packed_frames(outcome[0])
             assert frames is not None
             np.testing.assert_array_equal(frames.shown, newest(outcome[0], packing))

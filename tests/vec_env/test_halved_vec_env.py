@@ -13,7 +13,7 @@ from game_rl.games.definition import load_game
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.make_vec_env import make_training_env
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
-from tests.vec_env.envs import RandomEpisodes
+from tests.vec_env.envs import RandomEpisodes, processes_of
 
 Make = Callable[[int, int], HalvedVecEnv]
 
@@ -124,7 +124,7 @@ def test_a_training_s_envs_and_workers_are_halved(
     try:
         assert isinstance(vec_env, HalvedVecEnv)
         parts = [half.unwrapped for half in vec_env.halves]
-        assert [(part.num_envs, len(part.processes)) for part in parts] == sizes
+        assert [(part.num_envs, len(processes_of(part))) for part in parts] == sizes
     finally:
         vec_env.close()
 

@@ -22,6 +22,7 @@ from game_rl.live.live_writer import LiveFile
 from game_rl.vec_env.live_parts import LiveParts
 from game_rl.vec_env.make_vec_env import make_training_env
 from tests.tiny_run import TINY_GAME
+from tests.vec_env.envs import processes_of
 
 N_ENVS, N_STEPS, SEED = 3, 50, 11
 SEEN: dict[str, tuple[str, dict[str, Any]]] = {
@@ -36,7 +37,7 @@ SEEN: dict[str, tuple[str, dict[str, Any]]] = {
 
 def config_of(observation: dict[str, Any], **more: Any) -> EnvConfig:
     settings = {"n_envs": N_ENVS, "n_workers": 2, "max_episode_timesteps": 17, "frame_stack": 2}
-    return EnvConfig(observation=observation, **(settings | more))
+    return EnvConfig.model_validate({"observation": observation, **settings, **more})
 
 
 class Watched(NamedTuple):
@@ -161,7 +162,7 @@ def test_the_worker_that_replaces_a_dead_one_goes_on_in_its_slots(tmp_path: Path
         for _ in range(2):
             seen.parts.show_next_step()
             seen.vec_env.step(actions)
-        os.kill(seen.vec_env.processes[0].pid, signal.SIGKILL)
+        os.kill(processes_of(seen.vec_env)[0].pid, signal.SIGKILL)
         seen.parts.show_next_step()
         _, _, dones, _ = seen.vec_env.step(actions)
         assert dones.tolist() == [True, True, False]  # of the first half's only worker

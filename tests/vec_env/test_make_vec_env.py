@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium import spaces
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
     SubprocVecEnv,
@@ -32,6 +33,9 @@ from game_rl.vec_env.make_vec_env import (
 )
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from tests.envs.example import fake_env
+from tests.vec_env.envs import processes_of
+
+EnvFn = Callable[[], gym.Env]
 
 FRAME_STACK = 3
 CONFIG = EnvConfig(n_workers=2, frame_stack=FRAME_STACK, max_episode_timesteps=300)
@@ -44,6 +48,7 @@ def duel() -> Game:
 
 def played(vec_env: VecEnv, n_steps: int) -> list[Any]:
     random = np.random.default_rng(5)
+    assert isinstance(vec_env.action_space, spaces.Discrete)
     seen: list[Any] = [vec_env.reset()]
     try:
         for _ in range(n_steps):
@@ -57,7 +62,7 @@ def played(vec_env: VecEnv, n_steps: int) -> list[Any]:
     return seen
 
 
-def of_sb3(env_fns: list[Callable[[], gym.Env]], seed: int) -> VecEnv:
+def of_sb3(env_fns: list[EnvFn], seed: int) -> VecEnv:
     vec_env = VecFrameStack(VecMonitor(DummyVecEnv(env_fns)), FRAME_STACK, channels_order="first")
     vec_env.seed(seed)
     return vec_env
@@ -74,14 +79,14 @@ def ends(seen: list[Any]) -> set[tuple[bool, bool]]:
 
 def test_duel_is_the_same_in_our_workers_and_in_the_vec_envs_of_sb3(duel: Game) -> None:
     seen = played(make_vec_env(CONFIG, duel, n_envs=3, seed=4), 2_000)
-    env_fns = [functools.partial(make_env, CONFIG, duel)] * 3
+    env_fns: list[EnvFn] = [functools.partial(make_env, CONFIG, duel)] * 3
     assert ends(seen) == {(False, False), (True, False), (True, True)}
     np.testing.assert_equal(seen, played(of_sb3(env_fns, 4), 2_000))
 
 
 @pytest.mark.slow
 def test_the_fake_game_is_the_same_in_our_workers_and_in_the_vec_envs_of_sb3() -> None:
-    env_fns = [functools.partial(fake_env, max_episode_timesteps=60)] * 2
+    env_fns: list[EnvFn] = [functools.partial(fake_env, max_episode_timesteps=60)] * 2
     ours = VecMonitor(SharedMemoryVecEnv(env_fns, n_workers=2, frame_stack=FRAME_STACK))
     ours.seed(7)
     seen = played(ours, 2_000)
@@ -94,7 +99,7 @@ def test_it_is_worker_processes_that_stack_then_a_monitor(duel: Game) -> None:
     try:
         assert isinstance(vec_env, VecMonitor)
         assert isinstance(vec_env.venv, SubprocVecEnv)
-        assert len(vec_env.unwrapped.processes) == 2
+        assert len(processes_of(vec_env)) == 2
         one_frame = make_env(CONFIG, duel).observation_space.shape
         assert vec_env.observation_space.shape == (3 * one_frame[0], *one_frame[1:])
         assert vec_env.reset().shape == (3, *vec_env.observation_space.shape)
@@ -112,7 +117,7 @@ def test_another_seed_plays_another_game(duel: Game) -> None:
 def test_there_are_no_more_workers_than_envs(duel: Game) -> None:
     vec_env = make_vec_env(EnvConfig(n_workers=7), duel, n_envs=2, seed=0)
     try:
-        assert len(vec_env.unwrapped.processes) == 2
+        assert len(processes_of(vec_env)) == 2
     finally:
         vec_env.close()
 
@@ -121,7 +126,7 @@ def test_a_worker_that_plays_a_game_is_free_of_torch(duel: Game) -> None:
     vec_env = make_vec_env(CONFIG, duel, n_envs=1, seed=0)
     try:
         vec_env.reset()
-        maps = Path(f"/proc/{vec_env.unwrapped.processes[0].pid}/maps").read_text(encoding="utf-8")
+        maps = Path(f"/proc/{processes_of(vec_env)[0].pid}/maps").read_text(encoding="utf-8")
         assert "pyboy" in maps
         assert "torch" not in maps
     finally:
@@ -137,7 +142,7 @@ def test_a_config_that_the_game_cannot_meet_is_told_as_the_mistake_it_is(duel: G
 def test_an_episode_that_is_lost_with_its_worker_is_no_success(duel: Game) -> None:
     vec_env = make_vec_env(CONFIG, duel, n_envs=2, seed=0)
     vec_env.reset()
-    process = vec_env.unwrapped.processes[1]
+    process = processes_of(vec_env)[1]
     process.kill()
     process.join()
     infos = vec_env.step(np.zeros(2, int))[3]
@@ -175,7 +180,7 @@ def test_goes_on_as_it_would_have(saved_workers: int, restored_workers: int) -> 
     with closing(training_env(saved_workers)) as vec_env:
         vec_env.reset()
         play_on(vec_env, 0, 37)
-        observations = vec_env.step(next(actions(1, 1)))[0]
+        observations: Any = vec_env.step(next(actions(1, 1)))[0]
         state = save_vec_env(vec_env, observations)
         expected = play_on(vec_env, 2, 90)
     assert state is not None
@@ -186,7 +191,7 @@ def test_goes_on_as_it_would_have(saved_workers: int, restored_workers: int) -> 
 
 def test_saving_changes_nothing() -> None:
     with closing(training_env(2)) as one, closing(training_env(2)) as other:
-        observations = one.reset()
+        observations: Any = one.reset()
         other.reset()
         assert save_vec_env(one, observations) is not None
         assert play_on(one, 0, 60) == play_on(other, 0, 60)
@@ -194,8 +199,8 @@ def test_saving_changes_nothing() -> None:
 
 def test_a_worker_that_died_leaves_nothing_to_save_until_the_next_step() -> None:
     with closing(training_env(2)) as vec_env:
-        observations = vec_env.reset()
-        victim = vec_env.processes[0]  # type: ignore[attr-defined]
+        observations: Any = vec_env.reset()
+        victim = processes_of(vec_env)[0]
         os.kill(victim.pid, signal.SIGKILL)
         victim.join()
         assert save_vec_env(vec_env, observations) is None
@@ -205,7 +210,7 @@ def test_a_worker_that_died_leaves_nothing_to_save_until_the_next_step() -> None
 
 def test_a_worker_that_dies_is_restored_with_the_others() -> None:
     with closing(training_env(2)) as vec_env:
-        observations = vec_env.reset()
+        observations: Any = vec_env.reset()
         state = save_vec_env(vec_env, observations)
         expected = play_on(vec_env, 1, 20)
     assert state is not None

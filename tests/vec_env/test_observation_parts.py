@@ -34,7 +34,9 @@ Maker = Callable[..., SharedMemoryVecEnv]
 def make() -> Iterator[Maker]:
     made: list[SharedMemoryVecEnv] = []
 
-    def _make(*env_fns: EnvFn, start_method: Any = "in_process", **settings: Any) -> VecEnv:
+    def _make(
+        *env_fns: EnvFn, start_method: Any = "in_process", **settings: Any
+    ) -> SharedMemoryVecEnv:
         made.append(SharedMemoryVecEnv(env_fns, start_method=start_method, **settings))
         return made[-1]
 
@@ -68,11 +70,12 @@ def assert_plays_as(vec_env: VecEnv, oracle: VecEnv, n_steps: int = 60) -> int:
     assert_same(*(env.reset() for env in envs))
     for step in range(n_steps):
         chosen: Any = actions[step * N_ENVS : (step + 1) * N_ENVS]
-        (ours, rewards, dones, infos), (theirs, *expected) = (env.step(chosen) for env in envs)
+        ours, rewards, dones, infos = envs[0].step(chosen)
+        theirs, their_rewards, their_dones, their_infos = envs[1].step(chosen)
         assert_same(ours, theirs)
-        np.testing.assert_array_equal(rewards, np.float32(expected[0]))
-        np.testing.assert_array_equal(dones, expected[1])
-        for info, its in zip(infos, expected[2], strict=True):
+        np.testing.assert_array_equal(rewards, np.float32(their_rewards))
+        np.testing.assert_array_equal(dones, their_dones)
+        for info, its in zip(infos, their_infos, strict=True):
             assert info.keys() == its.keys()
             for name, value in info.items():
                 if name == "terminal_observation":
@@ -80,7 +83,7 @@ def assert_plays_as(vec_env: VecEnv, oracle: VecEnv, n_steps: int = 60) -> int:
                 elif name != "episode":
                     assert value == its[name]
         assert envs[0].unwrapped.reset_infos == list(envs[1].unwrapped.reset_infos)
-        n_ended += np.count_nonzero(dones)
+        n_ended += int(np.count_nonzero(dones))
     return n_ended
 
 
@@ -99,13 +102,13 @@ def assert_equal_last(ours: Any, theirs: Any, keys: list[Any]) -> None:
 def test_every_space_of_arrays_is_as_in_the_dummy_vec_env_of_sb3(
     make: Maker, space: spaces.Space[Any], n_workers: int
 ) -> None:
-    env_fns = [functools.partial(PartEpisodes, space)] * N_ENVS
+    env_fns: list[EnvFn] = [functools.partial(PartEpisodes, space)] * N_ENVS
     assert assert_plays_as(make(*env_fns, n_workers=n_workers), DummyVecEnv(env_fns)) > 15
 
 
 @pytest.mark.parametrize("kind", ["dict", "tuple"])
 def test_worker_processes_do_the_same_as_the_subproc_vec_env_of_sb3(make: Maker, kind: str) -> None:
-    env_fns = [functools.partial(PartEpisodes, IN_PARTS[kind])] * N_ENVS
+    env_fns: list[EnvFn] = [functools.partial(PartEpisodes, IN_PARTS[kind])] * N_ENVS
     vec_env = make(*env_fns, n_workers=2, start_method=None)
     assert assert_plays_as(vec_env, SubprocVecEnv(env_fns)) > 15
 
@@ -117,7 +120,7 @@ ACTIONS = {name: SINGLE[name] for name in ("numbers", "discrete", "multidiscrete
 def test_an_env_gets_the_actions_that_it_gets_from_sb3(
     make: Maker, actions: spaces.Space[Any]
 ) -> None:
-    env_fns = [functools.partial(PartEpisodes, SINGLE["numbers"], actions)] * N_ENVS
+    env_fns: list[EnvFn] = [functools.partial(PartEpisodes, SINGLE["numbers"], actions)] * N_ENVS
     assert_plays_as(make(*env_fns, n_workers=2), DummyVecEnv(env_fns))
 
 
@@ -152,7 +155,7 @@ BOXES = spaces.Dict({name: SINGLE[name] for name in ("picture", "numbers")})
 
 @pytest.mark.parametrize("frame_stack", [1, 2, 4])
 def test_all_boxes_of_a_dict_are_stacked_as_by_sb3(make: Maker, frame_stack: int) -> None:
-    env_fns = [functools.partial(PartEpisodes, BOXES)] * N_ENVS
+    env_fns: list[EnvFn] = [functools.partial(PartEpisodes, BOXES)] * N_ENVS
     oracle = VecFrameStack(DummyVecEnv(env_fns), frame_stack, channels_order="first")
     assert_plays_as(make(*env_fns, frame_stack=frame_stack), oracle)
 
@@ -199,7 +202,7 @@ class NewestOf(VecFrameStack):
     ],
 )
 def test_parts_are_stacked_by_name(make: Maker, sizes: dict[str, int]) -> None:
-    env_fns = [functools.partial(PartEpisodes, BOXES)] * N_ENVS
+    env_fns: list[EnvFn] = [functools.partial(PartEpisodes, BOXES)] * N_ENVS
     oracle = NewestOf(DummyVecEnv(env_fns), 3, {"picture": 1, "numbers": 1} | sizes)
     assert_plays_as(make(*env_fns, frame_stack=sizes, n_workers=2), oracle)
 
@@ -322,7 +325,7 @@ def one_step(vec_env: VecEnv) -> None:
 def newest(observations: Any) -> Any:
     """The newest frames, packed one by one."""
     n = len(observations["screen"])
-    shapes = {name: part.shape[0] for name, part in FORMAT.frame_space.items()}  # type: ignore[union-attr]
+    shapes = {name: part.shape[0] for name, part in FORMAT.frame_space.items()}
     frames = [{name: a[i, -shapes[name] :] for name, a in observations.items()} for i in range(n)]
     return np.stack([FORMAT.pack(frame) for frame in frames])
 
@@ -349,7 +352,7 @@ def test_workers_pack_the_newest_frames_and_the_last_ones_of_episodes(
         frames = vec_env.packed_frames
         np.testing.assert_array_equal(frames.shown, newest(outcome[0]))
         np.testing.assert_array_equal(frames.reached, reached(outcome))
-        n_ended += np.count_nonzero(outcome[2])
+        n_ended += int(np.count_nonzero(outcome[2]))
     assert n_ended > 30
 
 
@@ -410,7 +413,7 @@ def test_two_halves_play_as_one_vec_env(make: Maker) -> None:
 
 
 def test_tuples_of_halves_are_joined_too(make: Maker) -> None:
-    env_fns = [functools.partial(PartEpisodes, IN_PARTS["tuple"])] * N_ENVS
+    env_fns: list[EnvFn] = [functools.partial(PartEpisodes, IN_PARTS["tuple"])] * N_ENVS
     with closing(HalvedVecEnv(make(*env_fns[:2]), make(*env_fns[2:]))) as vec_env:
         assert_plays_as(vec_env, make(*env_fns))
 
@@ -433,7 +436,7 @@ def test_rows_of_halves_are_joined_and_belong_to_the_newest_observations_alone()
     with closing(halves()) as vec_env:
         before, held = vec_env.reset(), []
         for _ in range(60):
-            outcome = vec_env.step(np.zeros(3, int))
+            outcome: Any = vec_env.step(np.zeros(3, int))
             frames = vec_env.packed_frames(outcome[0])
             assert frames is not None
             assert vec_env.packed_frames(before) is None

@@ -19,7 +19,7 @@ from game_rl.system.machine import effective_cpus
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from game_rl.vec_env.workers import WorkerDeaths, evaluation_workers, training_workers
-from tests.vec_env.envs import Mortal, RandomEpisodes
+from tests.vec_env.envs import Mortal, RandomEpisodes, processes_of
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_vec_envs_start_so_many_processes(n_workers: int | None) -> None:
 
 def _closed(vec_env: VecEnv) -> int:
     """How many processes it had."""
-    n_processes = len(vec_env.unwrapped.processes)
+    n_processes = len(processes_of(vec_env))
     vec_env.close()
     return n_processes
 
@@ -119,7 +119,7 @@ def mortal_vec_env(
     folder.mkdir(exist_ok=True)
     (folder / "tally").write_text("", encoding="utf-8")
     bad = functools.partial(Mortal, fault=fault, where=where, at=at, tally=folder / "tally")
-    env_fns = [*[RandomEpisodes] * BAD_ENV, bad, RandomEpisodes]
+    env_fns: list[Any] = [*[RandomEpisodes] * BAD_ENV, bad, RandomEpisodes]
     vec_env = SharedMemoryVecEnv(env_fns, n_workers=n_workers, frame_stack=3, lost_info=lost_info)
     vec_env.seed(1)
     return vec_env
@@ -127,7 +127,8 @@ def mortal_vec_env(
 
 def steps(vec_env: SharedMemoryVecEnv, n_steps: int) -> list[Step]:
     random = np.random.default_rng(2)
-    return [vec_env.step(random.integers(4, size=N_ENVS)) for _ in range(n_steps)]
+    found: list[Any] = [vec_env.step(random.integers(4, size=N_ENVS)) for _ in range(n_steps)]
+    return found
 
 
 def of_envs(step: Step, envs: list[int]) -> list[Any]:
@@ -198,8 +199,8 @@ def test_the_same_deaths_give_the_same_episodes(tmp_path: Path) -> None:
 
 def test_a_new_process_plays_other_episodes_than_the_dead_one_did(tmp_path: Path) -> None:
     vec_env = mortal_vec_env(tmp_path, at=[1])
-    before = vec_env.reset()
-    after = vec_env.step(np.zeros(N_ENVS, int))[0]
+    before: Any = vec_env.reset()
+    after: Any = vec_env.step(np.zeros(N_ENVS, int))[0]
     seeds = [calls[0][0] for calls in vec_env.get_attr("reset_calls")]
     vec_env.close()
     assert not np.array_equal(before[LOST], after[LOST])

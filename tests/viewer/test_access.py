@@ -159,7 +159,7 @@ def test_a_refusal_of_a_host_names_the_option(server: Watching) -> None:
 def test_a_name_that_is_allowed_is_one_of_a_proxy_too() -> None:
     async def answer(*_: object) -> None: ...
 
-    access = Access(answer, token=TOKEN, port=1, host="127.0.0.1", allowed=["Hub.example", "::7"])  # type: ignore[arg-type]
+    access = Access(answer, token=TOKEN, port=1, host="127.0.0.1", allowed=["Hub.example", "::7"])
     asked = ["hub.example", "HUB.example:443", "[::7]:1", "localhost:1", "127.0.0.1"]
     assert all(access.knows(host) for host in asked)
     refused = ["a.hub.example", "hub.example.evil", "192.0.2.7", "[::8]", "hub.example@evil"]
@@ -181,7 +181,7 @@ def test_the_names_of_a_server_for_others() -> None:
 
     async def answer(*_: object) -> None: ...
 
-    access = Access(answer, token=TOKEN, port=1, host="192.0.2.7")  # type: ignore[arg-type]
+    access = Access(answer, token=TOKEN, port=1, host="192.0.2.7")
     allowed = {"192.0.2.7:1", "198.51.100.9", "localhost", "127.0.0.1:1"}
     assert {
         host for host in (*allowed, "evil.example", "192.0.2.7.evil.example") if access.knows(host)

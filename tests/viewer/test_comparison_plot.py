@@ -1,6 +1,7 @@
 """What is drawn where: values read back from the axes, beside those that went in."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -75,7 +76,9 @@ def figure_of(*pairs: Pair, arms: list[Arm] = ARMS) -> Figure:
 def mean_line(axes: Axes) -> tuple[list[float], list[float]]:
     """The thick one."""
     line = max(axes.get_lines(), key=lambda line: line.get_linewidth())
-    return [float(x) for x in line.get_xdata()], [round(float(y), 6) for y in line.get_ydata()]
+    xs: Any = line.get_xdata()
+    ys: Any = line.get_ydata()
+    return [float(x) for x in xs], [round(float(y), 6) for y in ys]
 
 
 def test_each_difference_has_a_panel_of_its_own() -> None:

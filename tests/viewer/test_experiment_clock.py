@@ -70,7 +70,7 @@ def test_nothing_is_said_before_a_generation_has_ended() -> None:
 
 
 def test_a_generation_that_takes_longer_is_over_any_moment() -> None:
-    events = [started(), begun(1, 0), ended(1, 50, 50), begun(2, 50)]
+    events: list[ExperimentEvent] = [started(), begun(1, 0), ended(1, 50, 50), begun(2, 50)]
     assert left(events, 4, 5_000) == 2 * 50
     assert left(events, 2, 5_000) is None
 
@@ -80,13 +80,16 @@ def test_nothing_is_said_of_the_champions_episodes() -> None:
 
 
 def test_a_generation_of_two_controllers_is_no_measure() -> None:
-    events = [started(), begun(1, 0), started(), begun(1, 90), ended(1, 100, 10), begun(2, 100)]
+    events: list[ExperimentEvent] = [
+        *(started(), begun(1, 0)),
+        *(started(), begun(1, 90), ended(1, 100, 10), begun(2, 100)),
+    ]
     assert left(events, 4, 100) is None
     assert left([*events, ended(2, 140, 40), begun(3, 140)], 4, 140) == 80
 
 
 def test_an_experiment_that_does_not_train_has_no_end() -> None:
-    events = [started(), begun(1, 0), ended(1, 50, 50), begun(2, 50)]
+    events: list[ExperimentEvent] = [started(), begun(1, 0), ended(1, 50, 50), begun(2, 50)]
     stopped = replace(status_of(4), state="stopped")
     assert experiment_seconds_left(stopped, events, START) is None
 

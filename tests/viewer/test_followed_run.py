@@ -267,7 +267,7 @@ def test_curves_milestones_and_hints_are_shown(tmp_path: Path) -> None:
     )
     run = FollowedRun(make_run(tmp_path / "run", [begun()]), "run")
     run.refresh()
-    later = [
+    later: list[Event] = [
         curves(10, a=1.0),
         curves(20, a=2.0, b=3.0),
         key,
@@ -303,7 +303,7 @@ def test_the_map_of_places_has_what_was_counted(tmp_path: Path) -> None:
 def test_time_between_sessions_is_no_training() -> None:
     events: list[Event] = [begun(), rollout(1_000, minutes=5), rollout(2_000, minutes=9)]
     assert run_summary(RunView(events, False))["trained_s"] == 9 * 60
-    later = [resumed(2_000, 10**6, minutes=500), rollout(3_000, minutes=503)]
+    later: list[Event] = [resumed(2_000, 10**6, minutes=500), rollout(3_000, minutes=503)]
     assert run_summary(RunView([*events, *later], False))["trained_s"] == (9 + 3) * 60
     assert run_summary(RunView([], False))["trained_s"] == 0
 

@@ -148,7 +148,7 @@ def _read_all(connection: socket.socket) -> int:
 def test_an_experiment_shows_one_screen_of_each_run(tmp_path: Path) -> None:
     games = [LiveGame(make_run(tmp_path / "runs" / name)) for name in ("one", "two")]
     with watching(tmp_path / "runs") as server, server.stream("/api/frames?run=") as stream:
-        found = set()
+        found: set[tuple[str, int]] = set()
         while len(found) < 2:
             for game in games:
                 game.step()

@@ -98,8 +98,14 @@ def test_the_page_works_below_a_path_of_a_proxy(chromium: Any, tmp_path: Path) -
     ):
         context = chromium.new_context()
         try:
-            page, failed = context.new_page(), []
-            page.on("response", lambda answer: answer.status >= 400 and failed.append(answer.url))
+            page = context.new_page()
+            failed: list[str] = []
+
+            def note(answer: Any) -> None:
+                if answer.status >= 400:
+                    failed.append(answer.url)
+
+            page.on("response", note)
             page.goto(f"http://127.0.0.1:{port}{prefix}?token={TOKEN}")
             page.wait_for_url(f"http://127.0.0.1:{port}{prefix}")
             page.wait_for_selector(".happenings li")

@@ -89,7 +89,7 @@ def _process() -> dict[str, object]:
         "environment": {
             k: v for k, v in os.environ.items() if k not in ("_", "KMP_DUPLICATE_LIB_OK")
         },
-        "main": sys.modules["__main__"].__spec__.name,  # type: ignore[union-attr]
+        "main": sys.modules["__main__"].__spec__.name,
     }
 
 

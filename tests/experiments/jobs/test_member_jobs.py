@@ -173,7 +173,8 @@ def test_a_run_that_was_stopped_is_trained_on_and_each_of_its_policies_plays_the
         finished(run_dir, "best", stop)
     assert not run_dir.root.with_name("best.json").exists()
 
-    for selection, checkpoint in (("best", "best"), ("last", "latest")):
+    selections: dict[Literal["best", "last"], str] = {"best": "best", "last": "latest"}
+    for selection, checkpoint in selections.items():
         run = open_trained_run(whole.run_dir, checkpoint)
         expected = evaluate_run(run, episodes=3, seed=77)
         found = finished(run_dir, selection)

@@ -167,9 +167,8 @@ def test_two_seeds_are_one_arm_in_a_comparison(
     ],
 )
 def test_another_learner_is_another_arm(make_erl: MakePopulation, override: str, key: str) -> None:
-    one, two = make_erl("one", "generations=2"), make_erl("two", "generations=2", override)
-    found = [read_folder(carry_out(each).root).settings for each in (one, two)]
-    one, two = found
+    both = make_erl("one", "generations=2"), make_erl("two", "generations=2", override)
+    one, two = (read_folder(carry_out(each).root).settings for each in both)
     different = {k for k in {**one, **two} if one.get(k) != two.get(k)}
     assert different
     assert all(f"{each}.".startswith(f"{key}.") for each in different)

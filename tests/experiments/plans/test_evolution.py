@@ -144,7 +144,7 @@ def worse_than(one: Scored, other: Scored) -> bool:
     if (one.fitness is None) != (other.fitness is None):
         return one.fitness is None
     if one.fitness is not None and one.fitness != other.fitness:
-        return one.fitness < other.fitness  # type: ignore[operator]
+        return one.fitness < other.fitness
     if one.fitness is not None and one.mean_reward != other.mean_reward:
         return one.mean_reward < other.mean_reward
     return one.number > other.number

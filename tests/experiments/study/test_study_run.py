@@ -16,7 +16,7 @@ from game_rl.experiments.study.study_registration import Registration, register
 from game_rl.experiments.study.study_results import PairResult, write_result
 from game_rl.experiments.study.study_run import StudyCommand, StudyRun, run_study
 from game_rl.system.stop_request import StopRequest
-from tests.experiments.plans.test_population_plan import Killed, killed_at
+from tests.experiments.broken_off import Killed, killed_at
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.paper_finisher import PaperFinisher
 

@@ -68,7 +68,7 @@ def bytes_of(emulator: FakeEmulator, first: int, values: Sequence[int]) -> None:
 
 def played(
     parts: EpisodeParts, emulator: FakeEmulator, actions: Sequence[int], random: np.random.Generator
-) -> tuple[list[dict[str, int]], list[dict[str, Any]]]:
+) -> tuple[list[dict[int, int]], list[dict[str, Any]]]:
     """What was in memory after each timestep, and the parts then."""
     reader = VariableReader(game_with().variables, game_with().definition.variables)
     memories, found = [], []

@@ -57,7 +57,7 @@ def _import_what_there_is(name: str, scope: Any = None, *rest: Any, **more: Any)
     return _import(name, scope, *rest, **more)
 
 
-builtins.__import__ = _import_what_there_is
+builtins.__import__ = _import_what_there_is  # type: ignore[assignment]  # names of arguments
 
 
 def _without_hidden_folders(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,4 +78,4 @@ def _is_hidden(path: Any) -> bool:
 
 for name in ("stat", "lstat", "open", "listdir", "scandir", "readlink"):
     setattr(os, name, _without_hidden_folders(getattr(os, name)))
-io.open = builtins.open = _without_hidden_folders(io.open)  # type: ignore[assignment]
+io.open = builtins.open = _without_hidden_folders(io.open)

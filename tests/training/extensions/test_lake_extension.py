@@ -15,6 +15,7 @@ from rich.console import Console
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CallbackList
 
+from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError
@@ -122,7 +123,7 @@ def test_at_the_margin_the_lake_stops_growing_and_goes_on_when_there_is_space(
     training.steps(10)
     seen: list[bool] = []
 
-    class Watch(lake_extension.BoundaryCallback):
+    class Watch(BoundaryCallback):
         def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
             seen.append(feed.is_paused)
             training.steps(5)

@@ -47,7 +47,8 @@ class FakeTraining:
 @pytest.fixture
 def model(make_model: Callable[..., PPO]) -> PPO:
     model = make_model(2)
-    model._last_obs = model.env.reset()
+    first: Any = model.env.reset()
+    model._last_obs = first
     return model
 
 
