@@ -77,7 +77,7 @@ def test_the_best_of_a_run_that_ended_with_a_due_evaluation_is_in_the_table(
     )
     run_dir.checkpoints.mkdir()
     files = iter([("state.json", (state.model_dump_json().encode(),))])
-    write_files(run_dir.checkpoint(128), files)  # type: ignore[arg-type]
+    write_files(run_dir.checkpoint(128), files)
     for each in (True, False):
         row = {"timesteps": 128, "mean_reward": 2.5, "is_best": each == way, "deterministic": each}
         append_row(run_dir, row)

@@ -49,7 +49,7 @@ RECORD = TeacherRecord(
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "source"
     files = {"state.json": STATE.model_dump_json().encode(), "play.json": b"{}"}
-    write_files(path, [*((n, (c,)) for n, c in files.items()), ("policy.safetensors", (b"w",))])  # type: ignore[list-item]
+    write_files(path, [*((n, (c,)) for n, c in files.items()), ("policy.safetensors", (b"w",))])
     return path
 
 
