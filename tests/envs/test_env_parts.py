@@ -57,7 +57,7 @@ def game_with_parts(parts: dict[str, Any] = PARTS) -> Game:
 
 
 def parts_env(emulator: FakeEmulator | None = None, **settings: Any) -> GameBoyEnv:
-    defaults = {"parts": tuple(PARTS), "max_idle_frames": 9}
+    defaults: dict[str, Any] = {"parts": tuple(PARTS), "max_idle_frames": 9}
     return fake_env(game_with_parts(), emulator=emulator, **(defaults | settings))
 
 

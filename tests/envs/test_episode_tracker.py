@@ -49,7 +49,7 @@ class Presses(EpisodeTracker):
     def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:  # noqa: ARG002
         found = saved.get("presses", {})
         assert isinstance(found, dict)
-        self.counts = Counter(found)  # type: ignore[arg-type]  # they are whole numbers
+        self.counts = Counter(found)  # they are whole numbers
 
 
 def test_a_tracker_follows_each_episode_also_over_a_saved_state() -> None:

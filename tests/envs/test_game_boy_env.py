@@ -580,8 +580,8 @@ def test_a_state_of_earlier_versions_has_the_same_in_other_places() -> None:
         other.load_state(EnvState.model_validate_json(json.dumps(earlier)))
         assert other.save_state() == state
         for action in [RIGHT, HURT] * 10:
-            step = env.step(action)
-            again = other.step(action)
+            step: Any = env.step(action)
+            again: Any = other.step(action)
             assert np.array_equal(again[0], step[0])
             assert again[1:] == step[1:]
 

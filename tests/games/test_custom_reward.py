@@ -26,7 +26,7 @@ SOURCES = {"screen": lambda: "s", "memory": lambda: "m", "action": lambda: "a"}
 
 
 def takes(method: Any) -> Any:
-    return CustomMethod(method, "rewards:Reward.step", SOURCES).call("v")  # type: ignore[arg-type]
+    return CustomMethod(method, "rewards:Reward.step", SOURCES).call("v")
 
 
 @pytest.mark.parametrize(
