@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,11 +104,10 @@ def test_rows_of_a_lake_are_what_a_replay_of_the_same_play_gives_bit_for_bit(
     mixture, replay = mixture_of(tmp_path, 0.0, n_step=n_step), replay_of(rows, n_step=n_step)
     drawn = mixture.pool.draw(np.random.default_rng(3), 500)
     ours = mixture._samples(drawn, torch.device("cpu"))
-    _, slots = replay.store.held()  # of each timestep in order, its slot
+    store: Any = replay.store
+    _, slots = store.held()  # of each timestep in order, its slot
     numbers = slots[drawn.batch.numbers]
-    theirs = replay.store.batch(
-        np.zeros_like(numbers), numbers, n_step=n_step, gamma=_GAMMA, device="cpu"
-    )
+    theirs = store.batch(np.zeros_like(numbers), numbers, n_step=n_step, gamma=_GAMMA, device="cpu")
     assert isinstance(theirs.observations, torch.Tensor)
     assert isinstance(theirs.next_observations, torch.Tensor)
     assert torch.equal(ours.observations, theirs.observations)

@@ -258,7 +258,7 @@ def test_dqn_transforms_each_timestep_of_a_batch_by_the_newest_statistics(
     statistics, variance = PlainStatistics(2, GAMMA), 1.0
     for rewards, dones in zip(feed.rewards, feed.dones, strict=True):
         variance = statistics.observe(rewards, dones)
-    pond = model.replay_buffer.store
+    pond: Any = model.replay_buffer.store
     envs, numbers = pond.held()
     raw = pond.batch(envs, numbers, n_step=1, gamma=GAMMA, device="cpu").rewards
     expected_raw = np.array(feed.rewards).T.ravel()
@@ -279,7 +279,7 @@ def test_dqn_transforms_each_timestep_of_a_batch_by_the_newest_statistics(
                     break
             expected.append(total)
     assert found.tolist() == pytest.approx(expected, rel=1e-3)
-    state = model.replay_buffer.store._rng.bit_generator.state
+    state = pond._rng.bit_generator.state
     batch = model.replay_buffer.sample(16).rewards
     pond._rng.bit_generator.state = state
     same = pond.sample(16, n_step=n_step, gamma=GAMMA, learned=model.reward_scaling).rewards
@@ -294,11 +294,12 @@ def test_rows_of_a_lake_are_transformed_as_those_of_the_replay(
     rows, learned = played(tmp_path, 120), scaling(**values)
     mixture = mixture_of(tmp_path, 0.0, n_step=n_step, learned=learned)
     replay = replay_of(rows, n_step=n_step)
+    store: Any = replay.store
     for reward in (5.0, -7.0, 20.0):  # statistics are of now, not of when the Lake was opened
         learned.observe(np.array([reward], np.float32), np.array([False]))
         drawn = mixture.pool.draw(np.random.default_rng(3), 300)
-        numbers = replay.store.held()[1][drawn.batch.numbers]
-        theirs = replay.store.batch(
+        numbers = store.held()[1][drawn.batch.numbers]
+        theirs = store.batch(
             np.zeros_like(numbers), numbers, n_step=n_step, gamma=GAMMA, device="cpu",
             learned=learned,
         )  # fmt: skip

@@ -182,8 +182,9 @@ class Oracle:
 
 
 def assert_all_held_are_sb3s(ours: PackedReplayBuffer, oracle: Oracle, played: int) -> int:
-    envs, numbers = ours.store.held()
-    batch = ours.store.batch(envs, numbers, n_step=ours.n_step, gamma=GAMMA, device="cpu")
+    store: Any = ours.store
+    envs, numbers = store.held()
+    batch = store.batch(envs, numbers, n_step=ours.n_step, gamma=GAMMA, device="cpu")
     for env in range(ours.n_envs):
         rows = np.flatnonzero(envs == env)
         for row, number in zip(rows, range(played - len(rows), played), strict=True):

@@ -79,10 +79,11 @@ class Oracle:
 
 def assert_all_held_are_sb3s(ours: PackedReplayBuffer, oracle: Oracle, played: int) -> int:
     """Every timestep that can be drawn; returns how many."""
-    envs, numbers = ours.store.held()
+    store: Any = ours.store
+    envs, numbers = store.held()
     for env in range(ours.n_envs):
         mine = numbers[envs == env]
-        batch = ours.store.batch(
+        batch = store.batch(
             np.full(len(mine), env), mine, n_step=ours.n_step, gamma=GAMMA, device="cpu"
         )
         theirs = oracle.timesteps(env, np.arange(played - len(mine), played))
@@ -141,7 +142,8 @@ def test_every_timestep_is_as_likely_as_every_other() -> None:
     vec_env = scripted_vec_env(packing, n_envs=2, frame_stack=2)
     ours = packed(vec_env, packing, frame_stack=2, buffer_size=40)
     play(vec_env, 100, ours.add)
-    envs, numbers = ours.store.held()
+    store: Any = ours.store
+    envs, numbers = store.held()
     drawn = np.stack(ours.store._draw(draws))
     held = dict.fromkeys(zip(envs.tolist(), numbers.tolist(), strict=True), 0)
     for pair in zip(*drawn.tolist(), strict=True):

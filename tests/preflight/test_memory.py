@@ -263,7 +263,7 @@ def test_a_replay_is_the_pond_that_would_be_allocated() -> None:
         n_envs=8,
         observation_format=observation_format,
     )
-    pond = buffer.store
+    pond: Any = buffer.store
     real = pond._frames.nbytes + sum(array.nbytes for array in pond._small.values())
     assert storage(config, facts).bytes == real
 
