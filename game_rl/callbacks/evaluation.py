@@ -15,12 +15,12 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv
 
-from game_rl.callbacks.episode_logging import ended_episode, is_logged
 from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.checkpoints.model_state import drawing_from
 from game_rl.envs.episode_ends import OVER_AT_START
 from game_rl.envs.observation import Observation, rows_of
 from game_rl.episodes.episode_files import EndedEpisode
+from game_rl.episodes.episode_logging import ended_episode, is_logged
 from game_rl.events import Evaluated, StartStateResult
 from game_rl.returns import LearnedRewards
 from game_rl.statistics import mean_interval, wilson_interval

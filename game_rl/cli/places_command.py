@@ -34,7 +34,7 @@ def add_places(commands: "Commands", summary: str) -> None:
 
 
 def _places(arguments: argparse.Namespace) -> int:
-    from game_rl.places.places_map import read_place_counts, write_places_map
+    from game_rl.places.places_picture import read_place_counts, write_places_map
 
     run_dir = find_run(Path(arguments.run))
     counts = read_place_counts(run_dir)

@@ -404,7 +404,7 @@ def _record_logged(arguments: argparse.Namespace) -> int:
     make_watcher = None
     if "value" in overlay:
         make_watcher = _watcher_maker(root, checkpoint, arguments.game)
-    from game_rl.playback.logged_clip import record_logged
+    from game_rl.playback.episode_replay import record_logged
 
     output = arguments.output or run_dir.videos / _clip_name(chosen)
     made = record_logged(

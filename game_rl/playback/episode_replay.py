@@ -1,13 +1,14 @@
-"""Playing a logged episode again, and whether it ends as it was logged."""
+"""Playing logged episodes again, also for a clip, and whether they end as they were logged."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Protocol, TypeVar, cast
 
 from game_rl.checkpoints.run_game import changed_game_keys
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
-from game_rl.emulator.emulator import Emulator, RecordingEmulator, picture_frames
+from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator, RecordingEmulator, picture_frames
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.envs.observation import Observation
@@ -17,7 +18,15 @@ from game_rl.episodes.logged_episodes import LoggedEpisode, LoggedEpisodes
 from game_rl.episodes.logged_play import LoggedPlay
 from game_rl.errors import GameRLError, ReplayError, UsageError
 from game_rl.games.definition import Game
-from game_rl.playback.shown_episode import ShownEpisode, ShownTimestep
+from game_rl.playback.clip import clip_writer, save_clip
+from game_rl.playback.shown_episode import (
+    OverlayItem,
+    ShownEpisode,
+    ShownTimestep,
+    hold_pictures,
+    in_a_row,
+    side_by_side,
+)
 from game_rl.system.versions import code_difference, installed_versions, version_differences
 
 _T = TypeVar("_T")
@@ -171,3 +180,42 @@ def replay_differences(under: PlayedUnder, game: Game) -> list[str]:
     found += changed_game_keys(under.game, game)
     code = code_difference(under.versions, under.source_sha256)
     return [*found, *([code] if code else [])]
+
+
+def record_logged(
+    episodes: LoggedEpisodes,
+    game: Game,
+    output: Path,
+    *,
+    overlay: Collection[OverlayItem] = (),
+    grid: bool = False,
+    make_watcher: Callable[[], Watcher] | None = None,
+) -> Path:
+    """Write a clip of these episodes, which are played again, and return its path.
+
+    Args:
+        overlay: what is written below the screen.
+        grid: whether the episodes are side by side.
+        make_watcher: makes what says the values; None if nothing does.
+
+    Raises:
+        UsageError: an episode cannot be played again, or the suffix is neither .gif nor .mp4.
+        ReplayError: an episode does not play as it was logged. Nothing is written.
+    """
+    clip_writer(output)
+    skips = {config_of(episode).env.frame_skip for episode in episodes}
+    if len(skips) > 1:
+        raise UsageError(
+            "these episodes have timesteps of different lengths "
+            f"({', '.join(map(str, sorted(skips)))} frames); record them in clips of their own"
+        )
+    frame_skip = skips.pop()
+    watcher = None if make_watcher is None else make_watcher()
+    hold = hold_pictures(frame_skip)
+
+    def shown() -> Iterator[ShownEpisode]:
+        for index in range(len(episodes)):
+            yield replayed(episodes, index, game, hold=hold, watcher=watcher)
+
+    pictures = (side_by_side if grid else in_a_row)(shown(), overlay)
+    return save_clip(pictures, picture_frames(frame_skip) / FRAMES_PER_SECOND, output)

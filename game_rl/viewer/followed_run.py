@@ -174,7 +174,7 @@ class FollowedRun:
         """Return the map of visited places as JSON, with modules that other runs do not need."""
         if not self.run_dir.places.is_file():
             return {}
-        module = importlib.import_module("game_rl.places.places_json")
+        module = importlib.import_module("game_rl.places.place_layers")
         found: dict[str, Any] = module.places_json(self.run_dir)
         return found
 

@@ -13,9 +13,9 @@ from game_rl.events import CurvesRecorded, Event, HintGiven
 from game_rl.events.event_log import EventFile, EventLog, read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from tests.callbacks.test_episode_logging import add, make_logger
 from tests.callbacks.test_milestones import play, resumed
 from tests.envs.example import fake_game
+from tests.episodes.test_episode_logging import add, make_logger
 from tests.events.test_training_hints import SETTINGS as LONG
 
 SETTINGS = replace(LONG, total_timesteps=1_000)

@@ -9,7 +9,7 @@ from PIL import Image
 from game_rl.cli.main import main
 from game_rl.errors import UsageError
 from game_rl.files.run_dir import RunDir
-from game_rl.places.places_map import read_place_counts
+from game_rl.places.places_picture import read_place_counts
 from game_rl.training.train import train
 from tests.places.test_place_counts import DAMAGED, counted
 from tests.tiny_run import MakeConfig, command

@@ -13,12 +13,12 @@ import pytest
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks import hints
-from game_rl.callbacks.episode_logging import EpisodeLogger
 from game_rl.checkpoints.named import open_run
 from game_rl.cli.main import main
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.episodes.episode_files import EpisodeWriter, segments_in
+from game_rl.episodes.episode_logging import EpisodeLogger
 from game_rl.episodes.logged_episodes import LoggedEpisodes, read_logged_episodes
 from game_rl.errors import ReplayError
 from game_rl.events import Evaluated, HintGiven, Warned

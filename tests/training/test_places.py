@@ -17,7 +17,7 @@ from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.places.place_counts import PlaceCounts
-from game_rl.places.places_map import read_place_counts
+from game_rl.places.places_picture import read_place_counts
 from game_rl.training.extensions.places_extension import saved_places
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train

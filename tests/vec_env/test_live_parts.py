@@ -19,7 +19,7 @@ from game_rl.games.definition import Game, load_game
 from game_rl.live.live_file import LiveReader, LiveScreen
 from game_rl.live.live_slots import make_live_layout
 from game_rl.live.live_writer import LiveFile
-from game_rl.vec_env.live_parts import LiveParts
+from game_rl.training.extensions.live_extension import LiveParts
 from game_rl.vec_env.make_vec_env import make_training_env
 from tests.tiny_run import TINY_GAME
 from tests.vec_env.envs import processes_of

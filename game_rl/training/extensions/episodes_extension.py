@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
-from game_rl.callbacks.episode_logging import EpisodeLogCallback, EpisodeLogger
+from game_rl.callbacks.curves import repetition_curves
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
@@ -17,6 +18,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import differences
 from game_rl.episodes.button_log import spoil_notes
 from game_rl.episodes.episode_files import Cut, EpisodeWriter, PlayedUnder
+from game_rl.episodes.episode_logging import EpisodeLogger, ended_episode, is_logged
 from game_rl.episodes.logged_episodes import read_episodes_of
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
@@ -28,6 +30,32 @@ from game_rl.training.extension import Extension, RunParts
 
 _CHANGED = "the game or the env's settings changed in the middle of it, at a resume"
 _MB = 10**6
+
+
+class EpisodeLogCallback(BaseCallback):
+    """Logs the episodes of the training; an ordinary vec step costs it one look at the dones."""
+
+    def __init__(self, logger: EpisodeLogger) -> None:
+        super().__init__()
+        self._log = logger
+
+    def _on_step(self) -> bool:
+        dones = self.locals["dones"]
+        if dones.any():
+            infos = self.locals["infos"]
+            for env in np.flatnonzero(dones).tolist():
+                if is_logged(infos[env]):
+                    self._log.add(
+                        ended_episode(env, infos[env]),
+                        timesteps=self.num_timesteps,
+                        kind="training",
+                        deterministic=False,
+                        values=repetition_curves(infos[env]),
+                    )
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self._log.write_if_due()
 
 
 class EpisodesExtension(Extension):

@@ -2,18 +2,55 @@
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Self
 
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from game_rl.algorithms.policies import policy_values
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
+from game_rl.live.live_layout import LiveLayout
 from game_rl.live.live_slots import make_live_layout
 from game_rl.live.live_writer import LiveFile
 from game_rl.training.extension import Extension, RunParts
-from game_rl.vec_env.live_parts import LiveParts
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv
+from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from game_rl.vec_env.worker_protocol import LiveSlots
 
 _SPARED = 100  # times as long as the values took is left between them
+
+
+class LiveParts:
+    """The vec env of `make_training_env`, whose envs can show a timestep in the live file."""
+
+    def __init__(self, vec_env: VecEnv) -> None:
+        monitors = vec_env.halves if isinstance(vec_env, HalvedVecEnv) else (vec_env,)
+        self._parts: list[SharedMemoryVecEnv] = []
+        for monitor in monitors:
+            assert isinstance(monitor, VecMonitor)
+            assert isinstance(monitor.venv, SharedMemoryVecEnv)
+            self._parts.append(monitor.venv)
+
+    def show_in(self, path: Path, layout: LiveLayout) -> None:
+        """Let the workers write shown timesteps to the live file."""
+        first = 0
+        for part in self._parts:
+            part.show_in(LiveSlots(path, layout, first))
+            first += part.num_envs
+
+    @property
+    def vec_steps(self) -> int:
+        """The vec steps so far of the part that has taken the fewest."""
+        return min(part.vec_steps for part in self._parts)
+
+    def show_next_step(self) -> int:
+        """Let all envs show the next vec step that has not begun; return its number, from 1 on.
+
+        To be called between two vec steps.
+        """
+        (number,) = {part.show_next_step() for part in self._parts}
+        return number
 
 
 class LiveCallback(BaseCallback):
@@ -66,7 +103,7 @@ class LiveCallback(BaseCallback):
 
 
 class LiveExtension(Extension):
-    """Shows what the training's agents do; see `envs.live_file`."""
+    """Shows what the training's agents do; see `live.live_file`."""
 
     def __init__(self, live: LiveFile, envs: LiveParts) -> None:
         self._live = live

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stable_baselines3.common.vec_env import VecMonitor
 
-from game_rl.callbacks.episode_logging import EpisodeLogger, ended_episode, is_logged
 from game_rl.config.schema import EnvConfig
 from game_rl.episodes.button_log import EPISODE_LOG, EpisodeLog, EpisodeNotes
 from game_rl.episodes.episode_files import EndedEpisode, EpisodeWriter, PlayedUnder
+from game_rl.episodes.episode_logging import EpisodeLogger, ended_episode, is_logged
 from game_rl.episodes.logged_episodes import read_episodes_of
 from game_rl.games.definition import load_game
 from game_rl.vec_env.make_vec_env import make_vec_env

@@ -9,10 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback
-
-from game_rl.callbacks.curves import repetition_curves
 from game_rl.episodes.button_log import EPISODE_LOG, EpisodeLog
 from game_rl.episodes.episode_files import (
     BY_WRAPPER,
@@ -164,29 +160,3 @@ class EpisodeLogger:
 
     def _is_well(self) -> bool:
         return self._writer is not None and not self._writer.is_failing
-
-
-class EpisodeLogCallback(BaseCallback):
-    """Logs the episodes of the training; an ordinary vec step costs it one look at the dones."""
-
-    def __init__(self, logger: EpisodeLogger) -> None:
-        super().__init__()
-        self._log = logger
-
-    def _on_step(self) -> bool:
-        dones = self.locals["dones"]
-        if dones.any():
-            infos = self.locals["infos"]
-            for env in np.flatnonzero(dones).tolist():
-                if is_logged(infos[env]):
-                    self._log.add(
-                        ended_episode(env, infos[env]),
-                        timesteps=self.num_timesteps,
-                        kind="training",
-                        deterministic=False,
-                        values=repetition_curves(infos[env]),
-                    )
-        return True
-
-    def _on_rollout_end(self) -> None:
-        self._log.write_if_due()
