@@ -53,3 +53,11 @@ def test_every_page_that_code_names_exists() -> None:
             f"{file.relative_to(ROOT)}: {name}" for name in named if not (ROOT / name).exists()
         ]
     assert broken == []
+
+
+def test_files_that_the_pages_for_developers_name_exist() -> None:
+    pages = [ROOT / "docs" / "explanation" / name for name in ("architecture.md", "extending.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    named = {name for name in re.findall(r"`([\w/]+(?:\.py|\.js))`", text) if "NAME" not in name}
+    assert len(named) > 20
+    assert not [n for n in named if not any((ROOT / up / n).is_file() for up in ("game_rl", "."))]
