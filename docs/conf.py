@@ -15,7 +15,7 @@ author = "the authors of game_rl"
 release = version = metadata.version("game_rl")
 
 extensions = ["myst_parser", "repository_view"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "changelog"]  # read in the repository
 nitpicky = True
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "html_image"]

@@ -107,7 +107,7 @@ def test_every_command_and_option_that_a_page_names_exists() -> None:
     }
     unknown = []
     for page in PAGES:
-        if "_build" in page.parts:
+        if "_build" in page.parts or "changelog" in page.parts:  # which names what is gone
             continue
         for name, *rest in commands_of(page.read_text(encoding="utf-8")):
             if name in {"trian", "--help", "--version"}:  # the first: a mistake that a page shows
