@@ -146,7 +146,7 @@ def test_status_says_what_ended_it(won: RunDir, capsys: pytest.CaptureFixture[st
     assert main(["status", str(won.root)]) == 0
     words = (line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     lines = dict(pair for pair in words if len(pair) == 2)
-    assert lines["state"] == "completed"
+    assert lines["state"] == "complete"
     assert lines["ended"].startswith("early  stop_when.mean_reward: ")
     assert lines["timesteps"].startswith("128 of 192")
 
