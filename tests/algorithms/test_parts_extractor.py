@@ -158,7 +158,7 @@ def test_each_policy_learns_from_each_part(
     for module, loss in every:
         module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
         loss.backward()
-        for name, parameter in policy.named_parameters():
+        for name, parameter in module.named_parameters():
             assert parameter.grad is not None, name
             assert parameter.grad.isfinite().all(), name
 
