@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from game_rl import errors, events
 from game_rl.cli.parser import COMMANDS, GROUPS, make_parser
-from game_rl.config.allowed_changes import OPERATIONS, ROLES, KeyRule
+from game_rl.config.allowed_changes import FILE_OPERATIONS, OPERATIONS, ROLES, FileRule, KeyRule
 from game_rl.config.experiments.mixture_config import MixtureConfig
 from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.config.experiments.study_config import StudyConfig
@@ -248,6 +248,8 @@ def allowed_changes_text() -> str:
         blocks.append(f"| [{title}](#{_slug(title)}) |{marks}\n")
     for title, rule in OPERATIONS.items():
         blocks += [f"\n## {title}\n\n{_escaped(rule.meaning)}\n\n", *_bound_and_free(rule)]
+    for title, of_file in FILE_OPERATIONS.items():
+        blocks += [f"\n## {title}\n\n{_escaped(of_file.meaning)}\n\n", *_free(of_file)]
     return "".join(blocks)
 
 
@@ -257,10 +259,18 @@ def _bound_and_free(rule: KeyRule) -> Iterator[str]:
     bound = {f"**`{key}`**": reason for key, reason in rule.bound.items()}
     free = {f"but not **`{key}`**": reason for key, reason in rule.free.items()}
     for group in (roles, bound, free):
-        for reason in dict.fromkeys(group.values()):
-            names = ", ".join(name for name, own in group.items() if own == reason)
-            text = reason.format(kind="experiment", stage="generation")
-            yield f"- {names}: {_escaped(text)}\n"
+        yield from _by_reason(group)
+
+
+def _free(rule: FileRule) -> Iterator[str]:
+    return _by_reason({f"**`{key}`**": reason for key, reason in rule.free.items()})
+
+
+def _by_reason(group: Mapping[str, str]) -> Iterator[str]:
+    for reason in dict.fromkeys(group.values()):
+        names = ", ".join(name for name, own in group.items() if own == reason)
+        text = reason.format(kind="experiment", stage="generation")
+        yield f"- {names}: {_escaped(text)}\n"
 
 
 # --- commands ---------------------------------------------------------------------------------

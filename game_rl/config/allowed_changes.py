@@ -1,6 +1,7 @@
 """What each operation allows to change in a run's config, by the roles of its keys.
 
-Keys of the game file have no roles. Here they are below `game`, such as `game.actions`.
+Keys of the game file have no roles. Here they are below `game`, such as `game.actions`. Nor have
+those of the file of an experiment or a study: of these, all but a few are bound.
 """
 
 from collections.abc import Iterable, Mapping
@@ -60,6 +61,23 @@ class KeyRule:
         """Return the keys that are bound, without those below others; exceptions come first."""
         found = self.bound_of(dict.fromkeys((*self.bound, *ROLES)))
         return [key for key in found if not is_below(key, [each for each in found if each != key])]
+
+
+@dataclass(frozen=True)
+class FileRule:
+    """What an operation asks of the keys of an experiment's or a study's own file: most are bound.
+
+    Attributes:
+        meaning: what the operation does about bound keys, in a sentence.
+        free: keys that are free, with those below them, each with the reason.
+    """
+
+    meaning: str
+    free: Mapping[str, str]
+
+    def binds(self, key: str) -> bool:
+        """Whether a dotted key is bound."""
+        return not is_below(key, self.free)
 
 
 _LEARNED = "the agent has learned the game as it sees and plays it; start a new run to change that"
@@ -313,6 +331,38 @@ RUN_OF_STUDY = KeyRule(
     },
 )
 
+_WHERE = "where runs train changes no result"
+_KEPT = "it decides only which checkpoints stay"
+_STORED = "it changes no result"
+RESUME_EXPERIMENT = FileRule(
+    "A resumed experiment keeps all keys, those of member and learner included, but these.",
+    free={
+        "executor": _WHERE,
+        "keep_generations": _KEPT,
+        "keep_rounds": _KEPT,
+        "champion": "it is read when the last generation has ended",
+        "upload": _STORED,
+    },
+)
+
+ARM_FILE = FileRule(
+    "Experiments that differ in their own keys are different arms, but for these.",
+    free={
+        "seed": "an arm has several seeds",
+        "run_dir": "each has its own folder",
+        "upload": _STORED,
+        "executor": _WHERE,
+        "keep_generations": _KEPT,
+        "keep_rounds": _KEPT,
+    },
+)
+
+STUDY_FILE = FileRule(
+    "A study is what its file says: only these keys may be set, and may change once it is "
+    "registered.",
+    free={"executor": _WHERE, "run_dir": "the folder of the runs changes no result"},
+)
+
 OPERATIONS: Mapping[str, KeyRule] = MappingProxyType(
     {
         "Resume": RESUME,
@@ -337,3 +387,12 @@ OPERATIONS: Mapping[str, KeyRule] = MappingProxyType(
     }
 )
 """The rule of each operation by its title in the docs."""
+
+FILE_OPERATIONS: Mapping[str, FileRule] = MappingProxyType(
+    {
+        "Resume an experiment": RESUME_EXPERIMENT,
+        "Compare: files of experiments": ARM_FILE,
+        "Study: its file": STUDY_FILE,
+    }
+)
+"""The rule of each operation on the files of experiments and studies, likewise."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from game_rl.checkpoints.run_game import moved_game
+from game_rl.config.allowed_changes import RESUME_EXPERIMENT
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
 from game_rl.config.loader import Document, dump_config, load_config
@@ -59,7 +60,6 @@ from game_rl.system.stop_request import StopRequest
 from game_rl.training.admission import check_packages
 
 _ENDING_S = 30.0  # for the last checkpoint and the emulators, in addition to the deadline
-_MAY_CHANGE = ("executor", "keep_generations", "keep_rounds", "champion", "upload")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,9 +183,9 @@ def _refuse_changes(before: Experiment, now: Experiment) -> None:
     old = before.settings
     new = now.settings
     changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-    may_change = [key for key in _MAY_CHANGE if key in type(now.config).model_fields]
-    refused = [key for key in changed if key.partition(".")[0] not in _MAY_CHANGE]
+    refused = [key for key in changed if RESUME_EXPERIMENT.binds(key)]
     if refused:
+        may_change = [k for k in RESUME_EXPERIMENT.free if k in type(now.config).model_fields]
         raise UsageError(
             f"a resumed {now.config.kind} cannot change {', '.join(refused)}: it would become "
             f"another experiment; only {', '.join(may_change)} may change. Begin a new one with "

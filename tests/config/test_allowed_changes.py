@@ -3,8 +3,11 @@
 import pytest
 
 from game_rl.config import allowed_changes
-from game_rl.config.allowed_changes import OPERATIONS, ROLES, KeyRule, role_of
+from game_rl.config.allowed_changes import FILE_OPERATIONS, OPERATIONS, ROLES, KeyRule, role_of
 from game_rl.config.bundled_configs import bundled_configs
+from game_rl.config.experiments.mixture_config import MixtureConfig
+from game_rl.config.experiments.population_config import PopulationConfig
+from game_rl.config.experiments.study_config import StudyConfig
 from game_rl.config.loader import config_kind, load_config
 from game_rl.config.roles import Role
 from game_rl.config.strict_model import flat
@@ -150,6 +153,27 @@ def test_every_key_of_every_config_has_a_role(name: str) -> None:
     if config_kind(file) is None:
         for key in flat(load_config(file).model_dump(mode="json")):
             assert isinstance(role_of(key), Role), key
+
+
+FREE_IN_FILES = {
+    "Resume an experiment": {
+        *("executor", "keep_generations", "keep_rounds", "champion", "upload"),
+    },
+    "Compare: files of experiments": {
+        *("seed", "run_dir", "upload", "executor", "keep_generations", "keep_rounds"),
+    },
+    "Study: its file": {"executor", "run_dir"},
+}
+
+
+def test_keys_of_experiments_and_studies_are_bound_but_for_those_written_down() -> None:
+    assert {*FREE_IN_FILES} == {*FILE_OPERATIONS}
+    files = {**PopulationConfig.model_fields, **MixtureConfig.model_fields}
+    for title, rule in FILE_OPERATIONS.items():
+        keys = {*(StudyConfig.model_fields if title.startswith("Study") else files)}
+        assert {key for key in keys if not rule.binds(key)} == FREE_IN_FILES[title], title
+        assert {key for key in keys if not rule.binds(f"{key}.below")} == FREE_IN_FILES[title]
+    assert FILE_OPERATIONS["Resume an experiment"].binds("member.upload.to")
 
 
 def test_bound_keys_are_listed_without_those_below_them() -> None:

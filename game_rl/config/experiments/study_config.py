@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from game_rl.config.allowed_changes import RUN_OF_STUDY
+from game_rl.config.allowed_changes import RUN_OF_STUDY, STUDY_FILE
 from game_rl.config.experiments.executor_config import LocalExecutorConfig
 from game_rl.config.experiments.experiment import Experiment, experiment_of
 from game_rl.config.experiments.learner_config import STOP_WHEN, Decided
@@ -166,10 +166,6 @@ class StudyConfig(StrictModel):
         return 2 / (2**n if self.paired else comb(2 * n, n))
 
 
-_MAY_BE_SET = ("executor", "run_dir")
-"""Keys that an override may set, because they change no result."""
-
-
 @dataclass(frozen=True)
 class RunArm:
     """An arm that is a run, before it has a seed and a folder of its own.
@@ -259,10 +255,11 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
     """
     for override in overrides:
         key = override.partition("=")[0].strip()
-        if key.partition(".")[0] not in _MAY_BE_SET:
+        if STUDY_FILE.binds(key):
             raise UsageError(
-                f"--set {key}: a study is what its file says; only {' and '.join(_MAY_BE_SET)} may "
-                "be set. Change the file, and register it as another study"
+                f"--set {key}: a study is what its file says; only "
+                f"{' and '.join(STUDY_FILE.free)} may be set. Change the file, and register it as "
+                "another study"
             )
     source = Document(path, ConfigError)
     root, problems = source.tree(overrides)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from game_rl.checkpoints.evaluation_files import read_episodes
 from game_rl.checkpoints.named import find_run
-from game_rl.config.allowed_changes import ARM_OF_EXPERIMENTS
+from game_rl.config.allowed_changes import ARM_FILE, ARM_OF_EXPERIMENTS
 from game_rl.config.experiments.experiment import Experiment, load_experiment
 from game_rl.config.loader import load_config
 from game_rl.config.strict_model import is_below
@@ -93,19 +93,15 @@ def _end_of(run_dir: RunDir) -> tuple[Score | None, str]:
     return Score(final.mean_reward, final.success_rate, final.episodes), ""
 
 
-_FREE_OF_EXPERIMENTS = ("seed", "run_dir", "upload", "executor", "keep_generations", "keep_rounds")
-"""Keys of the file of an experiment itself in which the experiments of an arm may differ."""
-
-
 def _settings_of_experiment(experiment: Experiment) -> dict[str, object]:
     """Return the values, by dotted key, in which all experiments of an arm agree."""
     found = {}
     for key, value in experiment.settings.items():
         section, _, name = key.partition(".")
-        is_free = is_below(key, _FREE_OF_EXPERIMENTS)
+        is_bound = ARM_FILE.binds(key)
         if section in ("member", "learner") and not is_below(name, experiment.config.learner_keys):
-            is_free = ARM_OF_EXPERIMENTS.reason(name) is None
-        if not is_free:
+            is_bound = ARM_OF_EXPERIMENTS.reason(name) is not None
+        if is_bound:
             found[key] = value
     return found
 

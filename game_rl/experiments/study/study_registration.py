@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
 
+from game_rl.config.allowed_changes import STUDY_FILE
 from game_rl.config.custom_part import part_files
 from game_rl.config.experiments.study_config import Study
 from game_rl.config.strict_model import differences
@@ -20,7 +21,6 @@ from game_rl.files.saved import Saved, file_sha256
 from game_rl.games.definition import bundled_games, load_game
 
 _PACKAGE = Path(__file__).parents[2]
-_NOT_OF_THE_PLAN = {"executor", "run_dir"}  # they change no result
 _SHOWN = 5
 
 
@@ -124,7 +124,7 @@ def code_hashes() -> dict[str, str]:
 
 
 def _plan(study: Study) -> dict[str, Any]:
-    plan: dict[str, Any] = study.config.model_dump(mode="json", exclude=_NOT_OF_THE_PLAN)
+    plan: dict[str, Any] = study.config.model_dump(mode="json", exclude={*STUDY_FILE.free})
     return plan
 
 
