@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.events import (
@@ -14,7 +14,7 @@ from game_rl.events import (
 )
 from game_rl.events.event_log import read_experiment_events
 from game_rl.events.lineage import read_lineage
-from game_rl.events.run_view import read_tail
+from game_rl.events.run_view import RunState, read_tail
 from game_rl.experiments.backup import stored_state
 from game_rl.experiments.controller import experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -97,8 +97,6 @@ class DifferencesStatus:
 
 
 _FOLLOWED = {"rows", "newest_age_s", "own_drawn", "drawn"}
-State = Literal["training", "complete", "stopped", "failed", "not training", "unknown"]
-"""`unknown`: this user may not read whether a process is training it."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +106,7 @@ class ExperimentStatus:
     Attributes:
         generation: the one that is underway, or the last one.
         stretch_until: timesteps of a member at the end of `generation`.
+        state: as that of a run; its controller is what trains or was killed.
         text: why the experiment has stopped or failed, or is not training; else empty.
         timesteps_of_all: timesteps that all runs have played so far, the learner's and those that
             were copied over included; None if the records do not count them.
@@ -121,7 +120,7 @@ class ExperimentStatus:
 
     path: str
     kind: str
-    state: State
+    state: RunState
     generation: int
     generations: int
     stretch_until: int
@@ -227,9 +226,9 @@ def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[Membe
     return tuple(found)
 
 
-def _state(folder: ExperimentDir, *, is_complete: bool) -> tuple[State, str]:
+def _state(folder: ExperimentDir, *, is_complete: bool) -> tuple[RunState, str]:
     if is_complete:
-        return "complete", ""
+        return "completed", ""
     is_training = folder.is_locked
     if is_training:
         return "training", ""
@@ -242,7 +241,9 @@ def _state(folder: ExperimentDir, *, is_complete: bool) -> tuple[State, str]:
         return ends[-1].reason, ends[-1].text
     if is_training is None:
         return "unknown", f"this user may not read {folder.root / 'lock'}"
-    return "not training", "its controller was killed" if ends else "it has not begun"
+    if ends:
+        return "killed", "its controller was killed"
+    return "not begun", "it has not begun"
 
 
 def _stored_words(folder: ExperimentDir) -> str | None:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from game_rl.config.experiments.experiment import STAGES
 from game_rl.events import Fitness, LakesFollowed, StretchEnded
+from game_rl.events.run_view import STATE_WORDS
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.experiment_status import ExperimentStatus
 from game_rl.experiments.forecast.experiment_disk import GenerationRow
@@ -113,7 +114,7 @@ def _future(copy: CopyRecord | None, learner: int | None) -> str:
 def status_table(status: ExperimentStatus) -> RenderableType:
     stage = f"{STAGES[status.kind]} {status.generation}/{status.generations}"
     stage = "live" if status.is_live else stage
-    line = f"{status.path}: {status.state}, {stage}"
+    line = f"{status.path}: {STATE_WORDS[status.state]}, {stage}"
     if status.timesteps_of_all is not None:
         line += f", {status.timesteps_of_all:,} timesteps of all runs"
     if status.frames_of_all is not None:

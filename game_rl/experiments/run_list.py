@@ -29,8 +29,7 @@ class ListedRun:
 
     Attributes:
         kind: name of the algorithm, or kind of the experiment.
-        state: `training`, how it has ended in a word, `killed`, or `unknown` if this user may not
-            read whether it trains.
+        state: as `RunView.state`; an experiment's also says its generation, unless it is complete.
         timesteps: that it has played; an experiment's are those of all its runs. None if unknown.
         total_timesteps: at which it ends; None for an experiment.
         success_rate: of its newest evaluation, or of the experiment's champion; None without one.
@@ -188,7 +187,7 @@ def _listed_experiment(root: Path) -> ListedRun:
 
 
 def _stage(status: ExperimentStatus) -> str:
-    if status.state == "complete" or status.is_live:
+    if status.state == "completed" or status.is_live:
         return status.state
     return f"{status.state}, {status.generation} of {status.generations}"
 

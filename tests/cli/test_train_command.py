@@ -55,7 +55,7 @@ def test_status_tells_where_every_member_is(
 ) -> None:
     assert main(["status", str(folder.root), "--json"]) == 0
     status = json.loads(capsys.readouterr().out)
-    assert (status["state"], status["generation"], status["generations"]) == ("complete", 5, 5)
+    assert (status["state"], status["generation"], status["generations"]) == ("completed", 5, 5)
     assert [member["number"] for member in status["members"]] == [0, 1, 2, 3]
     assert all(member["last"]["episodes"] == 8 for member in status["members"])
     assert main(["status", str(folder.root)]) == 0
@@ -71,24 +71,35 @@ def test_status_while_a_controller_holds_the_folder_is_training(
         main(["status", str(folder.root), "--json"])
     assert json.loads(capsys.readouterr().out)["state"] == "training"
     main(["status", str(folder.root), "--json"])
-    assert json.loads(capsys.readouterr().out)["state"] == "not training"
+    assert json.loads(capsys.readouterr().out)["state"] == "not begun"
 
 
 @pytest.mark.parametrize(
-    ("has_begun", "text"), [(True, "its controller was killed"), (False, "it has not begun")]
+    ("has_begun", "state", "text"),
+    [(True, "killed", "its controller was killed"), (False, "not begun", "it has not begun")],
 )
 def test_status_says_killed_only_of_a_controller_that_has_begun(
-    folder: ExperimentDir, capsys: pytest.CaptureFixture[str], has_begun: bool, text: str
+    folder: ExperimentDir,
+    capsys: pytest.CaptureFixture[str],
+    has_begun: bool,
+    state: str,
+    text: str,
 ) -> None:
-    state = json.loads(folder.state.read_text(encoding="utf-8"))
-    folder.state.write_text(json.dumps(state | {"complete": False}), encoding="utf-8")
+    saved = json.loads(folder.state.read_text(encoding="utf-8"))
+    folder.state.write_text(json.dumps(saved | {"complete": False}), encoding="utf-8")
     folder.events.unlink(missing_ok=True)
     if has_begun:
         with EventFile(folder.events) as file:
             account = ExperimentEventLog(file)
             account.emit(ExperimentBegun(experiment="0", members=4, generations=5, slots=2))
     main(["status", str(folder.root), "--json"])
-    assert json.loads(capsys.readouterr().out)["text"] == text
+    status = json.loads(capsys.readouterr().out)
+    assert (status["state"], status["text"]) == (state, text)
+    main(["status", str(folder.root)])
+    assert f": {state}, generation 5/5" in " ".join(told(capsys).split())
+    assert main(["runs", str(folder.root.parent), "--json"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert listed["state"] == f"{state}, 5 of 5"
 
 
 def test_lineage_of_an_experiment_is_its_descent(

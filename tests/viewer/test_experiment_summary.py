@@ -20,7 +20,7 @@ def test_generations_members_and_copies_are_those_of_the_records(
     records = read_records(folder)
     found = experiment_summary(folder.root)
     assert (found["state"], found["kind"], found["stage"]) == (
-        "complete",
+        "completed",
         "population",
         "generation",
     )

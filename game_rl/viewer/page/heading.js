@@ -6,7 +6,6 @@ import {clock, duration, percent, plural, reward, whole} from "./words.js";
 export const STATES = {
   training: ["training", "good"],
   completed: ["complete", "good"],
-  complete: ["complete", "good"],
   until: ["paused", ""],
   stopped: ["stopped", ""],
   failed: ["failed", "bad"],
@@ -75,7 +74,7 @@ const PHASES = {
 export function runProgress(state) {
   const {timesteps, total_timesteps: total, seconds_left: left, left_is: kind, ended} = state;
   const isTraining = state.state === "training";
-  const isComplete = ["complete", "completed"].includes(state.state);
+  const isComplete = state.state === "completed";
   const atMost = state.stop_when.length > 0;
   const share = isComplete ? 1 : total ? timesteps / total : null;
   let played = `${whole(timesteps)} timesteps`;

@@ -77,7 +77,7 @@ export class OverviewPage {
     const share = state.is_live ? done / until : (generation - 1 + Math.min(1, this.shareOfStage(state))) / generations;
     const results = champion ? ` The champion is ${champion.folder}: ${fitness(champion.final)} in ${plural(champion.final.episodes, "episode")} that were held out.` : best ? ` The fittest of ${stage} ${best.generation} has a fitness of ${this.value(best.best)}.` : "";
     this.heading.show({
-      title: state.name, state: state.state, share: isTraining || state.state === "complete" ? (state.state === "complete" ? 1 : share) : share,
+      title: state.name, state: state.state, share: isTraining || state.state === "completed" ? (state.state === "completed" ? 1 : share) : share,
       sentence: `${plural(state.members.length, "member")} of a ${state.kind}, each with ${plural(state.n_envs, "agent")}, ${isTraining ? "learn" : "learned"} to play ${state.game} by ${state.algorithm.toUpperCase()}, ${state.is_live ? "all at once" : `${isTraining ? `now in ${stage} ${whole(generation)} of ${whole(generations)}` : `in ${plural(generations, stage)}`}`}.${results}${state.text ? ` ${state.text}.` : ""}`,
       played: state.timesteps_of_all == null ? "" : `${whole(state.timesteps_of_all)} timesteps of all${state.frames_of_all == null ? "" : ` (${short(state.frames_of_all)} frames)`}`,
       left: this.forecast(state),

@@ -247,7 +247,7 @@ def test_without_a_finite_member_the_mixture_ends(make_mixture: MakeMixture) -> 
 def test_status_has_the_learner_and_descent_its_rounds(make_mixture: MakeMixture) -> None:
     folder = carry_out_mixture(make_mixture())
     status = experiment_status(folder)
-    assert (status.state, status.generations) == ("complete", 4)
+    assert (status.state, status.generations) == ("completed", 4)
     assert [m.folder for m in status.members][-1] == "learner.g0004"
     assert {m.folder: m.until for m in status.members} == {
         m.folder: 64 if m.number == LEARNER else 128 * (4 - (copied_after(m.folder) or 0))
