@@ -49,6 +49,7 @@ class FollowedRun:
 
     Args:
         name: what the page calls it.
+        is_of_experiment: whether an experiment decides how far it trains.
         clock: seconds, which only grow.
 
     Attributes:
@@ -56,10 +57,16 @@ class FollowedRun:
     """
 
     def __init__(
-        self, run_dir: RunDir, name: str, *, clock: Callable[[], float] = time.monotonic
+        self,
+        run_dir: RunDir,
+        name: str,
+        *,
+        is_of_experiment: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.run_dir = run_dir
         self.name = name
+        self._is_of_experiment = is_of_experiment
         self._clock = clock
         self._follower = EventFollower(run_dir)
         self._machine: dict[str, Any] = {}
@@ -134,6 +141,7 @@ class FollowedRun:
         return {
             "name": self.name,
             "path": str(self.run_dir.root),
+            "is_of_experiment": self._is_of_experiment,
             "replacements": self._replacements,
             **self._config,
             **run_summary(view),

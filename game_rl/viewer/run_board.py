@@ -11,7 +11,7 @@ from typing import Any
 
 from game_rl.files.run_dir import RunDir
 from game_rl.viewer.followed_run import FollowedRun
-from game_rl.viewer.watched_place import WatchedPlace
+from game_rl.viewer.watched_place import WatchedPlace, is_of_experiment
 
 READ_EVERY_S = 0.9
 _OVERVIEW_EVERY_S = 2.0
@@ -55,7 +55,9 @@ class RunBoard:
         async with self._lock:
             run = self._followed.get(name)
             if run is None:
-                run = self._followed[name] = FollowedRun(run_dir, self.place.title_of(name))
+                run = self._followed[name] = FollowedRun(
+                    run_dir, self.place.title_of(name), is_of_experiment=is_of_experiment(run_dir)
+                )
             if self._clock() - self._read_at.get(name, float("-inf")) >= READ_EVERY_S:
                 await asyncio.to_thread(run.refresh)
                 self._read_at[name] = self._clock()

@@ -76,6 +76,12 @@ class WatchedPlace:
         return (self.root / _EXPERIMENT_FILE).is_file()
 
 
+def is_of_experiment(run_dir: RunDir) -> bool:
+    """Whether the run is a member, the learner or the champion of an experiment."""
+    above = list(run_dir.root.absolute().parents)[:2]  # champion/ and learner/, members/00
+    return any((folder / _EXPERIMENT_FILE).is_file() for folder in above)
+
+
 def _experiment_now(root: Path) -> dict[str, Any]:
     """Return what a tile shows of an experiment, which has a page of its own."""
     module = importlib.import_module("game_rl.viewer.experiment_summary")

@@ -21,6 +21,8 @@ from tests.loggers.wandb_file import WandbFile, offline_files, read_wandb_file
 pytest.importorskip("wandb", reason="the extra wandb is not installed")
 
 RUN = "0123456789abcdef0123456789abcdef"
+# the process gives way to all others: a second of work took it two minutes beside ten busy ones
+_WAIT_S = 900
 
 
 def settings(folder: Path, *, is_exact: bool = True) -> WandbSettings:
@@ -46,15 +48,18 @@ def row(number: int, value: float | None = None) -> str:
 
 def play(folder: Path, rows: Iterable[str], *more: str, is_exact: bool = True) -> str:
     """A session that ends well, with these rows more in the journal; return what it says."""
-    process = started(WANDB_PROCESS, "run")
-    assert process.stdin is not None
-    process.stdin.write(settings(folder, is_exact=is_exact).model_dump_json() + "\n")
-    with RunDir(folder).wandb_rows.open("a", encoding="utf-8") as journal:
-        journal.writelines(rows)
-    for line in (*more, "finish"):
-        process.stdin.write(line + "\n")
-    process.stdin.flush()
-    said, _ = process.communicate(timeout=120)
+    with started(WANDB_PROCESS, "run") as process:
+        assert process.stdin is not None
+        process.stdin.write(settings(folder, is_exact=is_exact).model_dump_json() + "\n")
+        with RunDir(folder).wandb_rows.open("a", encoding="utf-8") as journal:
+            journal.writelines(rows)
+        for line in (*more, "finish"):
+            process.stdin.write(line + "\n")
+        process.stdin.flush()
+        try:
+            said, _ = process.communicate(timeout=_WAIT_S)
+        finally:
+            process.kill()
     assert process.returncode == 0, said
     return said
 

@@ -274,6 +274,16 @@ def test_names_that_are_no_text_are_shown_and_lead_to_their_run(tmp_path: Path) 
         assert server.news()["state"]["name"] == "caf\\xe9"
 
 
+def test_a_run_of_an_experiment_is_known_as_one(run: RunDir, tmp_path: Path) -> None:
+    member = tmp_path / "population" / "members" / "00"
+    shutil.copytree(run.root, member)
+    for root, is_of_experiment in ((run.root, False), (member, False), (member, True)):
+        if is_of_experiment:
+            (tmp_path / "population" / "experiment.yaml").write_text("kind: population\n")
+        with watching(root) as server:
+            assert server.news()["state"]["is_of_experiment"] is is_of_experiment
+
+
 def test_a_folder_without_runs_but_experiments_has_their_tiles(tmp_path: Path) -> None:
     make_run(tmp_path / "runs" / "one")
     broken = tmp_path / "runs" / "broken"

@@ -257,12 +257,13 @@ export class RunPage {
   }
 
   // When it ended, and the commands that a finished or stopped run is for.
-  showNext({ended, path, state, best_evaluation: best, final_evaluation: final}) {
+  showNext({ended, path, state, is_of_experiment: isOfExperiment, best_evaluation: best, final_evaluation: final}) {
     const isOver = Boolean(ended) && state !== "training";
     this.next.hidden = !isOver;
     if (!isOver) return;
     const commands = [];
-    if (state !== "completed") commands.push([`game-rl train --resume ${quoted(path)}`, "continues the training"]);
+    if (isOfExperiment) commands.push([`game-rl train --fork ${quoted(path)} run_dir=runs/NAME total_timesteps=N`, "trains a copy of it, up to timestep N"]);
+    else if (state !== "completed") commands.push([`game-rl train --resume ${quoted(path)}`, "continues the training"]);
     if (best || final) {
       commands.push([`game-rl evaluate ${quoted(path)}`, "plays new episodes"], [`game-rl record ${quoted(path)}`, "makes a clip"]);
     }
