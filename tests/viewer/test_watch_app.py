@@ -279,7 +279,7 @@ def test_a_run_of_an_experiment_is_known_as_one(run: RunDir, tmp_path: Path) -> 
     shutil.copytree(run.root, member)
     for root, is_of_experiment in ((run.root, False), (member, False), (member, True)):
         if is_of_experiment:
-            (tmp_path / "population" / "experiment.yaml").write_text("kind: population\n")
+            (tmp_path / "population" / "experiment.yaml").touch()
         with watching(root) as server:
             assert server.news()["state"]["is_of_experiment"] is is_of_experiment
 
