@@ -5,6 +5,7 @@ others. So after each round the wrong values are taken out (their defaults or ex
 the rest is validated again. A check that read a wrong value is not believed.
 """
 
+import functools
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, to_jsonable_python
 from pydantic_core.core_schema import ErrorType
 
-from game_rl.config.schema_guide import closest, schema_guide
+from game_rl.config.schema_guide import SchemaGuide, closest, schema_guide
 from game_rl.config.strict_model import MOST_PROBLEMS, Key, Problem, StrictModel
 from game_rl.config.upload import without_secrets
 from game_rl.config.yaml_tree import LocatedProblem, Node, Place, resolve_plain
@@ -58,10 +59,16 @@ class Diagnosis(Generic[M]):
         self.problems: list[LocatedProblem] = []
         self._root = root
         self._model = model
-        self._every_guide = schema_guide(model)
-        self._guide = self._every_guide.chosen_by(root.plain())
         self._wrong: set[Key] = set()
         self._diagnose(more_checks)
+
+    @functools.cached_property  # a right document needs none
+    def _guide(self) -> SchemaGuide:
+        return self._every_guide.chosen_by(self._root.plain())
+
+    @functools.cached_property
+    def _every_guide(self) -> SchemaGuide:
+        return schema_guide(self._model)
 
     def _diagnose(self, more_checks: Callable[[M], Iterable[Problem]]) -> None:
         tree = self._root

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError, PydanticUndefined, to_jsonable_python
 
+from game_rl.files.saved import DescribedModel
+
 MOST_PROBLEMS = 60
 """Limit of the problems that one check reports: more than anyone reads, and quick to format."""
 
@@ -32,12 +34,10 @@ class Problem:
     reads: tuple[Key, ...] = ()
 
 
-class StrictModel(BaseModel):
+class StrictModel(DescribedModel):
     """A frozen model that refuses unknown keys, infinite numbers and NaN."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     key_hints: ClassVar[Mapping[str, str]] = {}
     """Hints about keys that do not exist, by the key's name or its whole dotted path. Only those of

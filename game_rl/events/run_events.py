@@ -4,9 +4,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field
 
-from game_rl.files.saved import Natural, Saved
+from game_rl.files.saved import DescribedModel, Natural, Saved
 from game_rl.statistics import mean_interval, wilson_interval
 
 FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
@@ -28,10 +28,10 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class TimedEvent(BaseModel):
+class TimedEvent(DescribedModel):
     """The base of all events of runs and experiments."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     is_kept: ClassVar[bool] = True
     """Whether the event is written to the file; the others only reach the listeners."""
