@@ -5,7 +5,7 @@
 # A container's /dev/shm of 64 MB is enough.
 FROM debian:trixie-slim
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends git make python3-venv \
+ && apt-get install --yes --no-install-recommends git make python3-venv gcc libc6-dev python3-dev \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /game_rl
 COPY . .

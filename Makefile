@@ -25,7 +25,8 @@ help:  ## list the commands
 
 install: $(INSTALLED)  ## create .venv and install the locked packages of a run into it
 
-$(INSTALLED): requirements.lock requirements-torch.lock pyproject.toml setup.py
+$(INSTALLED): requirements.lock requirements-torch.lock pyproject.toml setup.py \
+    game_rl/emulator/fast_states.pyx
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "game_rl needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1);"; \
 	  echo "name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }

@@ -372,8 +372,9 @@ def _exists(name: str) -> bool:
     if ROOT.joinpath(*parts, last).is_dir():
         return True
     for count in range(len(parts) + 1, 1, -1):
-        file = ROOT.joinpath(*[*parts, last][:count]).with_suffix(".py")
-        if file.is_file():
+        module = ROOT.joinpath(*[*parts, last][:count])
+        file = next(filter(Path.is_file, map(module.with_suffix, (".py", ".pyx"))), None)
+        if file is not None:
             attributes = [*[*parts, last][count:], *filter(None, [name.partition(":")[2]])]
             text = file.read_text(encoding="utf-8")
             return not attributes or re.search(rf"\b{attributes[0]}\b", text) is not None

@@ -6,7 +6,11 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import zipfile
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,27 +27,43 @@ PROJECT = TABLES["project"]
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
 
 
+COMPILED = {".so", ".pyd"}
+NOT_IN_A_WHEEL = {".pyc", ".pyx", *COMPILED}  # compiled modules are added by `build_ext`
+
+
+def copy_of_the_sources(folder: Path) -> Path:
+    not_sources = shutil.ignore_patterns("*.pyc", "*.so", "*.pyd")
+    shutil.copytree(ROOT / "game_rl", folder / "game_rl", ignore=not_sources)
+    shutil.copytree(ROOT / "configs", folder / "configs")
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, folder / name)
+    return folder
+
+
+def run_setup(copy: Path, *words: str, **environment: str) -> None:
+    command = [sys.executable, "-W", "ignore", "setup.py", "-q", *words]
+    variables = os.environ | environment
+    ended = subprocess.run(
+        command, cwd=copy, env=variables, capture_output=True, encoding="utf-8", check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of packages that a wheel has, built from a copy of the sources."""
-    copy = tmp_path_factory.mktemp("sources")
-    shutil.copytree(ROOT / "game_rl", copy / "game_rl", ignore=shutil.ignore_patterns("*.pyc"))
-    shutil.copytree(ROOT / "configs", copy / "configs")
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copyfile(ROOT / name, copy / name)
+    copy = copy_of_the_sources(tmp_path_factory.mktemp("sources"))
     stale = copy / "lib" / "game_rl" / "configs" / "gone.yaml"
     stale.parent.mkdir(parents=True)
     stale.touch()
-    command = [sys.executable, "-W", "ignore", "setup.py", "-q", "build_py", "--build-lib", "lib"]
-    ended = subprocess.run(command, cwd=copy, capture_output=True, encoding="utf-8", check=False)
-    assert ended.returncode == 0, ended.stderr
+    run_setup(copy, "build_py", "--build-lib", "lib")
     return copy / "lib"
 
 
 def test_a_wheel_has_every_file_of_the_package_and_the_configs(built: Path) -> None:
     def files(folder: Path) -> dict[str, bytes]:
         paths = [path for path in folder.rglob("[!.]*") if path.is_file()]
-        sources = (path for path in paths if path.suffix != ".pyc")
+        sources = (path for path in paths if path.suffix not in NOT_IN_A_WHEEL)
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sources}
 
     configs = {f"configs/{name}": data for name, data in files(ROOT / "configs").items()}
@@ -65,6 +85,62 @@ def test_a_built_package_finds_its_configs_from_anywhere(built: Path, tmp_path: 
         found = json.loads(ended.stdout)
         if words[0] == "configs":
             assert {Path(row["file"]).parent for row in found} == {built / "game_rl" / "configs"}
+
+
+def wheel_of(folder: Path, **environment: str) -> Path:
+    copy = copy_of_the_sources(folder / "sources")
+    run_setup(copy, "bdist_wheel", **environment)
+    (wheel,) = copy.glob("dist/*.whl")
+    return wheel
+
+
+def compiled_modules(wheel: Path) -> list[str]:
+    names = zipfile.ZipFile(wheel).namelist()
+    return [name for name in names if Path(name).suffix in COMPILED]
+
+
+def can_compile() -> bool:
+    headers = Path(sysconfig.get_path("include"), "Python.h")
+    return shutil.which("cc") is not None and headers.is_file() and find_spec("Cython") is not None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_compile(), reason="it needs Cython, a C compiler and Python's headers")
+def test_a_wheel_has_the_compiled_module_for_the_installed_pyboy(tmp_path: Path) -> None:
+    wheel = wheel_of(tmp_path)
+    (name,) = compiled_modules(wheel)
+    assert name.startswith("game_rl/emulator/fast_states.")
+    assert not wheel.name.endswith("-none-any.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    program = "from game_rl.emulator import fast_states; print(fast_states.COMPILED_FOR)"
+    printed = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path / 'installed'}"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    ).stdout
+    assert printed.split() == [version("pyboy")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "environment", [{"CC": "false"}, {"GAME_RL_PURE": "1"}], ids=["no compiler", "not wanted"]
+)
+def test_a_wheel_is_built_without_the_compiled_module(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    wheel = wheel_of(tmp_path, **environment)
+    assert compiled_modules(wheel) == []
+    assert "game_rl/emulator/pyboy_emulator.py" in zipfile.ZipFile(wheel).namelist()
+    assert wheel.name.endswith("-py3-none-any.whl") or "GAME_RL_PURE" not in environment
+
+
+def test_the_module_is_compiled_for_the_locked_pyboy() -> None:
+    needs = {Requirement(line).name: line for line in TABLES["build-system"]["requires"]}
+    assert needs["pyboy"] == f"pyboy=={pins('requirements.lock')['pyboy']}"
+    assert needs["cython"] in PROJECT["optional-dependencies"]["dev"]
 
 
 def pins(lock: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from game_rl.emulator.state_speed import describe_states
 from game_rl.errors import UsageError
 from game_rl.system.versions import installed_versions, source_sha256
 
@@ -209,6 +210,7 @@ class _Version(argparse.Action):
         found = installed_versions()
         print(f"game-rl {found.pop('game_rl')}\nsource {source_sha256()}")
         print("\n".join(f"{name} {number}" for name, number in found.items()))
+        print(f"states {describe_states()}")
         print(platform.platform())
         parser.exit()
 

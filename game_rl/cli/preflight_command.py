@@ -16,6 +16,7 @@ from game_rl.cli.printing import PROGRESS
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind, load_config
+from game_rl.emulator.state_speed import describe_states, why_states_are_slow
 from game_rl.errors import UsageError
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
@@ -107,11 +108,17 @@ def _preflight_run(arguments: argparse.Namespace) -> int:
         )
     answers = Answers(found, report.checks if arguments.explain else None, unmeasured)
     if arguments.json:
-        more = {**_measured_json(lake), "teacher": teacher, **answers.to_json()}
+        more = {
+            **_measured_json(lake),
+            "teacher": teacher,
+            **_states_json(arguments),
+            **answers.to_json(),
+        }
         print(json.dumps({**report.to_json(), **more}, indent=2))
     else:
         if answers.recommendation is None:
             _print(report, unmeasured, _lake_note(config, lake), teacher)
+            _print_states(arguments)
             _print_levels(config, lake)
         answers.print(Console())
     return answers.exit_code(report.verdict)
@@ -154,6 +161,19 @@ def _print(
         console.print(f"lake      {lake_note}")
     if teacher is not None:
         console.print(f"teacher   {teacher}", soft_wrap=True, markup=False)
+
+
+def _print_states(arguments: argparse.Namespace) -> None:
+    if not arguments.on:
+        line = f"states    {describe_states()}"
+        Console().print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def _states_json(arguments: argparse.Namespace) -> "dict[str, object]":
+    if arguments.on:
+        return {}
+    why_slow = why_states_are_slow()
+    return {"states": {"fast": why_slow is None, "why_slow": why_slow}}
 
 
 def _lake_note(config: "RunConfig", lake: "MeasuredLake | None") -> str | None:
@@ -249,11 +269,12 @@ def _preflight_experiment(arguments: argparse.Namespace) -> int:
         unmeasured,
     )
     if arguments.json:
-        more = {**_measured_json(lake), **answers.to_json()}
+        more = {**_measured_json(lake), **_states_json(arguments), **answers.to_json()}
         print(json.dumps({**report.to_json(), **more}, indent=2))
     else:
         if answers.recommendation is None:
             Console().print(forecast_table(report))
+            _print_states(arguments)
             _print_levels(experiment.run, lake)
         answers.print(Console())
     return answers.exit_code(report.verdict)

@@ -19,7 +19,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from game_rl.emulator.emulator import (
 from game_rl.emulator.older_states import FORMAT_THAT_MISSES_BYTES, completed
 from game_rl.emulator.rom import Rom
 from game_rl.emulator.saved_state import is_packed, pack_state, unpack_state
+from game_rl.emulator.state_speed import why_states_are_slow
 from game_rl.emulator.video_memory import MAP_PLACES, sprite_tiles, tile_ids
 from game_rl.errors import EmulatorError, LockUpError
 from game_rl.system.processes import python_variables
@@ -197,13 +198,12 @@ class PyBoyEmulator:
             _check_version(raw)
         elif STATE_VERSION == FORMAT_THAT_MISSES_BYTES:
             raw = completed(raw, colour=self._is_colour)
-        file = io.BytesIO(raw)
         try:
-            pyboy.load_state(file)
+            n_read = _states.load(pyboy, raw)
         except Exception as error:
             self.close()  # the emulator is only half restored
             raise EmulatorError(f"PyBoy refused the state ({error}); save it again") from error
-        if file.tell() != len(raw):
+        if n_read != len(raw):
             self.close()
             raise EmulatorError("the state was saved with another cartridge; save it with this ROM")
         self._guard.lock_up = None
@@ -230,7 +230,7 @@ class PyBoyEmulator:
         self._held = self._wanted
 
     def _raw_state(self) -> bytes:
-        raw = bytearray(_saved(self._running()))
+        raw = bytearray(_states.save(self._running()))
         if self._rom.cartridge.has_clock and STATE_VERSION == _FORMAT_WITH_THESE_TIMES:
             # The clock stands still, so nothing reads these times, but with them two states of
             # one moment would differ.
@@ -344,7 +344,7 @@ def _power_on_state(pyboy: PyBoy, rom: Rom, *, colour: bool) -> bytes:
     key = rom.sha256, colour
     if key not in _power_on_states:
         _power_on_states.clear()
-        _power_on_states[key] = _saved(pyboy)
+        _power_on_states[key] = _states.save(pyboy)
     return _power_on_states[key]
 
 
@@ -359,18 +359,41 @@ def _begin_the_windows_lines(pyboy: PyBoy, power_on: bytes) -> None:
     """
     pyboy.tick(_BOOT_FRAMES - 1, False, False)
     pyboy.tick(1, True, False)
-    pyboy.load_state(io.BytesIO(power_on))
+    _states.load(pyboy, power_on)
 
 
-def _saved(pyboy: PyBoy) -> bytes:
-    """Return PyBoy's state.
+class StateWay(Protocol):
+    """A way to save and load PyBoy's states; each has the same bytes and errors."""
 
-    It takes as long as a hundred timesteps, as PyBoy makes Python calls for each byte. A file whose
-    `write` does nothing takes as long as BytesIO (`python -m benchmarks.states`).
-    """
-    file = io.BytesIO()
-    pyboy.save_state(file)
-    return file.getvalue()
+    def save(self, pyboy: PyBoy, /) -> bytes:
+        """Return PyBoy's state."""
+
+    def load(self, pyboy: PyBoy, state: bytes, /) -> int:
+        """Let PyBoy continue from a state; return how many of its bytes it has read."""
+
+
+class PyBoysOwnWay:
+    """Python calls for each byte: saving takes as long as a hundred timesteps."""
+
+    def save(self, pyboy: PyBoy, /) -> bytes:
+        file = io.BytesIO()
+        pyboy.save_state(file)
+        return file.getvalue()
+
+    def load(self, pyboy: PyBoy, state: bytes, /) -> int:
+        file = io.BytesIO(state)
+        pyboy.load_state(file)
+        return file.tell()
+
+
+_states: StateWay = PyBoysOwnWay()
+if why_states_are_slow() is None:
+    try:
+        from game_rl.emulator import fast_states
+    except (ImportError, TypeError, ValueError) as error:  # the latter from Cython
+        warnings.warn(f"emulator states are saved and loaded slowly: {error}", stacklevel=1)
+    else:
+        _states = fast_states
 
 
 _TRIAL_LIMIT_S = 30.0  # a trial takes one second

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
+from game_rl.emulator.state_speed import SWITCH, describe_states
 from tests.tiny_run import TINY
 
 HANG_GUARD_S = 60
@@ -71,6 +72,25 @@ def test_speed_that_is_not_measured_says_why(
 ) -> None:
     assert call("preflight", "--config", config, *arguments) == status
     assert f"speed     not measured: {why}" in capsys.readouterr().out
+
+
+def test_how_states_are_saved_is_said_of_this_machine_alone(
+    config: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SWITCH, "0")
+    assert call("preflight", config) == 0
+    line = f"states    slow, by PyBoy alone: {SWITCH} is 0"
+    assert line in capsys.readouterr().out.splitlines()
+    assert call("preflight", config, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["states"] == {"fast": False, "why_slow": f"{SWITCH} is 0"}
+    monkeypatch.delenv(SWITCH)
+    assert call("preflight", config) == 0
+    assert f"states    {describe_states()}" in capsys.readouterr().out.splitlines()
+    for words in ([], ["--json"]):
+        assert call("preflight", config, "--on", "ram=32GiB,cpus=8", *words) == 0
+        assert "states  " not in (printed := capsys.readouterr().out)
+        assert '"states"' not in printed
 
 
 def test_the_smallest_machine_is_printed_and_fits(config: Path, capsys: Output) -> None:

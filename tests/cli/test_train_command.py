@@ -19,6 +19,7 @@ from game_rl.cli.parser import make_parser
 from game_rl.cli.train_command import _config, next_steps
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.schema import RunConfig
+from game_rl.emulator.state_speed import describe_states
 from game_rl.events import ExperimentBegun, ExperimentEvent, StretchEnded
 from game_rl.events.event_log import EventFile, ExperimentEventLog, read_events
 from game_rl.experiments.experiment_dir import ExperimentDir
@@ -283,6 +284,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[0] == f"game-rl {installed_versions()['game_rl']}"
     assert lines[1] == f"source {source_sha256()}"
     assert f"torch {torch.__version__}" in lines
+    assert f"states {describe_states()}" in lines
 
 
 @pytest.mark.slow

@@ -1,0 +1,6 @@
+from pyboy import PyBoy
+
+COMPILED_FOR: str
+
+def save(pyboy: PyBoy) -> bytes: ...
+def load(pyboy: PyBoy, state: bytes) -> int: ...
