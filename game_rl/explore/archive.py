@@ -1,0 +1,324 @@
+"""The archive of an exploration: its cells with their states, ways and numbers, in one file.
+
+Each round of an exploration appends one line, so that a kill loses at most a round. What a line
+says depends on the rounds before it and on the seed alone: not on the time, nor on how many
+processes have played.
+"""
+
+import json
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, TypeAdapter
+
+from game_rl.envs.game_boy_env import EnvState
+from game_rl.errors import UsageError
+from game_rl.files.json_lines import located_lines
+from game_rl.files.saved import Blob, parse_json
+from game_rl.games.cell import Cell
+
+_HEADER = struct.Struct("<I")  # length of the state's JSON
+_FASTEST = 1  # level of zlib: 2 % larger than the best one for a state, in a tenth of the time
+
+
+def packed(state: EnvState) -> bytes:
+    """Return the state of an env, compressed: about a twentieth of what it has in memory."""
+    text = state.model_dump_json(exclude={"emulator"}).encode()
+    return zlib.compress(_HEADER.pack(len(text)) + text + state.emulator, _FASTEST)
+
+
+def unpacked(data: bytes) -> EnvState:
+    """Return the state that `packed` has packed."""
+    content = zlib.decompress(data)
+    (length,) = _HEADER.unpack_from(content)
+    end = _HEADER.size + length
+    return EnvState(**json.loads(content[_HEADER.size : end]), emulator=content[end:])
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Score:
+    """How good a way to a cell is; more is better, the first number first.
+
+    Attributes:
+        reward: of the episode so far.
+        kept: variables of which more is better, such as lives.
+        hurry: minus the timesteps of the episode so far.
+    """
+
+    reward: float
+    kept: tuple[float, ...]
+    hurry: int
+
+    @property
+    def timesteps(self) -> int:
+        return -self.hurry
+
+
+@dataclass(slots=True)
+class Find:
+    """A cell that a trip has reached, or reached in a better way.
+
+    Attributes:
+        after: timesteps of the trip until then.
+        state: the env's packed state there; empty where the episode has ended.
+    """
+
+    cell: Cell
+    after: int
+    score: Score
+    state: bytes
+    is_success: bool = False
+
+
+@dataclass(slots=True)
+class Trip:
+    """One return to a cell, and the play from there.
+
+    Attributes:
+        actions: index of the action of each timestep.
+        finds: in the order in which they were reached.
+        seen: the cells that it was in, in that order, each once.
+        steps: for two cells one after the other, the timesteps from the entry of one to the other.
+        earned: the largest sum of each reward term that an episode has reached.
+    """
+
+    actions: bytes
+    finds: list[Find] = field(default_factory=list)
+    seen: list[Cell] = field(default_factory=list)
+    steps: dict[tuple[Cell, Cell], int] = field(default_factory=dict)
+    earned: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The actions from another way's end, or from the beginning of the episode."""
+
+    number: int
+    before: "Way | None"
+    actions: bytes
+
+    def whole(self) -> bytes:
+        """Return the actions from the beginning of the episode."""
+        parts: list[bytes] = []
+        way: Way | None = self
+        while way is not None:
+            parts.append(way.actions)
+            way = way.before
+        return b"".join(reversed(parts))
+
+
+@dataclass(slots=True)
+class CellRecord:
+    """What the archive knows of a cell.
+
+    Attributes:
+        number: cells are numbered in the order in which they were found.
+        way: the best way to it.
+        state: the packed state at its end; empty where the episode has ended.
+        parent: number of the cell from which the trip began that found the way.
+        seen: trips that were in it.
+        chosen: trips that began in it.
+    """
+
+    number: int
+    cell: Cell
+    way: Way
+    score: Score
+    state: bytes
+    is_success: bool
+    parent: int | None
+    seen: int = 0
+    chosen: int = 0
+
+
+class Archive:
+    """The cells of an exploration.
+
+    Attributes:
+        cells: by number.
+        steps: the graph: fewest timesteps from a cell to one that followed it, by their numbers.
+        earned: the largest sum of each reward term in an episode.
+        rounds: rounds that were added.
+        timesteps: timesteps that they have played.
+    """
+
+    def __init__(self) -> None:
+        self.cells: list[CellRecord] = []
+        self.steps: dict[tuple[int, int], int] = {}
+        self.earned: dict[str, float] = {}
+        self.rounds = 0
+        self.timesteps = 0
+        self._numbers: dict[Cell, int] = {}
+        self._ways: list[Way] = []
+
+    @classmethod
+    def read(cls, path: Path) -> "Archive":
+        """Read the archive that a file has; an empty one if there is no file.
+
+        Raises:
+            UsageError: a line is none of an archive.
+        """
+        archive = cls()
+        for number, (_, line) in enumerate(located_lines(path)):
+            try:
+                archive._apply(_LINE.validate_python(parse_json(line)))
+            except (ValueError, IndexError) as error:
+                raise UsageError(
+                    f"{path}, line {number + 1}, is none of an archive ({error}); restore the file "
+                    "from a copy, or explore anew in another folder"
+                ) from None
+        return archive
+
+    def scores(self) -> dict[Cell, Score]:
+        """Return the score of each cell."""
+        return {record.cell: record.score for record in self.cells}
+
+    def best(self) -> CellRecord:
+        """Return the cell with the best way."""
+        return max(self.cells, key=lambda record: record.score)
+
+    def successes(self) -> list[CellRecord]:
+        return [record for record in self.cells if record.is_success]
+
+    def choose(self, n: int, random: np.random.Generator) -> list[CellRecord]:
+        """Draw the cells from which a round's trips begin, rarely seen ones more often.
+
+        The weight of a cell that n trips were in is 1 / sqrt(n + 1) (Ecoffet et al. 2021, "First
+        return, then explore", Methods).
+
+        Returns:
+            Copies, which the round does not change.
+        """
+        alive = [record for record in self.cells if record.state]
+        weights = 1 / np.sqrt(np.array([record.seen for record in alive]) + 1)
+        drawn = random.choice(len(alive), size=n, p=weights / weights.sum())
+        return [replace(alive[index]) for index in drawn]
+
+    def begin(self, find: Find) -> str:
+        """Add the cell in which the episode begins; return the line for the file."""
+        return self._added(_Line(finds=[_found(find, b"", None, None)]))
+
+    def add_round(self, chosen: Sequence[CellRecord], trips: Sequence[Trip]) -> str:
+        """Add what the trips of a round have found, in their order; return the line for the file.
+
+        Args:
+            chosen: the cell from which each trip began.
+        """
+        line = _Line(chosen=[record.number for record in chosen])
+        scores = self.scores()
+        numbers = dict(self._numbers)
+        n_ways = len(self._ways)
+        seen: Counter[int] = Counter()
+        steps: dict[tuple[int, int], int] = {}
+        for record, trip in zip(chosen, trips, strict=True):
+            line.timesteps += len(trip.actions)
+            before = record.way.number
+            played = 0
+            for find in trip.finds:
+                if find.cell in scores and find.score <= scores[find.cell]:
+                    continue
+                scores[find.cell] = find.score
+                numbers.setdefault(find.cell, len(numbers))
+                actions = trip.actions[played : find.after]
+                line.finds.append(_found(find, actions, before, record.number))
+                before = n_ways
+                played = find.after
+                n_ways += 1
+            seen.update(numbers[cell] for cell in trip.seen)
+            for (a, b), timesteps in trip.steps.items():
+                edge = (numbers[a], numbers[b])
+                known = min(self.steps.get(edge, timesteps), steps.get(edge, timesteps))
+                if timesteps <= known and self.steps.get(edge) != timesteps:
+                    steps[edge] = timesteps
+            for term, total in trip.earned.items():
+                if total > self.earned.get(term, 0.0):
+                    line.earned[term] = max(total, line.earned.get(term, 0.0))
+        line.seen = sorted(seen.items())
+        line.steps = [(a, b, timesteps) for (a, b), timesteps in sorted(steps.items())]
+        return self._added(line)
+
+    def _added(self, line: "_Line") -> str:
+        self._apply(line)
+        return line.model_dump_json()
+
+    def _apply(self, line: "_Line") -> None:
+        """Add a line that was read or is to be written."""
+        for found in line.finds:
+            way = Way(
+                len(self._ways),
+                None if found.before is None else self._ways[found.before],
+                found.actions,
+            )
+            self._ways.append(way)
+            cell = tuple(found.cell)
+            number = self._numbers.setdefault(cell, len(self._numbers))
+            record = CellRecord(
+                number,
+                cell,
+                way,
+                Score(found.reward, tuple(found.kept), -found.timesteps),
+                found.state,
+                found.success,
+                found.parent,
+            )
+            if number == len(self.cells):
+                self.cells.append(record)
+            else:
+                record.seen = self.cells[number].seen
+                record.chosen = self.cells[number].chosen
+                self.cells[number] = record
+        for number in line.chosen:
+            self.cells[number].chosen += 1
+        for number, times in line.seen:
+            self.cells[number].seen += times
+        self.steps.update({(a, b): timesteps for a, b, timesteps in line.steps})
+        self.earned.update(line.earned)
+        self.timesteps += line.timesteps
+        self.rounds += bool(line.chosen)
+
+
+class _Found(BaseModel):
+    """A find in the file; `before` is the number of the way that its actions continue."""
+
+    cell: list[int]
+    before: int | None
+    actions: Blob
+    parent: int | None
+    reward: float
+    kept: list[float]
+    timesteps: int
+    state: Blob
+    success: bool
+
+
+class _Line(BaseModel):
+    """A round in the file."""
+
+    timesteps: int = 0
+    chosen: list[int] = []
+    finds: list[_Found] = []
+    seen: list[tuple[int, int]] = []
+    steps: list[tuple[int, int, int]] = []
+    earned: dict[str, float] = {}
+
+
+_LINE = TypeAdapter(_Line)
+
+
+def _found(find: Find, actions: bytes, before: int | None, parent: int | None) -> _Found:
+    return _Found(
+        cell=list(find.cell),
+        before=before,
+        actions=actions,
+        parent=parent,
+        reward=find.score.reward,
+        kept=list(find.score.kept),
+        timesteps=find.score.timesteps,
+        state=find.state,
+        success=find.is_success,
+    )
