@@ -115,7 +115,7 @@ def game_notes(
 def changed_game_keys(saved: Mapping[str, Any], game: Game) -> list[str]:
     """Name the keys of a game file that differ from those that were saved, with both values."""
     now = game.definition.model_dump(mode="json", by_alias=True)
-    changed = differences(_with_new_keys(saved), now, "rom.path")
+    changed = differences(_with_new_keys(saved), now, "rom.path", "cell", "prefer")
     named = [
         f"game.yaml's {key}: {_shown(old)} -> {_shown(new)}"
         for key, (old, new) in list(changed.items())[:_NAMED]

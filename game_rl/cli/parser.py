@@ -172,6 +172,11 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         ),
         Command("new-game", "game_rl.cli.game_commands", "write a starter game.yaml for a ROM"),
         Command(
+            "explore",
+            "game_rl.cli.explore_command",
+            "find out how far random play gets in a game, by returning to states that it has found",
+        ),
+        Command(
             "schema",
             "game_rl.cli.schema_command",
             "print the JSON Schema of a run config, for editors",

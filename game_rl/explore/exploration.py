@@ -4,37 +4,50 @@ All trips of a round begin from the archive as it was before the round, each wit
 and what they found is added in their order. So the archive is the same for any number of processes.
 """
 
+import json
 import multiprocessing
 import os
 import pickle
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, Union, cast
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from game_rl.errors import GameRLError, UsageError, WorkerError
-from game_rl.explore.archive import Archive, CellRecord, Trip
+from game_rl.explore.archive import Archive, CellRecord, Find, Score, Trip
 from game_rl.explore.trip import Explorer, ExploreSettings
-from game_rl.files.durable_files import write_saved
-from game_rl.files.json_lines import JsonLines
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.json_lines import JsonLines, located_lines, parsed
 from game_rl.files.run_dir import locked
 from game_rl.files.saved import Saved, Sha256, read_saved
+from game_rl.games.cell import Cell
 from game_rl.games.definition import Game
+from game_rl.system.output import keep_output_harmless
 from game_rl.system.processes import (
     CAN_FORK,
     changed_environment,
+    free_children_to_import,
     ignore_signals,
     let_others_finish,
     python_variables,
     short_temporary_folder,
+    signal_name,
 )
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, SpawnContext  # Windows lacks the first
+
+Context = Union["ForkServerContext", "SpawnContext"]
+_LEAVE_TIMEOUT_S = 2.0
 
 
 class SavedExploration(Saved):
@@ -111,75 +124,115 @@ class Progress(Saved):
     reward: float
 
 
-@dataclass
+_PROGRESS = TypeAdapter(Progress)
+
+
+def read_progress(folder: ExploreDir) -> Iterator[Progress]:
+    """Yield the lines of `progress.jsonl`."""
+    found = (parsed(_PROGRESS, line) for _, line in located_lines(folder.progress))
+    yield from (line for line in found if line is not None)
+
+
 class Exploration:
-    """Explores in rounds.
+    """Explores in rounds; hold the folder's lock.
+
+    Args:
+        folder: where it is kept; it continues what is there.
 
     Attributes:
         archive: all that was found so far.
         new_terms: the reward terms that the last round was the first to earn.
+        seconds: time of all rounds, those of earlier sittings included.
+
+    Raises:
+        UsageError: the archive in the folder is damaged.
     """
 
-    folder: ExploreDir
-    game: Game
-    settings: ExploreSettings
-    archive: Archive
-    new_terms: tuple[str, ...] = ()
+    def __init__(self, folder: ExploreDir, game: Game, settings: ExploreSettings) -> None:
+        self._folder = folder
+        self._game = game
+        self._settings = settings
+        if folder.archive.exists():
+            end = sum(len(line) for _, line in located_lines(folder.archive))
+            os.truncate(folder.archive, end)  # a kill may have left a part of a line
+        self.archive = Archive.read(folder.archive)
+        self.new_terms: tuple[str, ...] = ()
+        self.seconds = max((line.seconds for line in read_progress(folder)), default=0.0)
 
     def rounds(self, n_processes: int) -> Iterator[Archive]:
-        """Explore round after round, and yield the archive after each; hold the folder's lock.
-
-        What was yielded is in the file.
-        """
-        settings = self.settings
-        began_s = time.monotonic() - self._earlier_s()
+        """Explore round after round, and yield the archive once the round is in the file."""
+        settings = self._settings
+        archive = self.archive
+        before_s = time.monotonic() - self.seconds
         with (
-            JsonLines(self.folder.archive) as file,
-            JsonLines(self.folder.progress) as progress,
-            exploring_processes(self.game, settings, n_processes) as explorers,
+            JsonLines(self._folder.archive) as file,
+            JsonLines(self._folder.progress) as progress,
+            ExploringProcesses(self._game, settings, n_processes) as explorers,
         ):
-            if not self.archive.cells:
-                file.append(self.archive.begin(explorers.beginning()))
+            if not archive.cells:
+                file.append(archive.begin(explorers.beginning()))
             while True:
-                number = self.archive.rounds
-                random = np.random.default_rng([settings.seed, number])
-                chosen = self.archive.choose(settings.trips, random)
-                trips = explorers.trips(chosen, (settings.seed, number), self.archive)
-                earned = set(self.archive.earned)
-                file.append(self.archive.add_round(chosen, trips))
-                self.new_terms = tuple(sorted(set(self.archive.earned) - earned))
+                seed = (settings.seed, archive.rounds)
+                chosen = archive.choose(settings.trips, np.random.default_rng(seed))
+                trips = explorers.trips(chosen, seed, archive.scores())
+                earned = set(archive.earned)
+                file.append(archive.add_round(chosen, trips))
+                self.new_terms = tuple(sorted(set(archive.earned) - earned))
+                self.seconds = time.monotonic() - before_s
                 line = Progress(
-                    round=number + 1,
-                    seconds=round(time.monotonic() - began_s, 3),
-                    timesteps=self.archive.timesteps,
-                    cells=len(self.archive.cells),
-                    reward=self.archive.best().score.reward,
+                    round=archive.rounds,
+                    seconds=round(self.seconds, 3),
+                    timesteps=archive.timesteps,
+                    cells=len(archive.cells),
+                    reward=archive.best().score.reward,
                 )
                 progress.append(line.model_dump_json())
-                yield self.archive
+                yield archive
 
-    def _earlier_s(self) -> float:
-        """Return the seconds that earlier sittings have explored."""
-        lines = list(read_progress(self.folder))
-        return lines[-1].seconds if lines else 0.0
+    def write_best(self) -> Path:
+        """Write the best way as an episode that `check-game --recorded` plays; return the file."""
+        names = self._game.action_names
+        settings = self._settings
+        episode = {
+            "start_state": settings.start_state,
+            "seed": settings.seed,
+            "frame_skip": settings.env.frame_skip,
+            "actions": [names[action] for action in self.archive.best().way.whole()],
+        }
+        write_atomic(self._folder.best, json.dumps(episode) + "\n")
+        return self._folder.best
 
 
-def read_progress(folder: ExploreDir) -> Iterator[Progress]:
-    from game_rl.files.json_lines import located_lines, parsed
-    from pydantic import TypeAdapter
+class _Job(NamedTuple):
+    """A trip to play: its number in the round, and the packed state from which it begins."""
 
-    kind = TypeAdapter(Progress)
-    for _, line in located_lines(folder.progress):
-        found = parsed(kind, line)
-        if found is not None:
-            yield found
+    number: int
+    state: bytes
+
+
+class _Request(NamedTuple):
+    """What a process is to play; without jobs, the beginning of the episode.
+
+    Attributes:
+        known: pickled scores of all known cells.
+    """
+
+    seed: tuple[int, ...] = ()
+    jobs: Sequence[_Job] = ()
+    known: bytes = b""
 
 
 class ExploringProcesses:
-    """Processes with an `Explorer` each."""
+    """Processes with an `Explorer` each. Use it as a context manager.
+
+    Raises (in any method):
+        WorkerError: one of them has died.
+        GameRLError: the game cannot be played.
+    """
 
     def __init__(self, game: Game, settings: ExploreSettings, n_processes: int) -> None:
-        context = multiprocessing.get_context("forkserver" if CAN_FORK else "spawn")
+        method = "forkserver" if CAN_FORK else "spawn"
+        context = cast("Context", multiprocessing.get_context(method))
         self._connections: list[Connection] = []
         self._processes: list[BaseProcess] = []
         with changed_environment(python_variables()), short_temporary_folder():
@@ -196,100 +249,97 @@ class ExploringProcesses:
                 self._connections.append(ours)
                 self._processes.append(process)
 
-    def beginning(self):  # noqa: ANN201
-        return self._ask(0, ("beginning",))
+    def __enter__(self) -> Self:
+        return self
 
-    def trips(
-        self, chosen: Sequence[CellRecord], seed: Sequence[int], archive: Archive
-    ) -> list[Trip]:
-        """Play a trip from each cell, as many at once as there are processes."""
-        known = pickle.dumps(archive.scores())
-        n = len(self._connections)
-        jobs = [(index, record.state) for index, record in enumerate(chosen)]
-        for number, connection in enumerate(self._connections):
-            self._send(number, ("trips", known, tuple(seed), jobs[number::n]))
-        found: list[Trip | None] = [None] * len(chosen)
-        for number in range(n):
-            for index, trip in self._answer(number):
-                found[index] = trip
-        return [trip for trip in found if trip is not None]
-
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         for connection in self._connections:
             connection.close()
         for process in self._processes:
-            process.join(2.0)
-            if process.is_alive():
-                process.kill()
-                process.join()
+            process.join(_LEAVE_TIMEOUT_S)
+            process.kill()
+            process.join()
 
-    def _ask(self, number: int, request: tuple):
-        self._send(number, request)
-        return self._answer(number)
+    def beginning(self) -> Find:
+        """Return the first cell of the episode."""
+        self._send(0, _Request())
+        found = self._answer(0)
+        assert isinstance(found, Find)
+        return found
 
-    def _send(self, number: int, request: tuple) -> None:
+    def trips(
+        self, chosen: Sequence[CellRecord], seed: tuple[int, ...], scores: Mapping[Cell, Score]
+    ) -> list[Trip]:
+        """Play a trip from each cell; the trips are the same for any number of processes."""
+        known = pickle.dumps(scores)
+        jobs = [_Job(index, record.state) for index, record in enumerate(chosen)]
+        n_processes = len(self._processes)
+        for number in range(n_processes):
+            self._send(number, _Request(seed, jobs[number::n_processes], known))
+        found: dict[int, Trip] = {}
+        for number in range(n_processes):
+            answer = self._answer(number)
+            assert isinstance(answer, dict)
+            found |= answer
+        return [found[index] for index in range(len(chosen))]
+
+    def _send(self, number: int, request: _Request) -> None:
         try:
             self._connections[number].send(request)
         except OSError:
             self._raise_death(number)
 
-    def _answer(self, number: int):
+    def _answer(self, number: int) -> object:
         try:
             answer = self._connections[number].recv()
         except (EOFError, OSError):
             self._raise_death(number)
-        if isinstance(answer, Exception):
+        if isinstance(answer, GameRLError):
             raise answer
         return answer
 
-    def _raise_death(self, number: int):
+    def _raise_death(self, number: int) -> NoReturn:
         process = self._processes[number]
-        process.join(1.0)
+        process.join(_LEAVE_TIMEOUT_S)
+        how = process.exitcode
         raise WorkerError(
-            f"explorer {number} has died (exit code {process.exitcode}); all rounds before are "
-            "saved: continue with --resume, with fewer --processes if memory was short"
+            f"process {number} of the exploration has died"
+            + (f" by {signal_name(-how)}" if how is not None and how < 0 else f", exit code {how}")
+            + "; all rounds before this one are saved: continue with --resume, and with fewer "
+            "--processes if memory was short"
         )
-
-
-@contextmanager
-def exploring_processes(
-    game: Game, settings: ExploreSettings, n_processes: int
-) -> Iterator[ExploringProcesses]:
-    processes = ExploringProcesses(game, settings, n_processes)
-    try:
-        yield processes
-    finally:
-        processes.close()
 
 
 def _run_explorer(connection: Connection, game: Game, settings: ExploreSettings) -> None:
     """Answer requests until the pipe is closed."""
     ignore_signals("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
+    free_children_to_import()
     let_others_finish()
+    keep_output_harmless()  # a reward in Python may print
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     explorer: Explorer | None = None
-    try:
+    with suppress(EOFError, OSError):
         while True:
-            request = connection.recv()
+            request: _Request = connection.recv()
             try:
                 explorer = explorer or Explorer(game, settings)
-                if request[0] == "beginning":
-                    answer = explorer.beginning()
-                else:
-                    _, known, seed, jobs = request
-                    scores = pickle.loads(known)
-                    answer = [
-                        (index, explorer.trip(state, (*seed, index), scores))
-                        for index, state in jobs
-                    ]
+                connection.send(_played(explorer, request))
             except GameRLError as error:
-                answer = error
-            connection.send(answer)
-    except (EOFError, OSError):
-        pass
+                connection.send(error)
+
+
+def _played(explorer: Explorer, request: _Request) -> Find | dict[int, Trip]:
+    if not request.jobs and not request.known:
+        return explorer.beginning()
+    known = pickle.loads(request.known)  # noqa: S301 - from our own parent
+    return {
+        job.number: explorer.trip(job.state, (*request.seed, job.number), known)
+        for job in request.jobs
+    }
 
 
 def _leave_with_parent() -> None:
+    """Exit when the parent has ended, even in the middle of a trip."""
     parent = parent_process()
     assert parent is not None
     parent.join()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from game_rl.config.loader import load_yaml_model
-from game_rl.config.schema import EnvConfig, ObservationConfig
+from game_rl.config.schema import MOST_FRAME_SKIP, EnvConfig, ObservationConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Emulator
 from game_rl.envs.action_player import WAITED_FRAMES
@@ -40,6 +40,8 @@ class RecordedEpisode(StrictModel):
 
     start_state: str
     seed: Annotated[int, Field(ge=0)] = 0
+    frame_skip: Annotated[int, Field(ge=1, le=MOST_FRAME_SKIP)] | None = None
+    """Frames of a timestep; null: those of check-game."""
     actions: Annotated[tuple[str, ...], Field(min_length=1)]
     """Name of the action at each timestep."""
 
@@ -157,7 +159,10 @@ def check_game(
         trace: gets the recorded episode, or the random play if there is none.
     """
     emulator = make_emulator(game)
-    with closing(make_game_env(_config_for(game), game, emulator)) as env:
+    config = _config_for(game)
+    if recorded is not None and recorded.frame_skip is not None:
+        config = config.model_copy(update={"frame_skip": recorded.frame_skip})
+    with closing(make_game_env(config, game, emulator)) as env:
         courses, unvarying = check_starts(env, list(game.definition.start_states))
         start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
         log = _PlayLog(game, emulator)

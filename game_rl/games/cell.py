@@ -1,6 +1,6 @@
 """`cell` in game.yaml: what makes two moments of the game the same while exploring."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -53,7 +53,7 @@ def cell_reader(entries: Sequence[CoarseVariable]) -> Callable[[Values], Cell]:
     return lambda values: tuple(int(values[name] // per) for name, per in pairs)
 
 
-def counted_down(endings: Sequence[Condition]) -> Iterator[str]:
+def counted_down(endings: Iterable[Condition]) -> Iterator[str]:
     """Yield the variables that end an episode when they have become small, such as lives."""
     for ending in endings:
         for _, part in ending.parts():

@@ -17,6 +17,7 @@ from game_rl.emulator.rom import Rom, absent_rom, read_rom
 from game_rl.emulator.rom_search import find_rom
 from game_rl.errors import GameFileError, RomError
 from game_rl.games.actions import ActionSpec, StepWait, action_problems
+from game_rl.games.cell import CellEntry, CoarseVariable, coarse, counted_down, usual_cell
 from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, Sources, load_custom_reward, reward_source
 from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
@@ -137,6 +138,14 @@ class GameDefinition(StrictModel):
     place_offsets: Path | None = Field(default=None, exclude_if=lambda path: path is None)
     """Path of a YAML file, relative to game.yaml, that places maps side by side in the map of
     visited places. Without it, the `offsets` of a `visited` part count."""
+    cell: Annotated[tuple[CellEntry, ...], Field(min_length=1)] | None = Field(
+        default=None, exclude_if=lambda entries: entries is None
+    )
+    """What makes two moments the same for `game-rl explore`: variables, such as [room, keys,
+    {variable: player_x, per: 16}]. null: the place, in steps of 16, and what rewards count."""
+    prefer: tuple[str, ...] | None = Field(default=None, exclude_if=lambda names: names is None)
+    """Variables, such as [lives], of which `game-rl explore` prefers more where two ways have the
+    same reward. null: those that end an episode when they are 0 or at most a bound."""
     endings: dict[str, Ending] = Field(default={})
     """Conditions that end the episode; one of them is enough."""
     success: Condition | None = None
@@ -158,6 +167,20 @@ class GameDefinition(StrictModel):
         if self.place_offsets is not None:
             return self.place_offsets
         return next(iter(self.offset_files_of_parts().values()), None)
+
+    @property
+    def cell_entries(self) -> tuple[CoarseVariable, ...]:
+        """What makes two moments the same while exploring."""
+        if self.cell is None:
+            return usual_cell(self.place, tuple(self.rewards.values()))
+        return coarse(self.cell)
+
+    @property
+    def preferred(self) -> tuple[str, ...]:
+        """Variables of which more is better while exploring."""
+        if self.prefer is None:
+            return tuple(dict.fromkeys(counted_down(self.endings.values())))
+        return self.prefer
 
     def game_parts(self) -> dict[str, GamePart]:
         """Return the parts that observations may have besides the screen, by name."""
@@ -227,6 +250,10 @@ class GameDefinition(StrictModel):
                 yield ("start_states", name, *key), variable
         for index, name in enumerate(self.milestones):
             yield ("milestones", str(index)), name
+        for index, entry in enumerate(coarse(self.cell or ())):
+            yield ("cell", str(index)), entry.variable
+        for index, name in enumerate(self.prefer or ()):
+            yield ("prefer", str(index)), name
 
     def _conditions(self) -> Iterable[tuple[Key, Condition]]:
         yield from ((("endings", name), ending) for name, ending in self.endings.items())

@@ -1,0 +1,235 @@
+"""`game-rl explore`."""
+
+import argparse
+from contextlib import suppress
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from game_rl.cli.arguments import add_command, not_negative, positive
+from game_rl.cli.printing import PROGRESS, add_json, print_result, print_words
+from game_rl.config.bundled_configs import find_config
+from game_rl.config.loader import game_path, load_config
+from game_rl.config.schema import EnvConfig
+from game_rl.errors import UsageError
+from game_rl.explore.exploration import Exploration, ExploreDir, SavedExploration
+from game_rl.explore.trip import ExploreSettings
+from game_rl.files.durable_files import write_saved
+from game_rl.games.actions import least_frame_skip
+from game_rl.games.definition import Game, bundled_games, load_game, unknown_name
+from game_rl.system.machine import effective_cpus
+from game_rl.system.stop_request import StopRequest, stopping_on_signals
+from game_rl.system.units import format_duration
+
+if TYPE_CHECKING:
+    from game_rl.cli.arguments import Commands
+
+_TRIPS = 64
+_TRIP_TIMESTEPS = 100
+_REPEAT = 0.9
+_USUAL_MINUTES = 10
+_TELL_EVERY_S = 10.0
+
+
+def add_explore(commands: "Commands", summary: str) -> None:
+    parser = add_command(
+        commands,
+        "explore",
+        _explore,
+        summary=summary,
+        example="game-rl explore beacon --output explored --minutes 10",
+    )
+    parser.add_argument(
+        "game",
+        nargs="?",
+        metavar="GAME|CONFIG",
+        help="name of a bundled game, a game.yaml, or a config, whose frame_skip and first start "
+        "state count",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("explored"),
+        metavar="DIR",
+        help="folder for the archive (default: explored)",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="continue the exploration in --output"
+    )
+    limits = parser.add_mutually_exclusive_group()
+    limits.add_argument(
+        "--minutes",
+        type=positive,
+        metavar="N",
+        help=f"time to explore (default: {_USUAL_MINUTES}); Ctrl-C ends it after the round",
+    )
+    limits.add_argument(
+        "--timesteps", type=positive, metavar="N", help="timesteps to play, instead of a time"
+    )
+    parser.add_argument(
+        "--start-state",
+        metavar="NAME",
+        help="start state to explore from (default: the config's first one, or the game's)",
+    )
+    parser.add_argument(
+        "--seed", type=not_negative, metavar="N", help="seed of the random buttons (default: 0)"
+    )
+    parser.add_argument(
+        "--processes",
+        type=positive,
+        metavar="N",
+        help="processes that play at once, which has no effect on what is found (default: one for "
+        "each CPU)",
+    )
+    add_json(parser)
+
+
+def _explore(arguments: argparse.Namespace) -> int:
+    folder = ExploreDir(arguments.output)
+    with folder.locked():
+        game, settings = _what_to_explore(arguments, folder)
+        exploration = Exploration(folder, game, settings)
+        stop = StopRequest(deadline_s=30.0)
+        with stopping_on_signals(stop, lambda text: print_words(PROGRESS, text)):
+            _explore_until(arguments, exploration, stop)
+        best_file = exploration.write_best()
+    archive = exploration.archive
+    best = archive.best()
+    facts = {
+        "folder": str(folder.root),
+        "rounds": archive.rounds,
+        "timesteps": archive.timesteps,
+        "seconds": round(exploration.seconds, 1),
+        "cells": len(archive.cells),
+        "earned": archive.earned,
+        "best": {
+            "reward": best.score.reward,
+            "timesteps": best.score.timesteps,
+            "success": best.is_success,
+            "route": str(best_file),
+        },
+    }
+    ending = "ends with a success" if best.is_success else "has no success"
+    text = (
+        f"{folder.root}: {len(archive.cells):,} cells in {archive.timesteps:,} timesteps, "
+        f"{format_duration(exploration.seconds)}\n"
+        f"{best_file}: the best way earns {best.score.reward:g} in {best.score.timesteps:,} "
+        f"timesteps and {ending}"
+    )
+    played = quote(folder.read().game)
+    hint = (
+        f"play it:  game-rl check-game {played} --recorded {quote(str(best_file))}\n"
+        f"go on:    game-rl explore --resume --output {quote(str(folder.root))}"
+    )
+    print_result(arguments, facts, text, hint)
+    if stop.reason is not None:
+        raise stop.interrupted("stopped; all rounds are saved")
+    return 0
+
+
+def _explore_until(
+    arguments: argparse.Namespace, exploration: Exploration, stop: StopRequest
+) -> None:
+    """Explore until the limit, and tell how far it is."""
+    minutes = arguments.minutes or _USUAL_MINUTES
+    ends_s = exploration.seconds + 60 * minutes
+    most_timesteps = exploration.archive.timesteps + (arguments.timesteps or 0)
+    told_s = exploration.seconds
+    earlier = exploration.archive.timesteps
+    began_s = exploration.seconds
+    for archive in exploration.rounds(arguments.processes or effective_cpus()):
+        seconds = exploration.seconds
+        for term in exploration.new_terms:
+            print_words(
+                PROGRESS,
+                f"{archive.timesteps:>12,}   reward term {term} earned for the first time, after "
+                f"{format_duration(seconds)}",
+            )
+        if seconds - told_s >= _TELL_EVERY_S:
+            told_s = seconds
+            best = archive.best()
+            speed = (archive.timesteps - earlier) / (seconds - began_s)
+            print_words(
+                PROGRESS,
+                f"{archive.timesteps:>12,}   {len(archive.cells):,} cells  reward "
+                f"{best.score.reward:g}  {speed:,.0f} timesteps/s  {format_duration(seconds)}",
+            )
+        is_over = archive.timesteps >= most_timesteps if arguments.timesteps else seconds >= ends_s
+        if is_over or stop.is_asked:
+            break
+
+
+def _what_to_explore(
+    arguments: argparse.Namespace, folder: ExploreDir
+) -> tuple[Game, ExploreSettings]:
+    """Return the game and the settings: those in the folder, or new ones, which are saved there."""
+    if arguments.resume:
+        given = {"game": arguments.game, "--start-state": arguments.start_state}
+        for name, value in (given | {"--seed": arguments.seed}).items():
+            if value is not None:
+                raise UsageError(
+                    f"{name} {value} does not go with --resume, which continues what is in "
+                    f"{folder.root}; leave it out, or explore in another folder"
+                )
+        saved = folder.read()
+        game = load_game(saved.game)
+        if game.rom.sha256 != saved.rom_sha256:
+            raise UsageError(
+                f"the ROM of {saved.game} has changed since the exploration in {folder.root} "
+                "began; explore anew in another folder"
+            )
+        return game, saved.settings
+    if arguments.game is None:
+        raise UsageError(
+            f"a game is missing: name a bundled game ({', '.join(bundled_games())}), a game.yaml "
+            "or a config"
+        )
+    if folder.exists():
+        raise UsageError(
+            f"{folder.root} has an exploration already; continue it with --resume, or choose "
+            "another --output"
+        )
+    named, game, env = _game_and_env(arguments.game)
+    known = game.definition.start_states
+    start_state = arguments.start_state or next(iter(env.start_states or known))
+    if start_state not in known:
+        raise UsageError(unknown_name(start_state, "start state", known, of=game.name))
+    settings = ExploreSettings(
+        start_state=start_state,
+        seed=arguments.seed or 0,
+        cell=game.definition.cell_entries,
+        prefer=game.definition.preferred,
+        env=env,
+        trips=_TRIPS,
+        trip_timesteps=_TRIP_TIMESTEPS,
+        repeat=_REPEAT,
+    )
+    saved = SavedExploration(game=named, rom_sha256=game.rom.sha256, settings=settings)
+    write_saved(folder.saved, saved)
+    return game, settings
+
+
+def _game_and_env(word: str) -> tuple[str, Game, EnvConfig]:
+    """Return what a game, a game.yaml or a config means: the game's name or path, and the env."""
+    config_file = find_config(Path(word))
+    if word not in bundled_games() and _is_config(config_file):
+        config = load_config(config_file)
+        game = load_game(config.game)
+        return config.game, game, _explored(config.env)
+    path = game_path(word, relative_to=Path())
+    game = load_game(word)
+    frame_skip = max(EnvConfig().frame_skip, least_frame_skip(game.definition.actions))
+    return word if path is None else str(path), game, _explored(EnvConfig(frame_skip=frame_skip))
+
+
+def _is_config(file: Path) -> bool:
+    """Whether a YAML file names a game, as configs do; a game.yaml is one."""
+    with suppress(OSError, UnicodeDecodeError):
+        return any(line.startswith("game:") for line in file.read_text("utf-8").splitlines())
+    return False
+
+
+def _explored(env: EnvConfig) -> EnvConfig:
+    """Return an env in which nothing but the game ends an episode, and buttons do what they say."""
+    changes = {"max_episode_timesteps": None, "sticky_actions": 0.0, "wrappers": ()}
+    return env.model_copy(update=changes)

@@ -1,0 +1,150 @@
+"""An exploration: the archive, its file, the ways, and that processes have no effect on it."""
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from game_rl.config.schema import EnvConfig
+from game_rl.envs.make_env import make_game_env
+from game_rl.errors import UsageError
+from game_rl.explore.archive import Archive, packed, unpacked
+from game_rl.explore.exploration import Exploration, ExploreDir, read_progress
+from game_rl.explore.trip import Explorer, ExploreSettings
+from game_rl.files.saved import parse_json
+from game_rl.games.definition import Game, load_game
+
+GAME = load_game("beacon")
+
+
+def settings(game: Game = GAME, *, trips: int = 6, seed: int = 0) -> ExploreSettings:
+    return ExploreSettings(
+        start_state="shore",
+        seed=seed,
+        cell=game.definition.cell_entries,
+        prefer=game.definition.preferred,
+        env=EnvConfig(frame_skip=8, max_episode_timesteps=None),
+        trips=trips,
+        trip_timesteps=30,
+        repeat=0.9,
+    )
+
+
+def explored(root: Path, *, rounds: int, processes: int = 1) -> Archive:
+    """Explore some rounds more in a folder."""
+    root.mkdir(exist_ok=True)
+    exploration = Exploration(ExploreDir(root), GAME, settings())
+    for _ in itertools.islice(exploration.rounds(processes), rounds):
+        pass
+    exploration.write_best()
+    return exploration.archive
+
+
+def test_the_archive_is_the_same_for_any_number_of_processes_and_after_a_break(
+    tmp_path: Path,
+) -> None:
+    archive = explored(tmp_path / "one", rounds=3)
+    explored(tmp_path / "two", rounds=1, processes=2)
+    explored(tmp_path / "two", rounds=2)
+    files = [ExploreDir(tmp_path / name).archive.read_bytes() for name in ("one", "two")]
+    assert files[0] == files[1]
+    assert len(archive.cells) > 5
+    read = Archive.read(tmp_path / "one" / "archive.jsonl")
+    assert read.cells == archive.cells
+    assert (read.steps, read.earned) == (archive.steps, archive.earned)
+    assert (read.rounds, read.timesteps) == (archive.rounds, archive.timesteps)
+    progress = list(read_progress(ExploreDir(tmp_path / "two")))
+    assert [line.round for line in progress] == [1, 2, 3]
+    assert progress[-1].timesteps == archive.timesteps
+
+
+def test_each_way_leads_to_its_cell_with_its_score(tmp_path: Path) -> None:
+    archive = explored(tmp_path / "x", rounds=3)
+    env = make_game_env(EnvConfig(frame_skip=8, max_episode_timesteps=None), GAME)
+    explorer = Explorer(GAME, settings())
+    try:
+        for record in archive.cells:
+            env.reset(seed=0, options={"start_state": "shore"})
+            for action in record.way.whole():
+                env.step(action)
+            values = env.read_variables()
+            found = tuple(int(values[e.variable] // e.per) for e in GAME.definition.cell_entries)
+            assert found == record.cell
+            assert sum(env.reward_terms.values()) == record.score.reward
+            assert env.episode.timesteps == record.score.timesteps == len(record.way.whole())
+            assert record.score.kept == (values["lives"],)
+            env.emulator.hold(())
+            explorer.env.load_state(unpacked(record.state))
+            assert explorer.env.read_variables() == values
+    finally:
+        env.close()
+        explorer.close()
+
+
+def test_the_best_way_is_an_episode_for_check_game(tmp_path: Path) -> None:
+    archive = explored(tmp_path / "x", rounds=3)
+    found = json.loads((tmp_path / "x" / "best.json").read_text(encoding="utf-8"))
+    assert found["frame_skip"] == 8
+    names = [GAME.action_names[action] for action in archive.best().way.whole()]
+    assert (found["start_state"], found["seed"], found["actions"]) == ("shore", 0, names)
+
+
+def test_the_graph_has_the_fewest_timesteps_between_neighbours() -> None:
+    """Compare with a plain count over the trips of the first round."""
+    archive = Archive()
+    explorer = Explorer(GAME, settings())
+    try:
+        archive.begin(explorer.beginning())
+        (start,) = archive.cells
+        trips = [explorer.trip(start.state, (0, 0, n), archive.scores()) for n in range(4)]
+        archive.add_round([start] * 4, trips)
+        counted: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        env = explorer.env
+        for trip in trips:
+            env.load_state(unpacked(start.state))
+            cell = start.cell
+            entered = 0
+            for after, action in enumerate(trip.actions, 1):
+                env.step(action)
+                values = env.read_variables()
+                now = tuple(int(values[e.variable] // e.per) for e in settings().cell)
+                if now != cell:
+                    edge = (cell, now)
+                    counted[edge] = min(after - entered, counted.get(edge, after))
+                    entered = after
+                cell = now
+    finally:
+        explorer.close()
+    numbers = {record.cell: record.number for record in archive.cells}
+    assert archive.steps == {(numbers[a], numbers[b]): n for (a, b), n in counted.items()}
+
+
+def test_a_torn_last_line_is_a_round_that_is_played_again(tmp_path: Path) -> None:
+    explored(tmp_path / "x", rounds=2)
+    file = ExploreDir(tmp_path / "x").archive
+    whole = file.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:-1]) + lines[-1][:100])
+    explored(tmp_path / "x", rounds=1)
+    assert file.read_bytes() == whole
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    explored(tmp_path / "x", rounds=1)
+    file = ExploreDir(tmp_path / "x").archive
+    first, *_ = file.read_text(encoding="utf-8").splitlines()
+    line = parse_json(first)
+    line["finds"][0]["before"] = 7
+    file.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"line 1, is none of an archive"):
+        Archive.read(file)
+
+
+def test_packing_keeps_a_state() -> None:
+    explorer = Explorer(GAME, settings())
+    try:
+        state = explorer.env.save_state()
+    finally:
+        explorer.close()
+    assert unpacked(packed(state)) == state
