@@ -19,7 +19,7 @@ from game_rl.games.actions import least_frame_skip
 from game_rl.games.definition import Game, bundled_games, load_game, unknown_name
 from game_rl.system.machine import effective_cpus
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
-from game_rl.system.units import format_duration
+from game_rl.system.units import GIB, format_bytes, format_duration, parse_bytes
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
@@ -28,6 +28,7 @@ _TRIPS = 64
 _TRIP_TIMESTEPS = 100
 _REPEAT = 0.9
 _USUAL_MINUTES = 10
+_USUAL_STATES = 2 * GIB
 _TELL_EVERY_S = 10.0
 
 
@@ -80,6 +81,13 @@ def add_explore(commands: "Commands", summary: str) -> None:
         metavar="N",
         help="processes that play at once, which has no effect on what is found (default: one for "
         "each CPU)",
+    )
+    parser.add_argument(
+        "--states",
+        type=parse_bytes,
+        metavar="SIZE",
+        help="memory for the states of cells, such as 500MiB; above it, those go that led to "
+        f"nothing (default: {format_bytes(_USUAL_STATES)})",
     )
     add_json(parser)
 
@@ -165,7 +173,8 @@ def _what_to_explore(
     """Return the game and the settings: those in the folder, or new ones, which are saved there."""
     if arguments.resume:
         given = {"game": arguments.game, "--start-state": arguments.start_state}
-        for name, value in (given | {"--seed": arguments.seed}).items():
+        given |= {"--seed": arguments.seed, "--states": arguments.states}
+        for name, value in given.items():
             if value is not None:
                 raise UsageError(
                     f"{name} {value} does not go with --resume, which continues what is in "
@@ -203,6 +212,7 @@ def _what_to_explore(
         trips=_TRIPS,
         trip_timesteps=_TRIP_TIMESTEPS,
         repeat=_REPEAT,
+        most_bytes=arguments.states or _USUAL_STATES,
     )
     saved = SavedExploration(game=named, rom_sha256=game.rom.sha256, settings=settings)
     write_saved(folder.saved, saved)

@@ -9,7 +9,7 @@ import json
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -119,10 +119,11 @@ class CellRecord:
     Attributes:
         number: cells are numbered in the order in which they were found.
         way: the best way to it.
-        state: the packed state at its end; empty where the episode has ended.
+        state: the packed state at its end; empty where the episode has ended, or if it was dropped.
         parent: number of the cell from which the trip began that found the way.
         seen: trips that were in it.
         chosen: trips that began in it.
+        led: finds of the trips that began in it.
     """
 
     number: int
@@ -134,6 +135,7 @@ class CellRecord:
     parent: int | None
     seen: int = 0
     chosen: int = 0
+    led: int = 0
 
 
 class Archive:
@@ -145,9 +147,13 @@ class Archive:
         earned: the largest sum of each reward term in an episode.
         rounds: rounds that were added.
         timesteps: timesteps that they have played.
+        state_bytes: size of the cells' states.
+        written_bytes: size of all states in the file, those that are not needed any more included.
     """
 
     def __init__(self) -> None:
+        self.state_bytes = 0
+        self.written_bytes = 0
         self.cells: list[CellRecord] = []
         self.steps: dict[tuple[int, int], int] = {}
         self.earned: dict[str, float] = {}
@@ -203,11 +209,14 @@ class Archive:
         """Add the cell in which the episode begins; return the line for the file."""
         return self._added(_Line(finds=[_found(find, b"", None, None)]))
 
-    def add_round(self, chosen: Sequence[CellRecord], trips: Sequence[Trip]) -> str:
+    def add_round(
+        self, chosen: Sequence[CellRecord], trips: Sequence[Trip], most_bytes: int
+    ) -> str:
         """Add what the trips of a round have found, in their order; return the line for the file.
 
         Args:
             chosen: the cell from which each trip began.
+            most_bytes: limit of the size of the states.
         """
         line = _Line(chosen=[record.number for record in chosen])
         scores = self.scores()
@@ -238,9 +247,28 @@ class Archive:
             for term, total in trip.earned.items():
                 if total > self.earned.get(term, 0.0):
                     line.earned[term] = max(total, line.earned.get(term, 0.0))
+        line.dropped = self._to_drop(line, most_bytes)
         line.seen = sorted(seen.items())
         line.steps = [(a, b, timesteps) for (a, b), timesteps in sorted(steps.items())]
         return self._added(line)
+
+    def _to_drop(self, line: "_Line", most_bytes: int) -> list[int]:
+        """Return the cells whose states go before a round is added, to stay below the limit.
+
+        Those go first from which nothing was found, of them those that were chosen most often.
+        """
+        excess = self.state_bytes + sum(len(found.state) for found in line.finds) - most_bytes
+        if excess <= 0:
+            return []
+        held = [record for record in self.cells if record.state]
+        held.sort(key=lambda record: (record.led > 0, -record.chosen, record.number))
+        dropped: list[int] = []
+        for record in held[:-1]:  # one is left to begin from
+            if excess <= 0:
+                break
+            dropped.append(record.number)
+            excess -= len(record.state)
+        return sorted(dropped)
 
     def _added(self, line: "_Line") -> str:
         self._apply(line)
@@ -248,6 +276,9 @@ class Archive:
 
     def _apply(self, line: "_Line") -> None:
         """Add a line that was read or is to be written."""
+        for number in line.dropped:
+            self.state_bytes -= len(self.cells[number].state)
+            self.cells[number].state = b""
         for found in line.finds:
             way = Way(
                 len(self._ways),
@@ -269,9 +300,16 @@ class Archive:
             if number == len(self.cells):
                 self.cells.append(record)
             else:
-                record.seen = self.cells[number].seen
-                record.chosen = self.cells[number].chosen
+                former = self.cells[number]
+                self.state_bytes -= len(former.state)
+                record.seen = former.seen
+                record.chosen = former.chosen
+                record.led = former.led
                 self.cells[number] = record
+            self.state_bytes += len(found.state)
+            self.written_bytes += len(found.state)
+            if found.parent is not None:
+                self.cells[found.parent].led += 1
         for number in line.chosen:
             self.cells[number].chosen += 1
         for number, times in line.seen:
@@ -280,6 +318,18 @@ class Archive:
         self.earned.update(line.earned)
         self.timesteps += line.timesteps
         self.rounds += bool(line.chosen)
+
+    def compacted(self, path: Path) -> Iterator[str]:
+        """Yield the lines of the archive's file without the states that it no longer needs."""
+        number = 0
+        for _, text in located_lines(path):
+            line = _LINE.validate_python(parse_json(text))
+            for found in line.finds:
+                record = self.cells[self._numbers[tuple(found.cell)]]
+                if record.way.number != number or not record.state:
+                    found.state = b""
+                number += 1
+            yield line.model_dump_json()
 
 
 class _Found(BaseModel):
@@ -301,6 +351,7 @@ class _Line(BaseModel):
 
     timesteps: int = 0
     chosen: list[int] = []
+    dropped: list[int] = []
     finds: list[_Found] = []
     seen: list[tuple[int, int]] = []
     steps: list[tuple[int, int, int]] = []

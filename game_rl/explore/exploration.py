@@ -25,7 +25,7 @@ from pydantic import TypeAdapter
 from game_rl.errors import GameRLError, UsageError, WorkerError
 from game_rl.explore.archive import Archive, CellRecord, Find, Score, Trip
 from game_rl.explore.trip import Explorer, ExploreSettings
-from game_rl.files.durable_files import write_atomic
+from game_rl.files.durable_files import rename, sync_directory, synced_file, write_atomic
 from game_rl.files.json_lines import JsonLines, located_lines, parsed
 from game_rl.files.run_dir import locked
 from game_rl.files.saved import Saved, Sha256, read_saved
@@ -164,30 +164,47 @@ class Exploration:
         settings = self._settings
         archive = self.archive
         before_s = time.monotonic() - self.seconds
-        with (
-            JsonLines(self._folder.archive) as file,
-            JsonLines(self._folder.progress) as progress,
-            ExploringProcesses(self._game, settings, n_processes) as explorers,
-        ):
+        with ExploringProcesses(self._game, settings, n_processes) as explorers:
             if not archive.cells:
-                file.append(archive.begin(explorers.beginning()))
+                self._append(archive.begin(explorers.beginning()))
             while True:
+                if archive.written_bytes > 2 * settings.most_bytes:
+                    self._compact()
                 seed = (settings.seed, archive.rounds)
                 chosen = archive.choose(settings.trips, np.random.default_rng(seed))
                 trips = explorers.trips(chosen, seed, archive.scores())
                 earned = set(archive.earned)
-                file.append(archive.add_round(chosen, trips))
+                self._append(archive.add_round(chosen, trips, settings.most_bytes))
                 self.new_terms = tuple(sorted(set(archive.earned) - earned))
                 self.seconds = time.monotonic() - before_s
-                line = Progress(
-                    round=archive.rounds,
-                    seconds=round(self.seconds, 3),
-                    timesteps=archive.timesteps,
-                    cells=len(archive.cells),
-                    reward=archive.best().score.reward,
-                )
-                progress.append(line.model_dump_json())
+                self._note_progress()
                 yield archive
+
+    def _append(self, line: str) -> None:
+        with JsonLines(self._folder.archive) as file:
+            file.append(line)
+
+    def _compact(self) -> None:
+        """Write the archive's file anew, without the states that are not needed any more."""
+        path = self._folder.archive
+        new = path.with_suffix(".tmp")
+        with synced_file(new) as file:
+            for line in self.archive.compacted(path):
+                file.write(line.encode() + b"\n")
+        rename(new, path)
+        sync_directory(path.parent)
+        self.archive.written_bytes = self.archive.state_bytes
+
+    def _note_progress(self) -> None:
+        line = Progress(
+            round=self.archive.rounds,
+            seconds=round(self.seconds, 3),
+            timesteps=self.archive.timesteps,
+            cells=len(self.archive.cells),
+            reward=self.archive.best().score.reward,
+        )
+        with JsonLines(self._folder.progress) as file:
+            file.append(line.model_dump_json())
 
     def write_best(self) -> Path:
         """Write the best way as an episode that `check-game --recorded` plays; return the file."""

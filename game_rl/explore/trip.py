@@ -31,6 +31,8 @@ class ExploreSettings(StrictModel):
     """Timesteps of a trip, unless the episode ends before."""
     repeat: float
     """Probability that a timestep repeats the button of the one before."""
+    most_bytes: int
+    """Limit of the size of all states, in memory; the file has at most twice as many."""
 
 
 class _Watch(EpisodeTracker):

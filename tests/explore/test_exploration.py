@@ -18,23 +18,24 @@ from game_rl.games.definition import Game, load_game
 GAME = load_game("beacon")
 
 
-def settings(game: Game = GAME, *, trips: int = 6, seed: int = 0) -> ExploreSettings:
+def settings(game: Game = GAME, *, trips: int = 6, most_bytes: int = 10**9) -> ExploreSettings:
     return ExploreSettings(
         start_state="shore",
-        seed=seed,
+        seed=0,
         cell=game.definition.cell_entries,
         prefer=game.definition.preferred,
         env=EnvConfig(frame_skip=8, max_episode_timesteps=None),
         trips=trips,
         trip_timesteps=30,
         repeat=0.9,
+        most_bytes=most_bytes,
     )
 
 
-def explored(root: Path, *, rounds: int, processes: int = 1) -> Archive:
+def explored(root: Path, *, rounds: int, processes: int = 1, most_bytes: int = 10**9) -> Archive:
     """Explore some rounds more in a folder."""
     root.mkdir(exist_ok=True)
-    exploration = Exploration(ExploreDir(root), GAME, settings())
+    exploration = Exploration(ExploreDir(root), GAME, settings(most_bytes=most_bytes))
     for _ in itertools.islice(exploration.rounds(processes), rounds):
         pass
     exploration.write_best()
@@ -98,7 +99,7 @@ def test_the_graph_has_the_fewest_timesteps_between_neighbours() -> None:
         archive.begin(explorer.beginning())
         (start,) = archive.cells
         trips = [explorer.trip(start.state, (0, 0, n), archive.scores()) for n in range(4)]
-        archive.add_round([start] * 4, trips)
+        archive.add_round([start] * 4, trips, 10**9)
         counted: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         env = explorer.env
         for trip in trips:
@@ -148,3 +149,21 @@ def test_packing_keeps_a_state() -> None:
     finally:
         explorer.close()
     assert unpacked(packed(state)) == state
+
+
+def test_states_stay_below_their_limit_in_memory_and_in_the_file(tmp_path: Path) -> None:
+    most_bytes = 60_000  # some five states
+    archive = explored(tmp_path / "x", rounds=4, most_bytes=most_bytes)
+    states = [record.state for record in archive.cells if record.state]
+    assert 1 <= len(states) < len(archive.cells)
+    assert sum(map(len, states)) == archive.state_bytes
+    assert sum(map(len, states)) <= most_bytes + max(map(len, states))
+    read = Archive.read(tmp_path / "x" / "archive.jsonl")
+    assert read.cells == archive.cells
+    assert read.state_bytes == archive.state_bytes
+    assert read.written_bytes == archive.written_bytes
+    explored(tmp_path / "y", rounds=2, most_bytes=most_bytes)
+    explored(tmp_path / "y", rounds=2, most_bytes=most_bytes, processes=2)
+    files = [ExploreDir(tmp_path / name).archive.read_bytes() for name in ("x", "y")]
+    assert files[0] == files[1]
+    assert archive.written_bytes <= 4 * most_bytes
