@@ -6,17 +6,23 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from game_rl.cli.arguments import add_command, not_negative, positive
 from game_rl.cli.printing import PROGRESS, add_json, print_result, print_words
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.loader import game_path, load_config
 from game_rl.config.schema import EnvConfig
 from game_rl.errors import UsageError
+from game_rl.explore.archive import CellRecord
 from game_rl.explore.exploration import Exploration, ExploreDir, SavedExploration
 from game_rl.explore.trip import ExploreSettings
 from game_rl.files.durable_files import write_saved
+from game_rl.game_check.sheets import Moment, write_contact_sheet
 from game_rl.games.actions import least_frame_skip
 from game_rl.games.definition import Game, bundled_games, load_game, unknown_name
+from game_rl.games.starter import write_starter
 from game_rl.system.machine import effective_cpus
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.system.units import GIB, format_bytes, format_duration, parse_bytes
@@ -30,6 +36,8 @@ _REPEAT = 0.9
 _USUAL_MINUTES = 10
 _USUAL_STATES = 2 * GIB
 _TELL_EVERY_S = 10.0
+_LONGEST = 1_000_000  # timesteps of an episode, as in check-game
+_MOST_SCREENS = 40
 
 
 def add_explore(commands: "Commands", summary: str) -> None:
@@ -43,9 +51,9 @@ def add_explore(commands: "Commands", summary: str) -> None:
     parser.add_argument(
         "game",
         nargs="?",
-        metavar="GAME|CONFIG",
-        help="name of a bundled game, a game.yaml, or a config, whose frame_skip and first start "
-        "state count",
+        metavar="GAME|CONFIG|ROM",
+        help="name of a bundled game, a game.yaml, a config, whose env counts, "
+        "or a ROM, of which each new picture is a cell",
     )
     parser.add_argument(
         "--output",
@@ -100,39 +108,58 @@ def _explore(arguments: argparse.Namespace) -> int:
         stop = StopRequest(deadline_s=30.0)
         with stopping_on_signals(stop, lambda text: print_words(PROGRESS, text)):
             _explore_until(arguments, exploration, stop)
-        best_file = exploration.write_best()
+        screens = exploration.screens(_MOST_SCREENS)
+        write_contact_sheet([_moment(*each) for each in screens], folder.sheet)
+        if settings.cell:
+            exploration.write_best()
+    _print_found(arguments, exploration, folder)
+    if stop.reason is not None:
+        raise stop.interrupted("stopped; all rounds are saved")
+    return 0
+
+
+def _moment(record: CellRecord, screen: NDArray[np.uint8]) -> Moment:
+    label = f"{record.number:,}: {record.score.timesteps:,} timesteps"
+    return Moment(f"{label}, {record.score.reward:g}" if record.score.reward else label, screen)
+
+
+def _print_found(
+    arguments: argparse.Namespace, exploration: Exploration, folder: ExploreDir
+) -> None:
     archive = exploration.archive
     best = archive.best()
-    facts = {
+    saved = folder.read()
+    facts: dict[str, object] = {
         "folder": str(folder.root),
         "rounds": archive.rounds,
         "timesteps": archive.timesteps,
         "seconds": round(exploration.seconds, 1),
         "cells": len(archive.cells),
-        "earned": archive.earned,
-        "best": {
+        "sheet": str(folder.sheet),
+    }
+    text = (
+        f"{folder.root}: {len(archive.cells):,} cells in {archive.timesteps:,} timesteps, "
+        f"{format_duration(exploration.seconds)}\n{folder.sheet}: some of their screens"
+    )
+    hint = f"go on:  game-rl explore --resume --output {quote(str(folder.root))}"
+    if saved.settings.cell:
+        facts["earned"] = archive.earned
+        facts["best"] = {
             "reward": best.score.reward,
             "timesteps": best.score.timesteps,
             "success": best.is_success,
-            "route": str(best_file),
-        },
-    }
-    ending = "ends with a success" if best.is_success else "has no success"
-    text = (
-        f"{folder.root}: {len(archive.cells):,} cells in {archive.timesteps:,} timesteps, "
-        f"{format_duration(exploration.seconds)}\n"
-        f"{best_file}: the best way earns {best.score.reward:g} in {best.score.timesteps:,} "
-        f"timesteps and {ending}"
-    )
-    played = quote(folder.read().game)
-    hint = (
-        f"play it:  game-rl check-game {played} --recorded {quote(str(best_file))}\n"
-        f"go on:    game-rl explore --resume --output {quote(str(folder.root))}"
-    )
+            "route": str(folder.best),
+        }
+        ending = "ends with a success" if best.is_success else "has no success"
+        text += (
+            f"\n{folder.best}: the best way earns {best.score.reward:g} in "
+            f"{best.score.timesteps:,} timesteps and {ending}"
+        )
+        played = f"{quote(saved.game)} --recorded {quote(str(folder.best))}"
+        hint += f"\nplay the best way:  game-rl check-game {played}"
+    else:
+        hint += f"\nsay what a cell is:  edit {quote(saved.game)}, then explore that"
     print_result(arguments, facts, text, hint)
-    if stop.reason is not None:
-        raise stop.interrupted("stopped; all rounds are saved")
-    return 0
 
 
 def _explore_until(
@@ -198,6 +225,9 @@ def _what_to_explore(
             f"{folder.root} has an exploration already; continue it with --resume, or choose "
             "another --output"
         )
+    is_rom = Path(arguments.game).suffix.lower() in (".gb", ".gbc")
+    if is_rom:
+        arguments.game = str(write_starter(Path(arguments.game), folder.root))
     named, game, env = _game_and_env(arguments.game)
     known = game.definition.start_states
     start_state = arguments.start_state or next(iter(env.start_states or known))
@@ -206,8 +236,8 @@ def _what_to_explore(
     settings = ExploreSettings(
         start_state=start_state,
         seed=arguments.seed or 0,
-        cell=game.definition.cell_entries,
-        prefer=game.definition.preferred,
+        cell=() if is_rom else game.definition.cell_entries,
+        prefer=() if is_rom else game.definition.preferred,
         env=env,
         trips=_TRIPS,
         trip_timesteps=_TRIP_TIMESTEPS,
@@ -240,6 +270,6 @@ def _is_config(file: Path) -> bool:
 
 
 def _explored(env: EnvConfig) -> EnvConfig:
-    """Return an env in which nothing but the game ends an episode, and buttons do what they say."""
-    changes = {"max_episode_timesteps": None, "sticky_actions": 0.0, "wrappers": ()}
+    """Return an env in which only the game ends an episode, and buttons do what they say."""
+    changes = {"max_episode_timesteps": _LONGEST, "sticky_actions": 0.0, "wrappers": ()}
     return env.model_copy(update=changes)

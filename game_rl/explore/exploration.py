@@ -11,7 +11,7 @@ import pickle
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, Union, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from game_rl.errors import GameRLError, UsageError, WorkerError
@@ -78,6 +79,11 @@ class ExploreDir:
     def progress(self) -> Path:
         """Seconds, timesteps, cells and best reward after each round, one JSON object a line."""
         return self.root / "progress.jsonl"
+
+    @property
+    def sheet(self) -> Path:
+        """Screens of some cells."""
+        return self.root / "sheet.png"
 
     @property
     def best(self) -> Path:
@@ -218,6 +224,15 @@ class Exploration:
         }
         write_atomic(self._folder.best, json.dumps(episode) + "\n")
         return self._folder.best
+
+    def screens(self, most: int) -> Iterator[tuple[CellRecord, NDArray[np.uint8]]]:
+        """Yield some cells, spread over all, with what is seen in them, uint8 [144, 160, 3]."""
+        held = [record for record in self.archive.cells if record.state]
+        step = max(1.0, len(held) / most)
+        with closing(Explorer(self._game, self._settings)) as explorer:
+            for index in range(min(most, len(held))):
+                record = held[int(index * step)]
+                yield record, explorer.screen(record.state)
 
 
 class _Job(NamedTuple):

@@ -1,8 +1,11 @@
 """A trip of an exploration: return to a cell, then play on at random, and note what is found."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
 from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import StrictModel
@@ -16,12 +19,29 @@ ENDED = 1
 """Last number of the cell of an episode's end, which no other cell has: its tuple is longer."""
 
 
+_COLUMNS = 11
+_ROWS = 8
+_SHADES = 4
+
+
+def screen_cell(screen: NDArray[np.uint8]) -> Cell:
+    """Return the cell of a screen: 11 x 8 means (Ecoffet et al. 2021, Methods) in four shades.
+
+    Args:
+        screen: uint8 [144, 160, 3].
+    """
+    grey = Image.fromarray(screen).convert("L").resize((_COLUMNS, _ROWS), Image.Resampling.BOX)
+    shades = np.asarray(grey, dtype=np.uint8) // (256 // _SHADES)
+    return tuple(shades.ravel().tolist())
+
+
 class ExploreSettings(StrictModel):
     """What an exploration depends on, besides the game."""
 
     start_state: str
     seed: int
     cell: tuple[CoarseVariable, ...]
+    """Variables of a cell; none: a coarse picture of the screen, and rewards do not count."""
     prefer: tuple[str, ...]
     """Variables of which more is better where two ways to a cell have the same reward."""
     env: EnvConfig
@@ -53,8 +73,8 @@ class Explorer:
         self._settings = settings
         names = [*(entry.variable for entry in settings.cell), *settings.prefer]
         self.env = make_game_env(settings.env, game, trackers=[lambda _: _Watch(names)])
-        self.env.draws = False  # nobody looks at the observations
-        self._cell_of = cell_reader(settings.cell)
+        self.env.draws = not settings.cell  # nobody looks at the observations
+        self._values_of = cell_reader(settings.cell)
         self.env.reset(seed=settings.seed, options={"start_state": settings.start_state})
 
     def beginning(self) -> Find:
@@ -62,7 +82,7 @@ class Explorer:
         settings = self._settings
         self.env.reset(seed=settings.seed, options={"start_state": settings.start_state})
         state = packed(self.env.save_state())
-        return Find(self._cell_of(self.env.episode.values), 0, self._score(), state)
+        return Find(self._cell(), 0, self._score(), state)
 
     def trip(self, state: bytes, seed: Sequence[int], known: Mapping[Cell, Score]) -> Trip:
         """Play on from a state.
@@ -77,10 +97,10 @@ class Explorer:
         random = np.random.default_rng(seed)
         n_actions = env.player.n_actions
         actions = bytearray()
-        cell = self._cell_of(env.episode.values)
-        trip = Trip(b"", seen=[cell])
-        seen = {cell}
-        found: dict[Cell, Score] = {}
+        cell = self._cell()
+        trip = Trip(b"")
+        seen = {cell: None}  # in order
+        found = dict(known)
         entered = 0
         kept = self._kept()
         action = int(random.integers(n_actions))
@@ -92,7 +112,7 @@ class Explorer:
             has_ended = terminated or truncated
             if "lock_up" in info:
                 break
-            before, cell = cell, self._cell_of(env.episode.values)
+            before, cell = cell, self._cell()
             if has_ended:
                 cell = (*cell, ENDED)
             if cell != before:
@@ -102,28 +122,42 @@ class Explorer:
                     edge = (before, cell)
                     trip.steps[edge] = min(timesteps, trip.steps.get(edge, timesteps))
                 entered = after
-                if cell not in seen:
-                    seen.add(cell)
-                    trip.seen.append(cell)
-                score = self._score()
-                best = max(filter(None, (known.get(cell), found.get(cell))), default=None)
-                if best is None or score > best:
-                    found[cell] = score
-                    packed_state = b"" if has_ended else packed(env.save_state())
-                    is_success = bool(info.get("is_success", False))
-                    trip.finds.append(Find(cell, after, score, packed_state, is_success))
+                seen[cell] = None
+                if found.get(cell) is None or self._score() > found[cell]:
+                    found[cell] = self._score()
+                    trip.finds.append(self._find(cell, after, info, has_ended=has_ended))
             if has_ended:
                 break
         trip.actions = bytes(actions)
-        trip.earned = {name: total for name, total in env.reward_terms.items() if total > 0}
+        trip.seen = list(seen)
+        if self._settings.cell:
+            trip.earned = {name: total for name, total in env.reward_terms.items() if total > 0}
         return trip
+
+    def _find(self, cell: Cell, after: int, info: Mapping[str, Any], *, has_ended: bool) -> Find:
+        state = b"" if has_ended else packed(self.env.save_state())
+        return Find(cell, after, self._score(), state, bool(info.get("is_success", False)))
+
+    def screen(self, state: bytes) -> NDArray[np.uint8]:
+        """Return what a packed state shows, uint8 [144, 160, 3]."""
+        self.env.load_state(unpacked(state))
+        draws = self.env.draws
+        self.env.draws = False
+        picture = self.env.render()
+        self.env.draws = draws
+        return picture
+
+    def _cell(self) -> Cell:
+        if not self._settings.cell:
+            return screen_cell(self.env.emulator.screen())
+        return self._values_of(self.env.episode.values)
 
     def _kept(self) -> tuple[float, ...]:
         values = self.env.episode.values
         return tuple(float(values[name]) for name in self._settings.prefer)
 
     def _score(self) -> Score:
-        reward = sum(self.env.reward_terms.values())
+        reward = sum(self.env.reward_terms.values()) if self._settings.cell else 0.0
         return Score(reward, self._kept(), -self.env.episode.timesteps)
 
     def close(self) -> None:
