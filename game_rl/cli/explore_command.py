@@ -102,6 +102,11 @@ def add_explore(commands: "Commands", summary: str) -> None:
 
 def _explore(arguments: argparse.Namespace) -> int:
     folder = ExploreDir(arguments.output)
+    others = [path for path in folder.root.glob("*") if path.name != "lock"]
+    if others and not folder.exists():
+        raise UsageError(
+            f"--output {folder.root} is not empty, and has no exploration; name a new folder"
+        )
     with folder.locked():
         game, settings = _what_to_explore(arguments, folder)
         exploration = Exploration(folder, game, settings)

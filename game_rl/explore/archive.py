@@ -41,7 +41,7 @@ def unpacked(data: bytes) -> EnvState:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Score:
+class CellScore:
     """How good a way to a cell is; more is better, the first number first.
 
     Attributes:
@@ -70,7 +70,7 @@ class Find:
 
     cell: Cell
     after: int
-    score: Score
+    score: CellScore
     state: bytes
     is_success: bool = False
 
@@ -129,7 +129,7 @@ class CellRecord:
     number: int
     cell: Cell
     way: Way
-    score: Score
+    score: CellScore
     state: bytes
     is_success: bool
     parent: int | None
@@ -180,7 +180,7 @@ class Archive:
                 ) from None
         return archive
 
-    def scores(self) -> dict[Cell, Score]:
+    def scores(self) -> dict[Cell, CellScore]:
         """Return the score of each cell."""
         return {record.cell: record.score for record in self.cells}
 
@@ -292,7 +292,7 @@ class Archive:
                 number,
                 cell,
                 way,
-                Score(found.reward, tuple(found.kept), -found.timesteps),
+                CellScore(found.reward, tuple(found.kept), -found.timesteps),
                 found.state,
                 found.success,
                 found.parent,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from game_rl.errors import GameRLError, UsageError, WorkerError
-from game_rl.explore.archive import Archive, CellRecord, Find, Score, Trip
+from game_rl.explore.archive import Archive, CellRecord, CellScore, Find, Trip
 from game_rl.explore.trip import Explorer, ExploreSettings
 from game_rl.files.durable_files import rename, sync_directory, synced_file, write_atomic
 from game_rl.files.json_lines import JsonLines, located_lines, parsed
@@ -120,7 +120,7 @@ class ExploreDir:
             yield
 
 
-class Progress(Saved):
+class RoundProgress(Saved):
     """A line of `progress.jsonl`."""
 
     round: int
@@ -130,10 +130,10 @@ class Progress(Saved):
     reward: float
 
 
-_PROGRESS = TypeAdapter(Progress)
+_PROGRESS = TypeAdapter(RoundProgress)
 
 
-def read_progress(folder: ExploreDir) -> Iterator[Progress]:
+def read_progress(folder: ExploreDir) -> Iterator[RoundProgress]:
     """Yield the lines of `progress.jsonl`."""
     found = (parsed(_PROGRESS, line) for _, line in located_lines(folder.progress))
     yield from (line for line in found if line is not None)
@@ -202,7 +202,7 @@ class Exploration:
         self.archive.written_bytes = self.archive.state_bytes
 
     def _note_progress(self) -> None:
-        line = Progress(
+        line = RoundProgress(
             round=self.archive.rounds,
             seconds=round(self.seconds, 3),
             timesteps=self.archive.timesteps,
@@ -300,7 +300,7 @@ class ExploringProcesses:
         return found
 
     def trips(
-        self, chosen: Sequence[CellRecord], seed: tuple[int, ...], scores: Mapping[Cell, Score]
+        self, chosen: Sequence[CellRecord], seed: tuple[int, ...], scores: Mapping[Cell, CellScore]
     ) -> list[Trip]:
         """Play a trip from each cell; the trips are the same for any number of processes."""
         known = pickle.dumps(scores)

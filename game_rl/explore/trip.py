@@ -11,7 +11,7 @@ from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import StrictModel
 from game_rl.envs.episode_tracker import EpisodeTracker
 from game_rl.envs.make_env import make_game_env
-from game_rl.explore.archive import Find, Score, Trip, packed, unpacked
+from game_rl.explore.archive import CellScore, Find, Trip, packed, unpacked
 from game_rl.games.cell import Cell, CoarseVariable, cell_reader
 from game_rl.games.definition import Game
 
@@ -84,7 +84,7 @@ class Explorer:
         state = packed(self.env.save_state())
         return Find(self._cell(), 0, self._score(), state)
 
-    def trip(self, state: bytes, seed: Sequence[int], known: Mapping[Cell, Score]) -> Trip:
+    def trip(self, state: bytes, seed: Sequence[int], known: Mapping[Cell, CellScore]) -> Trip:
         """Play on from a state.
 
         Args:
@@ -156,9 +156,9 @@ class Explorer:
         values = self.env.episode.values
         return tuple(float(values[name]) for name in self._settings.prefer)
 
-    def _score(self) -> Score:
+    def _score(self) -> CellScore:
         reward = sum(self.env.reward_terms.values()) if self._settings.cell else 0.0
-        return Score(reward, self._kept(), -self.env.episode.timesteps)
+        return CellScore(reward, self._kept(), -self.env.episode.timesteps)
 
     def close(self) -> None:
         self.env.close()

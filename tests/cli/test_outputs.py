@@ -15,6 +15,8 @@ from tests.tiny_run import TINY_GAME
 SOURCE = "title: Mine  # an evening's work\n"
 READ = {"--config", "--recorded", "--folder", "--resume", "--study", "--storage"}
 """Options with paths that are read, or folders in which only new files are made."""
+_NEW_FOLDER_ONLY = ("game-rl replay import", "game-rl explore")
+"""Commands that make a new folder, and refuse one that has something else in it."""
 
 
 def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -30,7 +32,7 @@ def test_every_option_that_names_a_file_is_read_or_checked() -> None:
         checked = {output.option for output in parser.get_default("outputs") or ()}
         for action in parser._actions:
             is_path = action.type is Path and action.option_strings
-            if is_path and parser.prog != "game-rl replay import":  # which makes a new folder only
+            if is_path and parser.prog not in _NEW_FOLDER_ONLY:
                 assert {*action.option_strings} & (checked | READ), (parser.prog, action.dest)
 
 

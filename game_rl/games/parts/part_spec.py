@@ -104,7 +104,7 @@ def part_problems(parts: Iterable[GamePart]) -> Iterator[Problem]:
 
 
 def unused_parts(chosen: Collection[str], *games: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the keys of the parts in saved game files that no observation has.
+    """Return the keys of saved game files that have no effect on a run, such as unused parts.
 
     A run is not another one because its game file has got a part that it does not use. The place is
     unused as well if only the map of visited places needs it.
@@ -117,7 +117,7 @@ def unused_parts(chosen: Collection[str], *games: Mapping[str, Any]) -> tuple[st
     unused = tuple(f"parts.{name}" for name in sorted(names.difference(chosen)))
     is_used = any(shows_place(chosen, game.get("parts", {})) for game in games)
     is_used |= any(_has_key("same_place_for", game.get("endings")) for game in games)
-    return (*unused, "place_offsets", *(() if is_used else ("place",)))
+    return (*unused, "place_offsets", "cell", "prefer", *(() if is_used else ("place",)))
 
 
 def shows_place(chosen: Collection[str], parts: Mapping[str, Any]) -> bool:
