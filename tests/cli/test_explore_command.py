@@ -1,0 +1,93 @@
+"""`game-rl explore`: what it writes, and what it refuses."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from game_rl.cli.main import main
+from game_rl.explore.archive import Archive
+from game_rl.games.definition import load_game
+
+
+def test_it_explores_continues_and_its_best_way_is_played(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "explored"
+    word = ["explore", "beacon", "--output", str(folder), "--processes", "1", "--json"]
+    assert main([*word, "--timesteps", "10"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rounds"] == 1
+    assert (
+        main(["explore", "--resume", "--output", str(folder), "--timesteps", "10", "--json"]) == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    archive = Archive.read(folder / "archive.jsonl")
+    assert (found["rounds"], found["timesteps"]) == (2, archive.timesteps)
+    assert (found["cells"], found["earned"]) == (len(archive.cells), archive.earned)
+    assert found["best"]["reward"] == archive.best().score.reward
+    with Image.open(folder / "sheet.png") as sheet:
+        assert sheet.width > 600
+    trace = tmp_path / "trace.csv"
+    recorded = ["--recorded", str(folder / "best.json"), "--timesteps", "1"]
+    assert (
+        main(
+            [
+                "check-game",
+                "beacon",
+                *recorded,
+                "--trace",
+                str(trace),
+                "--sheet",
+                str(tmp_path / "s.png"),
+            ]
+        )
+        == 0
+    )
+    names, *rows = (line.split(",") for line in trace.read_text(encoding="utf-8").splitlines())
+    earned = sum(float(row[names.index("reward")] or 0) for row in rows)
+    assert earned == pytest.approx(archive.best().score.reward)
+
+
+@pytest.mark.slow
+def test_a_rom_without_a_game_file_is_explored_by_its_pictures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rom = tmp_path / "mine.gb"
+    game = load_game("duel")
+    shutil.copy(game.folder / "duel.gb", rom)
+    folder = tmp_path / "found"
+    assert main(["explore", str(rom), "--output", str(folder), "--timesteps", "10", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["cells"] > 2
+    assert "best" not in found
+    assert (folder / "game.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "a game is missing"),
+        (["--resume"], "is not the folder of an exploration"),
+        (["beacon", "--resume"], "game beacon does not go with --resume"),
+        (["beacon", "--start-state", "shores"], "did you mean shore"),
+        (["beaco"], "did you mean beacon"),
+        (["beacon", "--states", "many"], "'many' is not a size"),
+    ],
+)
+def test_mistakes_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    assert main(["explore", *words, "--output", str(tmp_path / "x")]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_folder_with_something_else_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text("game: duel\n", encoding="utf-8")
+    assert main(["explore", "beacon", "--output", str(tmp_path)]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
