@@ -22,22 +22,20 @@ from game_rl.files.json_lines import located_lines
 from game_rl.files.saved import Blob, parse_json
 from game_rl.games.cell import Cell
 
-_HEADER = struct.Struct("<I")  # length of the state's JSON
-_FASTEST = 1  # level of zlib: 2 % larger than the best one for a state, in a tenth of the time
+_HEADER = struct.Struct("<I")  # length of the compressed JSON
 
 
 def packed(state: EnvState) -> bytes:
-    """Return the state of an env, compressed: about a twentieth of what it has in memory."""
-    text = state.model_dump_json(exclude={"emulator"}).encode()
-    return zlib.compress(_HEADER.pack(len(text)) + text + state.emulator, _FASTEST)
+    """Return the state of an env in a few kilobytes; that of the emulator is compressed already."""
+    text = zlib.compress(state.model_dump_json(exclude={"emulator"}).encode())
+    return _HEADER.pack(len(text)) + text + state.emulator
 
 
 def unpacked(data: bytes) -> EnvState:
     """Return the state that `packed` has packed."""
-    content = zlib.decompress(data)
-    (length,) = _HEADER.unpack_from(content)
+    (length,) = _HEADER.unpack_from(data)
     end = _HEADER.size + length
-    return EnvState(**json.loads(content[_HEADER.size : end]), emulator=content[end:])
+    return EnvState(**json.loads(zlib.decompress(data[_HEADER.size : end])), emulator=data[end:])
 
 
 @dataclass(frozen=True, slots=True, order=True)
