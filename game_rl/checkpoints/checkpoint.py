@@ -208,7 +208,10 @@ class Checkpoint(CheckpointFolder):
             episode_returns=arrays["episode_returns"],
             episode_lengths=arrays["episode_lengths"],
         )
-        restore_vec_env(model.env, state)
+        try:
+            restore_vec_env(model.env, state)
+        except CheckpointError as error:
+            raise CheckpointError(f"{self.path / 'play.json'}: {error}") from None
         model._last_obs = observations
         model._last_episode_starts = arrays["episode_starts"]
 

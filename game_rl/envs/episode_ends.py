@@ -7,7 +7,12 @@ from pydantic import Field, JsonValue
 
 from game_rl.config.schema import GrowingLimit
 from game_rl.emulator.emulator import Emulator
-from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode
+from game_rl.envs.episode_tracker import (
+    EpisodeTracker,
+    RunningEpisode,
+    damaged_state,
+    tracker_state,
+)
 from game_rl.errors import UsageError
 from game_rl.files.saved import Saved
 from game_rl.games.conditions import Condition, Ending, judge
@@ -213,13 +218,16 @@ class EpisodeConditions(EpisodeTracker):
         return saved
 
     def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:  # noqa: ARG002
-        state = ConditionState.model_validate(saved.get("conditions", {}))
+        state = tracker_state(saved, "conditions", ConditionState)
         self._before = dict(state.before)
         self._in_a_row = dict(state.in_a_row)
         self._without_reward = state.without_reward
         self._in_place = state.in_place
         self._is_success = state.is_success
-        self._held_at_start = str(saved.get(OVER_AT_START, ""))
+        held = saved.get(OVER_AT_START, "")
+        if not isinstance(held, str):
+            raise damaged_state(OVER_AT_START, f"it is {held!r}")
+        self._held_at_start = held
 
 
 class EpisodeLimit(EpisodeTracker):
@@ -268,8 +276,10 @@ class EpisodeLimit(EpisodeTracker):
 
     def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:
         first = saved.get("limit_from")
-        if not isinstance(first, int | float):
+        if first is None:
             self.reset(episode)
+        elif not isinstance(first, int | float):
+            raise damaged_state("limit_from", f"it is {first!r}")
         elif isinstance(self._limit, GrowingLimit):
             self._first = first
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import Field, JsonValue
 
 from game_rl.envs.episode_ends import CustomEndings
-from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode
+from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode, tracker_state
 from game_rl.errors import GameFileError
 from game_rl.files.saved import Saved
 from game_rl.games.custom_reward import CUSTOM_TERM, ENDINGS, TRUNCATIONS, GameReward
@@ -149,7 +149,7 @@ class EpisodeReward(EpisodeTracker):
         return {"reward": state.model_dump(mode="json")}
 
     def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:
-        state = RewardState.model_validate(saved["reward"])
+        state = tracker_state(saved, "reward", RewardState)
         self._before = dict(state.before)
         self._sums = dict(state.sums)
         episode.reward_terms = self._sums

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from game_rl.config.schema import EnvConfig
 from game_rl.emulator.emulator import Emulator
 from game_rl.envs.observation import Observation
+from game_rl.errors import CheckpointError
+from game_rl.files.saved import Saved, first_problem
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
 from game_rl.games.variables import Values
+
+_State = TypeVar("_State", bound=Saved)
 
 VARIABLES = "variables"
 """Key of every `info` of an env with a `VariableTeller`: the value of each variable, by name."""
@@ -97,7 +101,29 @@ class EpisodeTracker:
         Args:
             saved: what all trackers saved; an earlier version may have had no such tracker.
             episode: the episode; `values` is empty if none is running.
+
+        Raises:
+            CheckpointError: what this tracker saved is damaged or missing.
         """
+
+
+def tracker_state(saved: Mapping[str, JsonValue], key: str, kind: type[_State]) -> _State:
+    """Return what a tracker saved under this key, or the state in which it begins.
+
+    Raises:
+        CheckpointError: it is damaged, or it is missing and has no state in which it begins.
+    """
+    try:
+        return kind.model_validate(saved.get(key, {}))
+    except ValidationError as error:
+        raise damaged_state(key, first_problem(error)) from None
+
+
+def damaged_state(key: str, problem: str) -> CheckpointError:
+    return CheckpointError(
+        f"the saved state of an env lacks `{key}`, or has a wrong one ({problem}); restore it from "
+        "a copy, or use another checkpoint"
+    )
 
 
 @dataclass(frozen=True)

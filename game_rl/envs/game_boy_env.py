@@ -336,6 +336,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
         Raises:
             EmulatorError: the emulator's state is damaged, or of another game or version.
+            CheckpointError: the state of a tracker is damaged or missing.
         """
         self.emulator.load_state(state.emulator)
         self.np_random.bit_generator.state = dict(state.random)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pydantic import Field, JsonValue
 
-from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode
+from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode, tracker_state
 from game_rl.files.saved import Saved
 from game_rl.games.variables import Value
 
@@ -96,7 +96,7 @@ class MilestoneWatch(EpisodeTracker):
 
     def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:
         if episode.running:
-            state = MilestoneState.model_validate(saved.get("milestones", {}))
+            state = tracker_state(saved, "milestones", MilestoneState)
             self.reset(episode)
             self._best = dict(state.best)
             self._earned = set(state.earned)

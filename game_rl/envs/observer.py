@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from game_rl.emulator.emulator import Emulator
-from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode
+from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode, tracker_state
 from game_rl.envs.observation import SCREEN, FrameFormat, Observation, ObservationFormat
 from game_rl.games.definition import Game
 from game_rl.games.parts.episode_parts import EpisodeParts, part_formats
@@ -91,6 +91,6 @@ class Observer(EpisodeTracker):
 
     def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:
         if self._parts is not None:
-            self._parts.load_state(PartsState.model_validate(saved.get("parts", {})))
+            self._parts.load_state(tracker_state(saved, "parts", PartsState))
             if episode.running:
                 self._values = self._parts.read(episode.values, self._emulator)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, JsonValue
 
-from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode
+from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode, tracker_state
 from game_rl.envs.observation import SCREEN, Observation
 from game_rl.files.saved import Saved
 from game_rl.games.definition import GameDefinition
@@ -145,7 +145,7 @@ class RepetitionGuard(EpisodeTracker):
         return {"repetition": state.model_dump(mode="json")}
 
     def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:  # noqa: ARG002
-        self._continue_from(RepetitionState.model_validate(saved.get("repetition", {})))
+        self._continue_from(tracker_state(saved, "repetition", RepetitionState))
 
     def _continue_from(self, state: RepetitionState) -> None:
         self._states = deque(state.states, _STATES)

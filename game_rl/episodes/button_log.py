@@ -12,7 +12,7 @@ from typing import Any, Self
 from pydantic import JsonValue
 
 from game_rl.envs.custom_wrappers import GameEnv
-from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, RunningEpisode
+from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, RunningEpisode, tracker_state
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.files.saved import Blob, Natural, Saved
 
@@ -127,7 +127,7 @@ class EpisodeNotes(EpisodeTracker):
         if _KEY not in saved:
             self._fault = BEGAN_UNNOTED
             return
-        state = NotesState.model_validate(saved[_KEY])
+        state = tracker_state(saved, _KEY, NotesState)
         self._idle_frames = state.idle_frames
         self._game_seed = state.game_seed
         self._fault = state.fault
@@ -154,6 +154,6 @@ def with_spoiled_notes(state: EnvState, fault: str) -> EnvState:
     """Return an env's state with the reason why the running episode cannot be played again."""
     if _KEY not in state.trackers:
         return state
-    notes = NotesState.model_validate(state.trackers[_KEY])
+    notes = tracker_state(state.trackers, _KEY, NotesState)
     spoiled = notes.model_copy(update={"fault": notes.fault or fault}).model_dump(mode="json")
     return state.model_copy(update={"trackers": {**state.trackers, _KEY: spoiled}})

@@ -150,6 +150,7 @@ def restore_vec_env(vec_env: VecEnv, state: VecEnvState) -> None:
 
     Raises:
         EmulatorError: an emulator's state is damaged, or of another game or version.
+        CheckpointError: what else an env saved is damaged or missing.
     """
     first = 0
     for monitor in _monitors(vec_env):

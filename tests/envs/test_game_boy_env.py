@@ -17,12 +17,13 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.config.schema import EnvConfig
+from game_rl.config.schema import EnvConfig, GrowingLimit
 from game_rl.envs.episode_tracker import VariableTeller
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.envs.make_env import make_game_env
 from game_rl.envs.observation import FrameFormat
-from game_rl.errors import EmulatorError, GameFileError, LockUpError, UsageError
+from game_rl.episodes.button_log import EpisodeNotes
+from game_rl.errors import CheckpointError, EmulatorError, GameFileError, LockUpError, UsageError
 from game_rl.game_check.env_checks import check_reward
 from game_rl.games.definition import CropSpec, load_game
 from tests.emulator import fake_emulator as fake
@@ -593,6 +594,39 @@ def test_json_of_a_state_is_checked_when_it_is_read() -> None:
     for change in ({"timesteps": "many"}, {"emulator": "%%"}, {"unknown": 1}):
         with pytest.raises(ValueError, match=next(iter(change))):
             EnvState.model_validate(fields | change)
+
+
+@pytest.mark.parametrize(
+    ("key", "damaged"),
+    [
+        ("reward", {"sums": {}}),
+        ("conditions", {"in_place": "long"}),
+        ("over_at_start", 3),
+        ("limit_from", "far"),
+        ("parts", {"actions": "many"}),
+        ("milestones", {"best": 1}),
+        ("repetition", {"stuck": []}),
+        ("notes", {"played": "%%"}),
+    ],
+)
+def test_a_damaged_state_of_a_tracker_is_named_with_the_way_out(key: str, damaged: Any) -> None:
+    game = fake_game(parts={"latest": {"actions": 2}})
+    limit = GrowingLimit(start=5, add=1, per="x", most=9)
+    made = {"parts": ("latest",), "trackers": [EpisodeNotes.of], "max_episode_timesteps": limit}
+    with closing(fake_env(game, **made)) as env:
+        env.reset(seed=0)
+        state = env.save_state()
+        broken = state.model_copy(update={"trackers": state.trackers | {key: damaged}})
+        with pytest.raises(CheckpointError, match=rf"`{key}`, or has a wrong one.*; restore it"):
+            env.load_state(broken)
+
+
+def test_a_state_without_rewards_says_so(env: GameBoyEnv) -> None:
+    env.reset(seed=0)
+    state = env.save_state()
+    trackers = {key: value for key, value in state.trackers.items() if key != "reward"}
+    with pytest.raises(CheckpointError, match=r"lacks `reward`.*another checkpoint"):
+        env.load_state(state.model_copy(update={"trackers": trackers}))
 
 
 NO_BUTTON = 0

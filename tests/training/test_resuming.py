@@ -1,6 +1,7 @@
 """A run that was broken off and resumed is the run that was not."""
 
 import csv
+import hashlib
 import json
 import os
 import random
@@ -247,6 +248,21 @@ def test_without_a_usable_checkpoint_nothing_is_touched(broken: Callable[..., Ru
         resume(run_dir.root, command(console()))
     assert sorted(p.name for p in run_dir.root.rglob("*")) == before
     assert run_dir.evaluations.read_text(encoding="utf-8") == rows
+
+
+def test_a_state_of_an_env_without_its_rewards_is_named(broken: Callable[..., RunDir]) -> None:
+    run_dir = broken(32)
+    file = run_dir.checkpoint(32) / "play.json"
+    play = json.loads(file.read_text(encoding="utf-8"))
+    del play["envs"][0]["trackers"]["reward"]
+    file.write_text(json.dumps(play), encoding="utf-8")
+    manifest_file = file.with_name("manifest.json")
+    manifest = json.loads(manifest_file.read_text(encoding="utf-8"))
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    manifest["files"][file.name] = {"bytes": file.stat().st_size, "sha256": digest}
+    manifest_file.write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"play.json: the saved .* lacks `reward`.*another"):
+        resume(run_dir.root, command(console()))
 
 
 def test_what_a_killed_process_left_behind_is_removed(broken: Callable[..., RunDir]) -> None:
