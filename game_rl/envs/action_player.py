@@ -24,6 +24,7 @@ class ActionPlayer:
         sticky_actions: probability that a timestep repeats the action of the one before.
 
     Attributes:
+        draws: whether each timestep draws its last frame, whatever `render` says.
         n_actions: number of the game's actions.
         frame_skip: frames per timestep.
         last: the action that the last timestep of the episode played; None before the first one,
@@ -46,6 +47,7 @@ class ActionPlayer:
         self._presses = tuple(presses_of(action, frame_skip) for action in actions)
         self.n_actions = len(self._presses)
         self._sticky_actions = sticky_actions
+        self.draws = False
         self.last: int | None = None
         self.played = self.waited_frames = 0
         step = game.definition.step
@@ -58,7 +60,13 @@ class ActionPlayer:
             LockUpError: the game has locked up the CPU.
             UsageError: there is no such action.
         """
-        index = self._valid(action)
+        index = int(action)
+        if not 0 <= index < self.n_actions:
+            raise UsageError(
+                f"action {index} does not exist; {self._game.name} has 0 to "
+                f"{self.n_actions - 1}: {', '.join(self._game.action_names)}"
+            )
+        render = render or self.draws
         if self._sticky_actions:  # without, nothing is drawn
             if self.last is not None and random.random() < self._sticky_actions:
                 index = self.last
@@ -71,15 +79,6 @@ class ActionPlayer:
         if self._wait is not None:
             for frames in self._wait.play(render=render):
                 self.waited_frames += frames
-
-    def _valid(self, action: SupportsInt) -> int:
-        index = int(action)
-        if not 0 <= index < self.n_actions:
-            raise UsageError(
-                f"action {index} does not exist; {self._game.name} has 0 to "
-                f"{self.n_actions - 1}: {', '.join(self._game.action_names)}"
-            )
-        return index
 
 
 class _Wait:

@@ -116,6 +116,11 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
         found = tuple(each.save(self._folder) for each in self._wrappers)
         return self._game.save_state().model_copy(update={"wrappers": found})
 
+    def unsaved_wrapper(self) -> str | None:
+        """Return the name of a wrapper that changes and cannot be saved, if there is one."""
+        state = self.save_state()
+        return state.wrapper if isinstance(state, UnsavedEnv) else None
+
     def load_state(self, state: EnvState) -> None:
         """As GameBoyEnv's, for the wrappers as well."""
         self._game.load_state(state)

@@ -1,8 +1,8 @@
 """A Game Boy game as a Gymnasium environment."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Concatenate, NamedTuple, NoReturn, ParamSpec, SupportsInt, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, SupportsInt, TypeVar
 
 import gymnasium
 import numpy as np
@@ -20,26 +20,11 @@ from game_rl.errors import LockUpError
 from game_rl.files.saved import Blob, Saved
 from game_rl.games.definition import Game
 from game_rl.games.derived_variables import VariableReader
-from game_rl.games.variables import Value, Values, numbers_of
+from game_rl.games.variables import Value, numbers_of
 
 _Tracker = TypeVar("_Tracker", bound=EpisodeTracker)
 _Found = TypeVar("_Found")
 _Arguments = ParamSpec("_Arguments")
-
-
-class ShownStep(NamedTuple):
-    """What a game shows after a timestep.
-
-    Attributes:
-        screen: view of the whole screen, uint8 [144, 160, 3].
-        reward_terms: what each has earned in the episode so far.
-    """
-
-    screen: NDArray[np.uint8]
-    start_state: str
-    episode_timestep: int
-    reward_terms: Mapping[str, float]
-    variables: Values
 
 
 class WrapperState(Saved):
@@ -123,7 +108,8 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         "render_fps": round(FRAMES_PER_SECOND),
     }
     render_mode = "rgb_array"
-    _draws_next = False
+    has_loaded_torch = False
+    """Whether a wrapper of the game has; there is none here."""
 
     def __init__(
         self,
@@ -232,7 +218,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         player = self.player
         episode.chosen = int(action)
         try:
-            player.play(action, self.np_random, render=self.draws or self._draws_next)
+            player.play(action, self.np_random, render=self.draws)
         except LockUpError as error:
             return self._cut_short(error)
         self.starts.hold_values(episode.start_state)
@@ -294,21 +280,6 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             return _next_picture(self.emulator)
         return self.emulator.screen().copy()
 
-    def draw_next(self) -> None:
-        """Let the next timestep draw its last frame, whatever the observations have."""
-        self._draws_next = True
-
-    def show(self) -> ShownStep:
-        """Return what the game shows after the timestep that `draw_next` has announced."""
-        self._draws_next = False
-        return ShownStep(
-            self.emulator.screen(),
-            self.episode.start_state,
-            self.episode.timesteps,
-            self.reward_terms,
-            self.read_variables(),
-        )
-
     def save_state(self) -> EnvState:
         """Return the env's state between two timesteps.
 
@@ -330,6 +301,10 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             last_action=self.player.last,
             trackers=saved,
         )
+
+    def unsaved_wrapper(self) -> str | None:
+        """Return the name of a wrapper that changes and cannot be saved; there is none here."""
+        return None
 
     def load_state(self, state: EnvState) -> None:
         """Continue from `state`, which was saved by an env of the same game and settings.

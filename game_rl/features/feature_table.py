@@ -5,7 +5,7 @@ from game_rl.features.callback_states import CustomCallbacksFeature
 from game_rl.features.feature import Feature
 from game_rl.lake.lake_feed import LakeFeature
 from game_rl.lake.lake_pool import LearningFeature
-from game_rl.live.live_slots import LiveFeature
+from game_rl.live.live_writer import LiveFeature
 from game_rl.places.place_counts import PlacesFeature
 
 FEATURES: tuple[Feature, ...] = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from game_rl.envs.custom_wrappers import GameEnv, UnsavedEnv, WrappedEnv
+from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.episode_ends import EpisodeConditions
 from game_rl.envs.episode_reward import EpisodeReward
 from game_rl.envs.game_boy_env import GameBoyEnv
@@ -23,7 +23,7 @@ def start_warnings(env: GameEnv) -> list[str]:
     names = game_env.starts.names
     found = [start_fault(game_env, name) for name in names[:_MOST_LOOKED_AT]]
     _, warnings = check_starts(game_env, names[:1], is_thorough=False)
-    if isinstance(env, WrappedEnv) and env.has_loaded_torch:
+    if env.has_loaded_torch:
         warnings.append(
             "a module of env.wrappers loads torch, which takes about 200 MB in each worker: "
             "keep wrappers in a module that imports neither torch nor stable_baselines3"
@@ -93,11 +93,11 @@ def check_reward(env: GameEnv) -> str | None:
     assert reward is not None
     if innermost(env).episode.running:
         reward.renew_custom()
-    state = env.save_state() if isinstance(env, WrappedEnv) else None
+    unsaved = env.unsaved_wrapper()
     warning = reward.largest.warning
-    if warning is not None or not isinstance(state, UnsavedEnv):
+    if warning is not None or unsaved is None:
         return warning
     return (
-        f"{state.wrapper}, changes its attributes and has no state_dict and load_state_dict: "
+        f"{unsaved}, changes its attributes and has no state_dict and load_state_dict: "
         "the episodes start again at a resume, and the wrapper with them"
     )

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import SCREEN, Observation, ObservationFormat, rows_of
 from game_rl.errors import GameRLError
-from game_rl.live.live_writer import SlotWriter, open_live_file
+from game_rl.live.live_writer import SlotWriter, draw_next, open_live_file, shown_step
 from game_rl.system.output import keep_output_harmless
 from game_rl.system.processes import (
     free_children_to_import,
@@ -234,7 +234,7 @@ class Worker:
             self._live_file = None
 
     def _show(self, number: int, observation: Observation, timestep: int) -> None:
-        step = _game(self._env(number)).show()
+        step = shown_step(_game(self._env(number)))
         if self._live:
             action = int(self._action(number))
             self._live[number].write(step, observation, action=action, timestep=timestep)
@@ -261,7 +261,7 @@ class Worker:
         arrays = self._arrays
         env = self._env(number)
         if shown is not None:
-            _game(env).draw_next()
+            draw_next(_game(env))
         observation, reward, terminated, truncated, info = env.step(self._action(number))
         if shown is not None:
             self._show(number, observation, shown)

@@ -23,7 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import GameRLError
-from game_rl.live.live_layout import LiveLayout
+from game_rl.live.live_file import LiveLayout
 from game_rl.system.shared_memory import SharedMemory
 from game_rl.vec_env.array_parts import Arrays, each_part, in_parts, part_items
 

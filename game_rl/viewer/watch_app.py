@@ -8,7 +8,7 @@
 | `/api/places?run=` | how often each place was visited, as JSON |
 | `/api/settings?run=` | the run's config as JSON with its text |
 | `/api/clip?run=&name=` | a clip |
-| `/api/frames?run=&env=&browser=` | a stream of live screens, see `frame_wire` |
+| `/api/frames?run=&env=&browser=` | a stream of live screens, see `live_stream` |
 | `/api/frames?run=&env=&once=1` | the screens of this moment, for a page that has no stream |
 """
 
@@ -24,8 +24,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from game_rl.files.run_dir import RunDir
-from game_rl.live.frame_hub import FrameHub
-from game_rl.live.frame_wire import HEARTBEAT, FrameEncoder
+from game_rl.live.live_stream import HEARTBEAT, FrameEncoder, FrameHub
 from game_rl.system.output import valid_text
 from game_rl.viewer.access import Receive, Scope, Send
 from game_rl.viewer.look import stylesheet

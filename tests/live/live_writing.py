@@ -5,11 +5,10 @@ from functools import cache
 import numpy as np
 
 from game_rl.config.schema import EnvConfig
-from game_rl.envs.game_boy_env import ShownStep
 from game_rl.envs.make_env import make_observation_format
 from game_rl.games.definition import load_game
-from game_rl.live.live_layout import LiveLayout
-from game_rl.live.live_slots import make_live_layout
+from game_rl.live.live_file import LiveLayout
+from game_rl.live.live_writer import ShownStep, make_live_layout
 
 
 def layout_of(n_envs: int, *, has_own_reward: bool = False) -> LiveLayout:

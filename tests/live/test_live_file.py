@@ -19,10 +19,16 @@ from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_observation_format
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.live.live_file import LiveReader
-from game_rl.live.live_layout import LiveLayout
-from game_rl.live.live_slots import make_live_layout, most_live_bytes
-from game_rl.live.live_writer import LiveFile, SlotWriter, open_live_file
+from game_rl.live.live_file import LiveLayout, LiveReader
+from game_rl.live.live_writer import (
+    LiveFile,
+    SlotWriter,
+    draw_next,
+    make_live_layout,
+    most_live_bytes,
+    open_live_file,
+    shown_step,
+)
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game
 from tests.live.live_writing import layout_of, numbered_step
 
@@ -328,9 +334,9 @@ def test_arrays_places_and_parts_of_every_kind_are_shown(run_dir: RunDir) -> Non
         live = LiveFile(run_dir.live_frames, layout)
         env.reset(seed=4)
         for action in (2, 2, 1):
-            env.draw_next()
+            draw_next(env)
             observation, *_ = env.step(action)
-        writer_of(live, 0).write(env.show(), observation, action=1, timestep=3)
+        writer_of(live, 0).write(shown_step(env), observation, action=1, timestep=3)
         values = env.read_variables()
     (screen,) = opened(run_dir).read()
     live.close()

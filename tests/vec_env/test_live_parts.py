@@ -17,8 +17,7 @@ from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, load_game
 from game_rl.live.live_file import LiveReader, LiveScreen
-from game_rl.live.live_slots import make_live_layout
-from game_rl.live.live_writer import LiveFile
+from game_rl.live.live_writer import LiveFile, make_live_layout
 from game_rl.training.extensions.live_extension import LiveParts
 from game_rl.vec_env.make_vec_env import make_training_env
 from tests.tiny_run import TINY_GAME

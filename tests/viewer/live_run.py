@@ -15,14 +15,18 @@ from typing import Any, Self
 import numpy as np
 
 from game_rl.config.schema import EnvConfig, ObservationConfig
-from game_rl.envs.game_boy_env import ShownStep
 from game_rl.envs.make_env import make_observation_format
 from game_rl.events import Begun, CheckpointSaved, Evaluated, Event, RolloutEnded, Warned
 from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.live.live_slots import make_live_layout
-from game_rl.live.live_writer import LiveFile, SlotWriter, open_live_file
+from game_rl.live.live_writer import (
+    LiveFile,
+    ShownStep,
+    SlotWriter,
+    make_live_layout,
+    open_live_file,
+)
 from game_rl.viewer.watch_server import listen, make_server
 from game_rl.viewer.watched_place import WatchedPlace
 

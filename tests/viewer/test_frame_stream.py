@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from game_rl.live import frame_hub
-from tests.live.test_frame_wire import KeyedPixels, draw, shades
+from game_rl.live import live_stream
+from tests.live.test_live_stream import KeyedPixels, draw, shades
 from tests.viewer.live_run import LiveGame, ReadStream, Watching, make_run, watching
 
 FPS = 4.0
@@ -49,7 +49,7 @@ def test_pixels_of_the_file_reach_the_client(tmp_path: Path) -> None:
 def test_the_training_writes_while_somebody_watches_and_no_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frame_hub, "WANT_EVERY_S", 0.1)
+    monkeypatch.setattr(live_stream, "WANT_EVERY_S", 0.1)
     run = make_run(tmp_path / "run")
     game = LiveGame(run)
     assert not game.file.is_watched()

@@ -10,9 +10,8 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from game_rl.algorithms.policies import policy_values
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
-from game_rl.live.live_layout import LiveLayout
-from game_rl.live.live_slots import make_live_layout
-from game_rl.live.live_writer import LiveFile
+from game_rl.live.live_file import LiveLayout
+from game_rl.live.live_writer import LiveFile, make_live_layout
 from game_rl.training.extension import Extension, RunParts
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from game_rl.live.frame_wire import HEARTBEAT, FrameEncoder
 from game_rl.live.live_file import LiveReader, LiveScreen
+from game_rl.live.live_stream import HEARTBEAT, FrameEncoder
 from tests.viewer.live_run import LiveGame, make_run
 
 KeyedPixels = dict[tuple[str, int], np.ndarray]
