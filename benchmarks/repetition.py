@@ -16,10 +16,9 @@ import numpy as np
 from gymnasium import spaces
 
 from game_rl.config.schema import EnvConfig, ObservationConfig
+from game_rl.envs.episode_progress import MilestoneWatch, RepetitionGuard
 from game_rl.envs.episode_tracker import RunningEpisode
 from game_rl.envs.make_env import make_game_env
-from game_rl.envs.milestone_watch import MilestoneWatch
-from game_rl.envs.repetition import RepetitionGuard
 from game_rl.games.definition import load_game
 
 _CALLS, _REPEATS = 16_000, 5

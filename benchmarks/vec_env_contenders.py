@@ -32,7 +32,7 @@ from game_rl.emulator.emulator import Button
 from game_rl.emulator.saved_state import unpack_state
 from game_rl.envs.make_env import make_emulator, make_env, make_observation_format
 from game_rl.games.definition import Game, load_game
-from game_rl.games.start_states import make_start_state
+from game_rl.games.start_state import make_start_state
 from game_rl.system.machine import effective_cpus
 from game_rl.system.process_memory import process_tree_memory, resident_bytes
 from tests.emulator.roms import make_rom

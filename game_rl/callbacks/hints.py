@@ -8,7 +8,7 @@ import numpy as np
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.config.schema import RunConfig
-from game_rl.envs.repetition import STUCK_AFTER_TIMESTEPS
+from game_rl.envs.episode_progress import STUCK_AFTER_TIMESTEPS
 from game_rl.events import BaselinePlayed, CurvesRecorded, Evaluated, Event, HintGiven
 from game_rl.events.curve_points import Curve
 from game_rl.events.event_log import EventLog, read_events

@@ -5,7 +5,7 @@ from typing import Literal
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
-from game_rl.envs.milestone_watch import MILESTONES, is_new_maximum
+from game_rl.envs.episode_progress import MILESTONES, is_new_maximum
 from game_rl.events import MilestoneReached
 from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import RunDir

@@ -18,8 +18,8 @@ from game_rl.cli.outputs import PNG, TRACE, add_output
 from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.config.loader import game_path
 from game_rl.errors import GameFileError, UsageError
-from game_rl.game_check.episode_courses import courses_text
-from game_rl.game_check.game_file_check import GameFileCheck, check_game_file
+from game_rl.game_check.env_checks import courses_text
+from game_rl.game_check.game_check import GameFileCheck, check_game_file
 from game_rl.game_check.game_trace import game_trace
 from game_rl.games.definition import Game, load_game
 from game_rl.games.starter import write_starter

@@ -270,7 +270,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         game = open_game(run_dir, config, arguments.game)
         chosen_start_states(arguments.start_states, game)
         player = _baseline_player(arguments, config, game)
-    changes = game_changes(game, arguments.start_states or player.config.env.start_states)
+    changes = game_changes(game, player.config.env.starting_in(arguments.start_states))
     changed = {"game_changes": changes} if changes else {}
     names = arguments.start_states or [None]
     results = {name: player.play(name) for name in names}
@@ -368,7 +368,7 @@ def _record(arguments: argparse.Namespace) -> int:
         overlay=_overlay(arguments),
         grid=arguments.grid,
     )
-    changes = game_changes(game, arguments.start_states or run.config.env.start_states)
+    changes = game_changes(game, run.config.env.starting_in(arguments.start_states))
     facts = run.policy_facts() | ({"game_changes": changes} if changes else {})
     facts |= {"notes": notes} if notes else {}
     told = "".join(f"\nthe game is changed: {change}" for change in changes)

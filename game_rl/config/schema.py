@@ -4,7 +4,7 @@ A config is frozen. Only code down to the `make_*` functions sees it: what they 
 arguments. Editors show the docstrings of the fields, through `configs/run.schema.json`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -24,7 +24,7 @@ from game_rl.config.output_config import (
     RecordingConfig,
 )
 from game_rl.config.roles import Role, RunSection
-from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.strict_model import Problem, StrictModel, with_changed
 from game_rl.config.upload import UploadConfig
 from game_rl.config.values import (
     Count,
@@ -156,6 +156,10 @@ class EnvConfig(RunSection):
         """The largest number of timesteps that an episode can have; None if nothing limits it."""
         limit = self.max_episode_timesteps
         return limit.most if isinstance(limit, GrowingLimit) else limit
+
+    def starting_in(self, names: Sequence[str] | None) -> "EnvConfig":
+        """Return this config with the start states in which episodes begin; None: as it is."""
+        return self if names is None else with_changed(self, {("start_states",): tuple(names)})
 
     @property
     def custom_wrappers(self) -> tuple[CustomPart, ...]:

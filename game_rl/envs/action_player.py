@@ -9,8 +9,7 @@ from game_rl.emulator.emulator import Button, Emulator
 from game_rl.errors import UsageError
 from game_rl.games.actions import PRESS_FRAMES, StepWait, frame_skip_problem, presses_of
 from game_rl.games.definition import Game
-from game_rl.games.derived_variables import VariableReader
-from game_rl.games.variables import Values
+from game_rl.games.variables import Values, VariableReader
 
 WAITED_FRAMES = "waited_frames"
 """Key of a timestep's `info`: the frames that it played on after its action, if there were any."""

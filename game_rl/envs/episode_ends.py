@@ -17,8 +17,7 @@ from game_rl.errors import UsageError
 from game_rl.files.saved import Saved
 from game_rl.games.conditions import Condition, Ending, judge
 from game_rl.games.definition import Game, unknown_name
-from game_rl.games.derived_variables import VariableReader
-from game_rl.games.variables import Values, numbers_of
+from game_rl.games.variables import Values, VariableReader, numbers_of
 
 OWN_ENDINGS = "own_endings"
 """Key of an episode's `info`: the names of the endings of the game's own reward class."""

@@ -11,9 +11,8 @@ from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode, tracker
 from game_rl.errors import GameFileError
 from game_rl.files.saved import Saved
 from game_rl.games.custom_reward import CUSTOM_TERM, ENDINGS, TRUNCATIONS, GameReward
-from game_rl.games.reward_term import RewardTerm
+from game_rl.games.reward_term import RewardTerm, WatchedTerm, WatchedTermState
 from game_rl.games.variables import Values, numbers_of
-from game_rl.games.watched_terms import WatchedTerm, WatchedTermState
 
 _ABSURD_REWARD = 10_000.0  # in one timestep; networks learn well from sums of about -10 to 10
 

@@ -7,10 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from game_rl.config.schema import EnvConfig
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import LockUpError, UsageError
 from game_rl.games.definition import Game, unknown_name
-from game_rl.games.start_states import make_start_state, set_variable
+from game_rl.games.start_state import make_start_state, set_variable
 from game_rl.games.variables import Variable
 
 ChosenStarts = Sequence[str] | Mapping[str, float]
@@ -26,9 +27,7 @@ class EpisodeStarts:
 
     Args:
         emulator: an emulator that was just switched on; the caller still owns it.
-        chosen: start states to begin from, all equally likely, or with a weight for each; None for
-            all of the game's.
-        max_idle_frames: an episode begins after 0 to this many frames without a button.
+        config: the start states to begin from, and the most frames without a button.
 
     Attributes:
         emulator: the emulator, which the caller owns.
@@ -38,20 +37,15 @@ class EpisodeStarts:
         seed_variable: the variable that gets a random value; None if there is none.
     """
 
-    def __init__(
-        self,
-        emulator: Emulator,
-        game: Game,
-        chosen: ChosenStarts | None,
-        max_idle_frames: int,
-    ) -> None:
+    def __init__(self, emulator: Emulator, game: Game, config: EnvConfig) -> None:
+        chosen = config.start_states
         self.emulator = emulator
         self.draws = True
         self._title = game.name
         self._known = game.definition.start_states
         self.names = chosen_start_states(chosen, game)
         self._bounds = _bounds(chosen, self.names)
-        self.max_idle_frames = max_idle_frames
+        self.max_idle_frames = config.max_idle_frames
         self._states = StartStateCache(emulator, game)
         seed = game.definition.random_seed
         numbers = (v for v in game.variables if isinstance(v, Variable))
@@ -172,14 +166,9 @@ def chosen_start_states(chosen: ChosenStarts | None, game: Game) -> tuple[str, .
     return tuple(sorted(chosen)) if isinstance(chosen, Mapping) else tuple(chosen)
 
 
-def game_changes(game: Game, chosen: ChosenStarts | None = None) -> tuple[str, ...]:
-    """Say in words how these start states change the game, by `write` and `hold_values`.
-
-    Args:
-        chosen: the start states; None for all of the game's. Unknown names are left out.
-    """
-    known = game.definition.start_states
-    words = {name: known[name].in_words for name in chosen or known if name in known}
+def game_changes(game: Game, config: EnvConfig) -> tuple[str, ...]:
+    """Say in words how the start states of a run change the game: `write` and `hold_values`."""
+    words = {name: spec.in_words for name, spec in game.starts_of(config).items()}
     return tuple(f"start state {name}: {text}" for name, text in words.items() if text)
 
 

@@ -12,8 +12,7 @@ from game_rl.envs.observation import Observation
 from game_rl.errors import CheckpointError
 from game_rl.files.saved import Saved, first_problem
 from game_rl.games.definition import Game
-from game_rl.games.derived_variables import VariableReader
-from game_rl.games.variables import Values
+from game_rl.games.variables import Values, VariableReader
 
 _State = TypeVar("_State", bound=Saved)
 

@@ -19,8 +19,7 @@ from game_rl.envs.observation import Observation, ObservationFormat
 from game_rl.errors import LockUpError
 from game_rl.files.saved import Blob, Saved
 from game_rl.games.definition import Game
-from game_rl.games.derived_variables import VariableReader
-from game_rl.games.variables import Value, numbers_of
+from game_rl.games.variables import Value, VariableReader, numbers_of
 
 _Tracker = TypeVar("_Tracker", bound=EpisodeTracker)
 _Found = TypeVar("_Found")

@@ -16,18 +16,16 @@ from game_rl.emulator.emulator import Emulator
 from game_rl.envs.action_player import ActionPlayer, check_frame_skip
 from game_rl.envs.custom_wrappers import GameEnv, WrappedEnv
 from game_rl.envs.episode_ends import EpisodeConditions, EpisodeLimit, check_episode_limit
+from game_rl.envs.episode_progress import MilestoneWatch, RepetitionGuard
 from game_rl.envs.episode_reward import EpisodeReward
 from game_rl.envs.episode_starts import EpisodeStarts, chosen_start_states
 from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, TrackerMaker
 from game_rl.envs.game_boy_env import GameBoyEnv
-from game_rl.envs.milestone_watch import MilestoneWatch
 from game_rl.envs.observation import FrameFormat, ObservationFormat
 from game_rl.envs.observer import Observer
-from game_rl.envs.repetition import RepetitionGuard
 from game_rl.errors import ConfigError
 from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT, GameMemory
 from game_rl.games.definition import CropSpec, Game, unknown_name
-from game_rl.games.parts.episode_parts import custom_part_names, part_formats
 from game_rl.games.parts.part_format import PartFormat
 
 _NO_PARTS: Mapping[str, PartFormat] = MappingProxyType({})
@@ -107,7 +105,7 @@ def make_game_env(
 ) -> GameBoyEnv:
     """As `make_env`, without custom wrappers."""
     seen = config.observation
-    _chosen(seen, part_formats(game.definition), of=game.name)
+    _chosen(seen, game.definition.part_formats(), of=game.name)
     frame_format = _make_frame_format(seen, game) if seen.screen else None
     parts = EnvParts(config, game, make_emulator(game) if emulator is None else emulator)
     return game_env(parts, frame_format, draws=draws, trackers=trackers)
@@ -130,7 +128,7 @@ def game_env(
     game = parts.game
     emulator = parts.emulator
     definition = game.definition
-    starts = EpisodeStarts(emulator, game, config.start_states, config.max_idle_frames)
+    starts = EpisodeStarts(emulator, game, config)
     limit = EpisodeLimit(config.max_episode_timesteps, game, emulator)
     player = ActionPlayer(emulator, game, config.frame_skip, config.sticky_actions)
     reward = _reward_of(parts, player)
@@ -168,7 +166,7 @@ def _reward_of(parts: EnvParts, player: ActionPlayer) -> EpisodeReward:
             ACTION: lambda: names[player.played],
         }
     )
-    makes = custom_part_names(definition, parts.config.observation.parts)
+    makes = definition.custom_part_names(parts.config.observation.parts)
     return EpisodeReward(definition.rewards, custom, makes, known=definition.variables)
 
 
@@ -194,7 +192,7 @@ def make_observation_format(config: EnvConfig, game: Game) -> ObservationFormat:
     """
     seen = config.observation
     frame = _make_frame_format(seen, game) if seen.screen else None
-    return _stacked(config, frame, _chosen(seen, part_formats(game.definition), of=game.name))
+    return _stacked(config, frame, _chosen(seen, game.definition.part_formats(), of=game.name))
 
 
 def observation_format(

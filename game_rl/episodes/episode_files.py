@@ -31,12 +31,6 @@ from game_rl.features.feature import Feature, Part, PlannedRun
 from game_rl.files.durable_files import sync_directory
 from game_rl.files.saved import Saved, Sha256, parse_saved
 
-LIMIT = "(limit)"
-LOCKED_UP = "(locked up)"
-WORKER_DIED = "(worker died)"
-BY_WRAPPER = "(wrapper)"
-"""Endings other than those that the game names, which have no parentheses."""
-
 Kind = Literal["training", "evaluation", "final"]
 KINDS: tuple[Kind, ...] = ("training", "evaluation", "final")
 

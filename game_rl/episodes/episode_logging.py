@@ -9,12 +9,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from game_rl.episodes.button_log import EPISODE_LOG, EpisodeLog
-from game_rl.episodes.episode_files import (
+from game_rl.episodes.button_log import (
     BY_WRAPPER,
+    EPISODE_LOG,
     LIMIT,
     LOCKED_UP,
     WORKER_DIED,
+    EpisodeLog,
+)
+from game_rl.episodes.episode_files import (
     EndedEpisode,
     EpisodeWriter,
     Kind,

@@ -1,6 +1,6 @@
-"""`game-rl check-game`: plays a game, and reports what its game.yaml does."""
+"""`game-rl check-game`: plays a game and reports what its game.yaml does, or without its ROM says."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
@@ -14,25 +14,21 @@ from pydantic import Field
 from game_rl.config.loader import load_yaml_model
 from game_rl.config.schema import MOST_FRAME_SKIP, EnvConfig, ObservationConfig
 from game_rl.config.strict_model import Problem, StrictModel
-from game_rl.emulator.emulator import Emulator
-from game_rl.envs.action_player import WAITED_FRAMES
+from game_rl.emulator.rom_search import hashes_text, search_rom
 from game_rl.envs.episode_ends import EpisodeConditions
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
-from game_rl.envs.observation import parts_seen
 from game_rl.errors import GameFileError, LockUpError
-from game_rl.game_check.env_checks import check_reward, check_starts, start_fault
-from game_rl.game_check.episode_courses import StartCourses
+from game_rl.game_check.env_checks import StartCourses, check_reward, check_starts, start_fault
 from game_rl.game_check.game_trace import GameTrace
+from game_rl.game_check.play_log import PlayLog, TermSum, VariableRange
 from game_rl.game_check.seed_search import SeedSearch, SeedsFound
 from game_rl.game_check.sheets import Moment
-from game_rl.game_check.variable_checks import BankCheck, DecimalCheck
 from game_rl.games.actions import least_frame_skip
-from game_rl.games.definition import Game, unknown_name
-from game_rl.games.parts.episode_parts import part_formats
-from game_rl.games.start_states import ScriptStep, play_script
-from game_rl.games.variables import Value, Values
+from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT
+from game_rl.games.definition import Game, load_game, unknown_name
+from game_rl.games.start_state import ScriptStep, play_script
 
 
 class RecordedEpisode(StrictModel):
@@ -70,29 +66,9 @@ def read_recorded_episode(path: Path, game: Game) -> RecordedEpisode:
 _LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button makes no progress
 _REACTION_TIMESTEPS = 10
 _FURTHER_FRAMES = (30, 120, 480)  # to wait for the game to obey
-_PICTURES_OF_PLAY = 8
 _MOST_OF_SCRIPTS = 64  # screens of scripts, and frames between two of a wait
 _SCRIPT_FRAMES = 60
 _EPISODE_TIMESTEPS = 1_000_000  # so many that only the endings end episodes
-
-
-@dataclass(frozen=True)
-class VariableRange:
-    """The lowest and highest value of a variable, for an array those of its numbers."""
-
-    name: str
-    minimum: float
-    maximum: float
-    changes: int
-
-
-@dataclass(frozen=True)
-class TermSum:
-    """The sum that a reward term earned over all episodes, and in how many timesteps."""
-
-    name: str
-    total: float
-    times: int
 
 
 @dataclass(frozen=True)
@@ -165,7 +141,7 @@ def check_game(
     with closing(make_game_env(config, game, emulator)) as env:
         courses, unvarying = check_starts(env, list(game.definition.start_states))
         start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
-        log = _PlayLog(game, emulator)
+        log = PlayLog(game, emulator)
         for action_names, start_state, play_seed in _plays(game, seed, timesteps, recorded):
             is_traced = recorded is None or action_names is recorded.actions
             _play(env, log, action_names, start_state, play_seed, trace if is_traced else None)
@@ -184,7 +160,7 @@ def check_game(
         parts=_part_facts(game),
         courses=tuple(courses),
         warnings=tuple(filter(None, (*game.warnings, *of_starts, *of_play))),
-        game_changes=game_changes(game),
+        game_changes=game_changes(game, EnvConfig()),
         errors=tuple(log.banks.errors()),
         starts=tuple(Moment(f"start: {state.name}", state.screen) for state in start_states),
         moments=tuple(log.some_moments()),
@@ -254,7 +230,7 @@ def _part_facts(game: Game) -> tuple[PartFacts, ...]:
     definition = game.definition
     return tuple(
         PartFacts(name, definition.parts[name].kind, form.shape, form.dtype.name, form.nbytes)
-        for name, form in part_formats(definition).items()
+        for name, form in definition.part_formats().items()
     )
 
 
@@ -374,7 +350,7 @@ def _random_actions(game: Game, rng: np.random.Generator, timesteps: int) -> tup
 
 def _play(
     env: GameBoyEnv,
-    log: "_PlayLog",
+    log: PlayLog,
     actions: Sequence[str],
     start_state: str,
     seed: int,
@@ -398,133 +374,108 @@ def _play(
             trace.add(env, name, reward, info.get("ending", "locked up" if over else ""))
 
 
-class _PlayLog:
-    """The ranges, sums and pictures of everything played."""
+@dataclass(frozen=True)
+class NeededRom:
+    """The ROM of a game file.
 
-    def __init__(self, game: Game, emulator: Emulator) -> None:
-        self._emulator = emulator
-        self._decimals = DecimalCheck(game.variables)
-        self.banks = BankCheck(game.variables, game.rom, is_colour=game.is_colour)
-        self.action_names = game.action_names
-        self.timesteps = self.episodes = self.ended = self.successes = 0
-        self._minima: dict[str, float] = {}
-        self._maxima: dict[str, float] = {}
-        self._firsts: dict[str, Value] = {}
-        self._vary: set[str] = set()
-        self._changes: dict[str, int] = dict.fromkeys(game.definition.variables, 0)
-        self._values: Values = {}
-        self._sums: dict[str, float] = dict.fromkeys(game.definition.rewards, 0.0)
-        self._times: dict[str, int] = dict.fromkeys(game.definition.rewards, 0)
-        self._earned: dict[str, float] = {}
-        self._waited: list[int] = []
-        self._moments: list[Moment] = []
-        self._every = 1
+    Attributes:
+        hashes: its digests by algorithm.
+        path: where it is; None if it is missing.
+        looked_in: where it was looked for, as a person may read it.
+    """
 
-    def begin(self, env: GameBoyEnv) -> None:
-        self.episodes += 1
-        self._values = env.read_variables()
-        self._earned = env.reward_terms
-        self._widen(self._values)
-        self._decimals.look(self._emulator)
-        self.banks.look(self._emulator)
+    hashes: dict[str, str]
+    path: str | None
+    looked_in: tuple[str, ...]
 
-    def add(self, env: GameBoyEnv, start_state: str, info: Mapping[str, Any]) -> None:
-        self.timesteps += 1
-        self.ended += "ending" in info
-        self.successes += bool(info.get("is_success"))
-        self._waited.append(info.get(WAITED_FRAMES, 0))
-        values = env.read_variables()
-        earned = env.reward_terms
-        for name, value in values.items():
-            self._changes[name] += value != self._values[name]
-        for name, total in earned.items():
-            gain = total - self._earned.get(name, 0.0)
-            self._sums[name] = self._sums.get(name, 0.0) + gain
-            self._times[name] = self._times.get(name, 0) + (gain != 0)
-        self._values = values
-        self._earned = earned
-        self._widen(values)
-        self._decimals.look(self._emulator)
-        self.banks.look(self._emulator)
-        self._keep_picture(env, f"{start_state}, timestep {self.timesteps}")
+    @property
+    def text(self) -> str:
+        """Which ROM it is, and where it was looked for."""
+        which = f" with {hashes_text(self.hashes)}" if self.hashes else ""
+        return f"the ROM{which}, which was looked for in {', '.join(self.looked_in)}"
 
-    def _widen(self, values: Mapping[str, Value]) -> None:
-        for name, value in values.items():
-            if value != self._firsts.setdefault(name, value):
-                self._vary.add(name)
-            numbers = value if isinstance(value, tuple) else (value,)
-            self._minima[name] = min(*numbers, self._minima.get(name, numbers[0]))
-            self._maxima[name] = max(*numbers, self._maxima.get(name, numbers[0]))
 
-    def _keep_picture(self, env: GameBoyEnv, label: str) -> None:
-        """Keep a picture of every n-th timestep; n doubles whenever there are too many."""
-        if self.timesteps % self._every == 0:
-            self._moments.append(Moment(label, env.render(), parts_seen(env.observed)))
-            if len(self._moments) == 2 * _PICTURES_OF_PLAY:
-                self._moments = self._moments[1::2]
-                self._every *= 2
+@dataclass(frozen=True)
+class PartSize:
+    """The shape of a part of observations at one timestep, and its stored bytes."""
 
-    def some_moments(self) -> list[Moment]:
-        """Return at most eight moments, spread evenly over the play."""
-        kept = min(_PICTURES_OF_PLAY, len(self._moments))
-        return [self._moments[i * len(self._moments) // kept] for i in range(kept)]
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    stored_bytes: int
 
-    def _awaited(self, game: Game) -> frozenset[str]:
-        """Return the variables for which `step` has waited, which are seen in one state only."""
-        step = game.definition.step
-        if step is None or not any(self._waited) or step.at_most_frames in self._waited:
-            return frozenset()
-        return frozenset(name for _, name in step.until.references())
 
-    def _step_warnings(self, game: Game) -> Iterator[str]:
-        step = game.definition.step
-        if step is None:
-            return
-        in_vain = self._waited.count(step.at_most_frames)
-        if in_vain:
-            yield (
-                f"step: in {in_vain:,} of {self.timesteps:,} timesteps, `until` did not hold "
-                f"within {step.at_most_frames:,} frames; check it, or raise `at_most_frames`"
-            )
-        elif not any(self._waited):
-            yield (
-                f"step: `until` held after the action of each of {self.timesteps:,} timesteps; "
-                "check it, or play a recorded episode in which the game ignores the buttons"
-            )
+@dataclass(frozen=True)
+class GameFileCheck:
+    """What a valid game file says.
 
-    def variable_ranges(self) -> tuple[VariableRange, ...]:
-        return tuple(
-            VariableRange(name, self._minima[name], self._maxima[name], changes)
-            for name, changes in self._changes.items()
-        )
+    Attributes:
+        least_frame_skip: fewest frames of a timestep into which every action fits.
+        missing_files: files of start states that are not there, by their keys.
+    """
 
-    def term_sums(self) -> tuple[TermSum, ...]:
-        return tuple(TermSum(name, self._sums[name], self._times[name]) for name in self._sums)
+    title: str
+    rom: NeededRom
+    missing_files: dict[str, str]
+    variables: tuple[str, ...]
+    actions: tuple[str, ...]
+    rewards: tuple[str, ...]
+    reward_class: str | None
+    endings: tuple[str, ...]
+    start_states: tuple[str, ...]
+    parts: tuple[PartSize, ...]
+    least_frame_skip: int
 
-    def warnings(self, game: Game, *, has_endings: bool) -> Iterator[str]:
-        awaited = self._awaited(game)
-        for name, value in self._firsts.items():
-            if name not in self._vary and name not in awaited:
-                always = "" if isinstance(value, tuple) else f", it is always {value}"
-                operation = game.definition.variables[name].operation
-                what = "its address" if operation is None else f"`{operation}`"
-                yield (
-                    f"variables.{name}: never changes{always}; "
-                    f"check {what}, or play a recorded episode in which it does"
-                )
-        yield from self._decimals.warnings()
-        yield from self.banks.warnings()
-        for name, times in self._times.items():
-            if not times:
-                yield (
-                    f"rewards.{name}: earned nothing; check its variable, or play a recorded "
-                    "episode that earns it"
-                )
-        yield from self._step_warnings(game)
-        if not has_endings:
-            yield "endings: there are none, so only env.max_episode_timesteps ends an episode"
-        elif not self.ended:
-            yield (
-                f"endings: no episode ended in {self.timesteps:,} timesteps; check them, or play "
-                "a recorded episode that ends"
-            )
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What has to be added before the game can be played, as sentences."""
+        rom = (self.rom.text,) if self.rom.path is None else ()
+        return (*rom, *(f"{key}: {path}" for key, path in self.missing_files.items()))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check_game_file(name_or_path: str) -> GameFileCheck:
+    """Check everything of a game file but its ROM, the files of its start states, and play.
+
+    Raises:
+        GameFileError: lists every problem of the file, or its reward class cannot be used.
+    """
+    game = load_game(name_or_path, without_rom=True)
+    definition = game.definition
+    nothing = {name: lambda: None for name in (SCREEN_ARGUMENT, MEMORY, ACTION)}
+    reward = game.custom_reward(nothing)  # its methods' parameters are checked
+    if reward is not None:
+        reward.check_parts(definition.custom_part_names(definition.parts))
+    parts = definition.part_formats().items()
+    return GameFileCheck(
+        title=definition.title,
+        rom=_needed_rom(game),
+        missing_files={
+            ".".join(key): str(game.folder / path)
+            for key, path in definition.state_files()
+            if not (game.folder / path).is_file()
+        },
+        variables=tuple(definition.variables),
+        actions=game.action_names,
+        rewards=tuple(definition.rewards),
+        reward_class=definition.reward,
+        endings=tuple(definition.endings),
+        start_states=tuple(definition.start_states),
+        parts=tuple(PartSize(name, part.kind, part.shape, part.nbytes) for name, part in parts),
+        least_frame_skip=least_frame_skip(definition.actions),
+    )
+
+
+def _needed_rom(game: Game) -> NeededRom:
+    file = game.definition.rom
+    if file.path is None:
+        found = search_rom(file.hashes)
+        path = found.path
+        looked_in = found.looked_in
+    else:
+        at = game.folder / file.path
+        path = at if at.is_file() else None
+        looked_in = (str(at),)
+    return NeededRom(file.hashes, None if path is None else str(path), looked_in)

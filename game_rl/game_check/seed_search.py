@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.errors import LockUpError
-from game_rl.game_check.episode_courses import SEEDS, CoursePlayer, StartCourses
+from game_rl.game_check.env_checks import SEEDS, CoursePlayer, StartCourses
 
 _SEARCHED = (*range(0xC000, 0xE000), *range(0xFF80, 0xFFFF))  # work RAM and high RAM
 _MOST_START_STATES = 4

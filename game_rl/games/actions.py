@@ -10,7 +10,7 @@ from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import Button, Press
 from game_rl.errors import UsageError
 from game_rl.games.conditions import Condition
-from game_rl.games.start_states import ScriptStep
+from game_rl.games.start_state import ScriptStep
 
 _OPPOSITES: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down"))
 

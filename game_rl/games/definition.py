@@ -1,7 +1,7 @@
 """The schema of game.yaml, and the `Game` that a valid file and its ROM make."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from game_rl.config.loader import Document, game_path, load_yaml_model
+from game_rl.config.schema import EnvConfig
 from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
@@ -20,12 +21,12 @@ from game_rl.games.actions import ActionSpec, StepWait, action_problems
 from game_rl.games.cell import CellEntry, CoarseVariable, coarse, counted_down, usual_cell
 from game_rl.games.conditions import Condition, Ending
 from game_rl.games.custom_reward import GameReward, Sources, load_custom_reward, reward_source
-from game_rl.games.derived_variables import TAKES_ARRAYS, derivation_problems
+from game_rl.games.parts.part_format import PartFormat
 from game_rl.games.parts.part_kind import GamePart
 from game_rl.games.parts.part_spec import PartSpec, part_problems
 from game_rl.games.place import Offsets, read_map_offsets
 from game_rl.games.reward_term import RewardTerm
-from game_rl.games.start_states import (
+from game_rl.games.start_state import (
     StartStateSpec,
     battery_problem,
     register_problems,
@@ -35,8 +36,10 @@ from game_rl.games.start_states import (
 from game_rl.games.symbol_files import Location, read_symbols
 from game_rl.games.variable_spec import VariableSpec
 from game_rl.games.variables import (
+    TAKES_ARRAYS,
     MemoryVariable,
     Variable,
+    derivation_problems,
     half_byte_warning,
     place_array,
     place_variable,
@@ -185,6 +188,23 @@ class GameDefinition(StrictModel):
     def game_parts(self) -> dict[str, GamePart]:
         """Return the parts that observations may have besides the screen, by name."""
         return {name: spec.part(name, self) for name, spec in self.parts.items()}
+
+    def part_formats(self) -> dict[str, PartFormat]:
+        """Return the forms of all parts, by name."""
+        return {name: part.form for name, part in self.game_parts().items()}
+
+    def custom_part_names(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the parts that the game's own reward class makes."""
+        parts = self.game_parts()
+        return tuple(name for name in names if parts[name].is_custom)
+
+    def state_files(self) -> Iterator[tuple[Key, Path]]:
+        """Yield the files that start states name, with their keys."""
+        for key in ("file", "battery"):
+            for name, state in self.start_states.items():
+                path = getattr(state, key)
+                if path is not None:
+                    yield ("start_states", name, key), path
 
     def offset_files_of_parts(self) -> dict[Key, Path]:
         """Return the files that parts name to place maps side by side, by their keys."""
@@ -359,6 +379,11 @@ class Game:
         specs = self.definition.variables.items()
         return tuple(name for name, spec in specs if not spec.is_array)
 
+    def starts_of(self, env: EnvConfig) -> dict[str, StartStateSpec]:
+        """Return the start states in which a run's episodes begin; unknown names are left out."""
+        known = self.definition.start_states
+        return {name: known[name] for name in env.start_states or known if name in known}
+
     def map_offsets(self) -> Offsets:
         """Return where each map lies in the map of visited places; none without such a file.
 
@@ -482,9 +507,17 @@ class _NamedFiles:
         yield from self._value_problems(definition)
 
     def _rom_problems(self, definition: GameDefinition) -> Iterable[Problem]:
-        yield from self._missing_state_files(definition)
+        for key, file in definition.state_files():
+            if key[-1] == "file" and not _exists(self._folder / file, Path.is_file):
+                yield Problem(
+                    key,
+                    f"there is no file {self._folder / file}; correct the path, or write a "
+                    "`script` from power-on",
+                )
+        file = definition.rom
         try:
-            self.rom = _read_rom(definition.rom, self._folder)
+            at = find_rom(file.hashes) if file.path is None else self._folder / file.path
+            self.rom = read_rom(at)
         except RomError as error:
             key = "path" if definition.rom.path is not None else next(iter(definition.rom.hashes))
             yield Problem(("rom", key), str(error))
@@ -527,15 +560,6 @@ class _NamedFiles:
                 if reason is not None:
                     reads = (("rom",), ("hardware",))
                     yield Problem(("start_states", name, key), reason, reads=reads)
-
-    def _missing_state_files(self, definition: GameDefinition) -> Iterable[Problem]:
-        for name, state in definition.start_states.items():
-            if state.file is not None and not _exists(self._folder / state.file, Path.is_file):
-                yield Problem(
-                    ("start_states", name, "file"),
-                    f"there is no file {self._folder / state.file}; correct the path, or write "
-                    "a `script` from power-on",
-                )
 
     def _offsets_problems(self, definition: GameDefinition) -> Iterable[Problem]:
         files = definition.offset_files_of_parts()
@@ -605,10 +629,6 @@ def _unknown_symbol(
     if definition.symbols is None:
         return f"{symbol} needs a symbol file; name it under `symbols`, or write an `address`"
     return unknown_name(symbol, "symbol", symbols, of=str(definition.symbols))
-
-
-def _read_rom(file: RomFile, folder: Path) -> Rom:
-    return read_rom(find_rom(file.hashes) if file.path is None else folder / file.path)
 
 
 def _revision_problems(file: RomFile, rom: Rom) -> Iterable[Problem]:

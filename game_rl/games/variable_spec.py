@@ -1,6 +1,8 @@
 """An entry of `variables` in game.yaml."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -29,6 +31,9 @@ _Two = Annotated[tuple[str, ...], Field(min_length=2, max_length=2)]
 
 OPERATIONS = ("count", "sum", "minimum", "maximum", "ratio", "difference", "bit_of")
 """The keys of variables that are computed from others."""
+
+TAKES_ARRAYS = ("count", "sum", "minimum", "maximum", "bit_of")
+"""The operations whose variables may be arrays."""
 
 _PLACES = ("symbol", "address", "addresses")
 _OF_MEMORY = (*_PLACES, "bank", "type", "endian", "bytes", "bit", "mask", "shift", "zero")
@@ -206,3 +211,68 @@ def is_always_whole(name: str, variables: Specs) -> bool:
         if spec.operation not in ("count", "bit_of"):
             left += spec.sources
     return True
+
+
+def derivation_problems(specs: Specs) -> Iterator[Problem]:
+    """Yield what is wrong with the operations, apart from unknown names and arrays.
+
+    No variable is computed from itself if nothing is yielded.
+    """
+    cycles = list(_cycles(specs))
+    yield from (_cycle_problem(cycle, specs) for cycle in cycles)
+    in_cycles = set(chain.from_iterable(cycles))
+    for name, spec in specs.items():
+        if spec.operation not in ("count", "bit_of") or spec.sources[0] not in specs:
+            continue
+        source = spec.sources[0]
+        if source in in_cycles:
+            continue
+        if message := _bit_problem(spec, source, specs[source]):
+            key = ("variables", name, spec.operation)
+            yield Problem(key, message, reads=(("variables", source),))
+
+
+def _bit_problem(spec: VariableSpec, source: str, of: VariableSpec) -> str | None:
+    """Return why the bits of `source` cannot be counted or named, or None if they can."""
+    if of.operation is not None or of.type not in (*UNSIGNED, "bit", "bits"):
+        what = f"is computed by `{of.operation}`" if of.operation else f"is of type {of.type}"
+        return f"{source} {what}; name a variable of type {', '.join(UNSIGNED)} or bits"
+    if spec.bit_of is None:
+        return None
+    if of.addresses is not None:
+        return f"{source} is an array of numbers; name one number, or a variable of type bits"
+    n_bits = 1 if of.type == "bit" else 8 * of.n_bytes
+    if spec.bit_of.index >= n_bits:
+        found = spec.bit_of.index
+        last = n_bits - 1
+        return f"{source} has no bit {found:,}; write the number of one that it has, 0 to {last:,}"
+    return None
+
+
+def _cycles(specs: Specs) -> Iterator[list[str]]:
+    left = {name: spec.sources for name, spec in specs.items()}
+    while cycle := _cycle(left):
+        yield cycle
+        for name in cycle:
+            del left[name]
+
+
+def _cycle_problem(cycle: list[str], specs: Specs) -> Problem:
+    first = next(name for name in specs if name in cycle)
+    at = cycle.index(first)
+    way = (*cycle[at:], *cycle[:at], first)
+    return Problem(
+        ("variables", first, str(specs[first].operation)),
+        f"is computed from itself ({' from '.join(way)}); compute one of them from something else",
+        reads=tuple(("variables", name) for name in cycle),
+    )
+
+
+def _cycle(sources: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return variables that are computed each from the next, the last from the first, if any."""
+    try:
+        TopologicalSorter(sources).prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1][:0:-1]
+        return found
+    return []

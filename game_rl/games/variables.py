@@ -1,14 +1,16 @@
-"""A variable in memory: where it is, and how its bytes are read and written."""
+"""Variables: where in memory they are, how they are read and written, and what is computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from itertools import chain
+from operator import sub
 from typing import Any, NamedTuple
 
 from game_rl.emulator.emulator import Emulator
 from game_rl.emulator.rom import Rom
 from game_rl.games.symbol_files import Location
-from game_rl.games.variable_spec import SIGNED, UNSIGNED, VariableSpec, VariableType
+from game_rl.games.variable_spec import SIGNED, UNSIGNED, Specs, VariableSpec, VariableType
 
 Value = int | float | tuple[int, ...]
 """The value of a variable: a number, or an array of whole numbers."""
@@ -315,3 +317,92 @@ def _banks(region: _Region, *, rom: Rom, is_colour: bool) -> range:
     if region.start == 0xD000:
         return range(1, 8) if is_colour else range(2)
     return range(1)
+
+
+def _ratio(dividend: float, divisor: float) -> float:
+    return dividend / divisor if divisor else 0.0
+
+
+def _count(numbers: Iterable[int]) -> int:
+    return sum(number.bit_count() for number in numbers)
+
+
+def _bit(bits: int | tuple[int, ...], index: int) -> int:
+    return bits[index] if isinstance(bits, tuple) else bits >> index & 1
+
+
+def _as_tuple(value: Value) -> tuple[int | float, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+_OF_TWO: dict[str, Callable[[Any, Any], int | float]] = {"ratio": _ratio, "difference": sub}
+_OF_MANY: dict[str, Callable[[Iterable[Any]], int | float]] = {
+    "count": _count,
+    "sum": sum,
+    "minimum": min,
+    "maximum": max,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedVariable:
+    """A number that is computed from other variables.
+
+    Attributes:
+        operation: one of `OPERATIONS`.
+        index: number of the bit of `bit_of`.
+    """
+
+    name: str
+    operation: str
+    sources: tuple[str, ...]
+    index: int = 0
+
+    def compute(self, values: Values) -> int | float:
+        found = [values[source] for source in self.sources]
+        if self.operation == "bit_of":
+            return _bit(found[0], self.index)
+        if self.operation in _OF_TWO:
+            return _OF_TWO[self.operation](found[0], found[1])
+        return _OF_MANY[self.operation](chain.from_iterable(map(_as_tuple, found)))
+
+
+def derived_in_order(specs: Specs) -> tuple[DerivedVariable, ...]:
+    """Return the variables that are computed, each after those that it is computed from."""
+    found = []
+    for name in TopologicalSorter({n: spec.sources for n, spec in specs.items()}).static_order():
+        spec = specs[name]
+        if spec.operation is not None:
+            index = 0 if spec.bit_of is None else spec.bit_of.index
+            found.append(DerivedVariable(name, spec.operation, spec.sources, index))
+    return tuple(found)
+
+
+class VariableReader:
+    """Reads variables from memory and computes those that are computed from others.
+
+    Args:
+        variables: the game's variables in memory.
+        specs: all of its variables, as game.yaml has them.
+        names: the variables that are needed; None for all.
+    """
+
+    def __init__(
+        self,
+        variables: Iterable[MemoryVariable],
+        specs: Specs,
+        names: Collection[str] | None = None,
+    ) -> None:
+        derived = derived_in_order(specs)
+        needed = set(specs if names is None else names)
+        for one in reversed(derived):
+            if one.name in needed:
+                needed.update(one.sources)
+        self._memory = tuple(v for v in variables if v.name in needed)
+        self._derived = tuple(d for d in derived if d.name in needed)
+
+    def read(self, emulator: Emulator) -> dict[str, Value]:
+        values: dict[str, Value] = {v.name: v.read(emulator) for v in self._memory}
+        for derived in self._derived:
+            values[derived.name] = derived.compute(values)
+        return values

@@ -76,12 +76,8 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
 
 def _held_values(config: RunConfig, game: Game) -> list[dict[str, JsonValue]]:
     """Return the different `hold_values` of the run's start states, {} for those without."""
-    known = game.definition.start_states
-    held = {
-        repr(sorted(known[name].hold_values.items())): known[name].hold_values
-        for name in config.env.start_states or known
-        if name in known
-    }
+    states = game.starts_of(config.env).values()
+    held = {repr(sorted(state.hold_values.items())): state.hold_values for state in states}
     return [dict(held[key]) for key in sorted(held)]
 
 

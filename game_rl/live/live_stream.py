@@ -145,13 +145,8 @@ def _rounded(value: float) -> float | None:
 
 
 def _layout(run: str, layout: LiveLayout) -> dict[str, Any]:
-    shown = layout.model_dump(
-        mode="json",
-        include={
-            "game", "fps", "n_envs", "height", "width", "channels", "bits", "palette", "actions",
-            "action_values", "variables", "reward_terms", "start_states", "place", "parts",
-        },
-    )  # fmt: skip
+    of_the_file = {"version", "run_id", "slot", "slot_bytes", "values", "values_bytes"}
+    shown = layout.model_dump(mode="json", exclude=of_the_file)
     return {"run": run, **shown}
 
 

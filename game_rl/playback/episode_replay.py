@@ -12,10 +12,9 @@ from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator, RecordingEmul
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.envs.observation import Observation
-from game_rl.episodes.button_log import EpisodeLog
-from game_rl.episodes.episode_files import BY_WRAPPER, LIMIT, PlayedUnder
+from game_rl.episodes.button_log import BY_WRAPPER, LIMIT, EpisodeLog, LoggedPlay
+from game_rl.episodes.episode_files import PlayedUnder
 from game_rl.episodes.logged_episodes import LoggedEpisode, LoggedEpisodes
-from game_rl.episodes.logged_play import LoggedPlay
 from game_rl.errors import GameRLError, ReplayError, UsageError
 from game_rl.games.definition import Game
 from game_rl.playback.clip import clip_writer, save_clip

@@ -10,7 +10,6 @@ import numpy as np
 from stable_baselines3.common.policies import BasePolicy
 
 from game_rl.checkpoints.model_state import drawing_from
-from game_rl.config.strict_model import with_changed
 from game_rl.emulator.emulator import (
     FRAMES_PER_SECOND,
     Emulator,
@@ -62,9 +61,7 @@ def record_run(
     watched = RecordingEmulator(make_emulator(run.game), picture_frames=frames)
     if seed is None:
         seed = seed_for(run.config.seed, "recording")
-    env_config = run.config.env
-    if start_states is not None:
-        env_config = with_changed(env_config, {("start_states",): tuple(start_states)})
+    env_config = run.config.env.starting_in(start_states)
     game = run.game
     emulator = cast("Emulator", watched)
     with drawing_from(seed), closing(make_env(env_config, game, emulator, draws=True)) as env:

@@ -31,7 +31,6 @@ from game_rl.checkpoints.model_state import load_module_tensors
 from game_rl.checkpoints.named import find_run, open_run, timesteps_named
 from game_rl.checkpoints.run_game import game_notes, open_game
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import with_changed
 from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.envs.observation import Observation
 from game_rl.errors import CheckpointError, NoCheckpointError
@@ -233,9 +232,7 @@ def _envs(
     start_state: str | None,
     trackers: Sequence[TrackerMaker] = (),
 ) -> VecEnv:
-    env_config = config.env
-    if start_state is not None:
-        env_config = with_changed(env_config, {("start_states",): (start_state,)})
+    env_config = config.env.starting_in(None if start_state is None else [start_state])
     n_envs = config.evaluation.envs_for(episodes)
     chosen = _episodes_seed(config, seed)
     return make_vec_env(env_config, game, n_envs=n_envs, seed=chosen, trackers=trackers)

@@ -9,14 +9,13 @@ from statistics import mean, median
 
 from game_rl.config.schema import RunConfig, check_image_size
 from game_rl.config.values import run_at
-from game_rl.envs.episode_starts import chosen_start_states, game_changes
+from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.make_env import check_env_config, make_observation_format, observation_format
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import CheckpointError, ConfigError, UsageError
 from game_rl.features.feature import PlannedRun
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import CropSpec, Game
-from game_rl.games.parts.episode_parts import part_formats
 from game_rl.games.parts.part_format import PartFormat
 from game_rl.lake.lake_feed import check_level
 from game_rl.lake.lake_schema import LakeSchema
@@ -198,7 +197,6 @@ def run_facts(
     check_level(config)
     seen = make_observation_format(config.env, game)
     _check_pictures(config, seen)
-    chosen_start_states(config.env.start_states, game)  # unknown ones are an error
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
     step = game.definition.step
     longest = config.env.most_episode_timesteps or assumed
@@ -210,7 +208,7 @@ def run_facts(
         crop=game.definition.observation.crop,
         n_actions=len(game.action_names),
         four_shades=not game.is_colour,
-        part_formats=part_formats(game.definition),
+        part_formats=game.definition.part_formats(),
         has_waits=step is not None,
         longest_wait_frames=0 if step is None else step.at_most_frames,
         has_places=game.definition.place is not None,
@@ -226,7 +224,7 @@ def run_facts(
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
         fork=fork_facts(config),
         learned_lakes=_learned_lakes(config, game, seen),
-        game_changes=game_changes(game, config.env.start_states),
+        game_changes=game_changes(game, config.env),
     )
 
 

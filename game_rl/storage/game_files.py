@@ -54,8 +54,7 @@ def game_files(game: str) -> GameFiles:
     if path.is_dir():
         path /= "game.yaml"
     definition = load_yaml_model(path, GameDefinition, error=GameFileError)
-    states = definition.start_states.values()
-    named = [*(state.file for state in states), *(state.battery for state in states)]
+    named: list[Path | None] = [path for _, path in definition.state_files()]
     named += [definition.symbols, definition.place_offsets]
     named += definition.offset_files_of_parts().values()
     if definition.reward is not None:

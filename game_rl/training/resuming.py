@@ -88,7 +88,7 @@ def begun(identity: RunIdentity, config: RunConfig, game: Game) -> Begun:
         version=installed_versions()["game_rl"],
         source_sha256=source_sha256(),
         stop_when=() if config.stop_when is None else config.stop_when.in_words,
-        game_changes=game_changes(game, config.env.start_states),
+        game_changes=game_changes(game, config.env),
         planned=_planned_episodes(config),
     )
 
@@ -140,7 +140,7 @@ def resumed(
         version=installed_versions()["game_rl"],
         source_sha256=source_sha256(),
         stop_when=() if config.stop_when is None else config.stop_when.in_words,
-        game_changes=game_changes(game, config.env.start_states),
+        game_changes=game_changes(game, config.env),
         planned=_planned_episodes(config),
         superseded_from_bytes=state.events_bytes,
         restored=checkpoint.contents,

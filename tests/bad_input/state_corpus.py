@@ -15,7 +15,7 @@ from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.emulator.rom import Rom, read_rom
 from game_rl.emulator.saved_state import STATE_MAGIC, pack_state
 from game_rl.games.definition import load_game
-from game_rl.games.start_states import StartStateSpec, make_start_state
+from game_rl.games.start_state import StartStateSpec, make_start_state
 from tests.bad_input.case import Case
 from tests.emulator.roms import make_rom
 

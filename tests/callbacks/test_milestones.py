@@ -9,7 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks import milestones
 from game_rl.callbacks.milestones import MilestonesCallback
-from game_rl.envs.milestone_watch import MILESTONES, NewMilestone
+from game_rl.envs.episode_progress import MILESTONES, NewMilestone
 from game_rl.events import Begun, Event, MilestoneReached, Resumed
 from game_rl.events.event_log import EventFile, EventLog, read_events
 from game_rl.events.milestone_rows import milestone_rows

@@ -26,7 +26,6 @@ from game_rl.envs.make_env import (
 from game_rl.envs.observation import FrameFormat, ObservationFormat
 from game_rl.errors import ConfigError, GameFileError, LockUpError
 from game_rl.games.definition import CropSpec, Game, load_game
-from game_rl.games.parts.episode_parts import part_formats
 from game_rl.games.parts.part_format import PartFormat
 from game_rl.lake.origin import disagreement, origin_of
 from tests.emulator import fake_emulator as fake
@@ -257,7 +256,7 @@ def test_the_config_chooses_parts_and_the_format_has_them_by_name() -> None:
     game = game_with_parts()
     config = config_of(parts=["status", "level"])
     found = make_observation_format(config, game)
-    formats = part_formats(game.definition)
+    formats = game.definition.part_formats()
     names = ("level", "status")
     chosen = tuple((name, formats[name]) for name in names)
     assert found == ObservationFormat(FrameFormat().packing, 3, chosen)

@@ -612,7 +612,11 @@ def test_json_of_a_state_is_checked_when_it_is_read() -> None:
 def test_a_damaged_state_of_a_tracker_is_named_with_the_way_out(key: str, damaged: Any) -> None:
     game = fake_game(parts={"latest": {"actions": 2}})
     limit = GrowingLimit(start=5, add=1, per="x", most=9)
-    made = {"parts": ("latest",), "trackers": [EpisodeNotes.of], "max_episode_timesteps": limit}
+    made: dict[str, Any] = {
+        "parts": ("latest",),
+        "trackers": [EpisodeNotes.of],
+        "max_episode_timesteps": limit,
+    }
     with closing(fake_env(game, **made)) as env:
         env.reset(seed=0)
         state = env.save_state()

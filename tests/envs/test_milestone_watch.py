@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from game_rl.envs.milestone_watch import (
+from game_rl.envs.episode_progress import (
     MILESTONES,
     MilestoneWatch,
     NewMilestone,

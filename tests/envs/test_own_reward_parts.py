@@ -16,7 +16,6 @@ from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import GameFileError
 from game_rl.game_check.env_checks import try_reward
 from game_rl.games.definition import Game
-from game_rl.games.parts.episode_parts import part_formats
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import fake_env, fake_game
@@ -116,7 +115,7 @@ def test_a_restored_env_makes_the_same_parts(tmp_path: Path) -> None:
 
 def test_the_form_is_known_without_running_the_class_and_takes_few_bytes(tmp_path: Path) -> None:
     game = own_game(tmp_path, "raise RuntimeError('must not run')")
-    formats = part_formats(game.definition)
+    formats = game.definition.part_formats()
     assert {name: form.nbytes for name, form in formats.items()} == {
         "compass": 2 * 4,
         "flags": 2,  # 11 bits
@@ -204,7 +203,7 @@ def test_tile_ids_are_those_of_the_emulator_with_all_sprites_over_them() -> None
     area = {"x": 1, "y": 0, "width": 19, "height": 18}
     parts = {"ids": {"tiles": {"area": area, "follow_scroll": True, "sprites": True, "ids": True}}}
     game, emulator = fake_game(parts=parts), FakeEmulator()
-    form = part_formats(game.definition)["ids"]
+    form = game.definition.part_formats()["ids"]
     assert (form.n_values, form.nbytes, form.dtype.name) == (384, 19 * 18 * 2, "int32")
     with closing(fake_env(game, emulator=emulator, parts=("ids",))) as env:
         env.reset(seed=1)
@@ -226,7 +225,7 @@ def test_tile_ids_are_those_of_the_emulator_with_all_sprites_over_them() -> None
 def test_a_colour_game_has_the_tiles_of_both_banks() -> None:
     parts = {"ids": {"tiles": {"area": {"width": 2, "height": 1}, "ids": True}}}
     game = fake_game(parts=parts, hardware="cgb")
-    assert part_formats(game.definition)["ids"].n_values == 768
+    assert game.definition.part_formats()["ids"].n_values == 768
 
 
 def test_game_files_without_the_new_keys_are_saved_as_before() -> None:

@@ -140,12 +140,13 @@ def test_a_start_state_that_sets_nothing_is_dumped_as_before() -> None:
 
 def test_changes_are_said_in_words_for_the_chosen_start_states() -> None:
     game = changed_game(write={"x": 20, "result": 0}, hold_values={"frames": 9_999})
-    (words,) = game_changes(game)
+    (words,) = game_changes(game, EnvConfig())
     assert words == (
         "start state level_1: x starts as 20, result starts as 0, frames is held at 9,999"
     )
-    assert game_changes(game, ["level_2", "level_1"]) == (words,)
-    assert game_changes(game, {"level_2": 1.0}) == game_changes(fake_game()) == ()
+    assert game_changes(game, EnvConfig().starting_in(["level_2", "level_1"])) == (words,)
+    weighted = EnvConfig(start_states={"level_2": 1.0})
+    assert game_changes(game, weighted) == game_changes(fake_game(), EnvConfig()) == ()
 
 
 UNKEPT = """\

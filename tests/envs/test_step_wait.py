@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from game_rl.config.schema import EnvConfig
 from game_rl.emulator.emulator import RecordingEmulator
 from game_rl.envs.action_player import WAITED_FRAMES
+from game_rl.envs.episode_progress import MILESTONES
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.envs.make_env import make_env
-from game_rl.envs.milestone_watch import MILESTONES
 from game_rl.errors import GameFileError
 from game_rl.game_check.game_check import check_game
 from game_rl.games.definition import GameDefinition, load_game

@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 
 from game_rl.envs.episode_tracker import RunningEpisode
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
-from game_rl.episodes.button_log import BEGAN_UNNOTED, EPISODE_LOG, EpisodeLog, EpisodeNotes
-from game_rl.episodes.logged_play import LoggedPlay
+from game_rl.episodes.button_log import (
+    BEGAN_UNNOTED,
+    EPISODE_LOG,
+    EpisodeLog,
+    EpisodeNotes,
+    LoggedPlay,
+)
 from tests.emulator import fake_emulator as fake
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game
 

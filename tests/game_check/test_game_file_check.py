@@ -8,7 +8,7 @@ import pytest
 from game_rl.cli.main import main
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator
 from game_rl.errors import EmulatorError, GameFileError
-from game_rl.game_check.game_file_check import check_game_file
+from game_rl.game_check.game_check import check_game_file
 from game_rl.games.definition import load_game
 
 SHA1 = "0f" * 20

@@ -8,7 +8,7 @@ import pytest
 
 from game_rl.cli.main import main
 from game_rl.game_check import game_check
-from game_rl.game_check.episode_courses import StartCourses
+from game_rl.game_check.env_checks import StartCourses
 from game_rl.game_check.game_check import find_seed
 from game_rl.game_check.seed_search import SeedCandidate, SeedSearch, SeedsFound
 from game_rl.games.definition import load_game

@@ -20,7 +20,6 @@ from game_rl.errors import GameFileError, UsageError
 from game_rl.game_check.game_check import RecordedEpisode, check_game
 from game_rl.game_check.sheets import Moment, class_colour, write_parts_sheet
 from game_rl.games.definition import Game, load_game
-from game_rl.games.parts.episode_parts import part_formats
 from tests.envs.example import fake_game
 from tests.game_check.test_game_check import changed_duel
 
@@ -64,7 +63,7 @@ def game_with(parts: dict[str, Any]) -> Game:
 def values_for(game: Game, seed: int) -> dict[str, NDArray[Any]]:
     """Any values that the forms of the parts allow."""
     random, found = np.random.default_rng(seed), {}
-    for name, form in part_formats(game.definition).items():
+    for name, form in game.definition.part_formats().items():
         if form.kind == "vector":
             stretches = [
                 random.integers(0, 2, s.size) if s.bits == 1 else random.normal(0, 9, s.size)

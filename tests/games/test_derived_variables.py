@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.errors import GameFileError
 from game_rl.games.definition import load_game
-from game_rl.games.derived_variables import VariableReader
 from game_rl.games.symbol_files import Location
 from game_rl.games.variable_spec import VariableSpec
-from game_rl.games.variables import MemoryVariable, place_array, place_variable
+from game_rl.games.variables import MemoryVariable, VariableReader, place_array, place_variable
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import FAKE_GAME_YAML, FAKE_ROM, fake_env, fake_game, with_folder

@@ -18,9 +18,9 @@ from game_rl.config.schema import EnvConfig
 from game_rl.emulator import pyboy_emulator
 from game_rl.envs.make_env import make_env
 from game_rl.errors import EmulatorError, GameFileError
-from game_rl.games import start_states
+from game_rl.games import start_state as start_states
 from game_rl.games.definition import Game, load_game
-from game_rl.games.start_states import read_state
+from game_rl.games.start_state import read_state
 
 OLDER = Path(__file__).parents[1] / "emulator" / "older_states"
 FORMATS = {"1.6.14": 9, "2.2.2": 11, "2.4.1": 12, "2.5.2": 14, "2.6.0": 15, "2.7.1": 17}

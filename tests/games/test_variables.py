@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from game_rl.emulator.rom import SUPPORTED_CARTRIDGES
-from game_rl.games.start_states import set_variable
+from game_rl.games.start_state import set_variable
 from game_rl.games.symbol_files import Location
 from game_rl.games.variable_spec import VariableSpec
 from game_rl.games.variables import (

@@ -14,7 +14,7 @@ from game_rl.emulator.emulator import MAP_SIDE, TILE_SIDE, Press, SpriteTile, Ti
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_game_env
 from game_rl.games.definition import Game, load_game
-from game_rl.games.start_states import ScriptStep, StartStateSpec
+from game_rl.games.start_state import ScriptStep, StartStateSpec
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import FAKE_ROM
 

@@ -10,7 +10,7 @@ import pytest
 
 from game_rl.cli.main import main
 from game_rl.envs.make_env import check_env_config, make_observation_format
-from game_rl.game_check.game_file_check import check_game_file
+from game_rl.game_check.game_check import check_game_file
 from game_rl.games.definition import GameDefinition, load_game
 from game_rl.preflight.preflight import preflight
 from game_rl.system.machine import detect_machine, parse_machine

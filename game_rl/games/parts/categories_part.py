@@ -1,8 +1,10 @@
-"""`categories`: a part that has the numbers of a variable, which stand for kinds of things."""
+"""Parts that are kinds of things: `categories` of a variable, and the latest `actions`."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from game_rl.config.strict_model import Key, Problem
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import GameFileError
 from game_rl.games.parts.part_format import PartFormat
-from game_rl.games.parts.part_kind import GamePart, unfit
+from game_rl.games.parts.part_kind import CustomParts, GamePart, PartsReader, PartValues, unfit
 from game_rl.games.variable_spec import is_always_whole
 from game_rl.games.variables import Values
 
@@ -55,3 +57,49 @@ class CategoriesPart(GamePart):
         if not is_always_whole(self.categories, self.game.variables):
             what = "is not always a whole number, and categories are; take a `vector` for it"
             yield unfit(("categories",), self.categories, what)
+
+
+class ActionsReader(PartsReader["ActionsPart"]):
+    """Remembers as many actions as the part that shows the most of them."""
+
+    state_key = "actions"
+
+    def __init__(self, parts: Sequence["ActionsPart"], folder: Path, custom: CustomParts) -> None:
+        super().__init__(parts, folder, custom)
+        self._most = max(part.actions for part in parts)
+        self.load_state(())
+
+    def reset(self, values: Values) -> None:
+        self.load_state(())
+
+    def step(self, values: Values, action: int) -> None:
+        self._actions.append(action + 1)
+
+    def read(self, values: Values, emulator: Emulator) -> PartValues:
+        latest = tuple(self._actions)
+        return {
+            part.name: np.array(latest[-part.actions :], part.form.dtype) for part in self._parts
+        }
+
+    def save_state(self) -> tuple[int, ...]:
+        return tuple(self._actions)
+
+    def load_state(self, state: tuple[int, ...]) -> None:
+        self._actions = deque([0] * self._most, self._most)
+        self._actions.extend(state)
+
+
+@dataclass(frozen=True, eq=False)
+class ActionsPart(GamePart):
+    reader = ActionsReader
+
+    actions: int
+
+    @cached_property
+    def form(self) -> PartFormat:
+        n_values = 1 + len(self.game.actions)
+        return PartFormat.of_indices("categories", (self.actions,), n_values, is_stacked=self.stack)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("", *self.game.actions)

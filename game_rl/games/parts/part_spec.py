@@ -13,8 +13,7 @@ from pydantic import Field
 
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.files.saved import Blob, Saved
-from game_rl.games.parts.actions_part import ActionsPart
-from game_rl.games.parts.categories_part import CategoriesPart
+from game_rl.games.parts.categories_part import ActionsPart, CategoriesPart
 from game_rl.games.parts.part_kind import GamePart
 from game_rl.games.parts.reward_class_part import RewardClassPart, RewardClassSpec
 from game_rl.games.parts.tiles_part import TilesPart, TilesSpec

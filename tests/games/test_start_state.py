@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.errors import GameFileError
-from game_rl.games.start_states import StartStateSpec, make_start_state
+from game_rl.games.start_state import StartStateSpec, make_start_state
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import FAKE_ROM
 

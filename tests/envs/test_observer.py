@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from game_rl.envs.observation import part_space
+from game_rl.envs.observer import EpisodeParts
 from game_rl.errors import GameFileError
-from game_rl.games.derived_variables import VariableReader
-from game_rl.games.parts.episode_parts import EpisodeParts, part_formats
 from game_rl.games.parts.part_spec import PartsState, unused_parts
+from game_rl.games.variables import VariableReader
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import FAKE_GAME_YAML, fake_game, with_folder
@@ -150,7 +150,7 @@ def test_each_part_has_its_form_and_comes_back_from_its_bytes(
     seed: int, actions: list[int]
 ) -> None:
     game = game_with()
-    formats = part_formats(game.definition)
+    formats = game.definition.part_formats()
     parts = EpisodeParts(game, sorted(PARTS))
     _, found = played(parts, FakeEmulator(), actions, np.random.default_rng(seed))
     for values in found:
@@ -161,7 +161,7 @@ def test_each_part_has_its_form_and_comes_back_from_its_bytes(
 
 
 def test_the_forms_are_known_without_an_emulator() -> None:
-    formats = part_formats(game_with().definition)
+    formats = game_with().definition.part_formats()
     shapes = {name: (form.kind, form.shape, form.n_values) for name, form in formats.items()}
     assert shapes == {
         "status": ("vector", (58,), 0),
@@ -184,7 +184,7 @@ def test_a_flag_takes_a_bit_and_a_number_a_float() -> None:
             "mixed": {"vector": ["x", {"variable": "x", "bits": 3}, "health"]},
         },
     )
-    formats = part_formats(game.definition)
+    formats = game.definition.part_formats()
     assert (formats["events"].shape, formats["events"].nbytes) == ((2_488,), 311)
     assert (formats["mixed"].shape, formats["mixed"].nbytes) == ((5,), 4 + 1 + 4)
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from game_rl.envs.episode_progress import STUCK_AFTER_TIMESTEPS, RepetitionGuard
 from game_rl.envs.game_boy_env import EnvState
-from game_rl.envs.repetition import STUCK_AFTER_TIMESTEPS, RepetitionGuard
 from game_rl.games.variables import Values
 from tests.envs.example import fake_env, fake_game, moment
 

@@ -7,7 +7,7 @@ import pytest
 
 from game_rl.cli.main import main
 from game_rl.game_check.game_check import GameCheck, check_game
-from game_rl.game_check.variable_checks import BankCheck, DecimalCheck
+from game_rl.game_check.play_log import BankCheck, DecimalCheck
 from game_rl.games.definition import load_game
 from game_rl.games.variables import BitArray, NumberArray, Variable
 from tests.emulator.fake_emulator import FakeEmulator

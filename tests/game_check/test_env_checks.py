@@ -11,8 +11,7 @@ import pytest
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_env, make_game_env
-from game_rl.game_check.env_checks import check_starts, start_warnings
-from game_rl.game_check.episode_courses import StartCourses
+from game_rl.game_check.env_checks import StartCourses, check_starts, start_warnings
 from game_rl.games.definition import Game, load_game
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
