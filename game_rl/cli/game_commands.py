@@ -19,14 +19,13 @@ from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.config.loader import game_path
 from game_rl.errors import GameFileError, UsageError
 from game_rl.game_check.env_checks import courses_text
-from game_rl.game_check.game_check import GameFileCheck, check_game_file
 from game_rl.game_check.game_trace import game_trace
 from game_rl.games.definition import Game, load_game
 from game_rl.games.starter import write_starter
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.game_check.game_check import GameCheck
+    from game_rl.game_check.game_check import GameCheck, GameFileCheck
     from game_rl.game_check.seed_search import SeedsFound
 
 
@@ -164,6 +163,8 @@ def _check_game(arguments: argparse.Namespace) -> int:
 
 
 def _check_without_rom(arguments: argparse.Namespace) -> int:
+    from game_rl.game_check.game_check import check_game_file
+
     _refuse_options(arguments, (*_OF_PLAY, "find_seed"), "--without-rom plays nothing")
     check = check_game_file(arguments.game)
     if arguments.json:
@@ -255,7 +256,7 @@ def _print_seeds(found: "SeedsFound", console: Console) -> None:
         )
 
 
-def _print_file_check(check: GameFileCheck, console: Console) -> None:
+def _print_file_check(check: "GameFileCheck", console: Console) -> None:
     counts = (
         (len(check.variables), "variable"),
         (len(check.actions), "action"),

@@ -1,4 +1,4 @@
-"""`game-rl check-game`: plays a game and reports what its game.yaml does, or without its ROM says."""
+"""`game-rl check-game`: plays a game and reports what its game.yaml does, or what it only says."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing

@@ -34,12 +34,10 @@ from game_rl.games.start_state import (
     state_file_problem,
 )
 from game_rl.games.symbol_files import Location, read_symbols
-from game_rl.games.variable_spec import VariableSpec
+from game_rl.games.variable_spec import TAKES_ARRAYS, VariableSpec, derivation_problems
 from game_rl.games.variables import (
-    TAKES_ARRAYS,
     MemoryVariable,
     Variable,
-    derivation_problems,
     half_byte_warning,
     place_array,
     place_variable,
@@ -514,15 +512,15 @@ class _NamedFiles:
                     f"there is no file {self._folder / file}; correct the path, or write a "
                     "`script` from power-on",
                 )
-        file = definition.rom
+        rom = definition.rom
         try:
-            at = find_rom(file.hashes) if file.path is None else self._folder / file.path
+            at = find_rom(rom.hashes) if rom.path is None else self._folder / rom.path
             self.rom = read_rom(at)
         except RomError as error:
-            key = "path" if definition.rom.path is not None else next(iter(definition.rom.hashes))
-            yield Problem(("rom", key), str(error))
+            named = next(iter(rom.hashes)) if rom.path is None else "path"
+            yield Problem(("rom", named), str(error))
             return
-        yield from _revision_problems(definition.rom, self.rom)
+        yield from _revision_problems(rom, self.rom)
         yield from _hardware_problems(definition, self.rom)
         yield from self._start_state_problems(definition, self.rom)
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from game_rl.config.schema import EnvConfig
 from game_rl.envs.episode_starts import EpisodeStarts
 from game_rl.errors import UsageError
 from tests.emulator.fake_emulator import FakeEmulator
@@ -26,7 +27,8 @@ class Noting(EpisodeStarts):
 
 
 def noting(chosen: Sequence[str] | Mapping[str, float] | None) -> Noting:
-    return Noting(FakeEmulator(), fake_game(), chosen=chosen, max_idle_frames=30)
+    config = EnvConfig().model_copy(update={"start_states": chosen, "max_idle_frames": 30})
+    return Noting(FakeEmulator(), fake_game(), config)
 
 
 def begun(chosen: Sequence[str] | Mapping[str, float] | None, n: int, seed: int = 0) -> list[str]:
