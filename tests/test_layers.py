@@ -432,6 +432,19 @@ def test_no_loop_has_a_condition_for_what_it_goes_over(source: Source) -> None:
             assert not isinstance(node.iter, ast.IfExp), f"{source.name}:{node.iter.lineno}"
 
 
+@every_source
+def test_no_module_gives_a_constant_two_values(source: Source) -> None:
+    """The later one would count everywhere, as after two files were joined."""
+    constants = [
+        target.id
+        for node in source.tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id.isupper()
+    ]
+    assert len(constants) == len(set(constants)), source.name
+
+
 def test_package_files_are_empty() -> None:
     paths = [*PACKAGE.glob("*/**/__init__.py"), *(ROOT / "tests").rglob("__init__.py")]
     written = [path for path in paths if path.read_text(encoding="utf-8")]

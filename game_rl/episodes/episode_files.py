@@ -421,7 +421,7 @@ class EpisodeWriter:
 # compress, and of the beginning of a segment, which has config and game file. The actions take 1.05
 # of what their number is worth in bits where they are drawn evenly, and less if they are not.
 _EPISODE_BYTES = 30
-_BLOCK_BYTES = 300
+_BLOCK_HEADER_BYTES = 300
 _SEGMENT_BYTES = 4_000
 _ACTION_FACTOR = 1.1
 _MB = 10**6
@@ -445,7 +445,7 @@ class EpisodesFeature(Feature):
         blocks = run.checkpoints + 2 * run.evaluations + 2
         size = timesteps * n_choices * bits / 8
         size += (run.played_timesteps / each + played) * _EPISODE_BYTES
-        size += blocks * _BLOCK_BYTES
+        size += blocks * _BLOCK_HEADER_BYTES
         limit_bytes = config.episodes.limit_mb * _MB
         size *= 1 + _SEGMENTS * _SEGMENT_BYTES / limit_bytes
         return (Part("logged episodes", min(round(size + 2 * _SEGMENT_BYTES), limit_bytes)),)

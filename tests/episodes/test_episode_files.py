@@ -185,6 +185,18 @@ def test_the_oldest_segments_go_so_that_all_stay_within_the_limit(tmp_path: Path
         found.numbered([1])
 
 
+def test_a_block_is_due_after_262144_actions(tmp_path: Path) -> None:
+    to = writer(tmp_path, Cut(timesteps=-1))
+    log = EpisodeLog("level_1", 0, 0, 2**16, bytes(2**16), b"", 0.0)
+    due = []
+    for number in range(4):
+        episode = EndedEpisode(0, 2**16, 0.0, None, True, "over", log)
+        add(to, (episode, number, "training", False))
+        due.append(to.is_full)
+    to.close()
+    assert due == [False, False, False, True]
+
+
 def test_an_episode_that_is_longer_than_the_limit_is_listed_without_its_actions(
     tmp_path: Path,
 ) -> None:
