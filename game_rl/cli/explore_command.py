@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _TRIPS = 64
 _TRIP_TIMESTEPS = 100
-_REPEAT = 0.9
+_HELD_FRAMES = 40  # for which a button is held, on average
 _USUAL_MINUTES = 10
 _USUAL_STATES = 2 * GIB
 _TELL_EVERY_S = 10.0
@@ -246,7 +246,7 @@ def _what_to_explore(
         env=env,
         trips=_TRIPS,
         trip_timesteps=_TRIP_TIMESTEPS,
-        repeat=_REPEAT,
+        repeat=max(0.0, 1 - env.frame_skip / _HELD_FRAMES),
         most_bytes=arguments.states or _USUAL_STATES,
     )
     saved = SavedExploration(game=named, rom_sha256=game.rom.sha256, settings=settings)

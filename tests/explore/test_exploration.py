@@ -27,7 +27,7 @@ def settings(game: Game = GAME, *, trips: int = 6, most_bytes: int = 10**9) -> E
         env=EnvConfig(frame_skip=8, max_episode_timesteps=None),
         trips=trips,
         trip_timesteps=30,
-        repeat=0.9,
+        repeat=0.8,
         most_bytes=most_bytes,
     )
 
