@@ -139,6 +139,9 @@ class CellRecord:
 class Archive:
     """The cells of an exploration.
 
+    Args:
+        most_bytes: limit of the size of the states.
+
     Attributes:
         cells: by number.
         steps: the graph: fewest timesteps from a cell to one that followed it, by their numbers.
@@ -149,7 +152,8 @@ class Archive:
         written_bytes: size of all states in the file, those that are not needed any more included.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self.state_bytes = 0
         self.written_bytes = 0
         self.cells: list[CellRecord] = []
@@ -161,13 +165,13 @@ class Archive:
         self._ways: list[Way] = []
 
     @classmethod
-    def read(cls, path: Path) -> "Archive":
+    def read(cls, path: Path, most_bytes: int) -> "Archive":
         """Read the archive that a file has; an empty one if there is no file.
 
         Raises:
             UsageError: a line is none of an archive.
         """
-        archive = cls()
+        archive = cls(most_bytes)
         for number, (_, line) in enumerate(located_lines(path)):
             try:
                 archive._apply(_LINE.validate_python(parse_json(line)))
@@ -211,14 +215,11 @@ class Archive:
         """Add the cell in which the episode begins; return the line for the file."""
         return self._added(_Line(finds=[_found(find, b"", None, None)]))
 
-    def add_round(
-        self, chosen: Sequence[CellRecord], trips: Sequence[Trip], most_bytes: int
-    ) -> str:
+    def add_round(self, chosen: Sequence[CellRecord], trips: Sequence[Trip]) -> str:
         """Add what the trips of a round have found, in their order; return the line for the file.
 
         Args:
             chosen: the cell from which each trip began.
-            most_bytes: limit of the size of the states.
         """
         line = _Line(chosen=[record.number for record in chosen])
         scores = self.scores()
@@ -249,28 +250,24 @@ class Archive:
             for term, total in trip.earned.items():
                 if total > self.earned.get(term, 0.0):
                     line.earned[term] = max(total, line.earned.get(term, 0.0))
-        line.dropped = self._to_drop(line, most_bytes)
         line.seen = sorted(seen.items())
         line.steps = [(a, b, timesteps) for (a, b), timesteps in sorted(steps.items())]
         return self._added(line)
 
-    def _to_drop(self, line: "_Line", most_bytes: int) -> list[int]:
-        """Return the cells whose states go before a round is added, to stay below the limit.
+    def _drop_excess(self) -> None:
+        """Drop states above the limit.
 
         Those go first from which nothing was found, of them those that were chosen most often.
         """
-        excess = self.state_bytes + sum(len(found.state) for found in line.finds) - most_bytes
-        if excess <= 0:
-            return []
+        if self.state_bytes <= self._most_bytes:
+            return
         held = [record for record in self.cells if record.state]
         held.sort(key=lambda record: (record.led > 0, -record.chosen, record.number))
-        dropped: list[int] = []
         for record in held[:-1]:  # one is left to begin from
-            if excess <= 0:
+            if self.state_bytes <= self._most_bytes:
                 break
-            dropped.append(record.number)
-            excess -= len(record.state)
-        return sorted(dropped)
+            self.state_bytes -= len(record.state)
+            record.state = b""
 
     def _added(self, line: "_Line") -> str:
         self._apply(line)
@@ -278,9 +275,6 @@ class Archive:
 
     def _apply(self, line: "_Line") -> None:
         """Add a line that was read or is to be written."""
-        for number in line.dropped:
-            self.state_bytes -= len(self.cells[number].state)
-            self.cells[number].state = b""
         for found in line.finds:
             way = Way(
                 len(self._ways),
@@ -320,6 +314,7 @@ class Archive:
         self.earned.update(line.earned)
         self.timesteps += line.timesteps
         self.rounds += bool(line.chosen)
+        self._drop_excess()
 
     def compacted(self, path: Path) -> Iterator[str]:
         """Yield the lines of the archive's file without the states that it no longer needs."""
@@ -353,7 +348,6 @@ class _Line(BaseModel):
 
     timesteps: int = 0
     chosen: list[int] = []
-    dropped: list[int] = []
     finds: list[_Found] = []
     seen: list[tuple[int, int]] = []
     steps: list[tuple[int, int, int]] = []

@@ -161,7 +161,7 @@ class Exploration:
         if folder.archive.exists():
             end = sum(len(line) for _, line in located_lines(folder.archive))
             os.truncate(folder.archive, end)  # a kill may have left a part of a line
-        self.archive = Archive.read(folder.archive)
+        self.archive = Archive.read(folder.archive, settings.most_bytes)
         self.new_terms: tuple[str, ...] = ()
         self.seconds = max((line.seconds for line in read_progress(folder)), default=0.0)
 
@@ -180,7 +180,7 @@ class Exploration:
                 chosen = archive.choose(settings.trips, np.random.default_rng(seed))
                 trips = explorers.trips(chosen, seed, archive.scores())
                 earned = set(archive.earned)
-                self._append(archive.add_round(chosen, trips, settings.most_bytes))
+                self._append(archive.add_round(chosen, trips))
                 self.new_terms = tuple(sorted(set(archive.earned) - earned))
                 self.seconds = time.monotonic() - before_s
                 self._note_progress()

@@ -24,7 +24,7 @@ def test_it_explores_continues_and_its_best_way_is_played(
         main(["explore", "--resume", "--output", str(folder), "--timesteps", "10", "--json"]) == 0
     )
     found = json.loads(capsys.readouterr().out)
-    archive = Archive.read(folder / "archive.jsonl")
+    archive = Archive.read(folder / "archive.jsonl", 2**31)
     assert (found["rounds"], found["timesteps"]) == (2, archive.timesteps)
     assert (found["cells"], found["earned"]) == (len(archive.cells), archive.earned)
     assert found["best"]["reward"] == archive.best().score.reward

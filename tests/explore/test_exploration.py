@@ -16,6 +16,7 @@ from game_rl.files.saved import parse_json
 from game_rl.games.definition import Game, load_game
 
 GAME = load_game("beacon")
+_ROUND_BYTES = 6 * 30 * 6_000  # a state for each timestep of a round
 
 
 def settings(game: Game = GAME, *, trips: int = 6, most_bytes: int = 10**9) -> ExploreSettings:
@@ -51,7 +52,7 @@ def test_the_archive_is_the_same_for_any_number_of_processes_and_after_a_break(
     files = [ExploreDir(tmp_path / name).archive.read_bytes() for name in ("one", "two")]
     assert files[0] == files[1]
     assert len(archive.cells) > 5
-    read = Archive.read(tmp_path / "one" / "archive.jsonl")
+    read = Archive.read(tmp_path / "one" / "archive.jsonl", 10**9)
     assert read.cells == archive.cells
     assert (read.steps, read.earned) == (archive.steps, archive.earned)
     assert (read.rounds, read.timesteps) == (archive.rounds, archive.timesteps)
@@ -93,13 +94,13 @@ def test_the_best_way_is_an_episode_for_check_game(tmp_path: Path) -> None:
 
 def test_the_graph_has_the_fewest_timesteps_between_neighbours() -> None:
     """Compare with a plain count over the trips of the first round."""
-    archive = Archive()
+    archive = Archive(10**9)
     explorer = Explorer(GAME, settings())
     try:
         archive.begin(explorer.beginning())
         (start,) = archive.cells
         trips = [explorer.trip(start.state, (0, 0, n), archive.scores()) for n in range(4)]
-        archive.add_round([start] * 4, trips, 10**9)
+        archive.add_round([start] * 4, trips)
         counted: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         env = explorer.env
         for trip in trips:
@@ -139,7 +140,7 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     line["finds"][0]["before"] = 7
     file.write_text(json.dumps(line) + "\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"line 1, is none of an archive"):
-        Archive.read(file)
+        Archive.read(file, 10**9)
 
 
 def test_packing_keeps_a_state() -> None:
@@ -152,13 +153,13 @@ def test_packing_keeps_a_state() -> None:
 
 
 def test_states_stay_below_their_limit_in_memory_and_in_the_file(tmp_path: Path) -> None:
-    most_bytes = 60_000  # some five states
+    most_bytes = 60_000  # some fifteen states
     archive = explored(tmp_path / "x", rounds=4, most_bytes=most_bytes)
     states = [record.state for record in archive.cells if record.state]
     assert 1 <= len(states) < len(archive.cells)
     assert sum(map(len, states)) == archive.state_bytes
-    assert sum(map(len, states)) <= most_bytes + max(map(len, states))
-    read = Archive.read(tmp_path / "x" / "archive.jsonl")
+    assert sum(map(len, states)) <= most_bytes
+    read = Archive.read(tmp_path / "x" / "archive.jsonl", most_bytes)
     assert read.cells == archive.cells
     assert read.state_bytes == archive.state_bytes
     assert read.written_bytes == archive.written_bytes
@@ -166,4 +167,4 @@ def test_states_stay_below_their_limit_in_memory_and_in_the_file(tmp_path: Path)
     explored(tmp_path / "y", rounds=2, most_bytes=most_bytes, processes=2)
     files = [ExploreDir(tmp_path / name).archive.read_bytes() for name in ("x", "y")]
     assert files[0] == files[1]
-    assert archive.written_bytes <= 4 * most_bytes
+    assert archive.written_bytes <= 2 * most_bytes + _ROUND_BYTES
