@@ -26,9 +26,8 @@ from game_rl.config.experiments.executor_config import (
     RayExecutorConfig,
 )
 from game_rl.config.loader import dump_config, load_config
-from game_rl.experiments.executors.executor import Demand, Executor, Job
-from game_rl.experiments.executors.make_executor import make_executor
-from game_rl.experiments.jobs.requests import StretchRequest, request_file, write_request
+from game_rl.experiments.executors.executor import Demand, Executor, Job, make_executor
+from game_rl.experiments.jobs.job_files import StretchRequest, request_file, write_request
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.system.units import MIB

@@ -20,7 +20,7 @@ from statistics import median
 from types import MappingProxyType
 
 from game_rl.config.loader import dump_config, load_config
-from game_rl.experiments.jobs.requests import StretchRequest, request_file, write_request
+from game_rl.experiments.jobs.job_files import StretchRequest, request_file, write_request
 from game_rl.files.run_dir import RunDir
 from game_rl.system.processes import share_environment
 

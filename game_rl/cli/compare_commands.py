@@ -16,8 +16,15 @@ from game_rl.config.bundled_configs import find_config
 from game_rl.config.experiments.study_config import load_study
 from game_rl.errors import UsageError
 from game_rl.experiments.compare.compared_folders import changed_games, read_folder
-from game_rl.experiments.compare.comparison import Rule, can_be_paired, compare_arms
-from game_rl.experiments.compare.comparison_arms import arms_of, check_metric, grouped, metric_of
+from game_rl.experiments.compare.comparison import (
+    Rule,
+    arms_of,
+    can_be_paired,
+    check_metric,
+    compare_arms,
+    grouped,
+    metric_of,
+)
 from game_rl.experiments.compare.comparison_report import (
     comparison_json,
     comparison_parts,
@@ -273,8 +280,8 @@ def add_study(commands: "Commands", summary: str) -> None:
 
 
 def _register(arguments: argparse.Namespace) -> int:
-    from game_rl.experiments.study.study_dir import study_dir
     from game_rl.experiments.study.study_registration import register
+    from game_rl.experiments.study.study_results import study_dir
 
     study = _study_of(arguments.file)
     registration = register(study)
@@ -293,7 +300,7 @@ def _register(arguments: argparse.Namespace) -> int:
 
 
 def _give_up(arguments: argparse.Namespace) -> int:
-    from game_rl.experiments.study.study_dir import Pair
+    from game_rl.experiments.study.study_results import Pair
     from game_rl.experiments.study.study_run import give_up
 
     pair = Pair(arguments.arm, arguments.seed)

@@ -13,14 +13,13 @@ from game_rl.cli.printing import console_for, print_words
 from game_rl.config.experiments.experiment import STAGES
 from game_rl.events import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.experiment_status import differences_words
+from game_rl.experiments.experiment_status import differences_words, generation_progress
 from game_rl.experiments.experiment_tables import (
     champion_table,
     forecast_summary,
     forecast_table,
     generation_table,
 )
-from game_rl.experiments.members_progress import generation_progress
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.system.units import format_bytes, format_duration
 

@@ -13,7 +13,7 @@ from game_rl.cli.printing import print_words
 from game_rl.cli.progress_line import fitted, left_words
 from game_rl.errors import GameRLError
 from game_rl.events.time_left import TimeLeft
-from game_rl.experiments.members_progress import MembersProgress
+from game_rl.experiments.experiment_status import MembersProgress
 
 _LOOK_EVERY_S = 2.0  # at the run directories, which takes some milliseconds
 _LINE_EVERY_S = 60.0  # without a terminal

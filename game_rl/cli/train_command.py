@@ -459,7 +459,7 @@ def train_study(arguments: argparse.Namespace) -> int:
     """Make the missing results of a study."""
     from game_rl.cli.members_line import MembersLine
     from game_rl.cli.preflight_command import show_study_forecast
-    from game_rl.experiments.members_progress import study_progress
+    from game_rl.experiments.study.study_report import study_progress
     from game_rl.experiments.study.study_run import StudyCommand, run_study
 
     console = Console(quiet=arguments.log == "json" or arguments.quiet)

@@ -7,7 +7,7 @@ import math
 import sys
 
 from game_rl.errors import UsageError
-from game_rl.experiments.jobs.requests import FinishRequest, JobRequest, carry_out_named
+from game_rl.experiments.jobs.job_files import FinishRequest, JobRequest, carry_out_named
 from game_rl.experiments.train_experiment import ExperimentCommand, finish_experiment
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 

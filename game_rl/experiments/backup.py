@@ -22,7 +22,7 @@ from game_rl.errors import ExperimentError, Interrupted, UsageError
 from game_rl.events import ExperimentBegun, ExperimentEvent, ExperimentWarned, GenerationEnded
 from game_rl.events.event_log import ExperimentEventLog
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.jobs.requests import REQUEST_SUFFIX
+from game_rl.experiments.jobs.job_files import REQUEST_SUFFIX
 from game_rl.files.durable_files import link_file, write_saved
 from game_rl.files.saved import Saved, read_saved
 from game_rl.storage.background import UPLOAD_PROCESS

@@ -7,10 +7,10 @@ from game_rl.config.loader import dump_config, load_config
 from game_rl.events import Fitness
 from game_rl.events.lineage import manifest_sha256
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.jobs.results import Played, read_result
+from game_rl.experiments.jobs.job_files import Played, read_result
 from game_rl.experiments.kept_generations import link_checkpoint
-from game_rl.experiments.plans.evolution import Scored, ranked
 from game_rl.experiments.plans.plan import Plan
+from game_rl.experiments.plans.rules import Scored, ranked
 from game_rl.experiments.records import (
     Candidate,
     ChampionRecord,
@@ -19,7 +19,7 @@ from game_rl.experiments.records import (
     fitness_of,
     read_record,
 )
-from game_rl.experiments.tasks import MemberTasks, Task
+from game_rl.experiments.tasks import Task
 from game_rl.files.durable_files import new_directory, write_atomic, write_saved
 from game_rl.files.run_dir import Parent, RunDir
 from game_rl.seeds import seed_for
@@ -43,14 +43,22 @@ def find_champion(
     metric = plan.config.fitness.metric
     found = read_record(folder.champion_record, ChampionRecord)
     if found is None:
-        candidates = _candidates(plan, record)
-        bring(tasks := [_play(plan, member, "validation") for member in candidates])
+        by_number = {m.number: m for m in record.members}
+        finite = [by_number[number] for number in record.ranking]
+        finite = [member for member in finite if member.fitness is not None]
+        extra = [member for member in finite if member.number == plan.config.members]
+        members = [member for member in finite if member.number != plan.config.members]
+        members = members[: plan.config.champion.candidates] + extra
+        bring(tasks := [_play(plan, member, "validation") for member in members])
         validated = [
             _candidate(member, _played(task, metric))
-            for member, task in zip(candidates, tasks, strict=True)
+            for member, task in zip(members, tasks, strict=True)
         ]
-        number = _best_of(validated)
-        best = next(member for member in candidates if member.number == number)
+        scored = [
+            Scored(each.number, each.validation.value, each.validation.mean_reward)
+            for each in validated
+        ]
+        best = by_number[ranked(scored)[0].number]
         final = _play(plan, best, "final")
         bring([final])
         assert best.checkpoint is not None
@@ -68,16 +76,6 @@ def find_champion(
     return found
 
 
-def _candidates(plan: Plan, record: GenerationRecord) -> list[TrainedMember]:
-    by_number = {m.number: m for m in record.members}
-    extra = plan.config.members
-    ranking = [by_number[number] for number in record.ranking]
-    finite = [member for member in ranking if member.fitness is not None]
-    best = [member for member in finite if member.number != extra]
-    added = [member for member in finite if member.number == extra]
-    return best[: plan.config.champion.candidates] + added
-
-
 def _play(plan: Plan, member: TrainedMember, what: str) -> Task:
     """Return the task that plays episodes on a seed of their own.
 
@@ -85,7 +83,7 @@ def _play(plan: Plan, member: TrainedMember, what: str) -> Task:
         what: what the episodes are for, which the seed follows from.
     """
     assert member.checkpoint is not None
-    return MemberTasks(plan.folder, plan.config.cpus_per_member).play(
+    return plan.tasks.play(
         member.number,
         member.folder,
         member.checkpoint,
@@ -107,14 +105,6 @@ def _candidate(member: TrainedMember, validation: Fitness) -> Candidate:
     )
 
 
-def _best_of(candidates: Sequence[Candidate]) -> int:
-    scored = [
-        Scored(each.number, each.validation.value, each.validation.mean_reward)
-        for each in candidates
-    ]
-    return ranked(scored)[0].number
-
-
 def _played(task: Task, metric: str) -> Fitness:
     played = read_result(Played, task.result)
     assert played is not None
@@ -129,30 +119,22 @@ def _make_run(folder: ExperimentDir, champion: ChampionRecord, record: Generatio
     config = load_config(source.config, is_saved=True)
     with new_directory(folder.champion) as root:
         run = RunDir(root)
-        _copy_history(source, run)
+        files = (
+            *(source.events, source.evaluations, source.evaluation_episodes, source.lineage),
+            *(source.monitor, source.progress, source.wandb_rows, source.places),
+        )
+        for file in files:
+            if file.exists():
+                shutil.copyfile(file, root / file.name)
+        if source.tensorboard.is_dir():
+            shutil.copytree(source.tensorboard, run.tensorboard)
         link = run.checkpoints / champion.checkpoint
         link_checkpoint(folder.generation(record.generation).checkpoint(champion.number), link)
-        run.identity(parent=_parent(source, champion))
+        parent = Parent(  # the champion's checkpoint, from which its run begins
+            id=source.identity().id,
+            timesteps=int(champion.checkpoint),
+            sha256=manifest_sha256(source.checkpoints / champion.checkpoint),
+        )
+        run.identity(parent=parent)
         text = dump_config(config.model_copy(update={"run_dir": folder.champion}))
         write_atomic(run.config, text)
-
-
-def _copy_history(source: RunDir, target: RunDir) -> None:
-    files = (
-        *(source.events, source.evaluations, source.evaluation_episodes, source.lineage),
-        *(source.monitor, source.progress, source.wandb_rows, source.places),
-    )
-    for file in files:
-        if file.exists():
-            shutil.copyfile(file, target.root / file.name)
-    if source.tensorboard.is_dir():
-        shutil.copytree(source.tensorboard, target.tensorboard)
-
-
-def _parent(source: RunDir, champion: ChampionRecord) -> Parent:
-    """Return the champion's checkpoint, from which its run begins."""
-    return Parent(
-        id=source.identity().id,
-        timesteps=int(champion.checkpoint),
-        sha256=manifest_sha256(source.checkpoints / champion.checkpoint),
-    )

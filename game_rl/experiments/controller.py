@@ -21,7 +21,7 @@ from game_rl.events.event_log import ExperimentEventLog
 from game_rl.experiments.champion import find_champion
 from game_rl.experiments.executors.executor import Executor
 from game_rl.experiments.experiment_dir import copied_after
-from game_rl.experiments.jobs.results import ActionDifferences, StretchResult, read_result
+from game_rl.experiments.jobs.job_files import ActionDifferences, StretchResult, read_result
 from game_rl.experiments.kept_generations import (
     checkpoints_bytes,
     forget_generations,
@@ -38,11 +38,10 @@ from game_rl.experiments.records import (
     ExperimentState,
     GenerationRecord,
     Member,
-    TrainedMember,
     fitness_of,
     read_record,
 )
-from game_rl.experiments.tasks import Death, MemberTasks, Task, TaskRunner
+from game_rl.experiments.tasks import Death, Task, TaskRunner
 from game_rl.experiments.tensorboard_curves import write_curves
 from game_rl.files.durable_files import write_atomic, write_saved
 from game_rl.files.run_dir import RunDir
@@ -99,11 +98,22 @@ class ExperimentRun:
         started = time.monotonic()
         until = self.plan.timesteps(number)
         self.events.emit(GenerationBegun(generation=number, timesteps=until))
-        self._undo_excess(state.members, number)
+        undone = undo_excess(self.plan, state.members, number)
+        if undone:
+            self.events.emit(ExperimentWarned(generation=number, text=undone))
+            if number > 1:
+                self._copy(self._record(number - 1))
         record = self._trained(state.members, number)
         keep_generation(self.plan.folder, record)
         self._copy(record)
-        self._warn_of_failures(record)
+        sources = {copied.number: copied.parent_folder for copied in record.copies}
+        for member in record.members:
+            if member.failure is not None:
+                way = "it is left out"
+                if member.number in sources:
+                    way = f"it continues as a copy of {sources[member.number]}"
+                text = f"member {member.folder}: {member.failure}; {way}"
+                self.events.emit(ExperimentWarned(generation=number, text=text))
         after = ExperimentState(generation=number, members=self.plan.members_after(record))
         write_curves(self.plan, record)
         write_saved(self.plan.folder.state, after)
@@ -118,13 +128,6 @@ class ExperimentRun:
             )
         )
         return after
-
-    def _undo_excess(self, members: Sequence[Member], number: int) -> None:
-        text = undo_excess(self.plan, members, number)
-        if text:
-            self.events.emit(ExperimentWarned(generation=number, text=text))
-            if number > 1:
-                self._copy(self._record(number - 1))
 
     def _trained(self, members: Sequence[Member], number: int) -> GenerationRecord:
         """Return the record of a generation; if it does not exist, train the generation first."""
@@ -154,11 +157,8 @@ class ExperimentRun:
         config = self.plan.config
         if config.learner is None:
             return record
-        task = MemberTasks(self.plan.folder, config.cpus_per_member).actions(
-            record,
-            observations=_ASKED_OBSERVATIONS,
-            seed=seed_for(config.seed, f"actions/{record.generation}"),
-        )
+        seed = seed_for(config.seed, f"actions/{record.generation}")
+        task = self.plan.tasks.actions(record, observations=_ASKED_OBSERVATIONS, seed=seed)
         if task is None:
             return record
         self._bring([task])
@@ -180,6 +180,7 @@ class ExperimentRun:
         """Train members, and return their results by number once all have ended."""
         tasks = [self.plan.stretch(member, number) for member in members]
         by_result = {task.result: member for task, member in zip(tasks, members, strict=True)}
+        metric = self.plan.config.fitness.metric
         results: dict[int, StretchResult] = {}
 
         def take(task: Task) -> None:
@@ -187,7 +188,20 @@ class ExperimentRun:
             result = read_result(StretchResult, task.result)
             assert result is not None
             results[member.number] = result
-            self._tell_of(number, member, result)
+            self.events.emit(
+                StretchEnded(
+                    generation=number,
+                    number=member.number,
+                    folder=member.folder,
+                    timesteps=result.timesteps,
+                    host=result.host,
+                    timesteps_per_s=result.timesteps_per_s,
+                    seconds=result.seconds,
+                    ram_peak_bytes=result.ram_peak_bytes,
+                    fitness=None if result.played is None else fitness_of(result.played, metric),
+                    failure=result.text or None,
+                )
+            )
 
         self._bring(tasks, take)
         return results
@@ -213,24 +227,6 @@ class ExperimentRun:
         present = {run.folder for run in (*state.members, extra) if run is not None}
         forget_generations(self.plan.folder, keep, newest=state.generation, present=present)
 
-    def _tell_of(self, generation: int, member: Member, result: StretchResult) -> None:
-        played = result.played
-        metric = self.plan.config.fitness.metric
-        self.events.emit(
-            StretchEnded(
-                generation=generation,
-                number=member.number,
-                folder=member.folder,
-                timesteps=result.timesteps,
-                host=result.host,
-                timesteps_per_s=result.timesteps_per_s,
-                seconds=result.seconds,
-                ram_peak_bytes=result.ram_peak_bytes,
-                fitness=None if played is None else fitness_of(played, metric),
-                failure=result.text or None,
-            )
-        )
-
     def _tell_of_death(self, death: Death) -> None:
         ended = death.ended
         self.events.emit(
@@ -242,18 +238,6 @@ class ExperimentRun:
                 text=ended.cause,
             )
         )
-
-    def _warn_of_failures(self, record: GenerationRecord) -> None:
-        sources = {copied.number: copied.parent_folder for copied in record.copies}
-        for member in record.members:
-            if member.failure is not None:
-                way = (
-                    f"it continues as a copy of {sources[member.number]}"
-                    if member.number in sources
-                    else "it is left out"
-                )
-                text = f"member {member.folder}: {member.failure}; {way}"
-                self.events.emit(ExperimentWarned(generation=record.generation, text=text))
 
 
 def undo_excess(plan: Plan, members: Sequence[Member], generation: int) -> str:
@@ -301,7 +285,8 @@ def _is_beyond(plan: Plan, member: Member, generation: int) -> bool:
     until = plan.until(member, generation)
     result = read_result(StretchResult, plan.folder.generation(generation).result(member.number))
     reached = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
-    reached += [] if result is None else [result.timesteps]
+    if result is not None:
+        reached.append(result.timesteps)
     if max(reached, default=0) <= until:
         return False
     # a stretch ends with the update that reaches its end
@@ -311,7 +296,7 @@ def _is_beyond(plan: Plan, member: Member, generation: int) -> bool:
 def _bring_back(plan: Plan, member: Member, generation: int, aside: Path) -> None:
     """Bring a run back to where it began the generation; move it away if it began in this one."""
     folder = plan.folder
-    run_dir = plan.folder.member(member.folder)
+    run_dir = folder.member(member.folder)
     before = read_record(folder.generation(generation - 1).record, GenerationRecord)
     trained = []
     copies: Sequence[CopyRecord] = ()
@@ -320,7 +305,14 @@ def _bring_back(plan: Plan, member: Member, generation: int, aside: Path) -> Non
         copies = before.copies
     with run_dir.locked() if run_dir.exists() else nullcontext():
         if trained:
-            _refuse_excess_before(plan, trained[0], generation)
+            at = trained[0].timesteps
+            if at > plan.timesteps(generation):
+                raise ExperimentError(
+                    f"generation {generation - 1} ranked {member.folder} at timestep {at:,}, "
+                    f"beyond the end of generation {generation}: something else than this "
+                    f"experiment trained it; go back with {RunDir(folder.root).way_on} "
+                    f"--generation {generation - 1}, which undoes that"
+                )
             restore(folder, generation - 1, trained[0], aside)
         elif run_dir.exists():
             move_into(aside / "members", run_dir.root)
@@ -329,13 +321,3 @@ def _bring_back(plan: Plan, member: Member, generation: int, aside: Path) -> Non
             kept = folder.generation(generation - 1).checkpoint(copied.parent)
             parent = folder.member(copied.parent_folder)
             link_checkpoint(kept, parent.checkpoints / copied.parent_checkpoint)
-
-
-def _refuse_excess_before(plan: Plan, trained: TrainedMember, generation: int) -> None:
-    if trained.timesteps > plan.timesteps(generation):
-        raise ExperimentError(
-            f"generation {generation - 1} ranked {trained.folder} at timestep "
-            f"{trained.timesteps:,}, beyond the end of generation {generation}: something else "
-            f"than this experiment trained it; go back with {RunDir(plan.folder.root).way_on} "
-            f"--generation {generation - 1}, which undoes that"
-        )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from game_rl.config.schema_guide import meant_folder
 from game_rl.errors import UsageError
-from game_rl.experiments.executors.executor import staging_folder
+from game_rl.experiments.jobs.job_files import staging_folder
 from game_rl.files.run_dir import RunDir, RunIdentity, locked
 
 _RUNS = ("members", "champion")  # folders with runs of the experiment

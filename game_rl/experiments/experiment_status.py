@@ -1,10 +1,10 @@
-"""The status of an experiment, from its folder alone."""
+"""The status of an experiment, from its folder alone, and how far its members are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from game_rl.config.experiments.experiment import load_experiment
+from game_rl.config.experiments.experiment import STAGES, load_experiment
 from game_rl.events import (
     ExperimentBegun,
     ExperimentEnded,
@@ -18,9 +18,14 @@ from game_rl.events.run_view import RunState, read_tail
 from game_rl.experiments.backup import stored_state
 from game_rl.experiments.controller import experiment_state
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.plans.decision import timesteps_before, waited_before
 from game_rl.experiments.plans.plan import Plan
-from game_rl.experiments.records import ExperimentState, GenerationRecord, read_record
+from game_rl.experiments.records import (
+    ExperimentState,
+    GenerationRecord,
+    RunCounts,
+    counts_before,
+    read_record,
+)
 from game_rl.files.run_dir import RunDir
 
 
@@ -151,7 +156,12 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     now = min(state.generation + 1, generations)
     current, text = _state(folder, is_complete=state.complete)
     members = _members(plan, state, now)
-    timesteps = _timesteps_of_all(plan, state, members)
+    timesteps, waited_frames = _played_of_all(plan, state, members)
+    safe = None
+    stored = stored_state(folder)
+    if stored is not None:
+        what = "nothing" if stored.generation is None else f"generation {stored.generation}"
+        safe = f"{what} is at {stored.to}/experiments/{folder.identity().id}"
     return ExperimentStatus(
         path=str(folder.root),
         kind=plan.config.kind,
@@ -163,40 +173,31 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
         text=text,
         is_live=plan.config.rule == "live",
         timesteps_of_all=timesteps,
-        frames_of_all=plan.frames_of(timesteps, _waited_frames_of_all(plan, state, members)),
-        safe=_stored_words(folder),
+        frames_of_all=plan.frames_of(timesteps, waited_frames),
+        safe=safe,
         drawn=drawn_status(plan, now),
         differences=differences_status(plan, state.generation),
     )
 
 
-def _timesteps_of_all(
+def _played_of_all(
     plan: Plan, state: ExperimentState, members: Sequence[MemberStatus]
-) -> int | None:
-    """Return the timesteps of the last record and those that members have played since."""
+) -> tuple[int | None, int]:
+    """Return the timesteps and waited frames of the last record and of what was played since."""
     record = read_record(plan.folder.generation(state.generation).record, GenerationRecord)
-    counted = 0 if record is None else record.timesteps_of_all
-    if counted is None or state.generation == plan.config.generations:
-        return counted
-    began_at = timesteps_before(record)
-    for name in (m.folder for m in members if m.folder not in began_at):
-        # not 0 for the best member's fork that trains on
-        began_at[name] = read_lineage(plan.folder.member(name)).began_at
-    return counted + sum(max(0, m.timesteps - began_at[m.folder]) for m in members)
-
-
-def _waited_frames_of_all(
-    plan: Plan, state: ExperimentState, members: Sequence[MemberStatus]
-) -> int:
-    """Return the waited frames of the last record and those that members have played since."""
-    record = read_record(plan.folder.generation(state.generation).record, GenerationRecord)
-    counted = 0 if record is None else record.waited_frames_of_all
-    if state.generation == plan.config.generations:
-        return counted
-    began_at = waited_before(record)
-    for name in (m.folder for m in members if m.waited_frames and m.folder not in began_at):
-        began_at[name] = read_lineage(plan.folder.member(name)).began_waited_frames
-    return counted + sum(max(0, m.waited_frames - began_at.get(m.folder, 0)) for m in members)
+    timesteps = 0 if record is None else record.timesteps_of_all
+    waited_frames = 0 if record is None else record.waited_frames_of_all
+    if timesteps is None or state.generation == plan.config.generations:
+        return timesteps, waited_frames
+    began = counts_before(record)
+    for member in members:
+        if member.folder not in began:  # not 0 for the best member's fork that trains on
+            own = read_lineage(plan.folder.member(member.folder))
+            began[member.folder] = RunCounts(own.began_at, own.began_waited_frames)
+        counts = began[member.folder]
+        timesteps += max(0, member.timesteps - counts.timesteps)
+        waited_frames += max(0, member.waited_frames - counts.waited_frames)
+    return timesteps, waited_frames
 
 
 def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[MemberStatus, ...]:
@@ -232,11 +233,8 @@ def _state(folder: ExperimentDir, *, is_complete: bool) -> tuple[RunState, str]:
     is_training = folder.is_locked
     if is_training:
         return "training", ""
-    ends = [
-        e
-        for e in read_experiment_events(folder.events)
-        if isinstance(e, ExperimentBegun | ExperimentEnded)
-    ]
+    events = read_experiment_events(folder.events)
+    ends = [event for event in events if isinstance(event, ExperimentBegun | ExperimentEnded)]
     if ends and isinstance(ends[-1], ExperimentEnded) and ends[-1].reason != "completed":
         return ends[-1].reason, ends[-1].text
     if is_training is None:
@@ -244,15 +242,6 @@ def _state(folder: ExperimentDir, *, is_complete: bool) -> tuple[RunState, str]:
     if ends:
         return "killed", "its controller was killed"
     return "not begun", "it has not begun"
-
-
-def _stored_words(folder: ExperimentDir) -> str | None:
-    stored = stored_state(folder)
-    if stored is None:
-        return None
-    place = f"{stored.to}/experiments/{folder.identity().id}"
-    what = "nothing" if stored.generation is None else f"generation {stored.generation}"
-    return f"{what} is at {place}"
 
 
 def _by_member(runs: dict[str, int]) -> list[tuple[str, int]]:
@@ -271,28 +260,22 @@ def _shares(found: list[tuple[str, int]], total: int) -> str:
 def drawn_status(plan: Plan, generation: int) -> DrawnStatus | None:
     """Return the rows drawn by the learner of this generation, else of the one before, or None."""
     for number in (generation, generation - 1):
-        learner = _learner(plan, number)
+        learner = plan.extra_member(number)
+        if plan.config.rule == "live":
+            learner = plan.first_members()[-1]
         if learner is None:
             continue
-        found = read_tail(plan.folder.member(learner)).newest(RowsDrawn)
+        found = read_tail(plan.folder.member(learner.folder)).newest(RowsDrawn)
         if found is not None:
             files = sorted(plan.folder.members.glob("*/run.json"))
             names = {RunDir(file.parent).identity().id: file.parent.name for file in files}
             return DrawnStatus(
-                learner=learner,
+                learner=learner.folder,
                 own=found.own,
                 runs={names.get(k, k): n for k, n in found.streams.items()},
                 offline_runs={names.get(k, k): n for k, n in found.offline_streams.items()},
             )
     return None
-
-
-def _learner(plan: Plan, generation: int) -> str | None:
-    """Return the folder of the learner's run in a generation, or None without a learner."""
-    if plan.config.rule == "live":
-        return plan.first_members()[-1].folder
-    found = plan.extra_member(generation)
-    return None if found is None else found.folder
 
 
 def differences_status(plan: Plan, generation: int) -> DifferencesStatus | None:
@@ -328,3 +311,40 @@ def differences_words(record: GenerationRecord) -> str:
         words.append(f"a member and the learner on {record.differing_learner:.1%}")
     of = f"of the same {found.observations:,} observations, "
     return of + ", ".join(words) if words else ""
+
+
+@dataclass(frozen=True)
+class MembersProgress:
+    """How far each of several runs is.
+
+    Attributes:
+        title: the generation, or the number of results.
+        shares: by name, 0..1 of what the run has to do; 1 only once its result is there.
+    """
+
+    title: str
+    shares: Mapping[str, float]
+
+    @property
+    def mean(self) -> float:
+        return sum(self.shares.values()) / max(1, len(self.shares))
+
+    @property
+    def n_done(self) -> int:
+        return sum(share >= 1 for share in self.shares.values())
+
+
+def generation_progress(folder: ExperimentDir) -> MembersProgress:
+    """Return how far the members of the generation are that is underway."""
+    status = experiment_status(folder)
+    stage = "live" if status.is_live else f"{STAGES[status.kind]} {status.generation}"
+    title = stage if status.is_live else f"{stage}/{status.generations}"
+    return MembersProgress(title, dict(shares_done(status)))
+
+
+def shares_done(status: ExperimentStatus) -> Iterator[tuple[str, float]]:
+    """Yield how far each member of the generation is, 1 only once it has ended its stretch."""
+    for member in status.members:
+        begun = member.until * (status.generation - 1) // max(1, status.generation)
+        share = (member.timesteps - begun) / max(1, member.until - begun)
+        yield member.folder, 1.0 if member.has_ended_stretch else min(0.99, max(0.0, share))

@@ -131,23 +131,19 @@ def status_table(status: ExperimentStatus) -> RenderableType:
     ]
     names = ("member", "timesteps", "timesteps/s", "last fitness", "reward", "now")
     table = filled_table(names, rows, texts=["now"])
-    followed = [
+    below = [
         f"{member.folder} follows the Lake: {', '.join(_followed_words(member.followed))}"
         for member in status.members
         if member.followed is not None
     ]
-    above = [Text(text) for text in (line, status.text, status.safe) if text]
-    return Group(*above, table, *map(Text, [*followed, *_mixing_lines(status)]))
-
-
-def _mixing_lines(status: ExperimentStatus) -> Iterator[str]:
     if status.drawn is not None and status.drawn.words:
-        yield status.drawn.words
-    if status.differences is not None and status.differences.words:
-        when = (
-            "" if status.is_live else f" of {STAGES[status.kind]} {status.differences.generation}"
-        )
-        yield f"at the end{when}, {status.differences.words}"
+        below.append(status.drawn.words)
+    differences = status.differences
+    if differences is not None and differences.words:
+        when = "" if status.is_live else f" of {STAGES[status.kind]} {differences.generation}"
+        below.append(f"at the end{when}, {differences.words}")
+    above = [Text(text) for text in (line, status.text, status.safe) if text]
+    return Group(*above, table, *map(Text, below))
 
 
 def _followed_words(followed: LakesFollowed) -> Iterator[str]:

@@ -70,12 +70,13 @@ def forget_generations(
             run_dir = folder.member(path.name)
             saved = run_dir.checkpoints_newest_first()
             before = run_dir.offline.checkpoints_newest_first() if saved else []
-            for checkpoint in [*(saved[1:] if path.name in present else saved), *before]:
+            trains_next = path.name in present
+            for checkpoint in [*saved[trains_next:], *before]:
                 remove_directory(checkpoint)
-            _let_rows_go(folder, run_dir, is_present=path.name in present)
+            _let_rows_go(folder, run_dir, trains_next=trains_next)
 
 
-def _let_rows_go(folder: ExperimentDir, run_dir: RunDir, *, is_present: bool) -> None:
+def _let_rows_go(folder: ExperimentDir, run_dir: RunDir, *, trains_next: bool) -> None:
     """Release the rows of a shared Lake that a run has pinned for its checkpoints.
 
     A learner that has trained reads no more rows, and a run that does not train next is never
@@ -85,7 +86,7 @@ def _let_rows_go(folder: ExperimentDir, run_dir: RunDir, *, is_present: bool) ->
         lake = Lake.open(folder.lake)
         stream = run_dir.identity().id
         lake.keep_pins((), among=f"reads-{stream}.")
-        if not is_present:
+        if not trains_next:
             lake.keep_pins((), among=f"{stream}.")
 
 
@@ -168,7 +169,13 @@ def go_back(folder: ExperimentDir, generation: int) -> Path:
     """
     record = read_record(folder.generation(generation).record, GenerationRecord)
     if record is None or not has_checkpoints(folder, record):
-        raise UsageError(_not_kept(folder, generation))
+        records = (record for record in read_records(folder) if has_checkpoints(folder, record))
+        kept = [str(record.generation) for record in records]
+        found = f"it keeps {', '.join(kept)}" if kept else "it keeps none yet"
+        raise UsageError(
+            f"{folder.root} does not keep the checkpoints of generation {generation}; {found} "
+            "(keep_generations says which)"
+        )
     before = tuple(
         Member(number=m.number, folder=m.folder, values=m.values) for m in record.members_alone
     )
@@ -190,20 +197,21 @@ def _finish(folder: ExperimentDir, state: ExperimentState, record: GenerationRec
     aside = new_folder(folder.superseded)
     for member in record.members:
         restore(folder, record.generation, member, aside)
-    _move_later(folder, record, aside)
+    # later generations, copies made after this one or later, and the champion
+    generation = record.generation
+    stay = {member.folder for member in record.members}
+    for number in folder.generations.iterdir():
+        if number.name.isdecimal() and int(number.name) > generation:
+            move_into(aside / "generations", number)
+    for path in folder.members.iterdir():
+        if (copied_after(path.name) or 0) >= generation and path.name not in stay:
+            move_into(aside / "members" / "copies", path)
+    for path in _of_the_end(folder):
+        if path.exists():
+            move_into(aside, path)
     remove_curves(folder.curves, after=record.generation)
     write_saved(folder.state, state.model_copy(update={"going_back_to": None}))
     return aside
-
-
-def _not_kept(folder: ExperimentDir, generation: int) -> str:
-    records = (record for record in read_records(folder) if has_checkpoints(folder, record))
-    kept = [str(record.generation) for record in records]
-    found = f"it keeps {', '.join(kept)}" if kept else "it keeps none yet"
-    return (
-        f"{folder.root} does not keep the checkpoints of generation {generation}; {found} "
-        "(keep_generations says which)"
-    )
 
 
 def restore(folder: ExperimentDir, generation: int, member: TrainedMember, aside: Path) -> None:
@@ -219,21 +227,6 @@ def restore(folder: ExperimentDir, generation: int, member: TrainedMember, aside
     for path in run_dir.checkpoints_newest_first():
         if int(path.name) > int(member.checkpoint):
             move_into(aside / "members" / member.folder / "checkpoints", path)
-
-
-def _move_later(folder: ExperimentDir, record: GenerationRecord, aside: Path) -> None:
-    """Set aside later generations, copies made after this one or later, and the champion."""
-    generation = record.generation
-    stay = {member.folder for member in record.members}
-    for number in folder.generations.iterdir():
-        if number.name.isdecimal() and int(number.name) > generation:
-            move_into(aside / "generations", number)
-    for path in folder.members.iterdir():
-        if (copied_after(path.name) or 0) >= generation and path.name not in stay:
-            move_into(aside / "members" / "copies", path)
-    for path in _of_the_end(folder):
-        if path.exists():
-            move_into(aside, path)
 
 
 def _of_the_end(folder: ExperimentDir) -> tuple[Path, ...]:

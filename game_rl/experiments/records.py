@@ -5,6 +5,7 @@ byte, those of an experiment that was never interrupted.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Annotated, Literal, TypeVar
@@ -14,7 +15,7 @@ from pydantic import Field
 from game_rl.errors import ExperimentError
 from game_rl.events import Fitness
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.jobs.results import ActionDifferences, Played
+from game_rl.experiments.jobs.job_files import ActionDifferences, Played
 from game_rl.files.saved import Natural, NaturalIfAny, Saved, read_saved
 from game_rl.statistics import wilson_interval
 
@@ -244,6 +245,32 @@ def read_records(folder: ExperimentDir) -> list[GenerationRecord]:
         for number in folder.kept_generations()
     )
     return [record for record in found if record is not None]
+
+
+@dataclass(frozen=True)
+class RunCounts:
+    """Timesteps of a run, and the frames beyond `frame_skip` in each of them."""
+
+    timesteps: int
+    waited_frames: int
+
+
+def counts_before(before: GenerationRecord | None) -> dict[str, RunCounts]:
+    """Return, by run folder, with which counts a run begins the generation after `before`.
+
+    A run that is missing begins at 0.
+    """
+    if before is None:
+        return {}
+    found = {m.folder: RunCounts(m.timesteps, m.waited_frames) for m in before.members}
+    for copy in before.copies:
+        parent = found.get(copy.parent_folder)
+        if copy.counters == "new":
+            found[copy.folder] = RunCounts(0, 0)
+        else:
+            waited = 0 if parent is None else parent.waited_frames
+            found[copy.folder] = RunCounts(int(copy.parent_checkpoint), waited)
+    return found
 
 
 def parents_of(records: Sequence[GenerationRecord]) -> dict[str, str]:

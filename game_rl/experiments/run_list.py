@@ -16,7 +16,7 @@ from game_rl.errors import CheckpointError, GameRLError, UsageError, system_faul
 from game_rl.events import Evaluated
 from game_rl.events.run_view import read_view
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status
+from game_rl.experiments.experiment_status import experiment_status
 from game_rl.experiments.records import ChampionRecord, read_record
 from game_rl.files.durable_files import remove_directory
 from game_rl.files.run_dir import RunDir
@@ -95,7 +95,9 @@ def _roots(folder: Path) -> list[Path]:
             seen.add((identity.st_dev, identity.st_ino))
             if not is_new:
                 continue
-            if ExperimentDir(place).exists() or _is_run(place):
+            run_dir = RunDir(place)
+            is_run = run_dir.exists() and run_dir.identity_file.exists()
+            if is_run or ExperimentDir(place).exists():
                 found.append(place)
                 continue
             inside = [path for path in place.iterdir() if not path.name.startswith(".")]
@@ -104,11 +106,6 @@ def _roots(folder: Path) -> list[Path]:
         except OSError:  # a folder that this user may not read, or that is gone
             continue
     return sorted(found)
-
-
-def _is_run(folder: Path) -> bool:
-    run_dir = RunDir(folder)
-    return run_dir.exists() and run_dir.identity_file.exists()
 
 
 def _listed(root: Path, folder: Path) -> ListedRun:
@@ -170,13 +167,16 @@ def _listed_experiment(root: Path) -> ListedRun:
     folder = ExperimentDir(root)
     status = experiment_status(folder)
     champion = read_record(folder.champion_record, ChampionRecord)
+    state: str = status.state
+    if state != "completed" and not status.is_live:
+        state = f"{state}, {status.generation} of {status.generations}"
     is_idle = status.state not in ("training", "unknown")
     can_go = is_idle and folder.superseded.is_dir() and not folder.superseded.is_symlink()
     spare = (folder.superseded,) if can_go else ()
     return ListedRun(
         root=root,
         kind=status.kind,
-        state=_stage(status),
+        state=state,
         timesteps=status.timesteps_of_all,
         success_rate=None if champion is None else champion.final.success_rate,
         mean_reward=None if champion is None else champion.final.mean_reward,
@@ -184,12 +184,6 @@ def _listed_experiment(root: Path) -> ListedRun:
         spare=spare,
         spare_bytes=_size(*spare),
     )
-
-
-def _stage(status: ExperimentStatus) -> str:
-    if status.state == "completed" or status.is_live:
-        return status.state
-    return f"{status.state}, {status.generation} of {status.generations}"
 
 
 def _size(*roots: Path) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from game_rl.errors import ExperimentError, Interrupted
 from game_rl.experiments.executors.executor import CompletedJob, Executor, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.jobs.requests import (
+from game_rl.experiments.jobs.job_files import (
     REQUEST_SUFFIX,
     CompareActionsRequest,
     CopyRequest,
@@ -150,7 +150,7 @@ class TaskRunner:
                 if self._stop.reason is not None:
                     raise self._stop.reason
                 self._start(pending, running)
-                # pop all that have ended first: _drain counts `running` if the loop below raises
+                # pop all that have ended first: `running` is counted if the loop below raises
                 ends = [(e, running.pop(e.job.name)) for e in self._executor.wait(_LOOK_EVERY_S)]
                 for ended, task in ends:
                     if task.is_done:
@@ -159,7 +159,10 @@ class TaskRunner:
                         self._bury(ended, task)
                         pending.appendleft(task)
         except (ExperimentError, Interrupted):
-            self._drain(len(running))
+            self._executor.ask_to_stop()
+            left = len(running)
+            while left:
+                left -= len(self._executor.wait(_LOOK_EVERY_S))
             raise
 
     def _start(self, pending: deque[Task], running: dict[str, Task]) -> None:
@@ -174,7 +177,11 @@ class TaskRunner:
             has_waited = self._clock() >= self._deaths[task.job.name].starts_at_s
             if task.is_ready and has_waited and self._is_free(task):
                 running[task.job.name] = task
-                self._executor.start(_asked(task))
+                job = task.job
+                write_request(job.request, task.request)
+                if task.run_dir is not None:  # no earlier process may write to the run now
+                    job = replace(job, claim=take_claim(task.run_dir))
+                self._executor.start(job)
             else:
                 pending.append(task)
         missing = [task.needs for task in pending if not task.is_ready]
@@ -199,54 +206,30 @@ class TaskRunner:
         return False
 
     def _bury(self, ended: CompletedJob, task: Task) -> None:
+        job = ended.job
+        way_on = "" if job.experiment is None else RunDir(Path(job.experiment)).way_on
         if not ended.was_stopped:
-            raise ExperimentError(_failure(ended))
-        deaths = self._deaths[ended.job.name]
+            last = "it printed nothing"
+            if ended.text:
+                last = ended.text.splitlines()[-1]
+            elif (free_bytes := disk_free_bytes(job.output)) < MIB:
+                last = f"the disk is full, with {format_bytes(free_bytes)} left; free some space"
+            what = "left no result" if ended.code == 0 else f"failed with exit code {ended.code}"
+            text = f"{job.name} {what} on {ended.where}: {last} (output: {job.output})"
+            if way_on not in text:
+                text = f"{text}; continue with {way_on}"
+            raise ExperimentError(text)
+        deaths = self._deaths[job.name]
         death = deaths.add(ended, task.newest_checkpoint(), self._clock())
         self._on_death(death)
         if death.pause_s is None:
             cause = f" ({ended.cause})" if ended.cause else ""
             raise ExperimentError(
-                f"{ended.job.name} was killed {death.count} times without a new checkpoint, the "
+                f"{job.name} was killed {death.count} times without a new checkpoint, the "
                 f"last time with exit code {ended.code}{cause}; it may need more memory than there "
-                f"is (see {ended.job.output}): lower executor.parallel, then continue with "
-                f"{_way_on(ended.job) or 'the same command'}"
+                f"is (see {job.output}): lower executor.parallel, then continue with "
+                f"{way_on or 'the same command'}"
             )
-
-    def _drain(self, running: int) -> None:
-        """Let the running jobs save and end."""
-        self._executor.ask_to_stop()
-        while running:
-            running -= len(self._executor.wait(_LOOK_EVERY_S))
-
-
-def _failure(ended: CompletedJob) -> str:
-    last = ended.text.splitlines()[-1] if ended.text else _silence(ended.job)
-    what = "left no result" if ended.code == 0 else f"failed with exit code {ended.code}"
-    text = f"{ended.job.name} {what} on {ended.where}: {last} (output: {ended.job.output})"
-    way_on = _way_on(ended.job)
-    return text if way_on in text else f"{text}; continue with {way_on}"
-
-
-def _silence(job: Job) -> str:
-    """Say what is known of a job that printed nothing, not even why it failed."""
-    free_bytes = disk_free_bytes(job.output)
-    if free_bytes < MIB:
-        return f"the disk is full, with {format_bytes(free_bytes)} left; free some space"
-    return "it printed nothing"
-
-
-def _way_on(job: Job) -> str:
-    """Return the command that continues the job's experiment; empty if it has none."""
-    return "" if job.experiment is None else RunDir(Path(job.experiment)).way_on
-
-
-def _asked(task: Task) -> Job:
-    """Write the request, and take the claim to the run: no earlier process may write to it now."""
-    write_request(task.job.request, task.request)
-    if task.run_dir is None:
-        return task.job
-    return replace(task.job, claim=take_claim(task.run_dir))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from statistics import fmean, median, pstdev
 
 from game_rl.config.experiments.experiment import ExperimentConfig
 from game_rl.experiments.plans.plan import Plan
-from game_rl.experiments.records import GenerationRecord, TrainedMember, Value
+from game_rl.experiments.records import GenerationRecord
 from game_rl.files.durable_files import write_atomic
 
 
@@ -27,7 +27,11 @@ def write_curves(plan: Plan, record: GenerationRecord) -> None:
     """
     folder = plan.folder.curves
     config = plan.config
-    values = {**_fitness(record, config), **_hyperparameters(record)}
+    values = _fitness(record, config)
+    for member in record.members:
+        for key, value in member.values.items():  # of a schedule, its start
+            number = value["start"] if isinstance(value, dict) else value
+            values[f"{key}/{member.number:02d}"] = number
     steps = {folder: record.timesteps}
     frames = plan.frames_of(record.timesteps_of_all, record.waited_frames_of_all)
     if frames is not None:
@@ -51,44 +55,22 @@ def _fitness(record: GenerationRecord, config: ExperimentConfig) -> dict[str, fl
     values = [fitness.value for fitness in found]
     place = config.kind
     metric = config.fitness.metric
-    own = () if record.extra_run is None else (record.extra_run,)
+    extra = record.extra_run
+    own = {}
+    if extra is not None and extra.fitness is not None:  # such as `learner` of `learner.g0002`
+        own[f"{place}/{metric}_{extra.folder.partition('.')[0]}"] = extra.fitness.value
+    # the shares of the same observations on which two runs act differently, means over pairs
+    differing = {"members": record.differing_members, "learner": record.differing_learner}
     return {
-        **{f"{place}/{metric}_{_part(m)}": m.fitness.value for m in own if m.fitness},
+        **own,
         f"{place}/{metric}_best": max(values),
         f"{place}/{metric}_median": median(values),
         f"{place}/{metric}_spread": pstdev(values),
         f"{place}/mean_reward": fmean(fitness.mean_reward for fitness in found),
         f"{place}/copies": len(record.copies),
         f"{place}/timesteps_of_all": record.timesteps_of_all or 0,
-        **_differences(record, place),
+        **{f"{place}/differing_actions_{k}": v for k, v in differing.items() if v is not None},
     }
-
-
-def _differences(record: GenerationRecord, place: str) -> dict[str, float]:
-    """Return the shares of the same observations on which two runs act differently.
-
-    They are means over pairs.
-    """
-    found = {"members": record.differing_members, "learner": record.differing_learner}
-    return {f"{place}/differing_actions_{k}": v for k, v in found.items() if v is not None}
-
-
-def _part(member: TrainedMember) -> str:
-    """Return the part of the folder's name before the generation: `learner` of `learner.g0002`."""
-    return member.folder.partition(".")[0]
-
-
-def _hyperparameters(record: GenerationRecord) -> dict[str, float]:
-    return {
-        f"{key}/{member.number:02d}": _number(value)
-        for member in record.members
-        for key, value in member.values.items()
-    }
-
-
-def _number(value: Value) -> float:
-    """Return the number that stands for a value; of a schedule, its start."""
-    return value["start"] if isinstance(value, dict) else value
 
 
 _POLYNOMIAL = 0x82F63B78  # CRC-32C, its bits reversed
@@ -111,7 +93,8 @@ def event_file(values: Mapping[str, float], *, step: int, wall_time_s: float) ->
     """Return a complete file with one number for each tag at one step."""
     header = _double(1, wall_time_s) + _bytes(3, b"brain.Event:2")
     summary = b"".join(
-        _bytes(1, _bytes(1, tag.encode()) + _float(2, value)) for tag, value in values.items()
+        _bytes(1, _bytes(1, tag.encode()) + _key(2, 5) + struct.pack("<f", value))
+        for tag, value in values.items()
     )
     event = _double(1, wall_time_s) + _key(2, 0) + _varint(step) + _bytes(5, summary)
     return _record(header) + _record(event)
@@ -148,10 +131,6 @@ def _varint(value: int) -> bytes:
 
 def _double(number: int, value: float) -> bytes:
     return _key(number, 1) + struct.pack("<d", value)
-
-
-def _float(number: int, value: float) -> bytes:
-    return _key(number, 5) + struct.pack("<f", value)
 
 
 def _bytes(number: int, value: bytes) -> bytes:

@@ -12,7 +12,6 @@ from game_rl.config.allowed_changes import RESUME_EXPERIMENT
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
 from game_rl.config.loader import Document, dump_config, load_config
-from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.errors import (
     ConfigError,
@@ -33,13 +32,21 @@ from game_rl.events import (
 from game_rl.events.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.backup import backing_up
 from game_rl.experiments.controller import ExperimentRun, experiment_state
-from game_rl.experiments.executors.executor import Demand, Executor
-from game_rl.experiments.executors.local import LocalExecutor
-from game_rl.experiments.executors.make_executor import check_installed, make_executor
+from game_rl.experiments.executors.executor import (
+    Demand,
+    LocalExecutor,
+    check_installed,
+    make_executor,
+)
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, experiment_preflight
-from game_rl.experiments.jobs.requests import FinishRequest
-from game_rl.experiments.jobs.results import FinishedRun, Played, finished_once, read_result
+from game_rl.experiments.jobs.job_files import (
+    FinishedRun,
+    FinishRequest,
+    Played,
+    finished_once,
+    read_result,
+)
 from game_rl.experiments.kept_generations import (
     experiment_bytes,
     finish_going_back,
@@ -48,7 +55,7 @@ from game_rl.experiments.kept_generations import (
 )
 from game_rl.experiments.plans.plan import Plan
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
-from game_rl.experiments.tasks import MemberTasks, TaskRunner
+from game_rl.experiments.tasks import TaskRunner
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
@@ -247,25 +254,29 @@ def _carried_out(
                     events.warn(warning)
                 if went is not None:
                     events.emit(WentBack(generation=went[0] - 1, set_aside=str(went[1])))
-                events.emit(_begun(plan, experiment, executor.slots))
-                champion = _run(plan, executor, events, command.stop)
+                events.emit(
+                    ExperimentBegun(
+                        generation=experiment_state(plan).generation,
+                        experiment=folder.identity().id,
+                        kind=experiment.config.kind,
+                        members=experiment.config.members,
+                        generations=plan.config.generations,
+                        slots=executor.slots,
+                    )
+                )
+                try:
+                    champion = ExperimentRun(plan, executor, events, command.stop).run()
+                except Interrupted as reason:
+                    raise Interrupted(
+                        f"{reason}; all members are saved, continue with {_way_on(folder)}",
+                        exit_code=reason.exit_code,
+                    ) from None
             not_stored = "" if copy is None else copy.nothing_stored()
             code = NotStoredError.exit_code if not_stored else 0
             events.emit(ExperimentEnded(reason="completed", exit_code=code, text=not_stored))
     if not_stored:
         raise NotStoredError(not_stored)
     return champion
-
-
-def _begun(plan: Plan, experiment: Experiment, slots: int) -> ExperimentBegun:
-    return ExperimentBegun(
-        generation=experiment_state(plan).generation,
-        experiment=plan.folder.identity().id,
-        kind=experiment.config.kind,
-        members=experiment.config.members,
-        generations=plan.config.generations,
-        slots=slots,
-    )
 
 
 def _ask_storage(experiment: Experiment) -> list[str]:
@@ -300,18 +311,6 @@ def _demand(experiment: Experiment, report: ExperimentReport, events: Experiment
     )
 
 
-def _run(
-    plan: Plan, executor: Executor, events: ExperimentEventLog, stop: StopRequest
-) -> ChampionRecord:
-    try:
-        return ExperimentRun(plan, executor, events, stop).run()
-    except Interrupted as reason:
-        raise Interrupted(
-            f"{reason}; all members are saved, continue with {_way_on(plan.folder)}",
-            exit_code=reason.exit_code,
-        ) from None
-
-
 def _way_on(folder: ExperimentDir) -> str:
     return RunDir(folder.root).way_on
 
@@ -337,30 +336,24 @@ def follow_lake(folder: ExperimentDir) -> None:
     Paths in their checkpoints are not used. Call it before the experiment's own config is
     rewritten, as the Lake's path in there shows whether the folder was moved.
     """
+    lake = folder.lake.absolute()
     root, _ = Document(folder.config, ConfigError).tree(())
-    if not root.has(_LAKE) or root.nearest(_LAKE).value == str(folder.lake.absolute()):
+    if not root.has(_LAKE) or root.nearest(_LAKE).value == str(lake):
         return
     for path in sorted(folder.members.glob("*")):
         run_dir = RunDir(path)
         if run_dir.exists():
             config = load_config(run_dir.config, is_saved=True)
-            write_atomic(run_dir.config, dump_config(_relocated(config, run_dir, folder)))
-
-
-def _relocated(config: RunConfig, run_dir: RunDir, folder: ExperimentDir) -> RunConfig:
-    lake = folder.lake.absolute()
-    changes = dict[Key, Any]()
-    if config.lake is not None:
-        changes["lake", "path"] = lake
-    algorithm = config.algorithm
-    if algorithm.learn_from is not None:
-        changes["algorithm", "learn_from", "lakes"] = [lake]
-    teacher = algorithm.teacher
-    if teacher is not None and not run_dir.teacher.exists():  # else the run reads its own copy
-        changes["algorithm", "teacher", "run"] = str(
-            folder.members.absolute() / Path(teacher.run).name
-        )
-    return with_changed(config, changes)
+            changes = dict[Key, Any]()
+            if config.lake is not None:
+                changes["lake", "path"] = lake
+            if config.algorithm.learn_from is not None:
+                changes["algorithm", "learn_from", "lakes"] = [lake]
+            teacher = config.algorithm.teacher
+            if teacher is not None and not run_dir.teacher.exists():  # else it reads its own copy
+                run = folder.members.absolute() / Path(teacher.run).name
+                changes["algorithm", "teacher", "run"] = str(run)
+            write_atomic(run_dir.config, dump_config(with_changed(config, changes)))
 
 
 def finish_experiment(request: FinishRequest, command: ExperimentCommand) -> FinishedRun:
@@ -381,7 +374,7 @@ def _finished(request: FinishRequest, command: ExperimentCommand) -> FinishedRun
     champion = resume_experiment(request.run, command)
     folder = ExperimentDir(request.run)
     plan = Plan(folder, load_experiment(folder.config, is_saved=True))
-    test = MemberTasks(folder, plan.config.cpus_per_member).play(
+    test = plan.tasks.play(
         champion.number,
         champion.folder,
         champion.checkpoint,
@@ -397,8 +390,8 @@ def _finished(request: FinishRequest, command: ExperimentCommand) -> FinishedRun
         raise Interrupted(text, exit_code=reason.exit_code) from None
     last = folder.generation(experiment_state(plan).generation).record
     record = read_record(last, GenerationRecord)
-    timesteps = int(champion.checkpoint)
     assert record is not None
+    timesteps = int(champion.checkpoint)
     tested = next(member for member in record.members if member.number == champion.number)
     return FinishedRun(
         timesteps=timesteps,

@@ -8,8 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from game_rl.experiments.compare.comparison import LEAST_SEEDS, Comparison, Difference
-from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome
+from game_rl.experiments.compare.comparison import (
+    LEAST_SEEDS,
+    Arm,
+    Comparison,
+    Difference,
+    Metric,
+    Outcome,
+)
 from game_rl.statistics import paired_values, unpaired_values
 from game_rl.viewer.look import LIGHT
 from game_rl.viewer.panel_figure import draw_panel, in_look

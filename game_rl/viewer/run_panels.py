@@ -9,7 +9,7 @@ import numpy as np
 
 from game_rl.events import CheckpointSaved, CurvesRecorded, Evaluated
 from game_rl.events.run_view import PlotAxis, reward_interval, success_interval
-from game_rl.experiments.compare.comparison_arms import arm_names, settings_of
+from game_rl.experiments.compare.comparison import arm_names, settings_of
 from game_rl.system.units import GIB
 from game_rl.viewer.look import BASELINES, EVALUATION, STOCHASTIC_EVALUATION, TRAINING
 from game_rl.viewer.panels import Floats, Panel, PlotLine, SeedCurve, Unit, seed_lines, thinned

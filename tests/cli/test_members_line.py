@@ -10,7 +10,7 @@ from game_rl.cli.members_line import MembersLine
 from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.events import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.members_progress import MembersProgress, generation_progress
+from game_rl.experiments.experiment_status import MembersProgress, generation_progress
 from tests.experiments.conftest import (
     MakePopulation,
     make_population,  # noqa: F401 - a fixture

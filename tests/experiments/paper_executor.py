@@ -15,15 +15,17 @@ import numpy as np
 import yaml
 
 from game_rl.experiments.executors.executor import CompletedJob, Job
-from game_rl.experiments.jobs.requests import (
+from game_rl.experiments.jobs.job_files import (
+    ActionDifferences,
     CompareActionsRequest,
     CopyRequest,
     JobRequest,
+    Played,
     PlayRequest,
     StretchRequest,
+    StretchResult,
     read_request,
 )
-from game_rl.experiments.jobs.results import ActionDifferences, Played, StretchResult
 from game_rl.files.durable_files import new_directory, write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.lake.lake import Lake

@@ -11,7 +11,7 @@ from game_rl.errors import ExperimentError, UsageError
 from game_rl.events import ExperimentEvent, ExperimentWarned
 from game_rl.experiments import controller
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.jobs.requests import StretchRequest
+from game_rl.experiments.jobs.job_files import StretchRequest
 from game_rl.experiments.kept_generations import go_back
 from tests.experiments.broken_off import account_of, record
 from tests.experiments.conftest import MakePopulation

@@ -1,7 +1,7 @@
 import pytest
 
 from game_rl.errors import ExperimentError
-from game_rl.experiments.jobs.results import Played
+from game_rl.experiments.jobs.job_files import Played
 from game_rl.experiments.records import fitness_of
 
 

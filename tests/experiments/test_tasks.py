@@ -13,7 +13,7 @@ from game_rl.errors import ExperimentError
 from game_rl.experiments import tasks
 from game_rl.experiments.executors.executor import CompletedJob, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.jobs.requests import StretchRequest, read_request, request_file
+from game_rl.experiments.jobs.job_files import StretchRequest, read_request, request_file
 from game_rl.experiments.tasks import Death, MemberTasks, Task, TaskRunner
 from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest

@@ -11,8 +11,7 @@ from game_rl.config.loader import dump_config, load_config
 from game_rl.config.strict_model import with_changed
 from game_rl.errors import Interrupted
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.jobs.requests import FinishRequest
-from game_rl.experiments.jobs.results import FinishedRun, Played, StretchResult
+from game_rl.experiments.jobs.job_files import FinishedRun, FinishRequest, Played, StretchResult
 from game_rl.experiments.records import ChampionRecord, read_record
 from game_rl.experiments.train_experiment import (
     ExperimentCommand,

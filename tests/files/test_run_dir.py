@@ -11,8 +11,8 @@ import pytest
 from game_rl.config.loader import dump_config
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.events import CheckpointSaved, Event
+from game_rl.experiments.jobs.job_files import StretchRequest
 from game_rl.experiments.jobs.member_jobs import run_stretch
-from game_rl.experiments.jobs.requests import StretchRequest
 from game_rl.files import run_dir as run_dir_module
 from game_rl.files.durable_files import new_directory, remove_directory, write_atomic
 from game_rl.files.run_dir import (

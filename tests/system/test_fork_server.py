@@ -10,8 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.experiments.executors.executor import Job
-from game_rl.experiments.executors.local import JobProcess, LocalExecutor, job_environment
+from game_rl.experiments.executors.executor import Job, JobProcess, LocalExecutor, job_environment
 from game_rl.system.fork_server import ForkServer, ForkServerError
 from tests.experiments.executors.job_program import MODULE, asking
 

@@ -23,8 +23,8 @@ from game_rl.events import (
 )
 from game_rl.events.event_log import read_events
 from game_rl.events.lineage import read_lineage
+from game_rl.experiments.jobs.job_files import StretchRequest
 from game_rl.experiments.jobs.member_jobs import run_stretch
-from game_rl.experiments.jobs.requests import StretchRequest
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.lake.lake import Lake

@@ -11,8 +11,8 @@ from game_rl.cli.main import main
 from game_rl.errors import ConfigError, ExperimentError, LakeError, UsageError
 from game_rl.events import Event, Resumed, StopConditionMet, Warned
 from game_rl.events.event_log import final_evaluation, read_events
+from game_rl.experiments.jobs.job_files import StretchRequest
 from game_rl.experiments.jobs.member_jobs import run_stretch
-from game_rl.experiments.jobs.requests import StretchRequest
 from game_rl.files.run_dir import RunDir
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.system.stop_request import StopRequest

@@ -7,8 +7,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from game_rl.experiments.compare.comparison import Pair, Rule, compare_arms
-from game_rl.experiments.compare.comparison_arms import Arm, Outcome, Point, Score
+from game_rl.experiments.compare.comparison import (
+    Arm,
+    Outcome,
+    Pair,
+    Point,
+    Rule,
+    Score,
+    compare_arms,
+)
 from game_rl.viewer.comparison_plot import draw, plot_png, plotted_curve
 from game_rl.viewer.panels import SeedCurve, places_of, values_at
 

@@ -17,7 +17,7 @@ from game_rl.config.strict_model import is_below
 from game_rl.events import Begun, Ended, Resumed
 from game_rl.events.event_log import final_evaluation, read_events
 from game_rl.events.lineage import Source, at, played_by, totals
-from game_rl.experiments.compare.comparison_arms import (
+from game_rl.experiments.compare.comparison import (
     ComparedFolder,
     Point,
     Score,
@@ -118,12 +118,17 @@ def read_experiment(folder: ExperimentDir) -> ComparedFolder:
     champion = read_record(folder.champion_record, ChampionRecord)
     assert champion is not None
     final = champion.final
+    last = None
+    if found.curve:
+        newest = found.curve[-1]
+        episodes = experiment.config.fitness.episodes
+        last = Score(newest.mean_reward, newest.success_rate, episodes)
     return ComparedFolder(
         name=str(folder.root),
         seed=experiment.config.seed,
         settings=_settings_of_experiment(experiment),
         score=Score(final.mean_reward, final.success_rate, final.episodes),
-        last=_last(found.curve, experiment.config.fitness.episodes),
+        last=last,
         **vars(found),
     )
 
@@ -134,19 +139,18 @@ def read_totals(folder: ExperimentDir, experiment: Experiment) -> Totals:
     paths = sorted(folder.members.iterdir()) if folder.members.is_dir() else []
     runs = {p.name: played_by(RunDir(p), frame_skip) for p in paths if RunDir(p).exists()}
     total_timesteps, total_frames = totals(list(runs.values()))
-    curve = _curve(folder, runs)
+    records = read_records(folder)
+    best = _best(folder, records)
     if experiment.config.rule == "live":
-        curve = live_curve(folder, runs, _best(folder, read_records(folder)))
+        curve = tuple(live_curve(folder, runs, best))
+    else:
+        curve = tuple(_curve(records, runs, best))
     return Totals(
         timesteps=sum(run.played_timesteps for run in runs.values()),
         total_timesteps=total_timesteps,
         total_frames=total_frames,
-        curve=tuple(curve),
+        curve=curve,
     )
-
-
-def _last(curve: Sequence[Point], episodes: int) -> Score | None:
-    return Score(curve[-1].mean_reward, curve[-1].success_rate, episodes) if curve else None
 
 
 # ---------------------------------------------------------------------- the curve
@@ -165,28 +169,44 @@ class _Moment:
     played: tuple[int, int]
 
 
-def _curve(folder: ExperimentDir, runs: Mapping[str, Source]) -> Iterator[Point]:
-    records = read_records(folder)
-    moments = list(_moments(records, runs))
-    for moment, name in _ancestry(moments, parents_of(records), _best(folder, records)):
+def _curve(
+    records: Sequence[GenerationRecord], runs: Mapping[str, Source], name: str
+) -> list[Point]:
+    """Return the scores of a run and its ancestors, the earliest first.
+
+    Args:
+        name: folder of the run.
+    """
+    parents = parents_of(records)
+    points = []
+    for moment in reversed(list(_moments(records, runs))):
+        if name not in moment.trained:
+            parent = parents.get(name, "")
+            if parent not in moment.trained:
+                continue
+            name = parent
         member = moment.trained[name]
-        (timesteps, frames) = moment.played
+        timesteps, frames = moment.played
         if member.fitness is not None:
-            yield Point(
-                timesteps=member.timesteps,
-                total_timesteps=timesteps,
-                total_frames=frames,
-                mean_reward=member.fitness.mean_reward,
-                success_rate=member.fitness.success_rate,
+            points.append(
+                Point(
+                    timesteps=member.timesteps,
+                    total_timesteps=timesteps,
+                    total_frames=frames,
+                    mean_reward=member.fitness.mean_reward,
+                    success_rate=member.fitness.success_rate,
+                )
             )
+    return points[::-1]
 
 
 def _best(folder: ExperimentDir, records: Sequence[GenerationRecord]) -> str:
+    """Return the folder of the champion or else of the best member; empty without a record."""
     champion = read_record(folder.champion_record, ChampionRecord)
     if champion is not None:
         return champion.folder
-    best = (m for r in records[-1:] for m in r.members if m.number == r.ranking[0])
-    return next((member.folder for member in best), "")
+    best = (m.folder for r in records[-1:] for m in r.members if m.number == r.ranking[0])
+    return next(best, "")
 
 
 def _moments(records: Sequence[GenerationRecord], runs: Mapping[str, Source]) -> Iterator[_Moment]:
@@ -199,24 +219,6 @@ def _moments(records: Sequence[GenerationRecord], runs: Mapping[str, Source]) ->
             then = [at(runs[name], t) for name, t in reached.items() if name in runs]
             if group:
                 yield _Moment({m.folder: m for m in group}, totals(then))
-
-
-def _ancestry(
-    moments: Sequence[_Moment], parents: Mapping[str, str], name: str
-) -> Iterator[tuple[_Moment, str]]:
-    """Yield the moments at which a run or its ancestors trained, the earliest first.
-
-    Each comes with the folder of the run that trained.
-    """
-    found = []
-    for moment in reversed(moments):
-        if name not in moment.trained:
-            parent = parents.get(name, "")
-            if parent not in moment.trained:
-                continue
-            name = parent
-        found.append((moment, name))
-    yield from reversed(found)
 
 
 def evaluation_points(run_dir: RunDir, own: Source) -> tuple[Point, ...]:

@@ -4,8 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from game_rl.experiments.compare.comparison import LEAST_SEEDS, Comparison, Difference, Rule
-from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome
+from game_rl.experiments.compare.comparison import (
+    LEAST_SEEDS,
+    Comparison,
+    Difference,
+    Metric,
+    Outcome,
+    Rule,
+)
 from game_rl.statistics import wilson_interval
 
 _METRIC_NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
@@ -62,7 +68,13 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "arms": [asdict(summary) for summary in comparison.summaries],
         "differences": [asdict(difference) for difference in comparison.differences],
         "seeds": [
-            _outcome_json(arm, outcome) for arm in comparison.arms for outcome in arm.outcomes
+            {
+                "arm": arm.name,
+                **asdict(outcome),
+                "curve": [point.model_dump(mode="json") for point in outcome.curve],
+            }
+            for arm in comparison.arms
+            for outcome in arm.outcomes
         ],
     }
 
@@ -82,13 +94,8 @@ def markdown_lines(parts: Parts) -> list[str]:
 
 def _arms(comparison: Comparison) -> Cells:
     metric = comparison.rule.metric
-    header = [
-        "arm",
-        "seeds",
-        "failed",
-        f"{_METRIC_NAMES[metric]}, mean",
-        _interval_head(comparison),
-    ]
+    mean = f"{_METRIC_NAMES[metric]}, mean"
+    header = ["arm", "seeds", "failed", mean, _interval_head(comparison)]
     header += ["own timesteps", "timesteps of everybody", "frames of everybody"]
     rows = [
         [
@@ -182,11 +189,6 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             f"timesteps, in {least} {played[least]:,.0f}"
         )
     yield "episodes of evaluations are counted in no column of timesteps"
-
-
-def _outcome_json(arm: Arm, outcome: Outcome) -> dict[str, Any]:
-    curve = [point.model_dump(mode="json") for point in outcome.curve]
-    return {"arm": arm.name, **asdict(outcome), "curve": curve}
 
 
 def score_words(value: float, metric: Metric) -> str:

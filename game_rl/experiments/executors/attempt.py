@@ -6,14 +6,13 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from game_rl.errors import GameRLError, UsageError
-from game_rl.experiments.executors.executor import CompletedJob, Job
-from game_rl.experiments.executors.local import JobProcess
+from game_rl.experiments.executors.executor import CompletedJob, Job, JobProcess
 from game_rl.experiments.executors.staging import GivenUpError, NodeStaging, RemoteJob, StagedJob
 from game_rl.system.processes import (
     KILLED,
@@ -35,7 +34,12 @@ def run_attempt(remote_job: RemoteJob) -> CompletedJob:
     A KeyboardInterrupt, which a cluster raises here to cancel a task, or a SIGTERM makes the job
     save and end. When this process ends for any reason, the job ends at once with it.
     """
-    with _interruptible():
+    # SIGTERM and SIGINT raise KeyboardInterrupt. A process that a script started in the background
+    # ignores SIGINT, as do all its children: a cluster started that way could not cancel a task.
+    # With SIGCHLD as usual, children's exit codes can be read.
+    stop = signal.default_int_handler
+    handlers = {signal.SIGTERM: stop, signal.SIGINT: stop}
+    with handled_signals(handlers | dict.fromkeys(known_signals("SIGCHLD"), signal.SIG_DFL)):
         problem = remote_job.needs.problem()
         if problem is not None:
             return _ended(remote_job, UsageError.exit_code, problem)
@@ -72,7 +76,11 @@ def _carried_out(
     folder: Path,
     meanwhile: Callable[[], None] | None = None,
 ) -> CompletedJob:
-    process = JobProcess(job, folder=folder, environment=_environment(remote_job))
+    # without the cluster's own variables
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(_CLUSTER_PREFIX)}
+    if not remote_job.has_gpu:
+        environment[_GPUS_VARIABLE] = ""
+    process = JobProcess(job, folder=folder, environment=environment)
     try:
         treat_as_own(process.pid, remote_job.niceness)
         while process.wait(_LONG_S if meanwhile is None else _LOOK_EVERY_S) is None:
@@ -84,25 +92,6 @@ def _carried_out(
     finally:
         code = process.kill()  # if it has ended, this only returns the code
     return _ended(remote_job, code, process.tail())
-
-
-def _environment(remote_job: RemoteJob) -> dict[str, str]:
-    """Return our environment, without the cluster's own variables."""
-    own = {k: v for k, v in os.environ.items() if not k.startswith(_CLUSTER_PREFIX)}
-    return own if remote_job.has_gpu else own | {_GPUS_VARIABLE: ""}
-
-
-def _interruptible() -> AbstractContextManager[None]:
-    """Let SIGTERM and SIGINT raise KeyboardInterrupt, and let children's exit codes be read.
-
-    A process that a script started in the background ignores SIGINT, as do all its children, so a
-    cluster started that way could not cancel a task.
-    """
-    stop = signal.default_int_handler
-    return handled_signals(
-        {signal.SIGTERM: stop, signal.SIGINT: stop}
-        | dict.fromkeys(known_signals("SIGCHLD"), signal.SIG_DFL)
-    )
 
 
 _PREFIX = "game_rl-"

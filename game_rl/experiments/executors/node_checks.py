@@ -203,9 +203,6 @@ class GameNeeds:
                     f"{what} {state}; a game of your own is never sent: copy its folder, with the "
                     f"ROM, to the same path on every node (this file has sha256 {sha256})"
                 )
-        return self._rom_problem()
-
-    def _rom_problem(self) -> str | None:
         try:
             if self.rom_hashes:
                 find_rom(self.rom_hashes, in_current_folder=False)
@@ -229,7 +226,17 @@ class StorageNeeds(Needs):
     disk_bytes: int
 
     def problem(self) -> str | None:
-        return super().problem() or self.game.problem() or self._disk_problem()
+        problem = super().problem() or self.game.problem()
+        if problem is not None:
+            return problem
+        place = Path(tempfile.gettempdir())
+        free = shutil.disk_usage(place).free
+        if free >= self.disk_bytes:
+            return None
+        return (
+            f"{place} on {platform.node()} has {format_bytes(free)} free, and a member needs "
+            f"{format_bytes(self.disk_bytes)}; start Ray there with TMPDIR on a larger disk"
+        )
 
     def answer(self, name: str) -> str | None:
         try:
@@ -255,16 +262,6 @@ class StorageNeeds(Needs):
 
     def _answer(self, name: str) -> str:
         return f"nodes/{self.content}-{name}"
-
-    def _disk_problem(self) -> str | None:
-        place = Path(tempfile.gettempdir())
-        free = shutil.disk_usage(place).free
-        if free >= self.disk_bytes:
-            return None
-        return (
-            f"{place} on {platform.node()} has {format_bytes(free)} free, and a member needs "
-            f"{format_bytes(self.disk_bytes)}; start Ray there with TMPDIR on a larger disk"
-        )
 
 
 @contextmanager

@@ -66,7 +66,8 @@ class Head:
         now_s = self._clock()
         if not self.is_lost and now_s >= self._asked_s + _ASKED_EVERY_S:
             self._asked_s = now_s
-            if self._answers():
+            with suppress(OSError):
+                connect(self._address, _HEAD_ANSWER_TIMEOUT_S)
                 self._answered_s = now_s
             self.is_lost = now_s > self._answered_s + _LONGEST_SILENCE_S
         if self.is_lost:
@@ -76,13 +77,6 @@ class Head:
                 "continued with --resume, on this cluster once Ray is started again, or with "
                 "another executor"
             )
-
-    def _answers(self) -> bool:
-        try:
-            connect(self._address, _HEAD_ANSWER_TIMEOUT_S)
-        except OSError:
-            return False
-        return True
 
 
 class RayExecutor:
@@ -323,7 +317,12 @@ def _connect(**options: Any) -> None:  # noqa: ANN401 - Ray's own
 def _check_nodes(needs: Needs, demand: Demand) -> None:
     """Raise ExperimentError if no node has room for a member, or if one with room is unfit."""
     alive = [node for node in ray.nodes() if node["Alive"]]
-    able = [node["NodeID"] for node in alive if _has_room(node["Resources"], demand)]
+    asked = {"CPU": demand.cpus, "memory": demand.ram_bytes, "GPU": demand.gpus}
+    able = [
+        node["NodeID"]
+        for node in alive
+        if all(node["Resources"].get(name, 0) >= n for name, n in asked.items())
+    ]
     if not able:
         raise ExperimentError(_no_room(alive, demand))
     facts = _introduced(able, needs)
@@ -332,14 +331,6 @@ def _check_nodes(needs: Needs, demand: Demand) -> None:
             raise ExperimentError(f"node {node.host} cannot train members: {node.problem}")
     for warning in warnings_of(facts):
         demand.warn(warning)
-
-
-def _has_room(resources: dict[str, float], demand: Demand) -> bool:
-    return (
-        resources.get("CPU", 0) >= demand.cpus
-        and resources.get("memory", 0) >= demand.ram_bytes
-        and resources.get("GPU", 0) >= demand.gpus
-    )
 
 
 def _no_room(nodes: Sequence[dict[str, Any]], demand: Demand) -> str:

@@ -24,8 +24,9 @@ from pydantic import Field
 
 from game_rl.config.loader import dump_config, load_config
 from game_rl.errors import ExperimentError, StorageError
-from game_rl.experiments.executors.executor import Demand, Job, staging_folder
+from game_rl.experiments.executors.executor import Demand, Job
 from game_rl.experiments.executors.node_checks import Needs, game_needs, marked, marked_storage
+from game_rl.experiments.jobs.job_files import staging_folder
 from game_rl.files.durable_files import write_atomic, write_saved
 from game_rl.files.run_dir import RunDir, standing_claim
 from game_rl.files.saved import Saved, parse_saved
@@ -225,16 +226,17 @@ class StorageStaging:
 
     def _take_home(self, note: StagingNote) -> None:
         end = self._patiently(lambda store: _ended(store, note.claim))
-        tree = (
-            end.tree
-            if end.code is not None
-            else self._patiently(lambda store: _newest_saved(store, note.claim))
-        )
+        tree = end.tree
+        if end.code is None:
+            tree = self._patiently(lambda store: _newest_saved(store, note.claim))
         parts = tuple(part for part in note.writes if tree.part(part).files)
         if parts and self._counts(note):
             self._patiently(lambda store: restore_tree(store, tree, self._root, parts))
-            for part in parts:
-                self._settle(part)
+            for run_dir in (RunDir(self._root / part) for part in parts):
+                if run_dir.exists():  # its config has the place of the run on the node
+                    config = load_config(run_dir.config, is_saved=True)
+                    text = dump_config(config.model_copy(update={"run_dir": run_dir.root}))
+                    write_atomic(run_dir.config, text)
             self._stored |= set(blobs_of(tree.files))
             self._remember(parts, tree)
         self._note_file(note).unlink(missing_ok=True)
@@ -245,14 +247,6 @@ class StorageStaging:
         if note.run is not None:
             return standing_claim(RunDir(self._root / note.run)) == note.claim
         return not any((self._root / part).exists() for part in note.writes[:1])
-
-    def _settle(self, part: str) -> None:
-        """Write the run's place on this machine into its config."""
-        run_dir = RunDir(self._root / part)
-        if run_dir.exists():
-            config = load_config(run_dir.config, is_saved=True)
-            text = dump_config(config.model_copy(update={"run_dir": run_dir.root}))
-            write_atomic(run_dir.config, text)
 
     # ------------------------------------------------------------------ storage
 

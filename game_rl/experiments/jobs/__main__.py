@@ -5,14 +5,7 @@ It prints nothing but why it failed. What happens is in the `events.jsonl` of it
 
 import sys
 
-from game_rl.experiments.jobs.member_jobs import (
-    compare_actions,
-    copy_run,
-    finish_run,
-    play_checkpoint,
-    run_stretch,
-)
-from game_rl.experiments.jobs.requests import (
+from game_rl.experiments.jobs.job_files import (
     CompareActionsRequest,
     CopyRequest,
     FinishRequest,
@@ -20,6 +13,13 @@ from game_rl.experiments.jobs.requests import (
     PlayRequest,
     StretchRequest,
     carry_out_named,
+)
+from game_rl.experiments.jobs.member_jobs import (
+    compare_actions,
+    copy_run,
+    finish_run,
+    play_checkpoint,
+    run_stretch,
 )
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 

@@ -22,17 +22,15 @@ from game_rl.config.strict_model import Key
 from game_rl.envs.observation import Observation, rows_of
 from game_rl.errors import ExperimentError, NonFiniteError
 from game_rl.events import Event, Listener, Progress, RolloutEnded
-from game_rl.experiments.jobs.requests import (
+from game_rl.experiments.jobs.job_files import (
+    ActionDifferences,
     CompareActionsRequest,
     CopyRequest,
+    FinishedRun,
     FinishRequest,
+    Played,
     PlayRequest,
     StretchRequest,
-)
-from game_rl.experiments.jobs.results import (
-    ActionDifferences,
-    FinishedRun,
-    Played,
     StretchResult,
     finished_once,
     read_result,

@@ -8,15 +8,8 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.errors import ExperimentError, NobodyLeftError
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
-from game_rl.experiments.jobs.results import StretchResult
+from game_rl.experiments.jobs.job_files import StretchResult
 from game_rl.experiments.plans import rules
-from game_rl.experiments.plans.decision import (
-    fitness_seed,
-    ranking_of,
-    timesteps_of_all,
-    trained_members,
-    waited_frames_of_all,
-)
 from game_rl.experiments.plans.member_runs import ExtraRun, Learner, member_seed, run_id
 from game_rl.experiments.records import (
     CopyRecord,
@@ -24,9 +17,12 @@ from game_rl.experiments.records import (
     LearnerRecord,
     Member,
     TrainedMember,
+    counts_before,
+    fitness_of,
     read_record,
 )
 from game_rl.experiments.tasks import MemberTasks, Task
+from game_rl.seeds import seed_for
 
 Results = Mapping[int, StretchResult]
 """The results of stretches, by the member's number."""
@@ -102,12 +98,12 @@ class Plan:
         """Return the task that trains a member to the end of a generation, and plays there."""
         # the member that trains on plays episodes that were not used for selection
         is_trained_on = self._is_extra(member) and self.experiment.learner is None
-        task = self._tasks.stretch(
+        task = self.tasks.stretch(
             member.number,
             member.folder,
             generation,
             until=self.until(member, generation),
-            seed=fitness_seed(self.config.seed, generation + is_trained_on),
+            seed=self._fitness_seed(generation + is_trained_on),
         )
         if self.config.rule == "live" and self._is_extra(member):
             return replace(task, needs=self.folder.lake / "lake.json")
@@ -138,7 +134,15 @@ class Plan:
         best = self._best(generation, self._trained(generation, members, results))
         if self.experiment.learner is not None:
             return self._learner.extra_run(generation, best)
-        return self._trained_on(generation, found, best)
+        assert best.checkpoint is not None
+        made_by = self.tasks.copy(  # with the best member's seed: its run would have become this
+            found.folder,
+            best.folder,
+            int(best.checkpoint),
+            {"evaluation.every_timesteps": self.config.total_timesteps},
+            self.folder.generation(generation).output(found.number),
+        )
+        return ExtraRun(found.model_copy(update={"values": best.values}), made_by)
 
     def decide(
         self, generation: int, trained: Sequence[Member], results: Results
@@ -149,11 +153,12 @@ class Plan:
             NobodyLeftError: no member has finite weights.
         """
         config = self.config
+        before = self._before(generation)
+        waited_before = {name: run.waited_frames for name, run in counts_before(before).items()}
         found = self._trained(generation, trained, results)
         members = found[: config.members]
         origin = None
         extra = next(iter(found[config.members :]), None)
-        forked = dict[str, int]()
         best = self._best(generation, found if config.rule == "live" else members)
         if self.experiment.learner is not None:
             origin = self._learner.record(generation, best)
@@ -165,22 +170,27 @@ class Plan:
                 teacher=None,
             )
             assert best.checkpoint is not None
-            forked[extra.folder] = best.waited_frames
+            waited_before[extra.folder] = best.waited_frames
             played = extra.timesteps - int(best.checkpoint)  # since it was forked
             found = (*members, extra.model_copy(update={"played_timesteps": played}))
         copies: tuple[CopyRecord, ...] = ()
         if generation < config.generations:
             copies = rules.copies_after(config, generation, members, extra)
+        timesteps = 0 if before is None else before.timesteps_of_all
+        if timesteps is not None:
+            timesteps += sum(member.played_timesteps or 0 for member in found)
+        waited = 0 if before is None else before.waited_frames_of_all
+        waited += sum(max(0, m.waited_frames - waited_before.get(m.folder, 0)) for m in found)
         return GenerationRecord(
             generation=generation,
             timesteps=self.timesteps(generation),
-            seed=fitness_seed(config.seed, generation),
-            ranking=ranking_of(found),
+            seed=self._fitness_seed(generation),
+            ranking=rules.ranking_of(found),
             members=found,
             copies=copies,
             learner=origin,
-            timesteps_of_all=timesteps_of_all(self._before(generation), found),
-            waited_frames_of_all=waited_frames_of_all(self._before(generation), found, forked),
+            timesteps_of_all=timesteps,
+            waited_frames_of_all=waited,
         )
 
     def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:
@@ -193,7 +203,7 @@ class Plan:
         fork, values = rules.fork_of(self.experiment, record, copied)
         if self.experiment.learner is not None and copied.counters == "keep":
             values = {**values, "lake.path": str(self.folder.lake.absolute())}
-        return self._tasks.copy(
+        return self.tasks.copy(
             copied.folder,
             copied.parent_folder,
             int(copied.parent_checkpoint),
@@ -207,24 +217,12 @@ class Plan:
         """Whether it is the learner, or the best member that trains on."""
         return member.number == self.config.members
 
-    def _trained_on(self, generation: int, member: Member, best: TrainedMember) -> ExtraRun:
-        """Fork the best member with its own seed: the fork is what its run would have become."""
-        assert best.checkpoint is not None
-        made_by = self._tasks.copy(
-            member.folder,
-            best.folder,
-            int(best.checkpoint),
-            {"evaluation.every_timesteps": self.config.total_timesteps},
-            self.folder.generation(generation).output(member.number),
-        )
-        return ExtraRun(member.model_copy(update={"values": best.values}), made_by)
-
     @property
     def _learner(self) -> Learner:
         return Learner(self.folder, self.experiment)
 
     @property
-    def _tasks(self) -> MemberTasks:
+    def tasks(self) -> MemberTasks:
         return MemberTasks(self.folder, self.config.cpus_per_member)
 
     def _before(self, generation: int) -> GenerationRecord | None:
@@ -233,12 +231,38 @@ class Plan:
     def _trained(
         self, generation: int, members: Sequence[Member], results: Results
     ) -> tuple[TrainedMember, ...]:
+        """Combine members with the results of their stretches, as a record states them."""
+        began = counts_before(self._before(generation))
         metric = self.config.fitness.metric
-        return trained_members(metric, members, results, self._before(generation))
+        found = []
+        for member in members:
+            result = results[member.number]
+            played = result.played
+            at = began[member.folder].timesteps if member.folder in began else 0
+            found.append(
+                TrainedMember(
+                    number=member.number,
+                    folder=member.folder,
+                    values=member.values,
+                    timesteps=result.timesteps,
+                    waited_frames=result.waited_frames,
+                    checkpoint=result.checkpoint,
+                    weights_sha256=result.weights_sha256,
+                    fitness=None if played is None else fitness_of(played, metric),
+                    failure=result.text or result.failure,
+                    counts_from=member.counts_from,
+                    played_timesteps=result.timesteps - at,
+                )
+            )
+        return tuple(found)
+
+    def _fitness_seed(self, generation: int) -> int:
+        """Return the seed of the episodes that all members play at the end of a generation."""
+        return seed_for(self.config.seed, f"fitness/{generation}")
 
     def _best(self, generation: int, members: Sequence[TrainedMember]) -> TrainedMember:
         """Return the best of these, or raise an error if none has finite weights."""
-        first = ranking_of(members)[0]
+        first = rules.ranking_of(members)[0]
         kind = self.config.kind
         best = next(member for member in members if member.number == first)
         if best.fitness is not None:

@@ -15,7 +15,7 @@ from game_rl.config.experiments.study_config import Study
 from game_rl.config.strict_model import differences
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.experiments.records import read_record
-from game_rl.experiments.study.study_dir import study_dir
+from game_rl.experiments.study.study_results import study_dir
 from game_rl.files.durable_files import write_saved
 from game_rl.files.saved import Saved, file_sha256
 from game_rl.games.definition import bundled_games, load_game
@@ -52,7 +52,14 @@ def register(study: Study) -> Registration:
     Raises:
         UsageError: there is one already, or a game does not define the metric.
     """
-    _check_metric(study)
+    for name, arm in study.arms.items():
+        game = arm.players[0].game
+        knows_success = load_game(game).definition.success is not None
+        if study.config.metric == "success_rate" and not knows_success:
+            raise UsageError(
+                f"arm {name}: the game {game} does not define success; write metric: mean_reward, "
+                "or give the game file a success condition"
+            )
     path = study_dir(study.config).registration
     if path.exists():
         raise UsageError(
@@ -71,17 +78,6 @@ def register(study: Study) -> Registration:
     return registration
 
 
-def _check_metric(study: Study) -> None:
-    for name, arm in study.arms.items():
-        game = arm.players[0].game
-        knows_success = load_game(game).definition.success is not None
-        if study.config.metric == "success_rate" and not knows_success:
-            raise UsageError(
-                f"arm {name}: the game {game} does not define success; write metric: mean_reward, "
-                "or give the game file a success condition"
-            )
-
-
 def registered(study: Study) -> Registration:
     """Return the study's registration, after a check that nothing differs from it.
 
@@ -96,7 +92,12 @@ def registered(study: Study) -> Registration:
             f"{study.file} is not registered: before its first run, fix the question and the rule "
             f"with game-rl study register {quote(str(study.file))}, and commit {path}"
         )
-    found = [*_differences(registration, study)]
+    found = [
+        f"{key} was {then}, is {now}"
+        for key, (then, now) in differences(registration.plan, _plan(study)).items()
+    ]
+    found += _hash_differences(registration.files, _file_hashes(study), "")
+    found += _hash_differences(registration.code, code_hashes(), "game_rl/")
     if found:
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise ExperimentError(
@@ -115,12 +116,12 @@ def code_hashes() -> dict[str, str]:
     has inside; the configs that a study uses are hashed for themselves.
     """
     left_out = ("__pycache__", "configs")
-    paths = (
-        path
-        for path in _PACKAGE.rglob("*")
-        if path.is_file() and not {*left_out} & {*path.relative_to(_PACKAGE).parts}
-    )
-    return {path.relative_to(_PACKAGE).as_posix(): file_sha256(path) for path in sorted(paths)}
+    found = {}
+    for path in sorted(_PACKAGE.rglob("*")):
+        below = path.relative_to(_PACKAGE)
+        if path.is_file() and not {*left_out} & {*below.parts}:
+            found[below.as_posix()] = file_sha256(path)
+    return found
 
 
 def _plan(study: Study) -> dict[str, Any]:
@@ -129,31 +130,20 @@ def _plan(study: Study) -> dict[str, Any]:
 
 
 def _file_hashes(study: Study) -> dict[str, str]:
-    folder = study.file.absolute().parent
-    paths = {path.absolute() for path in _files(study)}
-    return {Path(os.path.relpath(p, folder)).as_posix(): file_sha256(p) for p in sorted(paths)}
-
-
-def _files(study: Study) -> Iterator[Path]:
-    """Yield the files that arms use, without the study's file and those of game_rl."""
-    yield from (path for arm in study.arms.values() for path in arm.files)
+    """Return the hashes of the files that arms use, without the study's own and game_rl's."""
+    paths = [path for arm in study.arms.values() for path in arm.files]
     for run in (run for arm in study.arms.values() for run in arm.players):
         if run.custom_parts:
-            yield from part_files(run.custom_parts, Path.cwd()).values()
+            paths += part_files(run.custom_parts, Path.cwd()).values()
         if run.game in bundled_games():
             continue
         game = load_game(run.game)
-        yield Path(run.game)
-        yield game.rom.path
+        paths += [Path(run.game), game.rom.path]
         if game.reward_source is not None and Path(game.reward_source).is_file():
-            yield Path(game.reward_source)
-
-
-def _differences(registration: Registration, study: Study) -> Iterator[str]:
-    for key, (then, now) in differences(registration.plan, _plan(study)).items():
-        yield f"{key} was {then}, is {now}"
-    yield from _hash_differences(registration.files, _file_hashes(study), "")
-    yield from _hash_differences(registration.code, code_hashes(), "game_rl/")
+            paths.append(Path(game.reward_source))
+    folder = study.file.absolute().parent
+    unique = sorted({path.absolute() for path in paths})
+    return {Path(os.path.relpath(path, folder)).as_posix(): file_sha256(path) for path in unique}
 
 
 def _hash_differences(

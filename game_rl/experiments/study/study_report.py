@@ -7,24 +7,33 @@ from statistics import fmean
 from typing import Any
 
 from game_rl.config.experiments.experiment import STAGES
-from game_rl.config.experiments.study_config import ExperimentArm, PairConfig, Study
+from game_rl.config.experiments.study_config import ExperimentArm, Study
 from game_rl.errors import ExperimentError
 from game_rl.events.event_log import read_events
+from game_rl.events.run_view import read_tail
 from game_rl.experiments.compare.compared_folders import read_totals
-from game_rl.experiments.compare.comparison import Comparison, Rule, compare_arms
-from game_rl.experiments.compare.comparison_arms import Arm, Metric, check_metric
+from game_rl.experiments.compare.comparison import (
+    Comparison,
+    Metric,
+    Rule,
+    check_metric,
+    compare_arms,
+)
 from game_rl.experiments.compare.comparison_report import Cells, score_words, share_words
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.experiment_status import experiment_status
+from game_rl.experiments.experiment_status import MembersProgress, experiment_status, shares_done
 from game_rl.experiments.records import fitness_of
-from game_rl.experiments.study.study_dir import Pair, StudyDir, pairs_of, study_dir
 from game_rl.experiments.study.study_registration import Registration, registered
 from game_rl.experiments.study.study_results import (
+    Pair,
     PairResult,
     Reached,
+    StudyDir,
     arm_of_results,
+    pairs_of,
     read_results,
     read_study_result,
+    study_dir,
 )
 
 
@@ -69,11 +78,6 @@ def study_findings(study: Study) -> StudyFindings:
     notes = (*_plan_notes(study, registration), *_deviations(study, every), *_unsealed(results))
     of_arms = {name: [each.reached for each in found] for name, found in results.items()}
     breaks = tuple(break_lines(of_arms, study.config.metric))
-    return StudyFindings(study, registration, _judged(study, arms), notes, breaks)
-
-
-def _judged(study: Study, arms: list[Arm]) -> Comparison:
-    """Judge the primary comparison alone, and the others together, with Holm's correction."""
     config = study.config
     rule = Rule(
         metric=config.metric,
@@ -82,13 +86,11 @@ def _judged(study: Study, arms: list[Arm]) -> Comparison:
         minimum=config.decision.minimum,
         margin=config.decision.margin,
     )
-    found = compare_arms(arms, rule, [_names(config.primary)])
-    others = compare_arms(arms, rule, [_names(pair) for pair in config.others])
-    return replace(found, differences=(*found.differences, *others.differences))
-
-
-def _names(pair: PairConfig) -> tuple[str, str]:
-    return pair.arm, pair.against
+    # the primary comparison is judged alone, and the others together, with Holm's correction
+    judged = compare_arms(arms, rule, [(config.primary.arm, config.primary.against)])
+    others = compare_arms(arms, rule, [(pair.arm, pair.against) for pair in config.others])
+    judged = replace(judged, differences=(*judged.differences, *others.differences))
+    return StudyFindings(study, registration, judged, notes, breaks)
 
 
 def _plan_notes(study: Study, registration: Registration) -> Iterator[str]:
@@ -116,7 +118,11 @@ def _deviations(study: Study, results: list[PairResult]) -> Iterator[str]:
                 f"deviation: everybody of {each.arm}, seed {each.seed} played "
                 f"{each.total_timesteps:,} timesteps, more than the budget"
             )
-    yield from _version_deviations(results)
+    # game_rl's is left out: every file of its code is that of the registration
+    for name in sorted({name for each in results for name in each.versions} - {"game_rl"}):
+        found = sorted({each.versions.get(name, "none") for each in results if each.versions})
+        if len(found) > 1:
+            yield f"deviation: results were made with {name} {' and '.join(found)}"
     hosts = sorted({each.host for each in results if each.host})
     if len(hosts) > 1:
         yield f"results were made on {len(hosts)} machines: {', '.join(hosts)}"
@@ -124,25 +130,16 @@ def _deviations(study: Study, results: list[PairResult]) -> Iterator[str]:
 
 def _unsealed(results: Mapping[str, list[PairResult]]) -> Iterator[str]:
     """Yield a note that names the results in which an edit could not be noticed."""
-    seeds = {
-        arm: ", ".join(str(each.seed) for each in found if each.sha256 is None)
-        for arm, found in results.items()
-    }
-    names = [f"{arm} (seeds {found})" for arm, found in seeds.items() if found]
+    names = []
+    for arm, found in results.items():
+        seeds = [str(each.seed) for each in found if each.sha256 is None]
+        if seeds:
+            names.append(f"{arm} (seeds {', '.join(seeds)})")
     if names:
         yield (
             f"without a SHA-256 of their own, so that an edit would not be noticed: results of "
             f"{', '.join(names)}"
         )
-
-
-def _version_deviations(results: list[PairResult]) -> Iterator[str]:
-    # game_rl's is left out: every file of its code is that of the registration
-    names = sorted({name for each in results for name in each.versions} - {"game_rl"})
-    for name in names:
-        found = sorted({each.versions.get(name, "none") for each in results if each.versions})
-        if len(found) > 1:
-            yield f"deviation: results were made with {name} {' and '.join(found)}"
 
 
 @dataclass(frozen=True)
@@ -170,12 +167,39 @@ def study_status(study: Study) -> list[PairStatus]:
     for pair in pairs_of(study):
         found = read_study_result(folder, pair, registration=registration)
         if found is not None:
+            timesteps = found.timesteps
             words = result_words(found)
-            rows.append(PairStatus(pair.arm, pair.seed, True, found.timesteps, words))
         else:
             timesteps, words = _progress(study, folder, pair)
-            rows.append(PairStatus(pair.arm, pair.seed, False, timesteps, words))
+        rows.append(PairStatus(pair.arm, pair.seed, found is not None, timesteps, words))
     return rows
+
+
+def study_progress(study: Study) -> MembersProgress:
+    """Return how far each pair of arm and seed is."""
+    folder = study_dir(study.config)
+    shares = dict[str, float]()
+    for pair in pairs_of(study):
+        has_result = folder.result(pair.arm, pair.seed).exists()
+        shares[pair.name] = 1.0 if has_result else _share_of_pair(study, folder, pair)
+    done = sum(share == 1 for share in shares.values())
+    return MembersProgress(f"{done} of {len(shares)} results", shares)
+
+
+def _share_of_pair(study: Study, folder: StudyDir, pair: Pair) -> float:
+    run_dir = folder.run(pair.arm, pair.seed)
+    arm = study.arms[pair.arm]
+    if isinstance(arm, ExperimentArm):
+        place = ExperimentDir(run_dir.root)
+        if not place.exists():
+            return 0.0
+        status = experiment_status(place)
+        before = (status.generation - 1) / status.generations
+        shares = [share for _, share in shares_done(status)]
+        share = before + sum(shares) / max(1, len(shares)) / status.generations
+    else:
+        share = read_tail(run_dir).timesteps / max(1, arm.timesteps)
+    return min(0.99, share)
 
 
 def result_words(result: PairResult) -> str:

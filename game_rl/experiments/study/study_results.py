@@ -1,23 +1,102 @@
-"""The result of each pair of arm and seed."""
+"""A study's folders, its pairs of arm and seed, and the result of each pair."""
 
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from game_rl.config.experiments.study_config import ExperimentArm, Study
+from game_rl.config.experiments.study_config import ExperimentArm, Study, StudyConfig
 from game_rl.errors import ExperimentError
 from game_rl.experiments.compare.compared_folders import read_totals, totals_of_run
-from game_rl.experiments.compare.comparison_arms import Arm, Metric, Outcome, Point, Score
+from game_rl.experiments.compare.comparison import Arm, Metric, Outcome, Point, Score
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.jobs.results import FinishedRun, Played
+from game_rl.experiments.jobs.job_files import FinishedRun, Played
 from game_rl.experiments.records import GenerationRecord, fitness_of, read_record, read_records
-from game_rl.experiments.study.study_dir import Pair, StudyDir
 from game_rl.files.durable_files import write_saved
+from game_rl.files.run_dir import RunDir, locked
 from game_rl.files.saved import Natural, Saved
+
+
+@dataclass(frozen=True)
+class StudyDir:
+    """The two folders of one study.
+
+    Attributes:
+        results: the registration and the results, to be committed.
+        runs: run directories, which may be deleted once their results exist.
+    """
+
+    results: Path
+    runs: Path
+
+    @property
+    def registration(self) -> Path:
+        return self.results / "registered.json"
+
+    def result(self, arm: str, seed: int) -> Path:
+        """Result of an (arm, seed), written once."""
+        return self.results / "results" / f"{arm}-{seed}.json"
+
+    def run(self, arm: str, seed: int) -> RunDir:
+        return RunDir(self.runs / f"{arm}-{seed}")
+
+    def finished(self, arm: str, seed: int) -> Path:
+        """File that the run's process leaves at its end."""
+        return self.runs / f"{arm}-{seed}.json"
+
+    def output(self, arm: str, seed: int) -> Path:
+        """Output of the run's process."""
+        return self.runs / f"{arm}-{seed}.log"
+
+    @property
+    def registration_of_runs(self) -> Path:
+        """The SHA-256 of the registration that the runs belong to."""
+        return self.runs / "registration.sha256"
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the study's lock, so that no other process carries it out meanwhile.
+
+        The kernel releases the lock when the process ends.
+
+        Raises:
+            UsageError: another process holds it.
+        """
+        busy = (
+            f"another process is carrying out the study in {self.runs}; wait until it has ended, "
+            "or stop it"
+        )
+        return locked(self.runs / "lock", busy=busy)
+
+
+def study_dir(config: StudyConfig) -> StudyDir:
+    return StudyDir(config.results, config.run_dir)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An arm and a seed."""
+
+    arm: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.arm}, seed {self.seed}"
+
+
+def pairs_of(study: Study) -> Iterator[Pair]:
+    """Yield all arms of the first seed, then those of the next.
+
+    So other work on the machine affects all arms alike.
+    """
+    for seed in study.config.seeds:
+        for arm in study.arms:
+            yield Pair(arm, seed)
 
 
 class Reached(Saved):
@@ -82,11 +161,11 @@ def result_of(
     """Return the result of a run or experiment that has ended, from its folder."""
     arm = study.arms[pair.arm]
     run_dir = folder.run(pair.arm, pair.seed)
-    scores: Iterator[Reached] = iter(())
+    scores: tuple[Reached, ...] = ()
     if isinstance(arm, ExperimentArm):
         place = ExperimentDir(run_dir.root)
         totals = read_totals(place, arm.experiment)
-        scores = reached(read_records(place))
+        scores = tuple(reached(read_records(place)))
     else:
         totals = totals_of_run(run_dir, arm.run.env.frame_skip)
     return PairResult(
@@ -100,8 +179,8 @@ def result_of(
         weights_sha256=finished.weights_sha256,
         played=finished.played,
         curve=totals.curve,
-        reached=tuple(scores),
-        failure=finished.text if finished.failure is not None else "",
+        reached=scores,
+        failure="" if finished.failure is None else finished.text,
         host=finished.host,
         seconds=finished.seconds,
         versions=finished.versions,
@@ -130,14 +209,12 @@ def read_results(
         ExperimentError: one was changed after it was written, or belongs to another registration,
             or its file was renamed.
     """
-    return {
-        arm: [
-            found
-            for seed in study.config.seeds
-            if (found := read_study_result(folder, Pair(arm, seed), registration=registration))
-        ]
-        for arm in study.arms
-    }
+    results: dict[str, list[PairResult]] = {arm: [] for arm in study.arms}
+    for pair in pairs_of(study):
+        found = read_study_result(folder, pair, registration=registration)
+        if found is not None:
+            results[pair.arm].append(found)
+    return results
 
 
 def read_study_result(folder: StudyDir, pair: Pair, *, registration: str) -> PairResult | None:
@@ -146,7 +223,13 @@ def read_study_result(folder: StudyDir, pair: Pair, *, registration: str) -> Pai
     found = read_record(path, PairResult)
     if found is None:
         return None
-    _check_unchanged(path, found)
+    now = _sha256(json.loads(path.read_bytes()))
+    if found.sha256 is not None and found.sha256 != now:
+        raise ExperimentError(
+            f"{path} was changed after it was written: its content has the SHA-256 {now[:16]}, and "
+            f"it says {found.sha256[:16]}; restore it (git checkout -- {path}), or delete it to "
+            "have it made again"
+        )
     if found.registration != registration:
         raise ExperimentError(
             f"{path} is of another registration than {folder.registration}; delete it to have it "
@@ -159,37 +242,26 @@ def read_study_result(folder: StudyDir, pair: Pair, *, registration: str) -> Pai
     return found
 
 
-def _check_unchanged(path: Path, found: PairResult) -> None:
-    if found.sha256 is None:
-        return
-    now = _sha256(json.loads(path.read_bytes()))
-    if now != found.sha256:
-        raise ExperimentError(
-            f"{path} was changed after it was written: its content has the SHA-256 {now[:16]}, and "
-            f"it says {found.sha256[:16]}; restore it (git checkout -- {path}), or delete it to "
-            "have it made again"
-        )
-
-
 def arm_of_results(name: str, results: list[PairResult], folder: StudyDir) -> Arm:
-    return Arm(name, tuple(_outcome(result, folder) for result in results))
-
-
-def _outcome(result: PairResult, folder: StudyDir) -> Outcome:
-    score = None
-    if result.played is not None:
-        fitness = fitness_of(result.played, "mean_reward")
-        score = Score(fitness.mean_reward, fitness.success_rate, fitness.episodes)
-    return Outcome(
-        name=folder.result(result.arm, result.seed).name,
-        seed=result.seed,
-        score=score,
-        curve=result.curve,
-        timesteps=result.timesteps,
-        total_timesteps=result.total_timesteps,
-        total_frames=result.total_frames,
-        failure=result.failure,
-    )
+    outcomes = []
+    for result in results:
+        score = None
+        if result.played is not None:
+            fitness = fitness_of(result.played, "mean_reward")
+            score = Score(fitness.mean_reward, fitness.success_rate, fitness.episodes)
+        outcomes.append(
+            Outcome(
+                name=folder.result(result.arm, result.seed).name,
+                seed=result.seed,
+                score=score,
+                curve=result.curve,
+                timesteps=result.timesteps,
+                total_timesteps=result.total_timesteps,
+                total_frames=result.total_frames,
+                failure=result.failure,
+            )
+        )
+    return Arm(name, tuple(outcomes))
 
 
 def reached(records: Sequence[GenerationRecord]) -> Iterator[Reached]:

@@ -7,18 +7,23 @@ missing and reaches the same results.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from game_rl.config.experiments.study_config import Study
+from game_rl.config.experiments.experiment import dump_experiment
+from game_rl.config.experiments.study_config import ExperimentArm, Study
+from game_rl.config.loader import dump_config
 from game_rl.errors import DoesNotFitError, ExperimentError, Interrupted, UsageError
-from game_rl.experiments.executors.executor import Executor
-from game_rl.experiments.executors.local import LocalExecutor
-from game_rl.experiments.jobs.results import FinishedRun, read_result
-from game_rl.experiments.study.study_dir import Pair, StudyDir, begun_task, pairs_of, study_dir
+from game_rl.experiments.executors.executor import Executor, Job, LocalExecutor
+from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.experiments.jobs.job_files import FinishedRun, FinishRequest, read_result, request_file
 from game_rl.experiments.study.study_forecast import StudyReport, study_preflight
 from game_rl.experiments.study.study_registration import registered
 from game_rl.experiments.study.study_results import (
+    Pair,
     PairResult,
+    StudyDir,
+    pairs_of,
     read_study_result,
     result_of,
+    study_dir,
     write_result,
 )
 from game_rl.experiments.tasks import Death, Task, TaskRunner
@@ -63,7 +68,13 @@ def run_study(study: Study, command: StudyCommand) -> None:
     """
     registration = registered(study).sha256()
     folder = study_dir(study.config)
-    lakes = _measured_lakes(study) if command.measures_lakes else {}
+    lakes = dict[str, MeasuredLake]()
+    if command.measures_lakes:
+        for name, arm in study.arms.items():
+            run = arm.players[0]
+            lake = measured_lake(run, load_game(run.game))
+            if lake is not None:
+                lakes[name] = lake
     report = study_preflight(study, detect_machine(study.config.run_dir), lakes=lakes)
     command.show(report)
     if report.verdict == "does_not_fit" and not command.force:
@@ -73,28 +84,17 @@ def run_study(study: Study, command: StudyCommand) -> None:
         )
     folder.runs.mkdir(parents=True, exist_ok=True)
     with folder.locked():
-        _claim(folder, registration)
+        mark = folder.registration_of_runs
+        if not mark.exists():
+            write_atomic(mark, registration + "\n")
+        elif mark.read_text(encoding="utf-8").strip() != registration:
+            raise UsageError(
+                f"{folder.runs} holds runs of another registration; delete it, or name another "
+                "folder with --set run_dir=..."
+            )
         RunDir(folder.runs).remove_leftovers()  # none of the runs is under way
         with LocalExecutor(report.slots) as executor:
             StudyRun(study, folder, registration, executor, command).run()
-
-
-def _measured_lakes(study: Study) -> dict[str, MeasuredLake]:
-    players = {name: arm.players[0] for name, arm in study.arms.items()}
-    found = {name: measured_lake(run, load_game(run.game)) for name, run in players.items()}
-    return {name: lake for name, lake in found.items() if lake is not None}
-
-
-def _claim(folder: StudyDir, registration: str) -> None:
-    """Mark the runs as those of this registration; raise if they belong to another one."""
-    path = folder.registration_of_runs
-    if not path.exists():
-        write_atomic(path, registration + "\n")
-    elif path.read_text(encoding="utf-8").strip() != registration:
-        raise UsageError(
-            f"{folder.runs} holds runs of another registration; delete it, or name another folder "
-            "with --set run_dir=..."
-        )
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,12 @@ class StudyRun:
 
     def run(self) -> None:
         pairs = list(pairs_of(self.study))
-        missing = [pair for pair in pairs if self._result(pair) is None]
-        tasks = [begun_task(self.study, self.folder, pair) for pair in missing]
+        missing = [
+            pair
+            for pair in pairs
+            if read_study_result(self.folder, pair, registration=self.registration) is None
+        ]
+        tasks = [_begun_task(self.study, self.folder, pair) for pair in missing]
         by_result = {task.result: pair for task, pair in zip(tasks, missing, strict=True)}
         done = len(pairs) - len(missing)
 
@@ -133,8 +137,44 @@ class StudyRun:
         except ExperimentError as error:
             raise ExperimentError(f"{error} (the same command continues the study)") from None
 
-    def _result(self, pair: Pair) -> PairResult | None:
-        return read_study_result(self.folder, pair, registration=self.registration)
+
+def _begun_task(study: Study, folder: StudyDir, pair: Pair) -> Task:
+    """Write the config of a pair's run or experiment, unless it exists.
+
+    Returns:
+        The task that trains it to its end and plays the test.
+    """
+    config = study.config
+    arm = study.arms[pair.arm]
+    run_dir = folder.run(pair.arm, pair.seed)
+    module = "game_rl.experiments.jobs"
+    if isinstance(arm, ExperimentArm):
+        module = "game_rl.experiments"
+        path = ExperimentDir(run_dir.root).config
+        text = dump_experiment(arm.of(pair.seed, run_dir.root))
+    else:
+        path = run_dir.config
+        text = dump_config(arm.of(pair.seed, run_dir.root))
+    if not path.exists():
+        run_dir.root.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text)
+    result = folder.finished(pair.arm, pair.seed)
+    request = FinishRequest(
+        root=folder.runs,
+        run=run_dir.root,
+        selection=config.selection,
+        episodes=config.test.episodes,
+        seed=config.test.seed,
+        result=result,
+    )
+    job = Job(
+        pair.name,
+        request_file(result),
+        folder.output(pair.arm, pair.seed),
+        config.cpus_per_run,
+        module=module,
+    )
+    return Task(job, request, result, run_dir)
 
 
 def give_up(study: Study, pair: Pair, reason: str) -> PairResult:

@@ -13,7 +13,7 @@ from game_rl.events import Ended, Evaluating
 from game_rl.events.event_log import EventFile
 from game_rl.events.lineage import Lineage, Source, write_lineage
 from game_rl.experiments.compare.compared_folders import read_folder
-from game_rl.experiments.compare.comparison_arms import Score
+from game_rl.experiments.compare.comparison import Score
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import ChampionRecord, read_record, read_records
 from game_rl.files.durable_files import write_saved

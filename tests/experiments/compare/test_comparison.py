@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from game_rl.experiments.compare.comparison import Rule, compare_arms
-from game_rl.experiments.compare.comparison_arms import Arm, Outcome, Score
+from game_rl.experiments.compare.comparison import Arm, Outcome, Rule, Score, compare_arms
 
 RULE = Rule(metric="success_rate", paired=True, margin=0.05)
 

@@ -6,7 +6,7 @@ import pytest
 
 from game_rl.errors import UsageError
 from game_rl.experiments.compare.compared_folders import read_folder
-from game_rl.experiments.compare.comparison_arms import ComparedFolder, arms_of, grouped
+from game_rl.experiments.compare.comparison import ComparedFolder, arms_of, grouped
 from tests.experiments.compare.fake_runs import write_run
 
 

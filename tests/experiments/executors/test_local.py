@@ -12,9 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.experiments.executors.executor import CompletedJob, Job
-from game_rl.experiments.executors.local import LocalExecutor
-from game_rl.experiments.jobs.requests import StretchRequest, request_file, write_request
+from game_rl.experiments.executors.executor import CompletedJob, Job, LocalExecutor
+from game_rl.experiments.jobs.job_files import StretchRequest, request_file, write_request
 from game_rl.files.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE, RunDir
 from tests.experiments.executors.job_program import MODULE, asking
 
@@ -98,7 +97,7 @@ def test_a_job_ends_when_its_controller_is_killed(tmp_path: Path) -> None:
     code = f"""
 from pathlib import Path
 from game_rl.experiments.executors.executor import Job
-from game_rl.experiments.executors.local import LocalExecutor
+from game_rl.experiments.executors.executor import LocalExecutor
 executor = LocalExecutor(1)
 executor.start(Job("x", Path({str(run.request)!r}), Path({str(run.output)!r})))
 print("started", flush=True)

@@ -16,8 +16,13 @@ import ray
 
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.errors import ExperimentError, UsageError
-from game_rl.experiments.executors.executor import CompletedJob, Demand, Executor, Job
-from game_rl.experiments.executors.make_executor import make_executor
+from game_rl.experiments.executors.executor import (
+    CompletedJob,
+    Demand,
+    Executor,
+    Job,
+    make_executor,
+)
 from game_rl.experiments.executors.ray import Head
 from game_rl.storage.object_store import ObjectStore
 from tests.experiments.executors.job_program import MODULE, asking
@@ -216,7 +221,7 @@ def test_nodes_that_do_not_see_the_experiments_folder_are_refused(nodes: RayNode
 import sys
 from pathlib import Path
 from game_rl.errors import GameRLError
-from game_rl.experiments.executors.make_executor import make_executor
+from game_rl.experiments.executors.executor import make_executor
 from tests.experiments.executors.test_ray import at, demand
 try:
     with make_executor(at({nodes.address!r}), demand(Path("/mnt"))):

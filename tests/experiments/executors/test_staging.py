@@ -14,7 +14,7 @@ from game_rl.experiments.executors.staging import (
     StagedJob,
     StorageStaging,
 )
-from game_rl.experiments.jobs.requests import request_file
+from game_rl.experiments.jobs.job_files import request_file
 from game_rl.files.run_dir import RunDir, take_claim
 from game_rl.storage.object_store import ObjectStore
 from tests.storage.conftest import disk_address as disk_address  # fixtures

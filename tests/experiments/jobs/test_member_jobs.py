@@ -15,25 +15,23 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.loader import dump_config
 from game_rl.errors import ExperimentError, Interrupted, LakeError
 from game_rl.events import Evaluating, Event
+from game_rl.experiments.jobs.job_files import (
+    ActionDifferences,
+    CompareActionsRequest,
+    CopyRequest,
+    FinishedRun,
+    FinishRequest,
+    PlayRequest,
+    StretchRequest,
+    StretchResult,
+    read_result,
+)
 from game_rl.experiments.jobs.member_jobs import (
     compare_actions,
     copy_run,
     finish_run,
     play_checkpoint,
     run_stretch,
-)
-from game_rl.experiments.jobs.requests import (
-    CompareActionsRequest,
-    CopyRequest,
-    FinishRequest,
-    PlayRequest,
-    StretchRequest,
-)
-from game_rl.experiments.jobs.results import (
-    ActionDifferences,
-    FinishedRun,
-    StretchResult,
-    read_result,
 )
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir

@@ -10,8 +10,7 @@ from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import experiment_status
-from game_rl.experiments.jobs.requests import CopyRequest
-from game_rl.experiments.jobs.results import JobResult, StretchResult
+from game_rl.experiments.jobs.job_files import CopyRequest, JobResult, StretchResult
 from game_rl.experiments.kept_generations import go_back
 from game_rl.experiments.records import (
     ChampionRecord,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from game_rl.config.experiments.mixture_config import CloneConfig
 from game_rl.config.experiments.population_config import MutationConfig, SelectionConfig
-from game_rl.experiments.plans.evolution import Copy, Scored, clones, mutated, ranked, select
+from game_rl.experiments.plans.rules import Copy, Scored, clones, mutated, ranked, select
 
 VALUES = st.none() | st.sampled_from([0.0, 0.25, 0.5, 1.0])
 

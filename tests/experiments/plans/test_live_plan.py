@@ -10,7 +10,7 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import experiment_status
 from game_rl.experiments.forecast.experiment_footprint import loaded_once_bytes
 from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
-from game_rl.experiments.jobs.requests import StretchRequest
+from game_rl.experiments.jobs.job_files import StretchRequest
 from game_rl.experiments.records import read_records
 from game_rl.games.definition import load_game
 from game_rl.system.machine import detect_machine, parse_machine

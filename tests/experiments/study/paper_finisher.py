@@ -13,8 +13,7 @@ from game_rl.events.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.controller import ExperimentRun
 from game_rl.experiments.executors.executor import CompletedJob, Job
 from game_rl.experiments.experiment_dir import ExperimentDir
-from game_rl.experiments.jobs.requests import FinishRequest, read_request
-from game_rl.experiments.jobs.results import FinishedRun, Played
+from game_rl.experiments.jobs.job_files import FinishedRun, FinishRequest, Played, read_request
 from game_rl.experiments.plans.plan import Plan
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir

@@ -7,10 +7,9 @@ from game_rl.config.experiments.study_config import load_study
 from game_rl.errors import ExperimentError
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import ChampionRecord, read_record
-from game_rl.experiments.study.study_dir import Pair, pairs_of, study_dir
 from game_rl.experiments.study.study_registration import register, registered
 from game_rl.experiments.study.study_report import study_findings, study_status
-from game_rl.experiments.study.study_results import PairResult
+from game_rl.experiments.study.study_results import Pair, PairResult, pairs_of, study_dir
 from game_rl.experiments.study.study_run import give_up
 from tests.experiments.study.conftest import MakeStudy
 from tests.experiments.study.paper_finisher import PaperFinisher

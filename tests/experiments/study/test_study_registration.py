@@ -7,8 +7,8 @@ import pytest
 
 from game_rl.config.experiments.study_config import load_study
 from game_rl.errors import ExperimentError, UsageError
-from game_rl.experiments.study.study_dir import study_dir
 from game_rl.experiments.study.study_registration import code_hashes, register, registered
+from game_rl.experiments.study.study_results import study_dir
 from tests.experiments.study.conftest import MakeStudy, with_erl, write_study_of_experiments
 
 

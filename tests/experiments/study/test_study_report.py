@@ -9,13 +9,14 @@ from game_rl.errors import ExperimentError
 from game_rl.events import Fitness
 from game_rl.experiments.compare.comparison_report import Cells, markdown_lines
 from game_rl.experiments.records import CopyRecord, GenerationRecord, LearnerRecord, TrainedMember
-from game_rl.experiments.study.study_dir import Pair, study_dir
 from game_rl.experiments.study.study_report import break_lines, study_findings, study_status
 from game_rl.experiments.study.study_results import (
+    Pair,
     PairResult,
     Reached,
     reached,
     read_study_result,
+    study_dir,
     write_result,
 )
 from tests.experiments.study.conftest import MakeStudy

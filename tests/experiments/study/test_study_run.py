@@ -10,10 +10,9 @@ import pytest
 from game_rl.config.experiments.study_config import Study, load_study
 from game_rl.config.loader import load_config
 from game_rl.errors import ExperimentError, UsageError
-from game_rl.experiments.study.study_dir import study_dir
 from game_rl.experiments.study.study_forecast import StudyReport
 from game_rl.experiments.study.study_registration import Registration, register
-from game_rl.experiments.study.study_results import PairResult, write_result
+from game_rl.experiments.study.study_results import PairResult, study_dir, write_result
 from game_rl.experiments.study.study_run import StudyCommand, StudyRun, run_study
 from game_rl.system.stop_request import StopRequest
 from tests.experiments.broken_off import Killed, killed_at

@@ -35,7 +35,7 @@ import sys
 from pathlib import Path
 from game_rl.config.experiments.executor_config import LocalExecutorConfig
 from game_rl.experiments.executors.executor import Demand
-from game_rl.experiments.executors.make_executor import check_installed, make_executor
+from game_rl.experiments.executors.executor import check_installed, make_executor
 demand = Demand(slots=1, members=2, cpus=1, ram_bytes=1, gpus=0, patience_s=1, folder=Path(),
                 warn=print)
 check_installed(LocalExecutorConfig())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.errors import UsageError
-from game_rl.experiments.jobs.requests import (
+from game_rl.experiments.jobs.job_files import (
     CompareActionsRequest,
     CopyRequest,
     FinishRequest,
