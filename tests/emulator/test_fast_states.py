@@ -34,6 +34,7 @@ if version("pyboy") != fast_states.COMPILED_FOR:
 OWN = PyBoysOwnWay()
 FAST: StateWay = fast_states
 
+BORDER_BYTES = 8_192 + 2_048 + 128  # tiles, map and palettes, the end of a state
 CARTRIDGES = {
     "no RAM": {},
     "MBC1, 32 KB": {"cartridge": 0x03, "ram_size": 3},
@@ -153,6 +154,7 @@ def test_both_ways_refuse_cut_and_foreign_states_in_the_same_words(
     }[kind]
     with closing(PyBoyEmulator(game, colour=colour)) as emulator:
         assert outcome(FAST, emulator, wrong) == outcome(OWN, emulator, wrong)
+        assert len(FAST.save(emulator._running())) == len(state)
 
 
 def test_a_state_of_another_cartridge_leaves_the_same_bytes_unread(tmp_path: Path) -> None:
@@ -169,6 +171,19 @@ def test_a_state_of_another_cartridge_leaves_the_same_bytes_unread(tmp_path: Pat
             state = FAST.save(giver._running())
             found = outcome(FAST, taker, state)
             assert found == outcome(OWN, taker, state) != len(state)
+
+
+def test_the_border_of_a_super_game_boy_is_a_part_of_the_state(tmp_path: Path) -> None:
+    with closing(PyBoyEmulator(rom_of(tmp_path), colour=False)) as emulator:
+        pyboy = emulator._running()
+        state = FAST.save(pyboy)
+        for way, other in ((FAST, OWN), (OWN, FAST)):
+            border = np.random.default_rng(len(type(way).__name__)).bytes(BORDER_BYTES)
+            bordered = state[:-BORDER_BYTES] + border
+            assert way.load(pyboy, bordered) == len(bordered)
+            assert other.save(pyboy) == way.save(pyboy) == bordered
+            other.load(pyboy, state)
+            assert way.save(pyboy) == state
 
 
 def test_what_is_no_emulator_or_no_bytes_is_refused(tmp_path: Path) -> None:
