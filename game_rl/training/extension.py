@@ -19,6 +19,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
 from game_rl.checkpoints.checkpoint_store import CheckpointCompanion
 from game_rl.config.schema import RunConfig
+from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.envs.observation import ObservationFormat
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.events.event_log import EventLog
@@ -127,6 +128,15 @@ class Extension(CheckpointCompanion):
         given_callbacks: Sequence[GivenCallback],  # noqa: ARG003
     ) -> Iterable[str]:
         """Return what of it a resume from the checkpoint does not restore, each with the reason."""
+        return ()
+
+    @classmethod
+    def trackers(cls, config: RunConfig, *, is_training: bool) -> Sequence[TrackerMaker]:  # noqa: ARG003
+        """Return what follows episodes for it, in the workers.
+
+        Args:
+            is_training: whether the episodes are of the training, or of an evaluation.
+        """
         return ()
 
     def callbacks(

@@ -1,5 +1,6 @@
 """All extensions and callbacks of a run, in the order in which they act."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,9 +28,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_tracker import TrackerMaker
-from game_rl.episodes.button_log import EpisodeNotes
 from game_rl.games.definition import Game
-from game_rl.places.place_counts import PlaceTally
 from game_rl.system.machine import effective_cpus
 from game_rl.training.extension import Extension, RunParts
 from game_rl.training.extensions.custom_callbacks_extension import CustomCallbacksExtension
@@ -85,14 +84,10 @@ def not_restored(
     ]
 
 
-def training_trackers(config: RunConfig) -> Sequence[TrackerMaker]:
-    """Return what follows the episodes of the training, in the workers, for the extensions."""
-    return (PlaceTally.of, *evaluation_trackers(config))
-
-
-def evaluation_trackers(config: RunConfig) -> Sequence[TrackerMaker]:
-    """Return what follows the episodes of evaluations."""
-    return () if config.episodes is None else (EpisodeNotes.of,)
+def episode_trackers(config: RunConfig, *, is_training: bool) -> list[TrackerMaker]:
+    """Return what follows episodes for the extensions; see `Extension.trackers`."""
+    found = (kind.trackers(config, is_training=is_training) for kind in EXTENSIONS)
+    return list(itertools.chain.from_iterable(found))
 
 
 @dataclass(frozen=True)

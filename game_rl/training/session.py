@@ -31,10 +31,9 @@ from game_rl.training.extension import Extension, FirstPhase, RunParts
 from game_rl.training.given_callbacks import GivenCallback
 from game_rl.training.make_callbacks import (
     Callbacks,
-    evaluation_trackers,
+    episode_trackers,
     make_callbacks,
     make_extensions,
-    training_trackers,
 )
 from game_rl.training.resuming import disk_fault, fixed_state, usable_best, what_is_saved
 from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
@@ -252,7 +251,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
                         config.env,
                         game,
                         seed=seed_for(seed, "training_env"),
-                        trackers=training_trackers(config),
+                        trackers=episode_trackers(config, is_training=True),
                     )
                 )
             )
@@ -265,7 +264,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
                     game,
                     n_envs=n_envs,
                     seed=evaluation_seed,
-                    trackers=evaluation_trackers(config),
+                    trackers=episode_trackers(config, is_training=False),
                 )
             )
         )

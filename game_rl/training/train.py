@@ -56,7 +56,7 @@ from game_rl.training.extensions.teacher_extension import check_teacher, validat
 from game_rl.training.extensions.upload_extension import UploadExtension, uploading_run
 from game_rl.training.forking import make_fork, plan_fork
 from game_rl.training.given_callbacks import GivenCallback
-from game_rl.training.make_callbacks import evaluation_trackers, not_restored
+from game_rl.training.make_callbacks import episode_trackers, not_restored
 from game_rl.training.resuming import (
     Asked,
     already_reached,
@@ -539,9 +539,8 @@ def evaluate_best(
     episodes = best.config.evaluation.final_episodes
     events.emit(_evaluating(best, events.timesteps))
     try:
-        evaluation = evaluate_run(
-            best, episodes=episodes, stop=stop, trackers=evaluation_trackers(config)
-        )
+        trackers = episode_trackers(config, is_training=False)
+        evaluation = evaluate_run(best, episodes=episodes, stop=stop, trackers=trackers)
     except EvaluationInterrupted:
         raise _stopped(run_dir, stop) from None
     log_final_episodes(best, config, evaluation, events)

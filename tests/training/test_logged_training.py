@@ -32,6 +32,7 @@ from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
 from tests.tiny_run import TINY_GAME, MakeConfig, command, train_once
 from tests.training.forks import fork_of, quiet
+from tests.training.test_resuming import rewrite
 
 STICKY = ("env.sticky_actions=0.4", "env.n_envs=3", "env.start_states=null", "seed=3")
 ROLLOUT = 32
@@ -129,6 +130,27 @@ def test_a_run_that_is_killed_and_resumed_has_the_log_of_one_that_is_not(
     assert facts(broken) == facts(whole)
     assert actions(broken) == actions(whole)
     play_all(broken)
+
+
+@pytest.mark.slow
+def test_a_run_that_an_earlier_version_wrote_keeps_its_log_when_it_is_resumed(
+    make_config: MakeConfig,
+) -> None:
+    """Earlier versions saved what the trackers know beside the env's own state."""
+    whole = train_once(make_config("whole"))
+    run_dir = run(make_config("run"), until=64)
+    before = facts(run_dir)
+    play = run_dir.checkpoint(64) / "play.json"
+    saved = json.loads(play.read_text(encoding="utf-8"))
+    for env in saved["envs"]:
+        env.update(env.pop("trackers"))
+        assert env["notes"]["played"]  # an episode goes on over the resume
+    rewrite(play, play.with_name("manifest.json"), json.dumps(saved))
+    resume(run_dir.root, command(quiet()))
+    assert facts(run_dir)[: len(before)] == before
+    assert facts(run_dir) == facts(whole)
+    assert actions(run_dir) == actions(whole)
+    assert not any(episode.fault for episode in play_all(run_dir))
 
 
 @pytest.mark.slow

@@ -16,7 +16,8 @@ from game_rl.config.allowed_changes import EPISODES
 from game_rl.config.output_config import EpisodesConfig
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import differences
-from game_rl.episodes.button_log import spoil_notes
+from game_rl.envs.episode_tracker import TrackerMaker
+from game_rl.episodes.button_log import EpisodeNotes, spoil_notes
 from game_rl.episodes.episode_files import Cut, EpisodeWriter, PlayedUnder
 from game_rl.episodes.episode_logging import EpisodeLogger, ended_episode, is_logged
 from game_rl.episodes.logged_episodes import read_episodes_of
@@ -80,6 +81,10 @@ class EpisodesExtension(Extension):
             parts.run_dir, settings, parts.config, parts.game, parts.events, cut=cut
         )
         return cls(parts, logger)
+
+    @classmethod
+    def trackers(cls, config: RunConfig, *, is_training: bool) -> Sequence[TrackerMaker]:  # noqa: ARG003
+        return () if config.episodes is None else (EpisodeNotes.of,)
 
     def callbacks(self, parts: RunParts, checkpoints: CheckpointCallback) -> Sequence[BaseCallback]:  # noqa: ARG002
         return [EpisodeLogCallback(self._logger)]

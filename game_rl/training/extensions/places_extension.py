@@ -15,6 +15,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_folder import CheckpointFolder
 from game_rl.config.schema import RunConfig
+from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.errors import CheckpointError, TrainingError
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
@@ -24,6 +25,7 @@ from game_rl.places.place_counts import (
     PICTURES_OF_A_RUN,
     PLACES_FILE,
     PlaceCounts,
+    PlaceTally,
     SavedPlaces,
     parse_place_counts,
     take_visits,
@@ -130,6 +132,10 @@ class PlacesExtension(Extension):
         """Return None if the game names no place, or the phase to come plays nothing."""
         place = parts.game.definition.place
         return None if place is None or parts.is_offline else cls(parts, place)
+
+    @classmethod
+    def trackers(cls, config: RunConfig, *, is_training: bool) -> Sequence[TrackerMaker]:  # noqa: ARG003
+        return (PlaceTally.of,) if is_training else ()
 
     def callbacks(
         self,
