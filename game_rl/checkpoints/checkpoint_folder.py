@@ -32,6 +32,9 @@ _WORDS: dict[str, str] = {
     "replay.safetensors": "replay",
     **{name: file.words for name, file in FEATURE_FILES.items()},
 }
+_REPLAYS = {"replay.safetensors"} | {
+    name for name, file in FEATURE_FILES.items() if file.holds_replay
+}
 _FILES = {"state.json", "arrays.safetensors", *_WORDS}
 
 
@@ -85,6 +88,11 @@ class CheckpointFolder:
     def has_envs(self) -> bool:
         """Whether running episodes continue; see `TrainingState.envs`."""
         return self.play().envs is not None
+
+    @property
+    def has_replay(self) -> bool:
+        """Whether it has the replay, or refers to one."""
+        return not _REPLAYS.isdisjoint(self._manifest.files)
 
     @property
     def draws_anew(self) -> bool:

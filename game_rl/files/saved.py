@@ -122,6 +122,7 @@ class CheckpointFile(Generic[Content]):
         name: its name, which stays as it is: older checkpoints have it.
         words: what is in it, for people.
         model: form of its content.
+        holds_replay: whether it stands for the replay.
         fork: whether a fork takes it over: unless its counters begin anew, or never, because the
             feature writes the fork's own.
     """
@@ -130,6 +131,7 @@ class CheckpointFile(Generic[Content]):
     words: str
     model: type[Content]
     fork: Literal["unless its counters are new", "never"]
+    holds_replay: bool = False
 
 
 def first_problem(error: ValidationError) -> str:

@@ -141,7 +141,11 @@ class LakeState(Saved):
 
 
 LAKE_FILE = CheckpointFile(
-    name="lake.json", words="mark of the Lake", model=LakeState, fork="never"
+    name="lake.json",
+    words="mark of the Lake",
+    model=LakeState,
+    fork="never",
+    holds_replay=True,
 )
 
 

@@ -5,7 +5,7 @@ that it writes, the Lakes that it learns from, its teacher, its upload. The tabl
 `make_callbacks` lists them. What needs no torch of a feature is declared in its room (`features`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
@@ -16,6 +16,7 @@ from game_rl.algorithms.algorithm import LeanAlgorithm
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, Values
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
 from game_rl.checkpoints.checkpoint_store import CheckpointCompanion
 from game_rl.config.schema import RunConfig
@@ -24,10 +25,12 @@ from game_rl.envs.observation import ObservationFormat
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
 from game_rl.seeds import seed_for
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
+from game_rl.training.fork_parts import ForkPlan
 from game_rl.training.given_callbacks import GivenCallback
 
 
@@ -129,6 +132,23 @@ class Extension(CheckpointCompanion):
     ) -> Iterable[str]:
         """Return what of it a resume from the checkpoint does not restore, each with the reason."""
         return ()
+
+    @classmethod
+    def check_fork(cls, plan: ForkPlan) -> None:
+        """Check that the fork can take over what it keeps of this feature.
+
+        Raises:
+            UsageError: it cannot.
+        """
+
+    @classmethod
+    def forked(cls, plan: ForkPlan, run_dir: RunDir) -> Mapping[FileName, Saved]:  # noqa: ARG003
+        """Give a fork what it takes over; return the files that its first checkpoint gets for it.
+
+        Args:
+            run_dir: the fork's directory; it has its identity and lineage already.
+        """
+        return {}
 
     @classmethod
     def trackers(cls, config: RunConfig, *, is_training: bool) -> Sequence[TrackerMaker]:  # noqa: ARG003

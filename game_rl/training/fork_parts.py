@@ -1,6 +1,6 @@
 """Which parts of a checkpoint a fork takes over, and its first checkpoint."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from torch import nn
 from game_rl.algorithms.make_algorithm import make_policy
 from game_rl.algorithms.policies import QPolicy, load_q_network
 from game_rl.algorithms.reward_scaling import REWARD_STATE
-from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
 from game_rl.checkpoints.checkpoint_files import FileName, write_files
 from game_rl.checkpoints.checkpoint_state import CheckpointState, LogState, TrainingState
 from game_rl.checkpoints.model_state import (
@@ -24,11 +24,9 @@ from game_rl.checkpoints.model_state import (
 )
 from game_rl.config.allowed_changes import (
     FORK,
-    FORK_BEST,
     FORK_EPISODES,
     FORK_OWN,
     FORK_REPLAY,
-    FORK_TEACHER,
     KeyRule,
     role_in_words,
 )
@@ -38,12 +36,10 @@ from game_rl.config.strict_model import differences
 from game_rl.episodes.button_log import with_spoiled_notes
 from game_rl.errors import UsageError
 from game_rl.features.feature_table import FEATURE_FILES
+from game_rl.files.run_dir import RunDir, RunIdentity
+from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
 from game_rl.games.parts.part_spec import unused_parts
-from game_rl.lake.lake import Lake
-from game_rl.lake.mark import LAKE_FILE, LakeState, new_stream
-from game_rl.lake.origin import take_origins
-from game_rl.lake.segment import SegmentName
 from game_rl.seeds import seed_for
 from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
 
@@ -148,49 +144,96 @@ def new_parts(differences: Differences, fork: ForkConfig) -> NewParts:
     )
 
 
-def is_judged_otherwise(differences: Differences) -> bool:
-    """Whether the parent's evaluations cannot be compared with the fork's."""
-    return bool(differences.bound_by(FORK_BEST))
+@dataclass(frozen=True)
+class ForkSource:
+    """A kept checkpoint of another run; its files were verified."""
+
+    run_dir: RunDir
+    checkpoint: Checkpoint
+    identity: RunIdentity
+    known_as: Path | None = None
+    """Path by which the fork's records name the run, or None for its path on this machine."""
+
+    @property
+    def place(self) -> Path:
+        return self.known_as or self.run_dir.root.absolute()
+
+    @property
+    def timesteps(self) -> int:
+        return self.checkpoint.state.num_timesteps
+
+    @property
+    def config(self) -> RunConfig:
+        """The run's config as it was at the checkpoint."""
+        return self.checkpoint.config
 
 
-def is_taught_the_same(differences: Differences) -> bool:
-    """Whether the fork has the parent's teacher, and its measurements remain valid."""
-    return not differences.bound_by(FORK_TEACHER)
+@dataclass(frozen=True)
+class ForkPlan:
+    """A fork that can be made: everything is checked and nothing is written yet.
 
-
-def told_anew(
-    new: NewParts,
-    differences: Differences,
-    *,
-    had_replay: bool,
-    had_best: bool,
-    had: Collection[FileName],
-) -> Iterator[str]:
-    """Yield descriptions, for people, of the parts that start again, each with the reason.
-
-    Args:
-        had: files of the parent's checkpoint.
+    Attributes:
+        config: config of the fork; its section `fork` names the timestep.
+        policy: weights for another algorithm or with noise; None: the parent's weights unchanged.
+        keeps_best: whether the parent's best evaluation is also the fork's.
     """
-    seed = "another seed" if new.random_numbers else ""
-    envs = ", ".join(key for key in differences.bound_by(FORK_EPISODES) if key != "seed")
-    replay = ", ".join(differences.bound_by(FORK_REPLAY))
-    rows: tuple[tuple[bool, str, str], ...] = (
-        (new.algorithm, "the algorithm's state other than its network", "another algorithm"),
-        (new.optimiser, "the optimiser", "fork.optimiser is new"),
-        (new.counters, "timesteps, schedules and curves", "fork.counters is new"),
-        *(
-            (new.counters and name in had, f"the {file.words}", "fork.counters is new")
-            for name, file in FEATURE_FILES.items()
-            if file.fork != "never"
-        ),
-        (new.random_numbers, "the random numbers", seed),
-        (new.emulators, "the episodes of the emulators", envs or seed),
-        (new.replay and had_replay, "the replay", replay),
-        (had_best, "the best evaluation", "the fork is evaluated differently, or counts again"),
-    )
-    for is_new, part, reason in rows:
-        if is_new:
-            yield f"{part} ({reason})"
+
+    source: ForkSource
+    config: RunConfig
+    game: Game
+    differences: Differences
+    new: NewParts
+    policy: Tensors | None
+    keeps_best: bool
+
+    @property
+    def timesteps(self) -> int:
+        """Timestep at which the fork begins."""
+        return 0 if self.new.counters else self.source.timesteps
+
+    @property
+    def waited_frames(self) -> int:
+        """Waited frames with which the fork's counter begins."""
+        return 0 if self.new.counters else self.source.checkpoint.state.waited_frames
+
+    def first_checkpoint(self, run_dir: RunDir) -> Path:
+        # with new counters, it begins with the offline phase, as a new run with its config would
+        begins_offline = self.new.counters and is_offline(self.config, None)
+        return (run_dir.offline if begins_offline else run_dir).checkpoint(self.timesteps)
+
+    def told_anew(self) -> tuple[str, ...]:
+        """Return what begins anew in the fork, for people, each part with the reason."""
+        new = self.new
+        checkpoint = self.source.checkpoint
+        seed = "another seed" if new.random_numbers else ""
+        envs = [key for key in self.differences.bound_by(FORK_EPISODES) if key != "seed"]
+        replay = self.differences.bound_by(FORK_REPLAY)
+        has_lost_best = checkpoint.state.best is not None and not self.keeps_best
+        noise = 0.0 if self.config.fork is None else self.config.fork.weight_noise
+        rows: tuple[tuple[bool, str, str], ...] = (
+            (new.algorithm, "the algorithm's state other than its network", "another algorithm"),
+            (new.optimiser, "the optimiser", "fork.optimiser is new"),
+            (new.counters, "timesteps, schedules and curves", "fork.counters is new"),
+            *(
+                (
+                    new.counters and name in checkpoint.files,
+                    f"the {file.words}",
+                    "fork.counters is new",
+                )
+                for name, file in FEATURE_FILES.items()
+                if file.fork != "never"
+            ),
+            (new.random_numbers, "the random numbers", seed),
+            (new.emulators, "the episodes of the emulators", ", ".join(envs) or seed),
+            (new.replay and checkpoint.has_replay, "the replay", ", ".join(replay)),
+            (
+                has_lost_best,
+                "the best evaluation",
+                "the fork is evaluated differently, or counts again",
+            ),
+            (noise > 0, "the weights, by noise", f"fork.weight_noise is {noise:g}"),
+        )
+        return tuple(f"{part} ({reason})" for is_new, part, reason in rows if is_new)
 
 
 _PLAYED: tuple[FileName, ...] = ("state.json", "policy.safetensors", "optimizer.safetensors")
@@ -203,14 +246,14 @@ def write_forked_checkpoint(
     *,
     state: CheckpointState,
     policy: Tensors | None,
-    lake: LakeState | None,
+    more: Mapping[FileName, Saved],
 ) -> None:
     """Write the directory `path`; unchanged files are linked.
 
     Args:
         state: description of the new checkpoint.
         policy: the fork's weights, or None if they are the parent's.
-        lake: state of the fork's Lake, or None if it has no Lake.
+        more: the files of the run's features that are the fork's own.
 
     Raises:
         FileExistsError: `path` exists.
@@ -228,8 +271,8 @@ def write_forked_checkpoint(
         written["policy.safetensors"] = dump_tensors(policy)
     if new.optimiser:
         written["optimizer.safetensors"] = dump_tensors({})
-    if lake is not None:
-        written["lake.json"] = (lake.model_dump_json().encode(),)
+    for name, content in more.items():
+        written[name] = (content.model_dump_json().encode(),)
     dropped = set(new.dropped_files)
     linked = {n: e for n, e in source.files.items() if n not in written and n not in dropped}
     write_files(path, written.items(), linked=linked, linked_from=source.path)
@@ -324,38 +367,3 @@ def add_weight_noise(policy: BasePolicy, sigma: float, rng: np.random.Generator)
                 layer.weight += torch.from_numpy(np.float32(sigma * size) * noise)
     for copied in networks[1:]:
         copied.load_state_dict(network.state_dict())
-
-
-def forked_lake(
-    checkpoint: Checkpoint,
-    *,
-    source: Path | None,
-    target: Path,
-    stream: str,
-    pin: str,
-    replay_seed: int | None,
-) -> LakeState:
-    """Link the parent's files into the fork's Lake, and return the Lake's state for its checkpoint.
-
-    The fork writes a stream of its own, so two runs never write rows of the same name. The stream
-    has no rows yet, and their numbers continue those of the parent.
-
-    Args:
-        checkpoint: the parent's checkpoint.
-        source: the parent's Lake; None: the fork takes over no replay.
-        target: the fork's Lake.
-        stream: name of the stream that the fork writes.
-        pin: name of the fork's checkpoint.
-        replay_seed: see `LakeState.forked`.
-
-    Raises:
-        LakeError: a file is missing or damaged.
-    """
-    state = None if source is None else checkpoint.read(LAKE_FILE)
-    if source is None or state is None:
-        return new_stream(stream)
-    mark = state.parsed_mark(checkpoint.path)
-    Lake.open(source).link_to(target, mark, pin=f"{stream}.{pin}")
-    streams = {SegmentName.of(Path(each.name)).stream for each in mark.segments}
-    take_origins(source, target, streams)
-    return state.forked(stream, replay_seed=replay_seed)

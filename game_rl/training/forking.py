@@ -9,16 +9,17 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from game_rl.algorithms.automatic import resolve_auto
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
+from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_folder import best_checkpoint
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, StopCounters
 from game_rl.checkpoints.checkpoint_store import kept_checkpoint, newest_valid_checkpoint
-from game_rl.checkpoints.model_state import Tensors
 from game_rl.checkpoints.named import find_run
+from game_rl.config.allowed_changes import FORK_BEST
 from game_rl.config.loader import dump_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
@@ -35,49 +36,19 @@ from game_rl.files.durable_files import (
     write_synced,
 )
 from game_rl.files.run_dir import Parent, RunDir, RunIdentity
-from game_rl.games.definition import Game, load_game
-from game_rl.lake.lake_feed import check_level, lake_path
-from game_rl.lake.mark import LAKE_FILE, LakeState
-from game_rl.playback.teacher_copy import has_teacher_copy, link_teacher
-from game_rl.seeds import seed_for
+from game_rl.files.saved import Saved
+from game_rl.games.definition import load_game
 from game_rl.training.admission import refuse_used_folder
 from game_rl.training.fork_parts import (
-    Differences,
-    NewParts,
+    ForkPlan,
+    ForkSource,
     find_differences,
     fitting_weights,
-    forked_lake,
-    is_judged_otherwise,
-    is_taught_the_same,
     link_for_play,
     new_parts,
-    told_anew,
     write_forked_checkpoint,
 )
-
-
-@dataclass(frozen=True)
-class ForkSource:
-    """A kept checkpoint of another run; its files were verified."""
-
-    run_dir: RunDir
-    checkpoint: Checkpoint
-    identity: RunIdentity
-    known_as: Path | None = None
-    """Path by which the fork's records name the run, or None for its path on this machine."""
-
-    @property
-    def place(self) -> Path:
-        return self.known_as or self.run_dir.root.absolute()
-
-    @property
-    def timesteps(self) -> int:
-        return self.checkpoint.state.num_timesteps
-
-    @property
-    def config(self) -> RunConfig:
-        """The run's config as it was at the checkpoint."""
-        return self.checkpoint.config
+from game_rl.training.make_callbacks import EXTENSIONS
 
 
 def forked_config(
@@ -98,59 +69,6 @@ def forked_config(
     section = {"run": f"{source.run_dir.root}@{source.timesteps}", **(fork or {})}
     place: Mapping[Key, object] = {("run_dir",): run_dir, ("fork",): section}
     return with_changed(source.config, {**changed, **place})
-
-
-@dataclass(frozen=True)
-class ForkPlan:
-    """A fork that can be made: everything is checked and nothing is written yet.
-
-    Attributes:
-        config: config of the fork; its section `fork` names the timestep.
-        policy: weights for another algorithm or with noise; None: the parent's weights unchanged.
-        keeps_best: whether the parent's best evaluation is also the fork's.
-        keeps_teacher: whether the fork takes over the parent's teacher and its measurements.
-    """
-
-    source: ForkSource
-    config: RunConfig
-    game: Game
-    differences: Differences
-    new: NewParts
-    policy: Tensors | None
-    keeps_best: bool
-    keeps_teacher: bool
-
-    @property
-    def timesteps(self) -> int:
-        """Timestep at which the fork begins."""
-        return 0 if self.new.counters else self.source.timesteps
-
-    @property
-    def waited_frames(self) -> int:
-        """Waited frames with which the fork's counter begins."""
-        return 0 if self.new.counters else self.source.checkpoint.state.waited_frames
-
-    def first_checkpoint(self, run_dir: RunDir) -> Path:
-        # with new counters, it begins with the offline phase, as a new run with its config would
-        begins_offline = self.new.counters and is_offline(self.config, None)
-        return (run_dir.offline if begins_offline else run_dir).checkpoint(self.timesteps)
-
-    def told_anew(self) -> tuple[str, ...]:
-        checkpoint = self.source.checkpoint
-        has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.nbytes_of(
-            LAKE_FILE.name
-        )
-        has_lost_best = checkpoint.state.best is not None and not self.keeps_best
-        found = told_anew(
-            self.new,
-            self.differences,
-            had_replay=bool(has_replay),
-            had_best=has_lost_best,
-            had=checkpoint.files,
-        )
-        noise = 0.0 if self.config.fork is None else self.config.fork.weight_noise
-        weights = (f"the weights, by noise (fork.weight_noise is {noise:g})",) if noise else ()
-        return (*found, *weights)
 
 
 def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
@@ -182,18 +100,18 @@ def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
             "total_timesteps, or begin at 0 with --set fork.counters=new"
         )
     fork = fork.model_copy(update={"run": f"{source.place}@{source.timesteps}"})
-    if (linked := _linked_lake(source, new)) is not None:
-        check_level(config, linked)
-    return ForkPlan(
+    plan = ForkPlan(
         source=source,
         config=config.model_copy(update={"fork": fork}),
         game=game,
         differences=differences,
         new=new,
         policy=fitting_weights(source.checkpoint, source.config, config, game),
-        keeps_best=not new.counters and not is_judged_otherwise(differences),
-        keeps_teacher=has_teacher_copy(source.run_dir) and is_taught_the_same(differences),
+        keeps_best=not (new.counters or differences.bound_by(FORK_BEST)),
     )
+    for kind in EXTENSIONS:
+        kind.check_fork(plan)
+    return plan
 
 
 def make_fork(plan: ForkPlan, *, run_id: str | None = None) -> Forked:
@@ -214,12 +132,10 @@ def make_fork(plan: ForkPlan, *, run_id: str | None = None) -> Forked:
     with _whole_run(root) as run_dir:
         identity, parent = _identity(run_dir, plan.source, run_id)
         _write_lineage(run_dir, plan, parent)
-        if plan.keeps_teacher:
-            link_teacher(plan.source.run_dir, run_dir)
         _copy_curves(run_dir, plan)
         event = _event(plan, identity)
         events_bytes = _write_events(run_dir, plan, event)
-        _write_checkpoints(run_dir, plan, identity, events_bytes)
+        _write_checkpoints(run_dir, plan, events_bytes)
         Checkpoint(plan.first_checkpoint(run_dir)).restore_reports(run_dir)
         write_atomic(run_dir.config, dump_config(plan.config))
     return event
@@ -250,12 +166,7 @@ def _write_lineage(run_dir: RunDir, plan: ForkPlan, parent: Parent) -> None:
         sha256=parent.sha256,
         sources=lineage.sources,
     )
-    teachers = [s for s in lineage.sources if s.kind == "teacher" and plan.keeps_teacher]
-    ours = Lineage(
-        began_at=plan.timesteps,
-        began_waited_frames=plan.waited_frames,
-        sources=(fork, *teachers),
-    )
+    ours = Lineage(began_at=plan.timesteps, began_waited_frames=plan.waited_frames, sources=(fork,))
     write_lineage(run_dir, ours)
 
 
@@ -292,16 +203,16 @@ def _first_bytes(plan: ForkPlan, name: str, n_bytes: int) -> bytes:
         return b""
 
 
-def _write_checkpoints(
-    run_dir: RunDir, plan: ForkPlan, identity: RunIdentity, events_bytes: int
-) -> None:
+def _write_checkpoints(run_dir: RunDir, plan: ForkPlan, events_bytes: int) -> None:
     source = plan.source
     state = _first_state(plan, events_bytes)
     path = plan.first_checkpoint(run_dir)
     path.parent.mkdir()
-    lake = _lake(run_dir, plan, identity.id)
+    more: dict[FileName, Saved] = {}
+    for kind in EXTENSIONS:
+        more |= kind.forked(plan, run_dir)
     write_forked_checkpoint(
-        source.checkpoint, path, plan.new, state=state, policy=plan.policy, lake=lake
+        source.checkpoint, path, plan.new, state=state, policy=plan.policy, more=more
     )
     if state.best is not None:
         _link_best(run_dir, source, state.best)
@@ -316,30 +227,6 @@ def _link_best(run_dir: RunDir, source: ForkSource, best: Best) -> None:
         kept = Checkpoint(theirs).verify()
         ours.parent.mkdir(exist_ok=True)
         link_for_play(kept, ours)
-
-
-def _linked_lake(source: ForkSource, new: NewParts) -> Path | None:
-    """Return the parent's Lake, if the fork takes its rows over."""
-    settings = source.config.lake
-    state = source.checkpoint.read(LAKE_FILE)
-    if settings is None or new.replay or state is None or state.replay is None:
-        return None
-    return lake_path(settings, source.run_dir)
-
-
-def _lake(run_dir: RunDir, plan: ForkPlan, stream: str) -> LakeState | None:
-    settings = plan.config.lake
-    if settings is None:
-        return None
-    seed = seed_for(plan.config.seed, f"replay/{plan.timesteps}")
-    return forked_lake(
-        plan.source.checkpoint,
-        source=_linked_lake(plan.source, plan.new),
-        target=lake_path(settings, run_dir),
-        stream=stream,
-        pin=plan.first_checkpoint(run_dir).name,
-        replay_seed=seed if plan.new.random_numbers else None,
-    )
 
 
 def _first_state(plan: ForkPlan, events_bytes: int) -> CheckpointState:

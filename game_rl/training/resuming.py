@@ -26,7 +26,6 @@ from game_rl.events import Begun, Ended, PlannedEpisodes, Resumed
 from game_rl.events.event_log import final_evaluation, read_events
 from game_rl.files.run_dir import RunDir, RunIdentity
 from game_rl.games.definition import Game
-from game_rl.lake.mark import LAKE_FILE
 from game_rl.statistics import MOST_BATCHES
 from game_rl.system.units import with_frames
 from game_rl.system.versions import (
@@ -160,8 +159,7 @@ def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
     anew = []
     if checkpoint.state.num_timesteps == 0:
         return []  # nothing was played yet
-    has_replay = checkpoint.nbytes_of("replay.safetensors") or checkpoint.nbytes_of(LAKE_FILE.name)
-    if algorithm.replay is not None and not has_replay:
+    if algorithm.replay is not None and not checkpoint.has_replay:
         anew.append(
             "the replay: it was not saved, so learning waits until there are "
             f"{algorithm.learning_starts:,} timesteps again; checkpoints.save_replay_buffer: true, "

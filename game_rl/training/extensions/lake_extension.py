@@ -20,13 +20,17 @@ from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.lake.horizon import NO_LIMIT, Capacity
-from game_rl.lake.lake_feed import LakeFeed, make_lake_feed
-from game_rl.lake.mark import LAKE_FILE, LakeState, Mark
-from game_rl.lake.origin import origin_of, write_origin
+from game_rl.lake.lake import Lake
+from game_rl.lake.lake_feed import LakeFeed, check_level, lake_path, make_lake_feed
+from game_rl.lake.mark import LAKE_FILE, LakeState, Mark, new_stream
+from game_rl.lake.origin import origin_of, take_origins, write_origin
 from game_rl.lake.pond_refill import refill_replay, save_lake
+from game_rl.lake.segment import SegmentName
+from game_rl.seeds import seed_for
 from game_rl.system.machine import disk_free_bytes, is_same_disk
 from game_rl.system.units import GIB, MIB, format_bytes, format_duration
 from game_rl.training.extension import Extension, RunParts
+from game_rl.training.fork_parts import ForkPlan
 
 
 class LakeExtension(Extension):
@@ -68,6 +72,40 @@ class LakeExtension(Extension):
         model.feeds = (feed,)
         return cls(feed, model)
 
+    @classmethod
+    def check_fork(cls, plan: ForkPlan) -> None:
+        taken = _taken_over(plan)
+        if taken is not None:
+            check_level(plan.config, taken[0])
+
+    @classmethod
+    def forked(cls, plan: ForkPlan, run_dir: RunDir) -> Mapping[FileName, Saved]:
+        """Link the parent's files into the fork's Lake.
+
+        The fork writes a stream of its own, so two runs never write rows of the same name. The
+        stream has no rows yet, and their numbers continue those of the parent.
+
+        Raises:
+            LakeError: a file is missing or damaged.
+        """
+        if plan.config.lake is None:
+            return {}
+        stream = run_dir.identity().id
+        taken = _taken_over(plan)
+        if taken is None:
+            return {LAKE_FILE.name: new_stream(stream)}
+        source, state = taken
+        target = lake_path(plan.config.lake, run_dir)
+        mark = state.parsed_mark(plan.source.checkpoint.path)
+        pin = f"{stream}.{plan.first_checkpoint(run_dir).name}"
+        Lake.open(source).link_to(target, mark, pin=pin)
+        streams = {SegmentName.of(Path(each.name)).stream for each in mark.segments}
+        take_origins(source, target, streams)
+        seed = None
+        if plan.new.random_numbers:
+            seed = seed_for(plan.config.seed, f"replay/{plan.timesteps}")
+        return {LAKE_FILE.name: state.forked(stream, replay_seed=seed)}
+
     def callbacks(self, parts: RunParts, checkpoints: CheckpointCallback) -> Sequence[BaseCallback]:
         lake = self._feed.lake
 
@@ -95,7 +133,7 @@ class LakeExtension(Extension):
 
     def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:
         self._kept = save_lake(model, self._feed, name)
-        return {} if self._kept is None else {"lake.json": self._kept}
+        return {} if self._kept is None else {LAKE_FILE.name: self._kept}
 
     def forget(self, name: str) -> None:
         self._feed.unpin(name)
@@ -109,6 +147,15 @@ class LakeExtension(Extension):
 
     def close(self) -> None:
         self._feed.close()
+
+
+def _taken_over(plan: ForkPlan) -> tuple[Path, LakeState] | None:
+    """Return the parent's Lake, and its state, if the fork takes over the replay in it."""
+    settings = plan.source.config.lake
+    state = plan.source.checkpoint.read(LAKE_FILE)
+    if settings is None or plan.new.replay or state is None or state.replay is None:
+        return None
+    return lake_path(settings, plan.source.run_dir), state
 
 
 def _set_aside_marks(run_dir: RunDir) -> dict[str, Mark]:

@@ -16,13 +16,14 @@ from game_rl.algorithms.policies import PQNPolicy, load_q_network
 from game_rl.algorithms.qdagger import Teacher, auto_temperature
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted, evaluate
 from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_folder import best_of
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
 from game_rl.checkpoints.model_state import drawing_from
 from game_rl.checkpoints.named import find_run
 from game_rl.config.algorithms import TeacherConfig
-from game_rl.config.allowed_changes import TEACHER
+from game_rl.config.allowed_changes import FORK_TEACHER, TEACHER
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import differences
 from game_rl.config.values import run_at
@@ -31,12 +32,14 @@ from game_rl.events import TeacherReady, Validated
 from game_rl.events.event_log import EventLog
 from game_rl.events.lineage import Source, add_sources, manifest_sha256, read_lineage
 from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
 from game_rl.playback.teacher_copy import (
     TeacherRecord,
     Validation,
     ValidationScore,
     has_teacher_copy,
+    link_teacher,
     read_teacher,
     read_validation,
     write_teacher,
@@ -54,6 +57,7 @@ from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
 from game_rl.system.units import format_bytes, with_frames
 from game_rl.training.extension import Extension, RunParts
+from game_rl.training.fork_parts import ForkPlan
 
 _OBSERVATIONS = 512  # from which the temperature is computed
 _RANDOM_ACTIONS = 0.1  # share in the play that gives these observations, so that it varies
@@ -145,6 +149,15 @@ class TeacherExtension(Extension):
             success_rate=record.success_rate,
         )
         return cls(model.teacher)
+
+    @classmethod
+    def forked(cls, plan: ForkPlan, run_dir: RunDir) -> Mapping[FileName, Saved]:
+        """Link the parent's teacher with its measurements, if they remain valid."""
+        parent = plan.source.run_dir
+        if has_teacher_copy(parent) and not plan.differences.bound_by(FORK_TEACHER):
+            add_sources(run_dir, *(s for s in read_lineage(parent).sources if s.kind == "teacher"))
+            link_teacher(parent, run_dir)
+        return {}
 
     def on_evaluated(self, success_rate: float | None) -> None:
         self._teacher.note_evaluation(success_rate)
