@@ -3,10 +3,12 @@
 Its other half is an extension (`training.extension`), which acts in the training.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import CheckpointFile, Saved
 
 if TYPE_CHECKING:  # processes that only read or send a room's files do without the config
@@ -59,6 +61,14 @@ class Feature:
 
     file: CheckpointFile[Saved] | None = None
     """What it adds to checkpoints, if it has a state."""
+
+    def fetched(self, run_dir: RunDir, checkpoint: Path, paths: Collection[str]) -> None:
+        """Restore elsewhere what its file in a checkpoint stands for, once a run was fetched.
+
+        Args:
+            checkpoint: the checkpoint, in `run_dir`.
+            paths: paths of the fetched files, below `run_dir`.
+        """
 
     def memory(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
         """Return its memory while the run trains."""

@@ -1,6 +1,7 @@
 """The Lake that a run writes: opened as its config says, and fed with its timesteps."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from game_rl.config.strict_model import Problem
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import LakeError, UsageError
 from game_rl.features.feature import Feature, Part, PlannedRun
+from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.lake.horizon import Capacity
 from game_rl.lake.lake import Lake, other_level
@@ -317,6 +319,14 @@ class LakeFeature(Feature):
     """The Lake of a run; its size on the disk is forecast by the preflight, which measures it."""
 
     file = LAKE_FILE
+
+    def fetched(self, run_dir: RunDir, checkpoint: Path, paths: Collection[str]) -> None:
+        """Pin the part of the Lake that the checkpoint needs, as the run did."""
+        if "lake/lake.json" in paths:
+            state = json.loads((checkpoint / LAKE_FILE.name).read_bytes())
+            pins = run_dir.lake / "pins"
+            pins.mkdir(exist_ok=True)
+            write_atomic(pins / f"{state['stream']}.{checkpoint.name}.json", str(state["mark"]))
 
     def memory(self, run: PlannedRun) -> Iterable[Part]:
         """Return the memory of blocks that are not on disk yet.

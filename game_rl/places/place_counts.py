@@ -8,8 +8,9 @@ import io
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
@@ -20,6 +21,8 @@ from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, RunningEpisode
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.features.feature import LOGS, Feature, Part, PlannedRun
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Blob, CheckpointFile, Natural, Saved
 from game_rl.games.place import Offsets
 from game_rl.games.variables import Values
@@ -269,6 +272,12 @@ class PlacesFeature(Feature):
     """The map of visited places, of games that name a `place`."""
 
     file = PLACES_FILE
+
+    def fetched(self, run_dir: RunDir, checkpoint: Path, paths: Collection[str]) -> None:  # noqa: ARG002
+        file = checkpoint / PLACES_FILE.name
+        if file.exists():
+            saved = SavedPlaces.model_validate_json(file.read_bytes())
+            write_atomic(run_dir.places, saved.npz)
 
     def memory(self, run: PlannedRun) -> Iterable[Part]:
         """Return the memory of the sheets, and of what the workers count between two boundaries."""

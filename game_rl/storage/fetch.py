@@ -16,6 +16,7 @@ from game_rl.config.loader import dump_config
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import StorageError, UsageError
+from game_rl.features.feature_table import FEATURES
 from game_rl.files.durable_files import remove_directory, write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import parse_saved
@@ -92,8 +93,11 @@ def fetch_run(
     fetched = fetch_file(store, files[0], root, tell)  # identity first: a kill may follow
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         fetched += sum(pool.map(lambda file: fetch_file(store, file, root, tell), files[1:]))
-    _restore_reports(run_dir, manifest)
-    _pin(run_dir, manifest)
+    checkpoint = run_dir.checkpoint(manifest.timesteps)
+    _restore_reports(run_dir, checkpoint)
+    paths = {file.path for file in files}
+    for feature in FEATURES:
+        feature.fetched(run_dir, checkpoint, paths)
     write_atomic(run_dir.config, dump_config(_config(manifest, root)))
     return Fetched(run_dir, manifest, fetched)
 
@@ -129,17 +133,14 @@ def _videos(
     return () if content is None else parse_stored(StoredVideos, content, name).files
 
 
-def _restore_reports(run_dir: RunDir, manifest: RunManifest) -> None:
+def _restore_reports(run_dir: RunDir, checkpoint: Path) -> None:
     """Restore the tables of evaluations, and cut curves to their length at the checkpoint."""
-    play = _json(run_dir.checkpoint(manifest.timesteps) / "play.json")
+    play: dict[str, Any] = json.loads((checkpoint / "play.json").read_bytes())
     if play["evaluations"]:
         write_atomic(run_dir.evaluations, str(play["evaluations"]))
     if play.get("evaluation_episodes"):
         episodes = base64.b64decode(play["evaluation_episodes"])
         write_atomic(run_dir.evaluation_episodes, episodes)
-    places = run_dir.checkpoint(manifest.timesteps) / "places.json"
-    if places.exists():
-        write_atomic(run_dir.places, base64.b64decode(_json(places)["npz"]))
     log = play["log"]
     for path in run_dir.tensorboard.glob("events.out.tfevents.*"):
         cut_file(path, log["file_bytes"].get(path.name))
@@ -147,17 +148,6 @@ def _restore_reports(run_dir: RunDir, manifest: RunManifest) -> None:
         cut_file(path, log.get("appended_bytes", {}).get(path.name))
     table = log.get("table")
     cut_table(run_dir.progress, None if table is None else TableSize.model_validate(table))
-
-
-def _pin(run_dir: RunDir, manifest: RunManifest) -> None:
-    """Pin the part of the Lake that the checkpoint needs, as the run did."""
-    if not manifest.has_lake:
-        return
-    path = run_dir.checkpoint(manifest.timesteps)
-    state = _json(path / "lake.json")
-    pins = run_dir.lake / "pins"
-    pins.mkdir(exist_ok=True)
-    write_atomic(pins / f"{state['stream']}.{path.name}.json", str(state["mark"]))
 
 
 def _config(manifest: RunManifest, root: Path) -> RunConfig:
@@ -178,12 +168,6 @@ def _config(manifest: RunManifest, root: Path) -> RunConfig:
         fault="cannot be used here",
         way_out="fetch another checkpoint",
     )
-
-
-def _json(path: Path) -> dict[str, Any]:
-    """Read a JSON file that was compared with its sha256."""
-    content: dict[str, Any] = json.loads(path.read_bytes())
-    return content
 
 
 LAST_FILE = "experiment.yaml"
