@@ -48,7 +48,7 @@ from game_rl.system.machine import detect_machine, parse_machine
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.training import train as training
 from game_rl.training.admission import check_custom_parts
-from game_rl.training.given_callbacks import PythonCallbacks, given_callbacks
+from game_rl.training.extension import PythonCallbacks, given_callbacks
 from game_rl.training.train import TrainCommand, TrainingResult
 from game_rl.vec_env import make_vec_env as vec_envs
 

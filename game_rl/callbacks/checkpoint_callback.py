@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval
-from game_rl.callbacks.waited_frames import WaitedFramesCallback
+from game_rl.callbacks.curves import WaitedFramesCallback
 from game_rl.checkpoints.checkpoint_files import checkpoint_bytes
 from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState, StopCounters
 from game_rl.checkpoints.checkpoint_store import CheckpointStore

@@ -9,6 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.boundary import BoundaryCallback, Interval, any_due
+from game_rl.envs.action_player import WAITED_FRAMES
 from game_rl.envs.episode_ends import OWN_ENDINGS
 from game_rl.events import ExplorationRestarted, Progress, RolloutEnded, WorkerRestarted
 from game_rl.events.event_log import EventLog, read_events
@@ -18,6 +19,54 @@ from game_rl.schedules import Restart, RestartingRamp
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from game_rl.vec_env.workers import WorkerDeath
+
+
+class WaitedFramesCallback(BaseCallback):
+    """Counts the frames that the envs play on by the game's `step`, for the curve `time/frames`.
+
+    Events and checkpoints have their number, too, so it comes before all callbacks that report or
+    save.
+
+    Args:
+        frame_skip: frames of each timestep that are not counted here.
+        before: their number at the checkpoint from which the run goes on.
+
+    Attributes:
+        at_boundary: their number at the last boundary between an update and a rollout.
+    """
+
+    def __init__(self, events: EventLog, *, frame_skip: int, before: int = 0) -> None:
+        super().__init__()
+        self._events = events
+        self._frame_skip = frame_skip
+        self._waited = self.at_boundary = before
+        self._boundary = 0
+
+    def _on_training_start(self) -> None:
+        self._note_boundary()
+
+    def _on_rollout_start(self) -> None:
+        self._note_boundary()
+
+    def _on_step(self) -> bool:
+        self._waited += sum(info.get(WAITED_FRAMES, 0) for info in self.locals["infos"])
+        self._publish()
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self._note_boundary()
+        self.logger.record("time/frames", self.num_timesteps * self._frame_skip + self._waited)
+
+    def _note_boundary(self) -> None:
+        self._boundary = self.num_timesteps
+        self.at_boundary = self._waited
+        self._publish()
+
+    def _publish(self) -> None:
+        self._events.waited_frames = {
+            self._boundary: self.at_boundary,
+            self.num_timesteps: self._waited,
+        }
 
 
 class GameMetricsCallback(BaseCallback):

@@ -12,8 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.boundary import BoundaryCallback
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
-from game_rl.callbacks.plan_watch import PlanWatch
-from game_rl.callbacks.resource_watch import ResourceWatch
+from game_rl.callbacks.resource_watch import PlanWatch, ResourceWatch
 from game_rl.checkpoints.checkpoint_files import STOP_MARGIN_BYTES
 from game_rl.errors import TrainingError
 from game_rl.files.run_dir import RunDir

@@ -36,7 +36,7 @@ from game_rl.checkpoints.model_state import (
     save_random_numbers,
     with_present_names,
 )
-from game_rl.checkpoints.tensorboard_log import cut_log, restore_log, save_log
+from game_rl.checkpoints.training_log import cut_log, restore_log, save_log
 from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError
 from game_rl.files.run_dir import RunDir

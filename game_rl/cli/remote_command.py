@@ -47,8 +47,8 @@ from game_rl.experiments.backup import (
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.files.run_dir import upload_lock
 from game_rl.games.definition import GameDefinition
+from game_rl.storage.background import upload_settings
 from game_rl.storage.faults import NO_PATIENCE, PASSING_FAULTS, Patience, StoreFault
-from game_rl.storage.game_files import upload_settings
 from game_rl.system.extras import check_extra
 from game_rl.system.units import format_bytes, format_duration
 

@@ -16,7 +16,7 @@ from game_rl.files.durable_files import new_directory
 from game_rl.interchange.replay_export import action_bounds, action_space, blocks_in_order
 from game_rl.interchange.sb3_replay import Array, Progress, quiet
 from game_rl.lake.lake import Lake
-from game_rl.lake.row_format import observation_format_of
+from game_rl.lake.sampler import observation_format_of
 from game_rl.lake.view import LakeView
 
 

@@ -23,8 +23,7 @@ from game_rl.lake.array_lake import sequences_of, windows
 from game_rl.lake.block import LATE_TIMEOUT, TERMINATED, TRUNCATED
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.lake.row_format import observation_format_of
-from game_rl.lake.sampler import Batch, Sampler
+from game_rl.lake.sampler import Batch, Sampler, observation_format_of
 from game_rl.lake.view import LakeView
 from game_rl.system.file_positions import BINARY, write_at
 

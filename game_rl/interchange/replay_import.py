@@ -26,7 +26,7 @@ from game_rl.lake.array_lake import RowWriter
 from game_rl.lake.block import FIRST, JUMP, LATE_TIMEOUT, TERMINATED, TRUNCATED
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import ArrayKind, LakeSchema, PartsKind
-from game_rl.lake.row_format import observation_format_of
+from game_rl.lake.sampler import observation_format_of
 from game_rl.lake.writer import LakeWriter
 
 _FOUR_SHADES = [0, 85, 170, 255]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.envs.observation import Observation, rows_of
+from game_rl.envs.observation import Observation, ObservationFormat, rows_of
 from game_rl.errors import LakeError
 from game_rl.lake.block import (
     FIRST,
@@ -18,9 +18,21 @@ from game_rl.lake.block import (
     FirstFrames,
 )
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.lake.row_format import observation_format_of
 from game_rl.lake.view import Indices, LakeView, n_seen
 from game_rl.returns import LearnedRewards, discounted_sums
+
+
+def observation_format_of(schema: LakeSchema) -> ObservationFormat:
+    """Return the format of the observations in a Lake of pictures or of parts.
+
+    It is the one from which `LakeSchema.of` made the schema. A function here and no property there,
+    because a format needs gymnasium, which the uploader's process does without.
+    """
+    assert schema.arrays is None
+    if schema.parts is None:
+        return ObservationFormat(schema.packing, schema.frame_stack)
+    return ObservationFormat(schema.parts.screen, schema.frame_stack, schema.parts.parts)
+
 
 Frames = NDArray[np.uint8]
 

@@ -14,7 +14,7 @@ from game_rl.errors import LakeError
 from game_rl.lake.block import FIRST, JUMP, TERMINATED, TRANSITION, TRUNCATED, Block, Columns
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.lake.row_format import observation_format_of
+from game_rl.lake.sampler import observation_format_of
 from game_rl.lake.segment_sink import OnFull, SegmentSink
 
 Frames = NDArray[np.uint8]

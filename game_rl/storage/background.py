@@ -1,4 +1,4 @@
-"""The training's side of an upload: starting, telling and ending the process that uploads.
+"""The training's side of an upload: its settings, and the process that uploads.
 
 This module never imports obstore, and waits for storage only in `finish`. Whatever the other
 process does, the training continues.
@@ -6,22 +6,121 @@ process does, the training continues.
 That process is a fresh interpreter, since obstore hangs in forked children.
 """
 
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from shlex import quote
 
+from pydantic import ValidationError
+
+from game_rl.config.custom_part import part_files
+from game_rl.config.loader import game_path, load_yaml_model
+from game_rl.config.schema import RunConfig
+from game_rl.errors import GameFileError, UsageError
 from game_rl.events import CheckpointSaved, Event, Uploaded, UploadProgress, UploadQueued, Warned
 from game_rl.events.event_log import EventLog, parse_event
 from game_rl.files.durable_files import folder_bytes
 from game_rl.files.run_dir import RunDir
+from game_rl.games.definition import GameDefinition
+from game_rl.storage.faults import PASSING_FAULTS, StoreFault
 from game_rl.storage.journal import UploadState, read_upload_state
-from game_rl.storage.upload_settings import UploadSettings
-from game_rl.system.line_process import LineProcess
+from game_rl.storage.upload_settings import FirstAnswer, GameFiles, UploadSettings
+from game_rl.system.line_process import LineProcess, started
 
-_GB = 10**9
-_LOOK_EVERY_S = 0.1
 UPLOAD_PROCESS = "game_rl.storage.upload_process"
+_FOLDER = "game"  # in a fetched run
+_PARTS = "parts"
+_FIRST_ANSWER_WITHIN_S = 60.0
+_ENDS_WITHIN_S = 1.0
+_LOOK_EVERY_S = 0.1
+_GB = 10**9
+
+
+def upload_settings(
+    config: RunConfig, run_dir: RunDir, *, begins_at: int, take_over: bool
+) -> UploadSettings | None:
+    """Return the settings of the run's uploader, or None if the config has no `upload`.
+
+    The caller holds the run's lock, since this may draw the run's identity.
+    """
+    if config.upload is None:
+        return None
+    lake = config.lake
+    game = game_files(config.game)
+    parts: dict[str, Path] = {}  # modules that are files and not installed
+    if config.custom_parts:
+        found = part_files(config.custom_parts, Path.cwd())
+        parts = {f"{_PARTS}/{name.as_posix()}": file for name, file in found.items()}
+    return UploadSettings(
+        run_dir=run_dir.root.absolute(),
+        run=run_dir.identity().id,
+        upload=config.upload,
+        lake=None if lake is None else (lake.path or run_dir.lake).absolute(),
+        game=game.model_copy(update={"paths": {**game.paths, **parts}}),
+        begins_at=begins_at,
+        take_over=take_over,
+    )
+
+
+def game_files(game: str) -> GameFiles:
+    """Return a game.yaml and the files that it names, but never the ROM, which is not uploaded."""
+    path = game_path(game, relative_to=Path())
+    if path is None:
+        return GameFiles()
+    if path.is_dir():
+        path /= "game.yaml"
+    definition = load_yaml_model(path, GameDefinition, error=GameFileError)
+    named: list[Path | None] = [path for _, path in definition.state_files()]
+    named += [definition.symbols, definition.place_offsets]
+    named += definition.offset_files_of_parts().values()
+    if definition.reward is not None:
+        named.append(Path(f"{definition.reward.partition(':')[0]}.py"))
+    folder = path.parent
+    # paths that stay within the game's folder, as they must to work on another machine
+    inside = [f for f in named if f is not None and not f.is_absolute() and ".." not in f.parts]
+    return GameFiles(
+        game_file=f"{_FOLDER}/{path.name}",
+        paths={f"{_FOLDER}/{path.name}": path.absolute()}
+        | {
+            f"{_FOLDER}/{file.as_posix()}": (folder / file).absolute()
+            for file in inside
+            if (folder / file).is_file()
+        },
+    )
+
+
+def ask_once(
+    address: str,
+    *,
+    key: str = "upload.to",
+    way_out: str = "to train without uploading, add --set upload=null",
+) -> list[str]:
+    """Ask storage whether it can be used, and return a warning if it cannot be reached.
+
+    Args:
+        key: key of the config that names the address.
+        way_out: another way than to mend the storage.
+
+    Raises:
+        UsageError: there is no such bucket or folder, or it refuses access.
+    """
+    process = started(UPLOAD_PROCESS, "first_request")
+    try:
+        output, _ = process.communicate(f"{address}\n", timeout=_FIRST_ANSWER_WITHIN_S)
+        answer = FirstAnswer.model_validate_json(output)
+    except (subprocess.TimeoutExpired, ValidationError):
+        answer = FirstAnswer(fault="slow", text=str(StoreFault("slow", address)))
+    finally:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):  # a disk that hangs may hold it for ever
+            process.wait(_ENDS_WITHIN_S)
+    if answer.fault is None:
+        return []
+    if answer.fault in PASSING_FAULTS:
+        return [f"{answer.text}. The training begins nevertheless, and uploads as soon as it can"]
+    raise UsageError(f"{key}: {answer.text}; {way_out}")
 
 
 class BackgroundUpload:

@@ -22,10 +22,9 @@ from game_rl.errors import GameRLError, StorageError, UsageError
 from game_rl.events import Event, Warned
 from game_rl.files.run_dir import RunDir, upload_lock
 from game_rl.storage.faults import PASSING_FAULTS, Patience, SecondWriterError, StoreFault
-from game_rl.storage.first_request import FirstAnswer
 from game_rl.storage.journal import Journal
 from game_rl.storage.object_store import ObjectStore
-from game_rl.storage.upload_settings import PushSettings, UploadSettings
+from game_rl.storage.upload_settings import FirstAnswer, PushSettings, UploadSettings
 from game_rl.storage.uploader import Uploader, push_experiment
 from game_rl.system.processes import ignore_signals, yield_to_others
 

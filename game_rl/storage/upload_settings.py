@@ -1,4 +1,4 @@
-"""Settings that the uploading processes get when they start; none of them is secret."""
+"""What the uploading processes get when they start, and answer; none of it is secret."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,7 @@ from pydantic import Field
 
 from game_rl.config.upload import UploadConfig
 from game_rl.files.saved import Saved
+from game_rl.storage.faults import FaultKind
 from game_rl.storage.manifest import place_of, run_folder
 
 
@@ -39,6 +40,13 @@ class UploadSettings(Saved):
     def address(self) -> str:
         """Address of the run."""
         return f"{self.upload.to}/{run_folder(self.run)}"
+
+
+class FirstAnswer(Saved):
+    """What storage answered to the first request; no fault if it can be used."""
+
+    fault: FaultKind | None = None
+    text: str = ""
 
 
 class RemoteKeeping(Saved):

@@ -5,11 +5,13 @@ that it writes, the Lakes that it learns from, its teacher, its upload. The tabl
 `make_callbacks` lists them. What needs no torch of a feature is declared in its room (`features`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
 
-from stable_baselines3.common.callbacks import BaseCallback
+from pydantic import JsonValue
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ConvertCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.algorithm import LeanAlgorithm
@@ -22,6 +24,7 @@ from game_rl.checkpoints.checkpoint_store import CheckpointCompanion
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.envs.observation import ObservationFormat
+from game_rl.errors import UsageError
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
@@ -31,7 +34,72 @@ from game_rl.seeds import seed_for
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.fork_parts import ForkPlan
-from game_rl.training.given_callbacks import GivenCallback
+
+CallbackFunction = Callable[[dict[str, Any], dict[str, Any]], bool]
+"""A function that SB3 calls after each vec step with the locals and globals of its loop."""
+
+PythonCallbacks = BaseCallback | CallbackFunction | Sequence[BaseCallback | CallbackFunction] | None
+"""What SB3's `learn` takes as its callback."""
+
+
+@dataclass(frozen=True)
+class GivenCallback:
+    """A callback that Python code has made; of what a `CustomPart` has, what is needed here.
+
+    Attributes:
+        key: its place among the callbacks that were given.
+        reference: `module:Class` of its class, or of the function.
+        own: the callback.
+    """
+
+    key: tuple[str, ...]
+    reference: str
+    own: BaseCallback
+
+    @property
+    def arguments(self) -> Mapping[str, JsonValue]:
+        return {}
+
+    @property
+    def name(self) -> str:
+        """Its place and class, for messages."""
+        return f"{self.key[0]}, {self.reference}"
+
+    def load_callback(self, folder: Path) -> Callable[..., BaseCallback]:  # noqa: ARG002
+        return lambda: self.own
+
+
+def given_callbacks(callbacks: PythonCallbacks) -> tuple[GivenCallback, ...]:
+    """Return the callbacks of a call in Python; those of a `CallbackList` one by one.
+
+    Raises:
+        UsageError: one is no callback.
+    """
+    if callbacks is None:
+        return ()
+    several = callbacks if isinstance(callbacks, list | tuple) else [callbacks]
+    flat: list[object] = []
+    for each in several:
+        flat += each.callbacks if isinstance(each, CallbackList) else [each]
+    return tuple(_given(each, f"callbacks[{number}]") for number, each in enumerate(flat))
+
+
+def _given(callback: object, key: str) -> GivenCallback:
+    if isinstance(callback, BaseCallback):
+        return GivenCallback((key,), _reference(type(callback)), callback)
+    if isinstance(callback, type):
+        name = callback.__name__
+        raise UsageError(f"{key} is the class {name}, not an object of it; write {name}()")
+    if not callable(callback):
+        raise UsageError(
+            f"{key} is {callback!r:.60}; give an object of BaseCallback of Stable-Baselines3, or a "
+            "function of locals and globals, and name classes in the config's key callbacks"
+        )
+    return GivenCallback((key,), _reference(callback), ConvertCallback(callback))
+
+
+def _reference(named: object) -> str:
+    return f"{getattr(named, '__module__', '')}:{getattr(named, '__qualname__', 'callback')}"
 
 
 @dataclass(frozen=True, kw_only=True)

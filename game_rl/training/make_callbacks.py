@@ -13,24 +13,23 @@ from game_rl.callbacks.curves import (
     GameCheckCallback,
     GameMetricsCallback,
     ProgressCallback,
+    WaitedFramesCallback,
     WorkerRestartsCallback,
 )
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.callbacks.evaluation_callback import EvaluationCallback
 from game_rl.callbacks.hints import HintsCallback, hint_settings
 from game_rl.callbacks.milestones import MilestonesCallback
-from game_rl.callbacks.plan_watch import PlanWatch
-from game_rl.callbacks.resource_watch import ResourceWatch
+from game_rl.callbacks.resource_watch import PlanWatch, ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.callbacks.stop_conditions import StopWhen
-from game_rl.callbacks.waited_frames import WaitedFramesCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.games.definition import Game
 from game_rl.system.machine import effective_cpus
-from game_rl.training.extension import Extension, RunParts
+from game_rl.training.extension import Extension, GivenCallback, RunParts
 from game_rl.training.extensions.custom_callbacks_extension import CustomCallbacksExtension
 from game_rl.training.extensions.episodes_extension import EpisodesExtension
 from game_rl.training.extensions.lake_extension import LakeExtension
@@ -39,7 +38,6 @@ from game_rl.training.extensions.live_extension import LiveExtension
 from game_rl.training.extensions.monitor_extension import MonitorExtension
 from game_rl.training.extensions.places_extension import PlacesExtension
 from game_rl.training.extensions.teacher_extension import TeacherExtension
-from game_rl.training.given_callbacks import GivenCallback
 
 EXTENSIONS: tuple[type[Extension], ...] = (
     LearningExtension,

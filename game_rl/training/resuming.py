@@ -17,7 +17,7 @@ from game_rl.checkpoints.checkpoint_state import (
 )
 from game_rl.checkpoints.checkpoint_store import set_aside_newer
 from game_rl.checkpoints.evaluation_files import restore_evaluations
-from game_rl.checkpoints.tensorboard_log import cut_log
+from game_rl.checkpoints.training_log import cut_log
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.episode_starts import game_changes
@@ -34,7 +34,7 @@ from game_rl.system.versions import (
     source_sha256,
     version_differences,
 )
-from game_rl.training.given_callbacks import GivenCallback
+from game_rl.training.extension import GivenCallback
 
 
 def usable_best(

@@ -14,8 +14,7 @@ from game_rl.callbacks.checkpoint_callback import check_finite
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.resources import TRIALS_S
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
-from game_rl.checkpoints.curve_log import CurveLog
-from game_rl.checkpoints.tensorboard_log import closing_log, quiet_log_thread
+from game_rl.checkpoints.training_log import CurveLog, closing_log, quiet_log_thread
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import Interrupted, TrainingError
@@ -27,8 +26,7 @@ from game_rl.system.machine import effective_cpus
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads
-from game_rl.training.extension import Extension, FirstPhase, RunParts
-from game_rl.training.given_callbacks import GivenCallback
+from game_rl.training.extension import Extension, FirstPhase, GivenCallback, RunParts
 from game_rl.training.make_callbacks import (
     Callbacks,
     episode_trackers,

@@ -18,7 +18,7 @@ from game_rl.checkpoints.checkpoint_store import find_checkpoint
 from game_rl.checkpoints.evaluation_files import restore_evaluations
 from game_rl.checkpoints.named import find_run
 from game_rl.checkpoints.run_game import moved_game
-from game_rl.checkpoints.tensorboard_log import cut_log
+from game_rl.checkpoints.training_log import cut_log
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import BASELINES_S
@@ -39,9 +39,7 @@ from game_rl.preflight.preflight_report import (
     compare_footprint,
     measured_ram_peak_bytes,
 )
-from game_rl.storage.background import BackgroundUpload
-from game_rl.storage.first_request import ask_once
-from game_rl.storage.game_files import upload_settings
+from game_rl.storage.background import BackgroundUpload, ask_once, upload_settings
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.admission import (
@@ -50,12 +48,11 @@ from game_rl.training.admission import (
     check_fit,
     refuse_existing_run,
 )
-from game_rl.training.extension import evaluation_seed
+from game_rl.training.extension import GivenCallback, evaluation_seed
 from game_rl.training.extensions.episodes_extension import log_final_episodes
 from game_rl.training.extensions.teacher_extension import check_teacher, validate_teacher
 from game_rl.training.extensions.upload_extension import UploadExtension, uploading_run
 from game_rl.training.forking import make_fork, plan_fork
-from game_rl.training.given_callbacks import GivenCallback
 from game_rl.training.make_callbacks import episode_trackers, not_restored
 from game_rl.training.resuming import (
     Asked,

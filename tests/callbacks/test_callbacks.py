@@ -12,8 +12,7 @@ from game_rl.callbacks import resources
 from game_rl.callbacks.boundary import Interval, StopCallback, StopTraining
 from game_rl.callbacks.checkpoint_callback import NonFiniteCallback
 from game_rl.callbacks.curves import GameMetricsCallback
-from game_rl.callbacks.plan_watch import PlanWatch
-from game_rl.callbacks.resource_watch import ResourceWatch
+from game_rl.callbacks.resource_watch import PlanWatch, ResourceWatch
 from game_rl.callbacks.resources import CoresCallback, ResourceMonitorCallback
 from game_rl.errors import TrainingError
 from game_rl.events.event_log import EventLog

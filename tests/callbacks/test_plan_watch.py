@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from game_rl.callbacks.plan_watch import PlanWatch
+from game_rl.callbacks.resource_watch import PlanWatch
 from game_rl.events import Event, PlanPassed
 from game_rl.events.event_log import EventFile, EventLog
 from game_rl.files.run_dir import RunDir

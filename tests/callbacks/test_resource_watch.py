@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from stable_baselines3.common.callbacks import CallbackList
 
 from game_rl.callbacks import resources
-from game_rl.callbacks.plan_watch import PlanWatch
-from game_rl.callbacks.resource_watch import LowWater, ResourceWatch
+from game_rl.callbacks.resource_watch import LowWater, PlanWatch, ResourceWatch
 from game_rl.callbacks.resources import ResourceMonitorCallback
 from game_rl.config.loader import load_config
 from game_rl.events import Event, ResourceLow

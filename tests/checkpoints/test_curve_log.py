@@ -17,8 +17,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.logger import Logger, configure
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from game_rl.checkpoints.curve_log import CurveLog
-from game_rl.checkpoints.tensorboard_log import restore_log, save_log
+from game_rl.checkpoints.training_log import CurveLog, restore_log, save_log
 from game_rl.events import CURVE_POINTS, CurvesRecorded, Event
 from game_rl.events.curve_points import read_curves
 from game_rl.events.event_log import EventLog, read_events

@@ -14,7 +14,7 @@ from game_rl.emulator.rom import read_rom
 from game_rl.envs.make_env import make_env
 from game_rl.errors import GameFileError
 from game_rl.games.definition import load_game
-from game_rl.storage.game_files import game_files
+from game_rl.storage.background import game_files
 from tests.emulator.roms import make_rom
 
 # LD A,0A; LD (0000),A: RAM on. LD A,1; LD (4000),A: bank 1. Then copy 16 bytes to C010 and halt.

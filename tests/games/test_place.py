@@ -12,7 +12,7 @@ from game_rl.games.definition import Game, load_game
 from game_rl.games.parts.part_spec import unused_parts
 from game_rl.lake.origin import disagreement, origin_of
 from game_rl.places.place_counts import PlaceCounts, PlaceTally, take_visits
-from game_rl.storage.game_files import game_files
+from game_rl.storage.background import game_files
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import fake_game
 from tests.games.example import VALID_GAME, write_game

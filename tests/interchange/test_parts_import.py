@@ -20,7 +20,7 @@ from game_rl.games.parts.part_format import PartFormat, Stretch
 from game_rl.interchange.replay_export import export_replay
 from game_rl.interchange.replay_import import import_replay
 from game_rl.lake.lake import Lake
-from game_rl.lake.row_format import observation_format_of
+from game_rl.lake.sampler import observation_format_of
 from tests.buffers.part_plays import formats, parts_vec_env
 from tests.buffers.test_parts import FORM, play
 from tests.examples import examples

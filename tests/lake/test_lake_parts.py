@@ -33,8 +33,7 @@ from game_rl.lake.lake_feed import LakeFeed
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.origin import check_agreement
 from game_rl.lake.pond_refill import refill_pond
-from game_rl.lake.row_format import observation_format_of
-from game_rl.lake.sampler import Sampler
+from game_rl.lake.sampler import Sampler, observation_format_of
 from game_rl.lake.segment import SEALED, read_header
 from game_rl.lake.upkeep import lake_statistics, verify_lake
 from game_rl.lake.view import LakeView

@@ -11,7 +11,7 @@ from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
 from game_rl.experiments.train_experiment import ExperimentCommand, begin_experiment
-from game_rl.storage.first_request import ask_once
+from game_rl.storage.background import ask_once
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.train import TrainCommand, train
 from tests.experiments.conftest import MakePopulation

@@ -13,7 +13,7 @@ from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.errors import GameRLError
 from game_rl.events import Resumed
 from game_rl.files.run_dir import RunDir
-from game_rl.training.given_callbacks import given_callbacks
+from game_rl.training.extension import given_callbacks
 from tests.tiny_run import MakeConfig
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_state import LogState
-from game_rl.checkpoints.tensorboard_log import cut_log
+from game_rl.checkpoints.training_log import cut_log
 from game_rl.config.loader import load_config
 from game_rl.config.migration import saved_config
 from game_rl.config.output_config import LoggingConfig

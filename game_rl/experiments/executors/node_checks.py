@@ -16,8 +16,8 @@ from game_rl.errors import GameFileError, RomError, StorageError
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.saved import file_sha256
 from game_rl.games.definition import GameDefinition
+from game_rl.storage.background import game_files
 from game_rl.storage.faults import Patience
-from game_rl.storage.game_files import game_files
 from game_rl.storage.object_store import ObjectStore
 from game_rl.system.machine import processor_name
 from game_rl.system.processes import is_root, own_niceness

@@ -38,8 +38,7 @@ from game_rl.experiments.jobs.job_files import (
 from game_rl.files.durable_files import write_saved
 from game_rl.files.run_dir import RunDir, check_claim
 from game_rl.lake.lake import Lake
-from game_rl.lake.row_format import observation_format_of
-from game_rl.lake.sampler import Sampler
+from game_rl.lake.sampler import Sampler, observation_format_of
 from game_rl.lake.view import LakeView
 from game_rl.playback.trained_run import evaluate_run, open_own_run, open_trained_run
 from game_rl.preflight.preflight_report import measured_ram_peak_bytes

@@ -19,7 +19,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import ConfigError, GameRLError
 from game_rl.events import StopConditionMet
 from game_rl.events.event_log import EventLog
-from game_rl.features.callback_states import (
+from game_rl.features.feature_table import (
     CALLBACKS_FILE,
     CustomCallbackState,
     CustomCallbackStates,
@@ -33,8 +33,7 @@ from game_rl.files.plain_state import (
 )
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
-from game_rl.training.extension import Extension, RunParts
-from game_rl.training.given_callbacks import GivenCallback
+from game_rl.training.extension import Extension, GivenCallback, RunParts
 
 _METHODS = ("state_dict", "load_state_dict")
 

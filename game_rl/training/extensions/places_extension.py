@@ -31,8 +31,7 @@ from game_rl.places.place_counts import (
     take_visits,
 )
 from game_rl.places.places_picture import places_picture
-from game_rl.training.extension import Extension, RunParts
-from game_rl.training.given_callbacks import GivenCallback
+from game_rl.training.extension import Extension, GivenCallback, RunParts
 from game_rl.training.resuming import disk_fault
 
 _PICTURE = "game/places"

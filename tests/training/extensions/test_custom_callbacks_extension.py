@@ -12,7 +12,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CallbackList
 
 from game_rl.config.custom_part import PartError, parts_of
-from game_rl.features.callback_states import CustomCallbackState, CustomCallbackStates
+from game_rl.features.feature_table import CustomCallbackState, CustomCallbackStates
 from game_rl.training.extensions.custom_callbacks_extension import CustomCallback
 from tests.callbacks.conftest import N_STEPS
 
