@@ -102,7 +102,8 @@ class _Wait:
         press = self._step.press
         left = self._step.at_most_frames
         up = 0  # frames since a button was held
-        while left and not self._holds():
+        until = self._step.until
+        while left and not until.holds(self._reader.read(self._emulator), self._before):
             if press and up >= PRESS_FRAMES and left > PRESS_FRAMES:
                 yield self._tick(press, PRESS_FRAMES, render=render)
                 left = left - PRESS_FRAMES
@@ -115,9 +116,6 @@ class _Wait:
         self._emulator.hold(buttons)
         self._emulator.tick(frames, render=render)
         return frames
-
-    def _holds(self) -> bool:
-        return self._step.until.holds(self._reader.read(self._emulator), self._before)
 
 
 def check_frame_skip(frame_skip: int, game: Game) -> None:

@@ -53,7 +53,15 @@ def make_bundled_env(
         raise UsageError(f"render_mode {render_mode} does not exist; use rgb_array")
     if info not in (None, "variables"):
         raise UsageError(f'info {info!r} does not exist; use "variables", or leave it out')
-    config = _with_frames(config, {"frame_skip": frame_skip, "frame_stack": frame_stack})
+    frames = {"frame_skip": frame_skip, "frame_stack": frame_stack}
+    given: dict[Key, object] = {(name,): n for name, n in frames.items() if n is not None}
+    try:
+        config = with_changed(config, given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(
+            f"{first['loc'][0]} is {first['input']!r}: {first['msg']}; use a whole number"
+        ) from None
     loaded = load_game(game)
     observation_format = make_observation_format(config, loaded)
     trackers = [] if info is None else [VariableTeller.of]
@@ -107,16 +115,3 @@ class StackedParts(gymnasium.Wrapper[Any, Any, Any, Any]):
             latest.append(observation[name])
         stacks = {name: np.concatenate(latest) for name, latest in self._latest.items()}
         return {**observation, **stacks}
-
-
-def _with_frames(config: EnvConfig, values: Mapping[str, int | None]) -> EnvConfig:
-    given: dict[Key, object] = {
-        (name,): value for name, value in values.items() if value is not None
-    }
-    try:
-        return with_changed(config, given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = first["loc"][0]
-        found = first["input"]
-        raise UsageError(f"{name} is {found!r}: {first['msg']}; use a whole number") from None

@@ -142,7 +142,14 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
 
     def _checked(self, observation: Observation) -> Observation:
         """Return the observation if it can be stored, as the game's own can."""
-        if _is_same(observation, self._game.observed):
+        observed = self._game.observed
+        if isinstance(observation, Mapping) and isinstance(observed, Mapping):
+            is_same = observation.keys() == observed.keys() and all(
+                array is observed[name] for name, array in observation.items()
+            )
+        else:
+            is_same = observation is observed
+        if is_same:  # the very arrays that the game's own had
             return observation
         space: spaces.Space[Any] = self._game.observation_space
         found: Observation
@@ -182,15 +189,6 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
 
 
 GameEnv = GameBoyEnv | WrappedEnv
-
-
-def _is_same(observation: Observation, observed: Observation | None) -> bool:
-    """Whether the observation has the very arrays that the game's own had."""
-    if not isinstance(observation, Mapping) or not isinstance(observed, Mapping):
-        return observation is observed
-    return observation.keys() == observed.keys() and all(
-        array is observed[name] for name, array in observation.items()
-    )
 
 
 def _unlike(observation: Observation, space: spaces.Space[Any]) -> str | None:
@@ -276,43 +274,33 @@ def _named(game: GameBoyEnv, parts: Sequence[CustomPart], folder: Path) -> tuple
                 f"{part.reference}(env, …) failed with {described(error)}{line_of(error, folder)}; "
                 "correct it, or its arguments",
             ) from error
-        _check_spaces(part, wrapper, game)
+        if wrapper.observation_space != game.observation_space:
+            raise PartError(
+                part.key,
+                f"{part.reference} makes the observations {wrapper.observation_space} of "
+                f"{game.observation_space}; a wrapper may change the numbers in a frame but not "
+                "its shape or type: frames are packed and stacked outside of it. For others use "
+                "env.observation, env.frame_stack, or observation.crop and parts in game.yaml",
+            )
+        if wrapper.action_space != game.action_space:
+            raise PartError(
+                part.key,
+                f"{part.reference} makes the actions {wrapper.action_space} of "
+                f"{game.action_space}; a wrapper may exchange an action for another one but not "
+                "change their number, which is that of the network's outputs: list the actions in "
+                "game.yaml",
+            )
         named.append(_Named(part, wrapper))
     return tuple(named)
 
 
-def _check_spaces(part: CustomPart, wrapper: Wrapper, game: GameBoyEnv) -> None:
-    pairs: Mapping[str, tuple[spaces.Space[Any], spaces.Space[Any], str]] = {
-        "observations": (
-            game.observation_space,
-            wrapper.observation_space,
-            "a wrapper may change the numbers in a frame but not its shape or type: frames are "
-            "packed and stacked outside of it. For others use env.observation, env.frame_stack, "
-            "or observation.crop and parts in game.yaml",
-        ),
-        "actions": (
-            game.action_space,
-            wrapper.action_space,
-            "a wrapper may exchange an action for another one but not change their number, which "
-            "is that of the network's outputs: list the actions in game.yaml",
-        ),
-    }
-    for what, (ours, theirs, way_out) in pairs.items():
-        if ours != theirs:
-            raise PartError(
-                part.key, f"{part.reference} makes the {what} {theirs} of {ours}; {way_out}"
-            )
-
-
 def _traces(wrapper: Wrapper) -> dict[str, bytes | int]:
     """Return a trace of each attribute, which differs if the attribute has changed."""
-    return {
-        name: _trace(value) for name, value in vars(wrapper).items() if name not in _OF_GYMNASIUM
-    }
-
-
-def _trace(value: object) -> bytes | int:
-    try:
-        return pickle.dumps(value)  # of our own process, and never read
-    except Exception:  # noqa: BLE001 - whatever a class of theirs raises
-        return id(value)
+    traces: dict[str, bytes | int] = {}
+    for name in vars(wrapper).keys() - set(_OF_GYMNASIUM):
+        value = vars(wrapper)[name]
+        try:
+            traces[name] = pickle.dumps(value)  # of our own process, and never read
+        except Exception:  # noqa: BLE001 - whatever a class of theirs raises
+            traces[name] = id(value)
+    return traces

@@ -252,17 +252,17 @@ class EpisodeLimit(EpisodeTracker):
             self._first = self._value(self._limit)
 
     def step(self, episode: RunningEpisode) -> None:
-        if self._is_reached(episode.timesteps) and not episode.terminated:
-            episode.truncated = True
-
-    def _is_reached(self, timesteps: int) -> bool:
         limit = self._limit
+        timesteps = episode.timesteps
         if not isinstance(limit, GrowingLimit):
-            return limit is not None and timesteps >= limit
-        if timesteps < limit.start:
-            return False
-        assert self._first is not None
-        return timesteps >= limit.after(self._value(limit) - self._first)
+            is_reached = limit is not None and timesteps >= limit
+        else:
+            assert self._first is not None
+            is_reached = timesteps >= limit.start and (
+                timesteps >= limit.after(self._value(limit) - self._first)
+            )
+        if is_reached and not episode.terminated:
+            episode.truncated = True
 
     def _value(self, limit: GrowingLimit) -> int | float:
         value = self._reader.read(self._emulator)[limit.per]

@@ -18,7 +18,7 @@ from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode, tracker
 from game_rl.envs.observation import SCREEN, Observation
 from game_rl.files.saved import Saved
 from game_rl.games.definition import GameDefinition
-from game_rl.games.variables import Value, Values
+from game_rl.games.variables import Value, Values, as_tuple
 
 MILESTONES = "milestones"
 """Key of a timestep's `info`: what the episode has `NewMilestone` in it."""
@@ -72,7 +72,7 @@ class MilestoneWatch(EpisodeTracker):
 
     def reset(self, episode: RunningEpisode) -> None:
         values = episode.values
-        self._first = {name: _as_tuple(values[name]) for name in self._names}
+        self._first = {name: as_tuple(values[name]) for name in self._names}
         self._last = {name: values[name] for name in self._names}
         self._best = {}
         self._earned = set()
@@ -93,7 +93,7 @@ class MilestoneWatch(EpisodeTracker):
             episode.info[MILESTONES] = found
 
     def _new_maxima(self, name: str, value: Value) -> Iterator[NewMilestone]:
-        now = _as_tuple(value)
+        now = as_tuple(value)
         for key, number, first in zip(_keys(name, value), now, self._first[name], strict=True):
             if number > first and is_new_maximum(number, self._best.get(key)):
                 self._best[key] = number
@@ -118,10 +118,6 @@ class MilestoneWatch(EpisodeTracker):
 def is_new_maximum(value: float, best: float | None) -> bool:
     """Whether a value counts as a new maximum: it is higher by a twentieth of the best, or more."""
     return best is None or (value > best and value - best >= _GROWTH * abs(best))
-
-
-def _as_tuple(value: Value) -> tuple[int | float, ...]:
-    return value if isinstance(value, tuple) else (value,)
 
 
 def _keys(name: str, value: Value) -> Iterable[str]:
@@ -198,7 +194,11 @@ class RepetitionGuard(EpisodeTracker):
     def __init__(self, definition: GameDefinition) -> None:
         self._seed = definition.random_seed
         has_class = definition.reward is not None
-        self._of_loops = None if has_class else _variables_of_loops(definition)
+        self._of_loops: frozenset[str] | None = None  # all
+        if not has_class:
+            named = {name for t in definition.rewards.values() for _, name in t.references()}
+            named.update(n for e in definition.endings.values() for _, n in e.references())
+            self._of_loops = frozenset(named.union(definition.place or ()))
         paying = {name for name, term in definition.rewards.items() if term.needs_change}
         self._ignored_terms = frozenset(() if has_class else definition.rewards.keys() - paying)
         self._numbers: Callable[[Values], object] = self._first_numbers
@@ -280,12 +280,6 @@ class RepetitionGuard(EpisodeTracker):
         self._gap = _EVERY_TIMESTEPS if sum(sizes) > _MANY_NUMBERS else 1
         self._loop_numbers = _getter(names)
         return self._loop_numbers(values)
-
-
-def _variables_of_loops(definition: GameDefinition) -> frozenset[str]:
-    of_terms = {name for t in definition.rewards.values() for _, name in t.references()}
-    of_endings = {name for e in definition.endings.values() for _, name in e.references()}
-    return frozenset(of_terms.union(of_endings, definition.place or ()))
 
 
 def _getter(names: Sequence[str]) -> Callable[[Values], object]:

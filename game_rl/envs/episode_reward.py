@@ -130,7 +130,9 @@ class EpisodeReward(EpisodeTracker):
                     self._spent.add(name)
         self._before = values
         if self._custom is not None:
-            total += self._step_custom(self._custom, values)
+            found = self._custom.step(values)
+            terms = found if isinstance(found, Mapping) else {CUSTOM_TERM: found}
+            total += sum(self._earn(name, reward) for name, reward in terms.items())
         episode.reward = total
         episode.gained = self._gained
 
@@ -199,12 +201,6 @@ class EpisodeReward(EpisodeTracker):
         """
         if self._custom is not None:
             self._custom = self._custom.renewed()
-
-    def _step_custom(self, custom: GameReward, values: Values) -> float:
-        earned = custom.step(values)
-        if not isinstance(earned, Mapping):
-            earned = {CUSTOM_TERM: earned}
-        return sum(self._earn(name, reward) for name, reward in earned.items())
 
     def _earn(self, name: str, reward: float) -> float:
         if not math.isfinite(reward):

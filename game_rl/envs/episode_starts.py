@@ -44,7 +44,10 @@ class EpisodeStarts:
         self._title = game.name
         self._known = game.definition.start_states
         self.names = chosen_start_states(chosen, game)
-        self._bounds = _bounds(chosen, self.names)
+        self._bounds: NDArray[np.float64] | None = None
+        if isinstance(chosen, Mapping):  # where each start state's part of 0..1 ends, but the last
+            sums = np.cumsum([chosen[name] for name in self.names], dtype=np.float64)
+            self._bounds = sums[:-1] / sums[-1]
         self.max_idle_frames = config.max_idle_frames
         self._states = StartStateCache(emulator, game)
         seed = game.definition.random_seed
@@ -80,7 +83,10 @@ class EpisodeStarts:
         Raises:
             UsageError: an option is unknown, or cannot have its value.
         """
-        drawn = self._drawn(random)
+        if self._bounds is None:
+            drawn = int(random.integers(len(self.names)))
+        else:
+            drawn = int(np.searchsorted(self._bounds, random.random(), side="right"))
         idle_frames = int(random.integers(self.max_idle_frames + 1))
         game_seed = int(random.integers(2**32))
         for option in options:
@@ -95,11 +101,6 @@ class EpisodeStarts:
         self.idle_frames = idle_frames
         self.game_seed = game_seed
         return name
-
-    def _drawn(self, random: np.random.Generator) -> int:
-        if self._bounds is None:
-            return int(random.integers(len(self.names)))
-        return int(np.searchsorted(self._bounds, random.random(), side="right"))
 
     def bring(self, name: str, *, game_seed: int, idle_frames: int) -> None:
         """Bring the emulator to this beginning."""
@@ -183,15 +184,6 @@ def _values_by_start(game: Game, section: Literal["write", "hold_values"]) -> _V
         for name, spec in game.definition.start_states.items()
     }
     return {name: values for name, values in found.items() if values}
-
-
-def _bounds(chosen: ChosenStarts | None, names: Sequence[str]) -> NDArray[np.float64] | None:
-    """Return where each start state's part of 0..1 ends, but the last; None without weights."""
-    if not isinstance(chosen, Mapping):
-        return None
-    sums = np.cumsum([chosen[name] for name in names], dtype=np.float64)
-    bounds: NDArray[np.float64] = sums[:-1] / sums[-1]
-    return bounds
 
 
 _Key = tuple[str, bool, str, str]

@@ -11,7 +11,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 from pydantic import JsonValue, model_validator
 
-from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator
+from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.action_player import WAITED_FRAMES, ActionPlayer
 from game_rl.envs.episode_starts import EpisodeStarts
 from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode
@@ -274,10 +274,16 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         Where no observation has the screen, the first call draws the frame after the present one,
         from a saved state. From then on each timestep draws its last frame.
         """
-        if not self.draws:
-            self.draws = True
-            return _next_picture(self.emulator)
-        return self.emulator.screen().copy()
+        emulator = self.emulator
+        if self.draws:
+            return emulator.screen().copy()
+        self.draws = True
+        state = emulator.save_state()
+        with suppress(LockUpError):
+            emulator.tick(1, render=True)
+        picture = emulator.screen().copy()
+        emulator.load_state(state)  # the game goes on as if that frame had not been drawn
+        return picture
 
     def save_state(self) -> EnvState:
         """Return the env's state between two timesteps.
@@ -328,13 +334,3 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
     def close(self) -> None:
         self.episode.running = False
         self.emulator.close()
-
-
-def _next_picture(emulator: Emulator) -> NDArray[np.uint8]:
-    """Return the picture of the next frame; the emulator goes on as if it had not been drawn."""
-    state = emulator.save_state()
-    with suppress(LockUpError):
-        emulator.tick(1, render=True)
-    picture = emulator.screen().copy()
-    emulator.load_state(state)
-    return picture

@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium
 
 from game_rl.config.custom_part import PartError
-from game_rl.config.schema import EnvConfig, ObservationConfig
+from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import Problem
 from game_rl.emulator.emulator import Emulator
 from game_rl.envs.action_player import ActionPlayer, check_frame_skip
@@ -104,9 +104,9 @@ def make_game_env(
     trackers: Sequence[TrackerMaker] = (),
 ) -> GameBoyEnv:
     """As `make_env`, without custom wrappers."""
-    seen = config.observation
-    _chosen(seen, game.definition.part_formats(), of=game.name)
-    frame_format = _make_frame_format(seen, game) if seen.screen else None
+    make_observation_format(config, game)
+    crop = game.definition.observation.crop
+    frame_format = _frame_format(config, crop, four_shades=not game.is_colour)
     parts = EnvParts(config, game, make_emulator(game) if emulator is None else emulator)
     return game_env(parts, frame_format, draws=draws, trackers=trackers)
 
@@ -191,8 +191,15 @@ def make_observation_format(config: EnvConfig, game: Game) -> ObservationFormat:
         ConfigError: the game's crop cannot be halved, or it has no such part.
     """
     seen = config.observation
-    frame = _make_frame_format(seen, game) if seen.screen else None
-    return _stacked(config, frame, _chosen(seen, game.definition.part_formats(), of=game.name))
+    crop = game.definition.observation.crop
+    if seen.screen and seen.size == "half" and (crop.height % 2 or crop.width % 2):
+        raise ConfigError(
+            f"env.observation.size is half, but the crop of {game.name} is {crop.width} x "
+            f"{crop.height}; make both even in its game.yaml or set env.observation.size=full"
+        )
+    parts = game.definition.part_formats()
+    four_shades = not game.is_colour
+    return observation_format(config, crop=crop, four_shades=four_shades, parts=parts, of=game.name)
 
 
 def observation_format(
@@ -201,46 +208,28 @@ def observation_format(
     crop: CropSpec,
     four_shades: bool,
     parts: Mapping[str, PartFormat] = _NO_PARTS,
+    of: str = "the game",
 ) -> ObservationFormat:
-    """Return the format of the observations of a game that has this crop, colours and parts.
+    """Return the format of the observations `of` a game that has this crop, colours and parts.
 
     Raises:
         ConfigError: the game has no such part.
     """
-    seen = config.observation
-    frame = _frame_format(seen, crop, four_shades=four_shades) if seen.screen else None
-    return _stacked(config, frame, _chosen(seen, parts, of="the game"))
-
-
-def _stacked(
-    config: EnvConfig, frame: FrameFormat | None, parts: Mapping[str, PartFormat]
-) -> ObservationFormat:
-    packing = None if frame is None else frame.packing
-    return ObservationFormat(packing, config.frame_stack, tuple(parts.items()))
-
-
-def _chosen(
-    config: ObservationConfig, parts: Mapping[str, PartFormat], *, of: str
-) -> Mapping[str, PartFormat]:
-    """Return the parts that observations have, sorted by name."""
-    for name in config.parts:
+    names = sorted(config.observation.parts)
+    for name in config.observation.parts:
         if name not in parts:
             raise ConfigError(
                 f"env.observation.parts: {unknown_name(name, 'part', parts, of=of)}; parts are "
                 "under `parts` in game.yaml"
             )
-    return {name: parts[name] for name in sorted(config.parts)}
+    frame = _frame_format(config, crop, four_shades=four_shades)
+    packing = None if frame is None else frame.packing
+    chosen = tuple((name, parts[name]) for name in names)
+    return ObservationFormat(packing, config.frame_stack, chosen)
 
 
-def _make_frame_format(config: ObservationConfig, game: Game) -> FrameFormat:
-    crop = game.definition.observation.crop
-    if config.size == "half" and (crop.height % 2 or crop.width % 2):
-        raise ConfigError(
-            f"env.observation.size is half, but the crop of {game.name} is {crop.width} x "
-            f"{crop.height}; make both even in its game.yaml or set env.observation.size=full"
-        )
-    return _frame_format(config, crop, four_shades=not game.is_colour)
-
-
-def _frame_format(config: ObservationConfig, crop: CropSpec, *, four_shades: bool) -> FrameFormat:
-    return FrameFormat(size=config.size, colour=config.colour, four_shades=four_shades, crop=crop)
+def _frame_format(config: EnvConfig, crop: CropSpec, *, four_shades: bool) -> FrameFormat | None:
+    seen = config.observation
+    if not seen.screen:
+        return None
+    return FrameFormat(size=seen.size, colour=seen.colour, four_shades=four_shades, crop=crop)

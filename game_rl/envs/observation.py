@@ -102,6 +102,12 @@ class ObservationFormat:
         return spaces.Dict(screens | {name: part_space(part, stack) for name, part in self.parts})
 
     @cached_property
+    def packings(self) -> Mapping[str, FramePacking | PartFormat]:
+        """How each part of a frame is packed, the screen, which is first, included."""
+        screens = {} if self.screen is None else {SCREEN: self.screen}
+        return {**screens, **dict(self.parts)}
+
+    @cached_property
     def stacks(self) -> Mapping[str, int]:
         """For each part, the screen included, the number of its arrays in an observation."""
         screens = {} if self.screen is None else {SCREEN: self.stack}
@@ -110,8 +116,7 @@ class ObservationFormat:
     @cached_property
     def part_bytes(self) -> Mapping[str, int]:
         """Bytes of each part of a frame as it is stored, the screen included."""
-        screens = {} if self.screen is None else {SCREEN: self.screen.nbytes}
-        return screens | {name: part.nbytes for name, part in self.parts}
+        return {name: packing.nbytes for name, packing in self.packings.items()}
 
     @property
     def row_bytes(self) -> int:
@@ -143,12 +148,12 @@ class ObservationFormat:
             assert self.screen is not None
             return self.screen.pack(np.asarray(frames))
         assert isinstance(frames, Mapping)
-        packed = [] if self.screen is None else [self.screen.pack(frames[SCREEN])]
-        for name, part in self.parts:
+        packed = []
+        for name, packing in self.packings.items():
             try:
-                packed.append(part.pack(frames[name]))
+                packed.append(packing.pack(frames[name]))
             except ValueError as error:
-                raise _of_part(name, error) from None
+                raise (error if name == SCREEN else _of_part(name, error)) from None
         return np.concatenate(packed, axis=-1)
 
     def unpack(self, rows: Pixels) -> Observation:
@@ -156,11 +161,8 @@ class ObservationFormat:
         if not self.is_dict:
             assert self.screen is not None
             return self.screen.unpack(rows)
-        columns = self.columns
-        screens = {}
-        if self.screen is not None:
-            screens[SCREEN] = self.screen.unpack(rows[..., columns[SCREEN]])
-        return screens | {name: part.unpack(rows[..., columns[name]]) for name, part in self.parts}
+        places = self.columns
+        return {n: each.unpack(rows[..., places[n]]) for n, each in self.packings.items()}
 
     def newest(self, observations: Observation) -> Observation:
         """Return the newest frames of a batch of observations, as views of their arrays."""
@@ -184,13 +186,10 @@ class ObservationFormat:
         by_name = observations if isinstance(observations, Mapping) else {SCREEN: observations}
         n = len(next(iter(by_name.values())))
         rows = np.zeros((n, self.stack, self.row_bytes), np.uint8)
-        packings = {SCREEN: self.screen, **dict(self.parts)}
         for name, k in self.stacks.items():
-            packing = packings[name]
-            assert packing is not None
             frames = by_name[name].reshape(n, k, *shapes[name])
             try:
-                rows[:, self.stack - k :, columns[name]] = packing.pack(frames)
+                rows[:, self.stack - k :, columns[name]] = self.packings[name].pack(frames)
             except ValueError as error:
                 raise (_of_part(name, error) if self.is_dict else error) from None
         return rows
@@ -200,13 +199,10 @@ class ObservationFormat:
         n = len(rows)
         columns = self.columns
         shapes = self.frame_shapes
-        packings = {SCREEN: self.screen, **dict(self.parts)}
         found = {}
         for name, k in self.stacks.items():
-            packing = packings[name]
             (first, *others) = shapes[name]
-            assert packing is not None
-            frames = packing.unpack(rows[:, self.stack - k :, columns[name]])
+            frames = self.packings[name].unpack(rows[:, self.stack - k :, columns[name]])
             found[name] = frames.reshape(n, k * first, *others)
         return found if self.is_dict else found[SCREEN]
 
@@ -234,8 +230,7 @@ class ObservationFormat:
     @cached_property
     def frame_shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Shape of each part at one timestep, the screen included."""
-        screens = {} if self.screen is None else {SCREEN: self.frame_shape}
-        return screens | {name: part.shape for name, part in self.parts}
+        return {name: packing.shape for name, packing in self.packings.items()}
 
     def check_space(self, space: spaces.Space[Any]) -> None:
         """Check that the observations of an env are of this format.
@@ -302,11 +297,15 @@ class FrameFormat:
         crop = self.crop
         part = screen[crop.top : crop.top + crop.height, crop.left : crop.left + crop.width]
         if self.colour == "rgb":
-            return _rgb_half(part) if self.size == "half" else _channels_first(part)
+            if self.size == "full":
+                return np.ascontiguousarray(part.transpose(2, 0, 1))
+            return np.stack([_rounded_half(part[:, :, channel]) for channel in range(3)])
         if self.four_shades:
             shades = part[:, :, 0]
             return _four_shades_half(shades) if self.size == "half" else shades.copy()[None]
-        luma = _luma(part)
+        wide = part.astype(np.uint16)
+        weighted = wide[:, :, 0] * 77 + wide[:, :, 1] * 150 + wide[:, :, 2] * 29  # up to 65,280
+        luma = (weighted >> 8).astype(np.uint8)
         return _rounded_half(luma)[None] if self.size == "half" else luma[None]
 
 
@@ -328,24 +327,10 @@ def _four_shades_half(shades: Pixels) -> Pixels:
     return levels[None]
 
 
-def _luma(part: Pixels) -> Pixels:
-    wide = part.astype(np.uint16)
-    weighted = wide[:, :, 0] * 77 + wide[:, :, 1] * 150 + wide[:, :, 2] * 29  # at most 65,280
-    return (weighted >> 8).astype(np.uint8)
-
-
 def _rounded_half(plane: Pixels) -> Pixels:
     wide = plane.astype(np.uint16)
     rows = wide[0::2] + wide[1::2]
     return ((rows[:, 0::2] + rows[:, 1::2] + 2) >> 2).astype(np.uint8)
-
-
-def _channels_first(part: Pixels) -> Pixels:
-    return np.ascontiguousarray(part.transpose(2, 0, 1))
-
-
-def _rgb_half(part: Pixels) -> Pixels:
-    return np.stack([_rounded_half(part[:, :, channel]) for channel in range(3)])
 
 
 def observation_batch(observations: Sequence[Observation]) -> Observation:

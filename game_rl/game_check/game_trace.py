@@ -16,7 +16,7 @@ from game_rl.envs.observation import parts_seen
 from game_rl.errors import UsageError
 from game_rl.games.conditions import Condition
 from game_rl.games.definition import Game, GameDefinition
-from game_rl.games.variables import Value
+from game_rl.games.variables import Value, as_tuple
 
 
 @contextmanager
@@ -128,8 +128,7 @@ def _conditions(definition: GameDefinition) -> Iterator[tuple[str, Condition]]:
 
 
 def _cell(value: Value) -> str:
-    numbers = value if isinstance(value, tuple) else (value,)
-    return " ".join(map(_digits, numbers))
+    return " ".join(map(_digits, as_tuple(value)))
 
 
 def _part_cell(values: NDArray[Any]) -> str:

@@ -17,6 +17,7 @@ from game_rl.games.variables import (
     Value,
     Values,
     Variable,
+    as_tuple,
     switchable_banks,
 )
 
@@ -242,7 +243,7 @@ class PlayLog:
         for name, value in values.items():
             if value != self._firsts.setdefault(name, value):
                 self._vary.add(name)
-            numbers = value if isinstance(value, tuple) else (value,)
+            numbers = as_tuple(value)
             self._minima[name] = min(*numbers, self._minima.get(name, numbers[0]))
             self._maxima[name] = max(*numbers, self._maxima.get(name, numbers[0]))
 

@@ -28,6 +28,7 @@ Sources = Mapping[str, Callable[[], object]]
 """What a method may take besides the variables, by the parameter's name."""
 
 VARIABLES = "variables"
+_REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _ANY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -54,7 +55,10 @@ class CustomMethod:
         self._sources = sources
         self._positional: list[str] = []
         self._named: list[str] = []
-        parameters = _parameters(method)
+        try:
+            parameters = list(inspect.signature(method).parameters.values())
+        except (TypeError, ValueError):  # not written in Python
+            parameters = [inspect.Parameter(VARIABLES, inspect.Parameter.POSITIONAL_ONLY)]
         required = [p for p in parameters if p.default is p.empty and p.kind in _ANY_POSITION]
         offered = (VARIABLES, *sources)
         if len(required) == 1 and required[0].name not in offered:
@@ -66,7 +70,7 @@ class CustomMethod:
                 (self._positional if is_first else self._named).append(parameter.name)
             elif parameter.kind is parameter.VAR_POSITIONAL and not required:
                 self._positional.append(VARIABLES)
-            elif parameter.default is parameter.empty and not _is_rest(parameter):
+            elif parameter.default is parameter.empty and parameter.kind not in _REST:
                 raise GameFileError(_unknown(parameter.name, name, offered, method))
         self.takes = frozenset({*self._positional, *self._named})
         is_plain = not parameters and self._positional == [VARIABLES]
@@ -79,17 +83,6 @@ class CustomMethod:
 
     def _offered(self, name: str, variables: Mapping[str, Any]) -> object:
         return variables if name == VARIABLES else self._sources[name]()
-
-
-def _parameters(method: Callable[..., Any]) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(method).parameters.values())
-    except (TypeError, ValueError):  # not written in Python
-        return [inspect.Parameter(VARIABLES, inspect.Parameter.POSITIONAL_ONLY)]
-
-
-def _is_rest(parameter: inspect.Parameter) -> bool:
-    return parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
 
 
 def _unknown(
@@ -282,7 +275,12 @@ class GameReward:
             state = state_to_json(vars(self._reward) if save is None else save(), "the state")
             return checked_json(state)
         except (Exception, SystemExit) as error:
-            raise self._unsaved(error) from error
+            raise GameFileError(
+                f"{self._reference} cannot be saved in a checkpoint: {self._told(error)}; keep "
+                "only plain data in its attributes (numbers, strings, and lists, tuples and dicts "
+                "of them), or give the class `save_state(self)`, which returns plain data, and "
+                "`load_state(self, state)`"
+            ) from error
 
     def load_state(self, state: JsonValue) -> None:
         load = getattr(self._reward, "load_state", None)
@@ -300,14 +298,6 @@ class GameReward:
         reward = GameReward(self._class, self._reference, self._folder, self._sources)
         reward.load_state(self.save_state())
         return reward
-
-    def _unsaved(self, error: BaseException) -> GameFileError:
-        return GameFileError(
-            f"{self._reference} cannot be saved in a checkpoint: {self._told(error)}; keep only "
-            "plain data in its attributes (numbers, strings, and lists, tuples and dicts of them), "
-            "or give the class `save_state(self)`, which returns plain data, and "
-            "`load_state(self, state)`"
-        )
 
     def _failure(self, method: str, error: BaseException) -> GameFileError:
         told = described(error)

@@ -214,13 +214,21 @@ class GameDefinition(StrictModel):
 
     def problems(self) -> Iterable[Problem]:
         yield from self._name_problems()
-        yield from self._action_problems()
+        for found in action_problems(self.actions):
+            yield replace(found, key=("actions", *found.key))
         yield from self._reference_problems()
         yield from derivation_problems(self.variables)
         yield from self._wait_problems()
         yield from seed_problems(self.random_seed, self.start_states, self.variables)
         yield from part_problems(self.game_parts().values())
-        yield from self._place_problems()
+        n_places = len(self.place or ())
+        if self.place_offsets is not None and n_places != 3:
+            yield Problem(
+                ("place_offsets",),
+                f"places maps, but `place` has {n_places} variables, not [map, x, y]; write "
+                "`place: [map, x, y]`, or remove this line",
+                reads=(("place",),),
+            )
         yield from _named_twice("place", self.place or ())
         yield from _named_twice("milestones", self.milestones)
         if not self.rewards and self.reward is None:
@@ -237,17 +245,20 @@ class GameDefinition(StrictModel):
                         "a name has letters, digits and `_`, and starts with a letter; rename it",
                     )
 
-    def _action_problems(self) -> Iterable[Problem]:
-        for found in action_problems(self.actions):
-            yield replace(found, key=("actions", *found.key))
-
     def _reference_problems(self) -> Iterable[Problem]:
         for key, variable in self._references():
             if variable not in self.variables:
                 message = unknown_name(variable, "variable", self.variables)
                 yield Problem(key, message, reads=(("variables", variable),))
-            elif self.variables[variable].is_array and not _takes_arrays(key):
-                yield Problem(key, _is_an_array(variable), reads=(("variables", variable),))
+            elif self.variables[variable].is_array and not (
+                key[0] in ("parts", "milestones") or key[-1] in _TAKES_ARRAYS
+            ):
+                message = (
+                    f"{variable} is an array, and a number is needed; name a variable that is one "
+                    f"number, such as {{count: {variable}}}, {{sum: {variable}}} or "
+                    f"{{maximum: {variable}}}"
+                )
+                yield Problem(key, message, reads=(("variables", variable),))
 
     def _references(self) -> Iterable[tuple[Key, str]]:  # noqa: C901 - a loop a section
         for name, spec in self.variables.items():
@@ -299,16 +310,6 @@ class GameDefinition(StrictModel):
                         reads=(("place",),),
                     )
 
-    def _place_problems(self) -> Iterable[Problem]:
-        n_variables = len(self.place or ())
-        if self.place_offsets is not None and n_variables != 3:
-            yield Problem(
-                ("place_offsets",),
-                f"places maps, but `place` has {n_variables} variables, not [map, x, y]; write "
-                "`place: [map, x, y]`, or remove this line",
-                reads=(("place",),),
-            )
-
 
 def _named_twice(key: str, names: tuple[str, ...]) -> Iterable[Problem]:
     for index, name in enumerate(names):
@@ -327,17 +328,6 @@ def unknown_name(name: str, kind: str, known: Iterable[str], *, of: str | None =
     if not names:
         return f"{what}; there are none"
     return f"{what}; known: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}"
-
-
-def _takes_arrays(key: Key) -> bool:
-    return key[0] in ("parts", "milestones") or key[-1] in _TAKES_ARRAYS
-
-
-def _is_an_array(name: str) -> str:
-    return (
-        f"{name} is an array, and a number is needed; name a variable that is one number, such as "
-        f"{{count: {name}}}, {{sum: {name}}} or {{maximum: {name}}}"
-    )
 
 
 def _shortened(name: str) -> str:
@@ -438,7 +428,14 @@ def load_game(name_or_path: str, *, without_rom: bool = False) -> Game:
     """
     path = game_path(name_or_path, relative_to=Path())
     if path is None:
-        return _load_game_file(_bundled_path(name_or_path), name_or_path, without_rom=without_rom)
+        names = bundled_games()
+        if name_or_path not in names:
+            raise GameFileError(
+                f"{unknown_name(name_or_path, 'bundled game', names)} "
+                f"(for a game of your own give a path: ./{_shortened(name_or_path)}/game.yaml)"
+            )
+        path = _BUNDLED / name_or_path / "game.yaml"
+        return _load_game_file(path, name_or_path, without_rom=without_rom)
     if _exists(path, Path.is_dir):
         path /= "game.yaml"
     name = path.parent.name if path.stem == "game" else path.stem
@@ -450,16 +447,6 @@ def _exists(path: Path, test: Callable[[Path], bool]) -> bool:
         return test(path)
     except (OSError, ValueError):  # a name that is too long, or a folder without permission
         return False
-
-
-def _bundled_path(name: str) -> Path:
-    names = bundled_games()
-    if name not in names:
-        raise GameFileError(
-            f"{unknown_name(name, 'bundled game', names)} "
-            f"(for a game of your own give a path: ./{_shortened(name)}/game.yaml)"
-        )
-    return _BUNDLED / name / "game.yaml"
 
 
 def _load_game_file(path: Path, name: str, *, without_rom: bool) -> Game:
@@ -520,8 +507,20 @@ class _NamedFiles:
             named = next(iter(rom.hashes)) if rom.path is None else "path"
             yield Problem(("rom", named), str(error))
             return
-        yield from _revision_problems(rom, self.rom)
-        yield from _hardware_problems(definition, self.rom)
+        digests = {"sha256": self.rom.sha256, "sha1": self.rom.sha1}
+        for name, digest in rom.hashes.items():
+            if digest != digests[name]:
+                yield Problem(
+                    ("rom", name),
+                    f"{self.rom.path} has {name} {digests[name]}, not {digest}: it is another "
+                    "revision of the game, and addresses may differ; use the right one, or write "
+                    f"the new {name} here and run `game-rl check-game`",
+                )
+        key = ("hardware",)
+        if definition.hardware == "dmg" and self.rom.requires_colour:
+            yield Problem(key, "the cartridge runs on Game Boy Color only; write `hardware: cgb`")
+        if definition.hardware == "cgb" and not self.rom.supports_colour:
+            yield Problem(key, "the cartridge has no colour; write `hardware: dmg`")
         yield from self._start_state_problems(definition, self.rom)
 
     def _value_problems(self, definition: GameDefinition) -> Iterable[Problem]:
@@ -584,32 +583,32 @@ class _NamedFiles:
         for name, spec in definition.variables.items():
             if spec.operation is not None:
                 continue
-            key = ("variables", name, _place_key(spec))
+            places = ("symbol", "address", "addresses")
+            kind = next(kind for kind in places if getattr(spec, kind) is not None)
+            key = ("variables", name, kind)
             location = _location(spec, symbols)
             if location is None and spec.symbol is not None:
-                yield Problem(key, _unknown_symbol(spec.symbol, definition, symbols))
+                message = unknown_name(spec.symbol, "symbol", symbols, of=str(definition.symbols))
+                if definition.symbols is None:
+                    message = (
+                        f"{spec.symbol} needs a symbol file; name it under `symbols`, or write an "
+                        "`address`"
+                    )
+                yield Problem(key, message)
                 continue
             try:
-                place = _place(name, spec, location, rom, is_colour=is_colour)
+                place: MemoryVariable
+                if location is not None:
+                    place = place_variable(name, spec, location, rom=rom, is_colour=is_colour)
+                else:
+                    at = spec.addresses or ()
+                    place = place_array(name, spec, at, rom=rom, is_colour=is_colour)
             except ValueError as error:
                 yield Problem(key, str(error), reads=(("variables", name), ("hardware",)))
             else:
                 self.variables.append(place)
                 if name == definition.random_seed:
                     yield from register_problems(place)
-
-
-def _place_key(spec: VariableSpec) -> str:
-    return next(key for key in ("symbol", "address", "addresses") if getattr(spec, key) is not None)
-
-
-def _place(
-    name: str, spec: VariableSpec, location: Location | None, rom: Rom, *, is_colour: bool
-) -> MemoryVariable:
-    """Return the variable; raise ValueError if it cannot be there."""
-    if location is not None:
-        return place_variable(name, spec, location, rom=rom, is_colour=is_colour)
-    return place_array(name, spec, spec.addresses or (), rom=rom, is_colour=is_colour)
 
 
 def _location(spec: VariableSpec, symbols: Mapping[str, Location]) -> Location | None:
@@ -619,32 +618,3 @@ def _location(spec: VariableSpec, symbols: Mapping[str, Location]) -> Location |
     if found is None or spec.bank is None:
         return found
     return Location(found.address, spec.bank)
-
-
-def _unknown_symbol(
-    symbol: str, definition: GameDefinition, symbols: Mapping[str, Location]
-) -> str:
-    if definition.symbols is None:
-        return f"{symbol} needs a symbol file; name it under `symbols`, or write an `address`"
-    return unknown_name(symbol, "symbol", symbols, of=str(definition.symbols))
-
-
-def _revision_problems(file: RomFile, rom: Rom) -> Iterable[Problem]:
-    found = {"sha256": rom.sha256, "sha1": rom.sha1}
-    for name, digest in file.hashes.items():
-        if digest != found[name]:
-            yield Problem(
-                ("rom", name),
-                f"{rom.path} has {name} {found[name]}, not {digest}: it is another "
-                "revision of the game, and addresses may differ; use the right one, or write the "
-                f"new {name} here and run `game-rl check-game`",
-            )
-
-
-def _hardware_problems(definition: GameDefinition, rom: Rom) -> Iterable[Problem]:
-    if definition.hardware == "dmg" and rom.requires_colour:
-        yield Problem(
-            ("hardware",), "the cartridge runs on Game Boy Color only; write `hardware: cgb`"
-        )
-    if definition.hardware == "cgb" and not rom.supports_colour:
-        yield Problem(("hardware",), "the cartridge has no colour; write `hardware: dmg`")

@@ -9,7 +9,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.files.saved import Blob, Saved
 from game_rl.games.conditions import Condition, Number, judge
-from game_rl.games.place import Place, VisitedPlaces
+from game_rl.games.place import VisitedPlaces
 from game_rl.games.variables import Values
 
 _OF_PLACES = ("first_visit", "visits")
@@ -246,23 +246,17 @@ class WatchedTerm:
         """Remember what the term has to remember of these values, and return what that earns."""
         term = self._term
         if term.variables is not None:
-            return self._visit(tuple(values[name] for name in term.variables))
-        if term.variable is not None and term.is_of_bests:
-            return self._compare(values[term.variable])
-        return 0.0
-
-    def _visit(self, place: Place) -> float:
-        visits = self._places.visit(place)
-        term = self._term
-        if term.at_least is not None:
-            return term.weight if visits >= term.at_least else 0.0
-        n_new = len(self._places) - 1  # without the first one
-        return term.reward(n_new - 1, n_new) if visits == 1 and n_new else 0.0
-
-    def _compare(self, value: int | float) -> float:
+            visits = self._places.visit(tuple(values[name] for name in term.variables))
+            if term.at_least is not None:
+                return term.weight if visits >= term.at_least else 0.0
+            n_new = len(self._places) - 1  # without the first one
+            return term.reward(n_new - 1, n_new) if visits == 1 and n_new else 0.0
+        if term.variable is None or not term.is_of_bests:
+            return 0.0
+        value = values[term.variable]
         best = value if self._best is None else self._best
-        self._best = max(best, value) if self._term.on == "new_maximum" else min(best, value)
-        return self._term.reward(best, value)
+        self._best = max(best, value) if term.on == "new_maximum" else min(best, value)
+        return term.reward(best, value)
 
     def save_state(self) -> WatchedTermState:
         return WatchedTermState(

@@ -147,7 +147,10 @@ def make_start_state(
     if spec.script is not None:
         emulator.load_state(power_on)
         if spec.battery is not None:
-            put_battery_ram(emulator, _battery(name, folder / spec.battery, rom))
+            battery = folder / spec.battery
+            if (problem := battery_problem(battery, rom)) is not None:
+                raise GameFileError(f"start state {name}: {problem}")
+            put_battery_ram(emulator, _read_battery(battery, rom))
         play_script(emulator, spec.script)
         return emulator.save_state()
     assert spec.file is not None
@@ -175,12 +178,6 @@ def battery_problem(path: Path, rom: Rom) -> str | None:
     except ValueError as error:
         return f"{path}: {error}"
     return None
-
-
-def _battery(name: str, path: Path, rom: Rom) -> bytes:
-    if (problem := battery_problem(path, rom)) is not None:
-        raise GameFileError(f"start state {name}: {problem}")
-    return _read_battery(path, rom)
 
 
 def _read_battery(path: Path, rom: Rom) -> bytes:

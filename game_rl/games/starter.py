@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 
 from game_rl.config.yaml_tree import has_half_character
-from game_rl.emulator.rom import Rom, read_rom
+from game_rl.emulator.rom import read_rom
 from game_rl.errors import UsageError
 
 _SYMBOL_SUFFIXES = (".sym", ".noi", ".map")
@@ -78,7 +78,14 @@ def write_starter(rom_path: Path, folder: Path) -> Path:
     """
     rom = read_rom(rom_path, named_by="the path")
     path = folder / "game.yaml"
-    text = _text(rom, path)
+    text = _TEMPLATE.format(
+        title=_quoted(rom.title.title() or rom.path.stem),
+        file=_in_one_line(quote(str(path))),
+        rom=_quoted(_relative(rom.path, folder)),
+        sha256=rom.sha256,
+        symbols=_symbols_line(rom.path, folder),
+        hardware="cgb" if rom.supports_colour else "dmg",
+    )
     if has_half_character(text):
         raise UsageError(f"{rom_path} has a name that is not UTF-8, which YAML requires; rename it")
     if folder.exists() and not folder.is_dir():
@@ -95,17 +102,6 @@ def write_starter(rom_path: Path, folder: Path) -> Path:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{path} cannot be written ({reason}); name another folder") from None
     return path
-
-
-def _text(rom: Rom, path: Path) -> str:
-    return _TEMPLATE.format(
-        title=_quoted(rom.title.title() or rom.path.stem),
-        file=_in_one_line(quote(str(path))),
-        rom=_quoted(_relative(rom.path, path.parent)),
-        sha256=rom.sha256,
-        symbols=_symbols_line(rom.path, path.parent),
-        hardware="cgb" if rom.supports_colour else "dmg",
-    )
 
 
 def _symbols_line(rom_path: Path, folder: Path) -> str:

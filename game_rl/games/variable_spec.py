@@ -219,7 +219,15 @@ def derivation_problems(specs: Specs) -> Iterator[Problem]:
     No variable is computed from itself if nothing is yielded.
     """
     cycles = list(_cycles(specs))
-    yield from (_cycle_problem(cycle, specs) for cycle in cycles)
+    for cycle in cycles:
+        first = next(name for name in specs if name in cycle)
+        at = cycle.index(first)
+        way = " from ".join((*cycle[at:], *cycle[:at], first))
+        yield Problem(
+            ("variables", first, str(specs[first].operation)),
+            f"is computed from itself ({way}); compute one of them from something else",
+            reads=tuple(("variables", name) for name in cycle),
+        )
     in_cycles = set(chain.from_iterable(cycles))
     for name, spec in specs.items():
         if spec.operation not in ("count", "bit_of") or spec.sources[0] not in specs:
@@ -250,29 +258,15 @@ def _bit_problem(spec: VariableSpec, source: str, of: VariableSpec) -> str | Non
 
 
 def _cycles(specs: Specs) -> Iterator[list[str]]:
+    """Yield variables that are computed each from the next, the last from the first."""
     left = {name: spec.sources for name, spec in specs.items()}
-    while cycle := _cycle(left):
+    while True:
+        try:
+            TopologicalSorter(left).prepare()
+        except CycleError as error:
+            cycle: list[str] = error.args[1][:0:-1]
+        else:
+            return
         yield cycle
         for name in cycle:
             del left[name]
-
-
-def _cycle_problem(cycle: list[str], specs: Specs) -> Problem:
-    first = next(name for name in specs if name in cycle)
-    at = cycle.index(first)
-    way = (*cycle[at:], *cycle[:at], first)
-    return Problem(
-        ("variables", first, str(specs[first].operation)),
-        f"is computed from itself ({' from '.join(way)}); compute one of them from something else",
-        reads=tuple(("variables", name) for name in cycle),
-    )
-
-
-def _cycle(sources: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Return variables that are computed each from the next, the last from the first, if any."""
-    try:
-        TopologicalSorter(sources).prepare()
-    except CycleError as error:
-        found: list[str] = error.args[1][:0:-1]
-        return found
-    return []

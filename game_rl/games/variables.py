@@ -72,7 +72,14 @@ class Variable:
         Raises:
             ValueError: the variable cannot have this value; the message says which it can.
         """
-        self._check_fits(value)
+        lowest, highest = self._limits()
+        if not lowest <= value <= highest:
+            raise ValueError(f"{value:,} does not fit: it can be {lowest:,} to {highest:,}")
+        if self.mask is not None and value << self.shift & ~self.mask:
+            raise ValueError(
+                f"{value:,} has bits that the mask 0x{self.mask:X} leaves out; choose a value "
+                "without them"
+            )
         if self.type == "bit":
             return before & ~(1 << self.bit) | value << self.bit
         if self.type == "bcd":
@@ -83,16 +90,6 @@ class Variable:
         if self.mask is not None:
             return before & ~self.mask | value << self.shift
         return value % (1 << 8 * self.n_bytes)
-
-    def _check_fits(self, value: int) -> None:
-        lowest, highest = self._limits()
-        if not lowest <= value <= highest:
-            raise ValueError(f"{value:,} does not fit: it can be {lowest:,} to {highest:,}")
-        if self.mask is not None and value << self.shift & ~self.mask:
-            raise ValueError(
-                f"{value:,} has bits that the mask 0x{self.mask:X} leaves out; choose a value "
-                "without them"
-            )
 
     def _limits(self) -> tuple[int, int]:
         n_values = 1 << 8 * self.n_bytes
@@ -118,25 +115,16 @@ class Variable:
         if self.type == "bit":
             return raw >> self.bit & 1
         if self.type == "bcd":
-            return _from_bcd(raw, n_digits=2 * self.n_bytes)
+            # a nibble above 9, which no score has, counts as is
+            return sum((raw >> 4 * n & 0xF) * 10**n for n in range(2 * self.n_bytes))
         if self.type == "digits":
-            return _from_digits(raw.to_bytes(self.n_bytes, "big"), self.zero)
+            value = 0
+            for byte in raw.to_bytes(self.n_bytes, "big"):
+                digit = byte - self.zero  # any other byte, such as a blank, counts as 0
+                value = 10 * value + (digit if 0 <= digit <= 9 else 0)
+            return value
         n_bits = 8 * self.n_bytes
         return raw - (raw >> n_bits - 1 << n_bits)
-
-
-def _from_bcd(raw: int, *, n_digits: int) -> int:
-    """Return the sum of digit x 10^place; a nibble above 9, which no score has, counts as is."""
-    return sum((raw >> 4 * place & 0xF) * 10**place for place in range(n_digits))
-
-
-def _from_digits(found: bytes, zero: int) -> int:
-    """Return the number that the digits spell; any other byte, such as a blank, counts as 0."""
-    value = 0
-    for byte in found:
-        digit = byte - zero
-        value = 10 * value + (digit if 0 <= digit <= 9 else 0)
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +161,11 @@ class BitArray:
 
 
 MemoryVariable = Variable | NumberArray | BitArray
+
+
+def as_tuple(value: Value) -> tuple[int | float, ...]:
+    """Return the numbers of an array, or the only one."""
+    return value if isinstance(value, tuple) else (value,)
 
 
 def numbers_of(values: Values) -> dict[str, int | float]:
@@ -273,7 +266,17 @@ def _bank_to_read(location: Location, n_bytes: int, *, rom: Rom, is_colour: bool
     """Return the bank to pass to `read`, or None to read the bank that is mapped."""
     address, bank = location
     region = next(r for r in _REGIONS if r.start <= address < r.end)
-    _check_region(region, address, n_bytes, rom)
+    last = address + n_bytes - 1
+    if region.name == "ROM":
+        raise ValueError(f"0x{address:04X} is in ROM, which never changes; RAM begins at 0x8000")
+    if region.name == "echo RAM":
+        raise ValueError(
+            f"0x{address:04X} is an echo of work RAM; use 0x{address - 0x2000:04X} instead"
+        )
+    if region.name == "cartridge RAM" and rom.n_ram_banks == 0:
+        raise ValueError(f"0x{address:04X} is in cartridge RAM, and this cartridge has none")
+    if last >= region.end and not (region.end == 0xD000 and last < 0xE000):
+        raise ValueError(f"{n_bytes} bytes at 0x{address:04X} reach beyond the {region.name}")
     allowed = _banks(region, rom=rom, is_colour=is_colour)
     if bank is not None and bank not in allowed:
         banks = f"{allowed[0]}" if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
@@ -293,20 +296,6 @@ def switchable_banks(address: int, *, rom: Rom, is_colour: bool) -> range:
     banks = _banks(region, rom=rom, is_colour=is_colour)
     is_switchable = region.name == "cartridge RAM" or is_colour
     return banks if len(banks) > 1 and is_switchable else range(0)
-
-
-def _check_region(region: _Region, address: int, n_bytes: int, rom: Rom) -> None:
-    last = address + n_bytes - 1
-    if region.name == "ROM":
-        raise ValueError(f"0x{address:04X} is in ROM, which never changes; RAM begins at 0x8000")
-    if region.name == "echo RAM":
-        raise ValueError(
-            f"0x{address:04X} is an echo of work RAM; use 0x{address - 0x2000:04X} instead"
-        )
-    if region.name == "cartridge RAM" and rom.n_ram_banks == 0:
-        raise ValueError(f"0x{address:04X} is in cartridge RAM, and this cartridge has none")
-    if last >= region.end and not (region.end == 0xD000 and last < 0xE000):
-        raise ValueError(f"{n_bytes} bytes at 0x{address:04X} reach beyond the {region.name}")
 
 
 def _banks(region: _Region, *, rom: Rom, is_colour: bool) -> range:
@@ -329,10 +318,6 @@ def _count(numbers: Iterable[int]) -> int:
 
 def _bit(bits: int | tuple[int, ...], index: int) -> int:
     return bits[index] if isinstance(bits, tuple) else bits >> index & 1
-
-
-def _as_tuple(value: Value) -> tuple[int | float, ...]:
-    return value if isinstance(value, tuple) else (value,)
 
 
 _OF_TWO: dict[str, Callable[[Any, Any], int | float]] = {"ratio": _ratio, "difference": sub}
@@ -364,7 +349,7 @@ class DerivedVariable:
             return _bit(found[0], self.index)
         if self.operation in _OF_TWO:
             return _OF_TWO[self.operation](found[0], found[1])
-        return _OF_MANY[self.operation](chain.from_iterable(map(_as_tuple, found)))
+        return _OF_MANY[self.operation](chain.from_iterable(map(as_tuple, found)))
 
 
 def derived_in_order(specs: Specs) -> tuple[DerivedVariable, ...]:

@@ -16,7 +16,7 @@ from game_rl.errors import GameFileError
 from game_rl.games.parts.part_format import PartFormat
 from game_rl.games.parts.part_kind import CustomParts, GamePart, PartsReader, PartValues, unfit
 from game_rl.games.variable_spec import is_always_whole
-from game_rl.games.variables import Values
+from game_rl.games.variables import Values, as_tuple
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +35,7 @@ class CategoriesPart(GamePart):
         Raises:
             GameFileError: a number is not below `of`.
         """
-        value = values[self.categories]
-        numbers = value if isinstance(value, tuple) else (value,)
+        numbers = as_tuple(values[self.categories])
         for number in numbers:
             if not 0 <= number < self.of:
                 raise GameFileError(

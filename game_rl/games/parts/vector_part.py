@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from game_rl.errors import GameFileError
 from game_rl.games.parts.part_format import Bits, PartFormat, Stretch
 from game_rl.games.parts.part_kind import GamePart, unfit
 from game_rl.games.variable_spec import VariableSpec, is_always_whole
-from game_rl.games.variables import Values
+from game_rl.games.variables import Values, as_tuple
 
 _LARGEST_SCALE = 1e6
 
@@ -79,26 +79,21 @@ class VectorPart(GamePart):
         """
         found: list[float] = []
         for index, one in enumerate(self._numbers):
-            value = values[one.variable]
-            numbers = value if isinstance(value, tuple) else (value,)
+            numbers: Any = as_tuple(values[one.variable])
             if one.bits is not None:
-                self._check_bits(index, one, numbers)
+                for number in numbers:
+                    if not 0 <= number < 1 << one.bits:
+                        raise GameFileError(
+                            f"parts.{self.name}.vector.{index}.bits: {one.variable} is "
+                            f"{number:,}, which is not a number of {one.bits} bits; write a larger "
+                            "`bits`, or give the variable a `mask`"
+                        )
                 found += [number >> bit & 1 for number in numbers for bit in range(one.bits)]
             elif one.fourier is not None or one.scale is not None:
                 found += _scaled(one, numbers)
             else:
                 found += numbers
         return np.array(found, np.float32)
-
-    def _check_bits(self, index: int, one: NumberSpec, numbers: tuple[int, ...]) -> None:
-        assert one.bits is not None
-        for number in numbers:
-            if not 0 <= number < 1 << one.bits:
-                raise GameFileError(
-                    f"parts.{self.name}.vector.{index}.bits: {one.variable} is {number:,}, which "
-                    f"is not a number of {one.bits} bits; write a larger `bits`, or give the "
-                    "variable a `mask`"
-                )
 
     @property
     def labels(self) -> tuple[str, ...]:
