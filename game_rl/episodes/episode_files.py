@@ -212,18 +212,12 @@ def _parsed(
 
 def _block(kind: bytes, table: bytes, actions: bytes = b"") -> bytes:
     tables = zlib.compress(table)
-    packed = _packed_actions(actions)
+    # by frequencies and runs: drawn actions have no longer repetitions that pay, and looking for
+    # them takes fifty times as long
+    compressor = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION, strategy=zlib.Z_RLE)
+    packed = compressor.compress(actions) + compressor.flush()
     head = _HEADER.pack(kind, len(tables), zlib.crc32(tables), len(packed), zlib.crc32(packed))
     return head + tables + packed
-
-
-def _packed_actions(actions: bytes) -> bytes:
-    """Compress actions by their frequencies and runs.
-
-    Looking for longer repetitions takes fifty times as long: drawn actions have none that pay.
-    """
-    compressor = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION, strategy=zlib.Z_RLE)
-    return compressor.compress(actions) + compressor.flush()
 
 
 class EpisodeWriter:

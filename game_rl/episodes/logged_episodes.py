@@ -69,23 +69,8 @@ class LoggedEpisode:
     under: PlayedUnder
 
     def to_json(self) -> dict[str, object]:
-        return {
-            "number": self.number,
-            "kind": self.kind,
-            "env": self.env,
-            "first_timestep": self.first_timestep,
-            "timesteps": self.timesteps,
-            "deterministic": self.deterministic,
-            "length": self.length,
-            "reward": self.reward,
-            "success": self.success,
-            "terminated": self.terminated,
-            "ending": self.ending,
-            "start_state": self.start_state,
-            "idle_frames": self.idle_frames,
-            "game_seed": self.game_seed,
-            "fault": self.fault,
-        }
+        left_out = ("game_timesteps", "game_reward", "under")
+        return {key: value for key, value in vars(self).items() if key not in left_out}
 
 
 class LoggedEpisodes(Sequence[LoggedEpisode]):
@@ -136,7 +121,13 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
         found = []
         for number in numbers:
             if number not in places:
-                raise UsageError(self._no_episode(number))
+                kept = ": none is logged"
+                if len(self):
+                    first = int(self.rows["number"].min())
+                    kept = f"; those from {first:,} to {self.rows['number'].max():,} are kept"
+                    if first > 1:
+                        kept += "; older ones were deleted to stay within episodes.limit_mb"
+                raise UsageError(f"there is no episode {number:,}{kept}")
             found.append(places[number])
         return self.at(np.array(found, np.int64))
 
@@ -165,14 +156,6 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
             game_reward=episode.game_reward,
             fault=fault,
         )
-
-    def _no_episode(self, number: int) -> str:
-        if not len(self):
-            return f"there is no episode {number:,}: none is logged"
-        first = int(self.rows["number"].min())
-        last = int(self.rows["number"].max())
-        older = "; older ones were deleted to stay within episodes.limit_mb" if first > 1 else ""
-        return f"there is no episode {number:,}; those from {first:,} to {last:,} are kept{older}"
 
     def _episode(self, row: np.void) -> LoggedEpisode:
         under = self._unders[row["under"]]

@@ -174,13 +174,10 @@ class StartVariety:
         return [_Beginning(_SEED, n) for n in (0, idle_frames, *drawn)]
 
     def _courses(self, name: str, beginnings: Sequence[_Beginning], frames: int) -> int:
-        return len({self._course(name, beginning, frames) for beginning in beginnings})
-
-    def _course(self, name: str, beginning: _Beginning, frames: int) -> bytes:
-        key = name, beginning, frames
-        if key not in self._played:
-            self._played[key] = self._play(name, beginning, frames)
-        return self._played[key]
+        for key in ((name, beginning, frames) for beginning in beginnings):
+            if key not in self._played:
+                self._played[key] = self._play(*key)
+        return len({self._played[name, beginning, frames] for beginning in beginnings})
 
     def _play(self, name: str, beginning: _Beginning, frames: int) -> bytes:
         course = blake2b()

@@ -135,6 +135,7 @@ def check_game(
         trace: gets the recorded episode, or the random play if there is none.
     """
     emulator = make_emulator(game)
+    parts = game.definition.parts
     config = _config_for(game)
     if recorded is not None and recorded.frame_skip is not None:
         config = config.model_copy(update={"frame_skip": recorded.frame_skip})
@@ -157,7 +158,10 @@ def check_game(
         successes=log.successes,
         variables=log.variable_ranges(),
         reward_terms=log.term_sums(),
-        parts=_part_facts(game),
+        parts=tuple(
+            PartFacts(name, parts[name].kind, form.shape, form.dtype.name, form.nbytes)
+            for name, form in game.definition.part_formats().items()
+        ),
         courses=tuple(courses),
         warnings=tuple(filter(None, (*game.warnings, *of_starts, *of_play))),
         game_changes=game_changes(game, EnvConfig()),
@@ -223,14 +227,6 @@ def _config_for(game: Game) -> EnvConfig:
         max_episode_timesteps=_EPISODE_TIMESTEPS,
         frame_skip=max(EnvConfig().frame_skip, least),
         observation=ObservationConfig(parts=tuple(game.definition.parts)),
-    )
-
-
-def _part_facts(game: Game) -> tuple[PartFacts, ...]:
-    definition = game.definition
-    return tuple(
-        PartFacts(name, definition.parts[name].kind, form.shape, form.dtype.name, form.nbytes)
-        for name, form in definition.part_formats().items()
     )
 
 
@@ -335,17 +331,13 @@ def _plays(
     names = list(game.definition.start_states)
     for index, name in enumerate(names):
         share = timesteps // len(names) + (index < timesteps % len(names))
-        yield _random_actions(game, rng, share), name, seed + index
+        actions: list[str] = []
+        while len(actions) < share:
+            action = game.action_names[rng.integers(len(game.action_names))]
+            actions += [action] * int(rng.integers(1, _LONGEST_HOLD_TIMESTEPS + 1))
+        yield tuple(actions[:share]), name, seed + index
     if recorded is not None:
         yield recorded.actions, recorded.start_state, recorded.seed
-
-
-def _random_actions(game: Game, rng: np.random.Generator, timesteps: int) -> tuple[str, ...]:
-    actions: list[str] = []
-    while len(actions) < timesteps:
-        name = game.action_names[rng.integers(len(game.action_names))]
-        actions += [name] * int(rng.integers(1, _LONGEST_HOLD_TIMESTEPS + 1))
-    return tuple(actions[:timesteps])
 
 
 def _play(
@@ -449,9 +441,18 @@ def check_game_file(name_or_path: str) -> GameFileCheck:
     if reward is not None:
         reward.check_parts(definition.custom_part_names(definition.parts))
     parts = definition.part_formats().items()
+    rom = definition.rom
+    if rom.path is None:
+        found = search_rom(rom.hashes)
+        path = found.path
+        looked_in = found.looked_in
+    else:
+        at = game.folder / rom.path
+        path = at if at.is_file() else None
+        looked_in = (str(at),)
     return GameFileCheck(
         title=definition.title,
-        rom=_needed_rom(game),
+        rom=NeededRom(rom.hashes, None if path is None else str(path), looked_in),
         missing_files={
             ".".join(key): str(game.folder / path)
             for key, path in definition.state_files()
@@ -466,16 +467,3 @@ def check_game_file(name_or_path: str) -> GameFileCheck:
         parts=tuple(PartSize(name, part.kind, part.shape, part.nbytes) for name, part in parts),
         least_frame_skip=least_frame_skip(definition.actions),
     )
-
-
-def _needed_rom(game: Game) -> NeededRom:
-    file = game.definition.rom
-    if file.path is None:
-        found = search_rom(file.hashes)
-        path = found.path
-        looked_in = found.looked_in
-    else:
-        at = game.folder / file.path
-        path = at if at.is_file() else None
-        looked_in = (str(at),)
-    return NeededRom(file.hashes, None if path is None else str(path), looked_in)

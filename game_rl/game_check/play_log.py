@@ -126,28 +126,22 @@ class DecimalCheck:
 
     def look(self, emulator: Emulator) -> None:
         for variable in self._variables:
-            self._note(variable, variable.read_bytes(emulator), variable.read(emulator))
+            name = variable.name
+            found = variable.read_bytes(emulator)
+            for byte in found:
+                if byte & 0x0F > 9 or byte >> 4 > 9:
+                    self._no_decimal.setdefault(name, byte)
+            if any(byte >> 4 for byte in found):
+                self._has_tens.add(name)
+            elif sum(byte > 0 for byte in found) > 1:
+                self._digits[name] = (found, variable.read(emulator))
         for variable in self._of_digits:
-            self._note_digits(variable, variable.read_bytes(emulator))
-
-    def _note(self, variable: Variable, found: bytes, value: int) -> None:
-        name = variable.name
-        for byte in found:
-            if byte & 0x0F > 9 or byte >> 4 > 9:
-                self._no_decimal.setdefault(name, byte)
-        if any(byte >> 4 for byte in found):
-            self._has_tens.add(name)
-        elif sum(byte > 0 for byte in found) > 1:
-            self._digits[name] = (found, value)
-
-    def _note_digits(self, variable: Variable, found: bytes) -> None:
-        """Note a byte that is no digit and follows one; blanks before a number are common."""
-        has_begun = False
-        for byte in found:
-            is_digit = 0 <= byte - variable.zero <= 9
-            if has_begun and not is_digit:
-                self._no_digit.setdefault(variable.name, (byte, variable.zero))
-            has_begun = has_begun or is_digit
+            has_begun = False  # blanks before a number are common
+            for byte in variable.read_bytes(emulator):
+                is_digit = 0 <= byte - variable.zero <= 9
+                if has_begun and not is_digit:
+                    self._no_digit.setdefault(variable.name, (byte, variable.zero))
+                has_begun = has_begun or is_digit
 
     def warnings(self) -> Iterator[str]:
         for name, byte in self._no_decimal.items():
@@ -213,11 +207,7 @@ class PlayLog:
 
     def begin(self, env: GameBoyEnv) -> None:
         self.episodes += 1
-        self._values = env.read_variables()
-        self._earned = env.reward_terms
-        self._widen(self._values)
-        self._decimals.look(self._emulator)
-        self.banks.look(self._emulator)
+        self._look(env.read_variables(), env.reward_terms)
 
     def add(self, env: GameBoyEnv, start_state: str, info: Mapping[str, Any]) -> None:
         self.timesteps += 1
@@ -232,28 +222,26 @@ class PlayLog:
             gain = total - self._earned.get(name, 0.0)
             self._sums[name] = self._sums.get(name, 0.0) + gain
             self._times[name] = self._times.get(name, 0) + (gain != 0)
+        self._look(values, earned)
+        # a picture of every n-th timestep is kept; n doubles whenever there are too many
+        if self.timesteps % self._every == 0:
+            label = f"{start_state}, timestep {self.timesteps}"
+            self._moments.append(Moment(label, env.render(), parts_seen(env.observed)))
+            if len(self._moments) == 2 * _PICTURES_OF_PLAY:
+                self._moments = self._moments[1::2]
+                self._every *= 2
+
+    def _look(self, values: Mapping[str, Value], earned: dict[str, float]) -> None:
         self._values = values
         self._earned = earned
-        self._widen(values)
         self._decimals.look(self._emulator)
         self.banks.look(self._emulator)
-        self._keep_picture(env, f"{start_state}, timestep {self.timesteps}")
-
-    def _widen(self, values: Mapping[str, Value]) -> None:
         for name, value in values.items():
             if value != self._firsts.setdefault(name, value):
                 self._vary.add(name)
             numbers = as_tuple(value)
             self._minima[name] = min(*numbers, self._minima.get(name, numbers[0]))
             self._maxima[name] = max(*numbers, self._maxima.get(name, numbers[0]))
-
-    def _keep_picture(self, env: GameBoyEnv, label: str) -> None:
-        """Keep a picture of every n-th timestep; n doubles whenever there are too many."""
-        if self.timesteps % self._every == 0:
-            self._moments.append(Moment(label, env.render(), parts_seen(env.observed)))
-            if len(self._moments) == 2 * _PICTURES_OF_PLAY:
-                self._moments = self._moments[1::2]
-                self._every *= 2
 
     def some_moments(self) -> list[Moment]:
         """Return at most eight moments, spread evenly over the play."""

@@ -133,7 +133,9 @@ def write_parts_sheet(
     shown = min(_MOST_MOMENTS, len(moments))
     chosen = [moments[i * len(moments) // shown] for i in range(shown)]
     sheet = _below([_moment(one, game, names) for one in chosen], gap=2 * _GAP)
-    save_sheet(_framed(sheet), path, "sheet of the parts")
+    framed = Image.new("RGB", (sheet.width + 2 * _GAP, sheet.height + 2 * _GAP), BACKGROUND)
+    framed.paste(sheet, (_GAP, _GAP))
+    save_sheet(framed, path, "sheet of the parts")
 
 
 def _moment(moment: Moment, game: Game, names: Collection[str] | None) -> Image.Image:
@@ -156,7 +158,13 @@ def _drawn(part: GamePart, values: NDArray[Any]) -> Image.Image:
         for label, n, bits in part.rows():
             numbers = values[first : first + n]
             first += n
-            rows.append(_bits(label, numbers) if bits == 1 else _row(label, _numbers(numbers)))
+            if bits == 1:
+                rows.append(_bits(label, numbers))
+            elif n == 1:
+                (number,) = numbers.tolist()
+                rows.append(_row(label, _beside([_bar(number), _text(f"{number:.4g}")])))
+            else:
+                rows.append(_row(label, _waves(numbers)))
         return _below(rows)
     if part.form.kind == "categories":
         words = [part.labels[n] or "-" for n in values] if part.labels else map(str, values)
@@ -185,13 +193,6 @@ def _row(label: str, values: Image.Image) -> Image.Image:
     words = Image.new("RGB", (_LABEL_WIDTH, _TEXT_HEIGHT), BACKGROUND)
     words.paste(_text(label, _FAINT), (0, 0))
     return _beside([words, values])
-
-
-def _numbers(numbers: NDArray[np.float32]) -> Image.Image:
-    if len(numbers) == 1:
-        (number,) = numbers.tolist()
-        return _beside([_bar(number), _text(f"{number:.4g}")])
-    return _waves(numbers)
 
 
 def _bar(number: float) -> Image.Image:
@@ -342,9 +343,3 @@ def _wrapped(
         lines[-1].append(picture)
     below = gap if line_gap is None else line_gap
     return _below([_beside(line, gap=gap) for line in lines], gap=below)
-
-
-def _framed(picture: Image.Image) -> Image.Image:
-    framed = Image.new("RGB", (picture.width + 2 * _GAP, picture.height + 2 * _GAP), BACKGROUND)
-    framed.paste(picture, (_GAP, _GAP))
-    return framed

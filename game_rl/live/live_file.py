@@ -305,9 +305,12 @@ class LiveReader:
             whole = content[env * layout.slot_bytes : (env + 1) * layout.slot_bytes]
             sequence = int.from_bytes(whole[:8], "little")
             before = self._screens.get(env)
-            is_known = before is not None and before.sequence == sequence
-            if sequence == 0 or (is_known and not _lacks(before, values)):
+            if sequence == 0:
                 continue
+            if before is not None and before.sequence == sequence:
+                has_new_values = before.value is None and before.timestep in values
+                if not has_new_values:
+                    continue
             if sequence % 2 or not _is_whole(whole):
                 torn.append(env)
                 continue
@@ -327,11 +330,6 @@ class LiveReader:
         return found
 
 
-def _lacks(screen: LiveScreen | None, values: Mapping[int, object]) -> bool:
-    """Whether the values of the screen's timestep have been written since."""
-    return screen is not None and screen.value is None and screen.timestep in values
-
-
 def _is_whole(slot: bytes) -> bool:
     crc = int.from_bytes(slot[CHECKED_FROM - 4 : CHECKED_FROM], "little")
     return zlib.crc32(memoryview(slot)[CHECKED_FROM:]) == crc
@@ -345,6 +343,7 @@ def _screen(
 ) -> LiveScreen:
     variables = _variables(layout, slot["variables"].tolist(), slot["flags"].tolist())
     start_state = int(slot["start_state"])
+    own_terms = slot["own_terms"].tobytes().rstrip(b"\0")
     terms = dict(zip(layout.reward_terms, slot["reward_terms"].tolist(), strict=True))
     timestep = int(slot["timestep"])
     row = values[timestep][env].tolist() if timestep in values else [math.nan]
@@ -359,7 +358,7 @@ def _screen(
         start_state=layout.start_states[start_state] if start_state >= 0 else "",
         action=int(slot["action"]),
         episode_reward=float(slot["episode_reward"]),
-        reward_terms=terms | _own_terms(slot["own_terms"]),
+        reward_terms=terms | (json.loads(own_terms) if own_terms else {}),
         variables=variables,
         place=None if place is None else tuple(variables[name] for name in place),  # type: ignore[misc]  # numbers
         packed=slot["pixels"],
@@ -368,12 +367,6 @@ def _screen(
         action_values=row[1:] if is_known else None,
         layout=layout,
     )
-
-
-def _own_terms(content: NDArray[np.uint8]) -> dict[str, float]:
-    text = content.tobytes().rstrip(b"\0")
-    found: dict[str, float] = json.loads(text) if text else {}
-    return found
 
 
 def _variables(

@@ -84,7 +84,6 @@ class FrameEncoder:
         before = self._pixels.get(key)
         self._pixels[key] = screen.packed
         self._sequences[key] = _at(screen)
-        is_key = before is None
         pixels = screen.packed if before is None else screen.packed ^ before
         blocks.append(pixels.tobytes())
         parts = []
@@ -95,8 +94,8 @@ class FrameEncoder:
         return {
             "run": run,
             "env": screen.env,
-            "pixels": "key" if is_key else "xor",
-            "bytes": len(blocks[-1 - len(parts)]),
+            "pixels": "key" if before is None else "xor",
+            "bytes": pixels.nbytes,
             "parts": parts,
             **_numbers(screen),
         }

@@ -265,8 +265,13 @@ class SlotWriter:
         terms = step.reward_terms
         fields["reward_terms"] = [terms.get(name, 0.0) for name in layout.reward_terms]
         fields["episode_reward"] = sum(terms.values())
-        if len(fields["own_terms"]):
-            fields["own_terms"] = _own_terms(terms, layout)
+        if len(fields["own_terms"]):  # those of the game's own reward class, if there is room
+            own = {
+                name: earned for name, earned in terms.items() if name not in layout.reward_terms
+            }
+            while len(text := json.dumps(own).encode()) > MOST_OWN_TERMS_BYTES:
+                own.popitem()
+            fields["own_terms"] = np.frombuffer(text.ljust(MOST_OWN_TERMS_BYTES, b"\0"), np.uint8)
         fields["variables"] = _numbers(step.variables, layout, are_bits=False)
         if len(fields["flags"]):
             fields["flags"] = _numbers(step.variables, layout, are_bits=True)
@@ -347,14 +352,6 @@ class LiveFile:
         with suppress(OSError):
             return read_at(self._file, 8, WANTED_AT)
         return b""
-
-
-def _own_terms(terms: Mapping[str, float], layout: LiveLayout) -> NDArray[np.uint8]:
-    """Return the terms of the game's own reward class as JSON, as many as there is room for."""
-    own = {name: earned for name, earned in terms.items() if name not in layout.reward_terms}
-    while len(text := json.dumps(own).encode()) > MOST_OWN_TERMS_BYTES:
-        own.popitem()
-    return np.frombuffer(text.ljust(MOST_OWN_TERMS_BYTES, b"\0"), np.uint8)
 
 
 def _numbers(values: Values, layout: LiveLayout, *, are_bits: bool) -> list[float]:

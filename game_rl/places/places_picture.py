@@ -54,7 +54,9 @@ def write_places_picture(counts: PlaceCounts, path: Path, *, title: str) -> None
 def places_picture(counts: PlaceCounts, *, title: str, side: int = _SIDE) -> Image.Image:
     """Return all maps below a title, at most about `side` pixels on a side, and the scale."""
     found = readable(layers(counts))
-    shown = _most_visited(found)
+    by_visits = sorted(found, key=lambda layer: -int(layer.counts.sum()))
+    kept = {id(layer) for layer in by_visits[:_MOST_LAYERS]}
+    shown = [layer for layer in found if id(layer) in kept]
     panels, zoom = _arranged(shown, side)
     most = max((int(panel.layer.counts.max()) for panel in panels), default=1)
     width = max(_text_width(title), _SCALE_WIDTH, *(_right(p, zoom) for p in panels), 0)
@@ -70,20 +72,16 @@ def places_picture(counts: PlaceCounts, *, title: str, side: int = _SIDE) -> Ima
     for panel in panels:
         at = (_MARGIN + panel.left, top + panel.top)
         draw.text(at, _label(panel.layer), fill=_MUTED)
-        drawn = _coloured(panel.layer.counts, most).repeat(zoom, axis=0).repeat(zoom, axis=1)
+        counts_here = panel.layer.counts  # 1 has the first colour, `most` the last
+        colours = _colours(np.log(np.maximum(counts_here, 1)) / math.log(max(most, 2)))
+        colours[counts_here == 0] = _UNSEEN
+        drawn = colours.repeat(zoom, axis=0).repeat(zoom, axis=1)
         picture.paste(Image.fromarray(drawn), (at[0], at[1] + _TEXT_HEIGHT))
     _draw_scale(picture, (_MARGIN, under), most)
     for number, line in enumerate(lines, 2):
         at = (_MARGIN, under + _SCALE_HEIGHT + number * _TEXT_HEIGHT)
         draw.text(at, line, fill=_MUTED)
     return picture
-
-
-def _most_visited(found: Sequence[PlaceLayer]) -> list[PlaceLayer]:
-    """Return the layers that are drawn, in their order."""
-    by_visits = sorted(found, key=lambda layer: -int(layer.counts.sum()))
-    kept = {id(layer) for layer in by_visits[:_MOST_LAYERS]}
-    return [layer for layer in found if id(layer) in kept]
 
 
 def _facts(counts: PlaceCounts, *, n_hidden: int) -> Iterator[str]:
@@ -140,14 +138,6 @@ def _bottom(panel: _Panel, zoom: int) -> int:
 def _label(layer: PlaceLayer) -> str:
     side = layer.cell_side
     return layer.name if side == 1 else f"{layer.name} (a cell is {side} x {side})"
-
-
-def _coloured(counts: NDArray[np.int64], most: int) -> NDArray[np.uint8]:
-    """Return the colours of visits, uint8 [h, w, 3]: 1 has the first, `most` the last."""
-    share = np.log(np.maximum(counts, 1)) / math.log(max(most, 2))
-    colours = _colours(share)
-    colours[counts == 0] = _UNSEEN
-    return colours
 
 
 def _colours(share: NDArray[np.float64]) -> NDArray[np.uint8]:
