@@ -13,7 +13,7 @@ class Transitions(NamedTuple):
     """One vec step. Row i of each array belongs to env i; whoever made the arrays owns them.
 
     Attributes:
-        observations: stacks, uint8 [n_envs, frame_stack * C, H, W] as VecFrameStack makes them, or
+        observations: stacks, uint8 [n_envs, stack * C, H, W] as VecFrameStack makes them, or
             a dict of such arrays of parts.
         frames: the newest frame of each observation, packed, uint8 [n_envs, row_bytes].
         actions: int64 [n_envs], chosen for these observations.

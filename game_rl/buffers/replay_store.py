@@ -20,7 +20,7 @@ class ReplayBatch(NamedTuple):
     """A batch of timesteps to learn from; each tensor has one row for each timestep.
 
     Attributes:
-        observations: uint8 [batch, frame_stack * C, H, W], or a dict of a tensor for each part.
+        observations: uint8 [batch, stack * C, H, W], or a dict of a tensor for each part.
         actions: int64 [batch, 1].
         rewards: float32 [batch, 1], the discounted sum over up to n_step timesteps.
         next_observations: in the form of `observations`, after the last of those timesteps.
@@ -43,8 +43,7 @@ class Slots(NamedTuple):
     Attributes:
         frames: packed, uint8 [n, row_bytes].
         endings: GOES_ON, TERMINATED, TRUNCATED or LAST_FRAME.
-        ages: number of earlier frames of the episode that the frame's stack can use, at most
-            frame_stack - 1.
+        ages: number of earlier frames of the episode that the frame's stack can use.
     """
 
     frames: NDArray[np.uint8]

@@ -20,7 +20,7 @@ Indices = NDArray[np.int64]
 class PackedRolloutBuffer(RolloutBuffer):
     """A drop-in RolloutBuffer for stacks of frames that returns them bit for bit.
 
-    `add` takes stacks, uint8 [n_envs, frame_stack * C, H, W] as VecFrameStack makes them (the
+    `add` takes stacks, uint8 [n_envs, stack * C, H, W] as VecFrameStack makes them (the
     newest frame last, zeros before an episode's first frame), and keeps the newest frame of each.
     The stacks of a sample are put together from these frames and unpacked on the device. There is
     no `observations` array, and `get` makes no copy of the whole rollout.

@@ -157,9 +157,7 @@ class EpisodeLogger:
                 )
             return
         dropped = self._unopened + (0 if self._writer is None else self._writer.dropped)
-        if self._is_failing and self._is_well():
+        is_well = self._writer is not None and not self._writer.is_failing
+        if self._is_failing and is_well:
             self._is_failing = False
             self._warn(f"episodes are logged again; {dropped:,} are missing")
-
-    def _is_well(self) -> bool:
-        return self._writer is not None and not self._writer.is_failing

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from game_rl.envs.episode_ends import EpisodeConditions
 from game_rl.envs.episode_tracker import RunningEpisode
@@ -111,9 +110,10 @@ class GameTrace:
         end: str,
     ) -> None:
         where = self._episode, self._start_state, self._timestep, action
-        variables = [_cell(values[name]) for name in self._variables]
+        variables = [" ".join(map(_digits, as_tuple(values[n]))) for n in self._variables]
         seen = parts_seen(env.observed)
-        parts = [_part_cell(seen[name]) for name in self._parts]
+        grids = (seen[name].reshape(-1, seen[name].shape[-1]) for name in self._parts)
+        parts = ["/".join(" ".join(map(_shortest, row)) for row in rows) for rows in grids]
         self._rows.writerow([*where, *variables, *parts, *rest, end])
 
 
@@ -125,15 +125,6 @@ def _conditions(definition: GameDefinition) -> Iterator[tuple[str, Condition]]:
     for name, term in definition.rewards.items():
         for key, condition in term.conditions():
             yield ".".join(("rewards", name, *key)), condition
-
-
-def _cell(value: Value) -> str:
-    return " ".join(map(_digits, as_tuple(value)))
-
-
-def _part_cell(values: NDArray[Any]) -> str:
-    rows = values.reshape(-1, values.shape[-1])
-    return "/".join(" ".join(map(_shortest, row)) for row in rows)
 
 
 def _shortest(number: np.generic) -> str:

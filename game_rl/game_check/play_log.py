@@ -248,13 +248,6 @@ class PlayLog:
         kept = min(_PICTURES_OF_PLAY, len(self._moments))
         return [self._moments[i * len(self._moments) // kept] for i in range(kept)]
 
-    def _awaited(self, game: Game) -> frozenset[str]:
-        """Return the variables for which `step` has waited, which are seen in one state only."""
-        step = game.definition.step
-        if step is None or not any(self._waited) or step.at_most_frames in self._waited:
-            return frozenset()
-        return frozenset(name for _, name in step.until.references())
-
     def _step_warnings(self, game: Game) -> Iterator[str]:
         step = game.definition.step
         if step is None:
@@ -281,7 +274,11 @@ class PlayLog:
         return tuple(TermSum(name, self._sums[name], self._times[name]) for name in self._sums)
 
     def warnings(self, game: Game, *, has_endings: bool) -> Iterator[str]:
-        awaited = self._awaited(game)
+        step = game.definition.step
+        awaited: frozenset[str] = frozenset()
+        if step is not None and any(self._waited) and step.at_most_frames not in self._waited:
+            # the variables for which `step` has waited, which are seen in one state only
+            awaited = frozenset(name for _, name in step.until.references())
         for name, value in self._firsts.items():
             if name not in self._vary and name not in awaited:
                 always = "" if isinstance(value, tuple) else f", it is always {value}"

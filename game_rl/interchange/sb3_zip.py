@@ -57,8 +57,8 @@ _OVERHEAD_BYTES = 16 * 2**20  # allowance for names, system info and SB3's data
 def export_policy(run: TrainedRun, output: Path) -> str | None:
     """Write a zip that SB3's `PPO.load` or `DQN.load` reads.
 
-    Its observations are the run's: uint8 [frame_stack * C, H, W], the newest frame last, or a dict
-    of parts.
+    Its observations are the run's: uint8 [stack * C, H, W], the newest frame last, or a dict of
+    parts.
 
     Returns:
         The package besides SB3 that must be installed where the zip is read; None if there is none,

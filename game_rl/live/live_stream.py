@@ -10,7 +10,7 @@ import asyncio
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,15 +50,19 @@ class FrameEncoder:
             large: the env whose parts of the observation are sent as well.
         """
         new = {run: each for run, each in layouts.items() if self._layouts.get(run) is not each}
-        for run in new:
-            self._forget(run)
+        for key in [key for key in self._sequences if key[0] in new]:
+            del self._sequences[key], self._pixels[key]
         changed = [(run, each) for run, each in screens if self._is_due((run, each.env), each)]
         if not new and not changed:
             return None
         blocks: list[bytes] = []
         text = {"screens": [self._screen(run, s, large, blocks) for run, s in changed]}
         if new:
-            text["layouts"] = [_layout(run, each) for run, each in new.items()]
+            own = {"version", "run_id", "slot", "slot_bytes", "values", "values_bytes"}
+            text["layouts"] = [
+                {"run": run, **each.model_dump(mode="json", exclude=own)}
+                for run, each in new.items()
+            ]
             self._layouts |= new
         return framed(text, blocks)
 
@@ -72,10 +76,6 @@ class FrameEncoder:
         waited = self._awaited.get(key)
         self._awaited[key] = screen.sequence
         return screen.value is not None or waited == screen.sequence
-
-    def _forget(self, run: str) -> None:
-        for key in [key for key in self._sequences if key[0] == run]:
-            del self._sequences[key], self._pixels[key]
 
     def _screen(
         self, run: str, screen: LiveScreen, large: Key | None, blocks: list[bytes]
@@ -143,12 +143,6 @@ def _rounded(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
-def _layout(run: str, layout: LiveLayout) -> dict[str, Any]:
-    of_the_file = {"version", "run_id", "slot", "slot_bytes", "values", "values_bytes"}
-    shown = layout.model_dump(mode="json", exclude=of_the_file)
-    return {"run": run, **shown}
-
-
 WANT_EVERY_S = 2.0
 _OPEN_EVERY_S = 1.0
 _MOST_FPS = 30.0
@@ -195,14 +189,10 @@ class FrameHub:
 
     A client waits for `newer` and gets the newest screens of that time, so a slow one misses
     screens and holds up nobody.
-
-    Args:
-        clock: seconds, which only grow.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self) -> None:
         self._sources: dict[str, _Source] = {}
-        self._clock = clock
         self._looks = 0
         self._looked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -244,14 +234,11 @@ class FrameHub:
     async def _read(self) -> None:
         while True:
             for source in list(self._sources.values()):
-                source.look(self._clock())
+                source.look(time.monotonic())
             self._looks += 1
             looked = self._looked
             self._looked = asyncio.Event()
             looked.set()
-            await asyncio.sleep(self._pause_s())
-
-    def _pause_s(self) -> float:
-        """Return the time between two looks: twice as many as the fastest run writes."""
-        rates = [s.reader.layout.fps for s in self._sources.values() if s.reader is not None]
-        return 1 / min(_MOST_FPS, 2 * max(rates)) if rates else _IDLE_S
+            # twice as many looks as the fastest run writes
+            rates = [s.reader.layout.fps for s in self._sources.values() if s.reader is not None]
+            await asyncio.sleep(1 / min(_MOST_FPS, 2 * max(rates)) if rates else _IDLE_S)

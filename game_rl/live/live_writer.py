@@ -22,7 +22,7 @@ from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import SCREEN, Observation, ObservationFormat
 from game_rl.features.feature import Feature, PlannedRun
 from game_rl.files.durable_files import rename
-from game_rl.games.definition import Game, GameDefinition
+from game_rl.games.definition import Game
 from game_rl.games.variables import Values
 from game_rl.live.live_file import (
     CHECKED_FROM,
@@ -54,6 +54,13 @@ def make_live_layout(
     """Return the layout of a run that plays `game`; needs no emulator and no ROM."""
     definition = game.definition
     specs = definition.variables.items()
+    known = definition.game_parts()
+    parts = tuple(
+        LivePart(name=name, kind=form.kind, n_values=form.n_values, labels=known[name].labels)
+        for name, form in observation_format.parts
+    )
+    if observation_format.screen is not None:
+        parts = (LivePart(name=SCREEN, kind="screen"), *parts)
     layout = LiveLayout(
         run_id=run_id,
         game=game.name,
@@ -75,7 +82,7 @@ def make_live_layout(
         reward_terms=tuple(definition.rewards),
         start_states=tuple(definition.start_states),
         place=definition.place,
-        parts=tuple(_parts(definition, observation_format)),
+        parts=parts,
     )
     own_bytes = 0 if definition.reward is None else MOST_OWN_TERMS_BYTES
     slot, slot_bytes = _fields(_slot_arrays(layout, observation_format, own_bytes))
@@ -135,15 +142,6 @@ def _fields(arrays: Iterable[_Array]) -> tuple[tuple[LiveField, ...], int]:
         fields.append(LiveField(name=name, dtype=dtype, shape=shape, offset=start))
         end = start + math.prod(shape) * itemsize
     return tuple(fields), padded_to_slot(end)
-
-
-def _parts(definition: GameDefinition, observation_format: ObservationFormat) -> Iterator[LivePart]:
-    if observation_format.screen is not None:
-        yield LivePart(name=SCREEN, kind="screen")
-    known = definition.game_parts()
-    for name, form in observation_format.parts:
-        labels = known[name].labels
-        yield LivePart(name=name, kind=form.kind, n_values=form.n_values, labels=labels)
 
 
 class LiveFeature(Feature):

@@ -4,13 +4,12 @@ import base64
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.files.run_dir import RunDir
-from game_rl.games.place import Offsets, Place
 from game_rl.places.place_counts import MapId, PlaceCounts, Sheet, parse_place_counts
 
 WORLD = "world"
@@ -74,57 +73,18 @@ def _n_dots(visited: NDArray[np.bool_]) -> int:
     return int(np.count_nonzero(visited & (beside < 2)))
 
 
-class FoundCell(NamedTuple):
-    """Where a place is drawn: the index of a layer, and a row and a column of its grid."""
-
-    layer: int
-    row: int
-    column: int
-
-
-def layers(counts: PlaceCounts, offsets: Offsets | None = None) -> list[PlaceLayer]:
-    """Return the grids of all maps that were visited, the world first.
-
-    Args:
-        offsets: x and y in the world of each map's place 0, 0; None for those of the run's game.
-    """
-    known = counts.offsets if offsets is None else offsets
+def layers(counts: PlaceCounts) -> list[PlaceLayer]:
+    """Return the grids of all maps that were visited, the world first."""
     sheets: dict[MapId | None, list[Sheet]] = defaultdict(list)
     for sheet in counts.sheets():
-        x, y = _offset(sheet.map_id, known)
-        is_placed = _is_placed(sheet.map_id, known)
-        moved = sheet._replace(x=sheet.x + x, y=sheet.y + y)
-        sheets[None if is_placed else sheet.map_id].append(moved)
+        map_id = sheet.map_id
+        if len(map_id) == 1 and map_id[0] in counts.offsets:
+            x, y = counts.offsets[map_id[0]]
+            sheets[None].append(sheet._replace(x=sheet.x + x, y=sheet.y + y))
+        else:
+            sheets[map_id].append(sheet)
     maps = sorted(sheets, key=lambda map_id: (map_id is not None, map_id or ()))
     return [_layer(map_id, sheets[map_id], counts.names) for map_id in maps]
-
-
-def find_cell(
-    place: Place, of: Sequence[PlaceLayer], counts: PlaceCounts, offsets: Offsets | None = None
-) -> FoundCell | None:
-    """Return the cell of a place, whose variables are those of the game; None if it is on none."""
-    known = counts.offsets if offsets is None else offsets
-    numbers = place if len(place) > 1 else (*place, 0)
-    *maps, x, y = (int(number // 1) for number in numbers)
-    map_id = tuple(maps)
-    right, down = _offset(map_id, known)
-    wanted = None if _is_placed(map_id, known) else map_id
-    for index, layer in enumerate(of):
-        if layer.map_id == wanted:
-            row = (y + down - layer.y0) // layer.cell_side
-            column = (x + right - layer.x0) // layer.cell_side
-            height, width = layer.counts.shape
-            if 0 <= row < height and 0 <= column < width:
-                return FoundCell(index, row, column)
-    return None
-
-
-def _is_placed(map_id: MapId, offsets: Offsets) -> bool:
-    return len(map_id) == 1 and map_id[0] in offsets
-
-
-def _offset(map_id: MapId, offsets: Offsets) -> tuple[int, int]:
-    return offsets[map_id[0]] if _is_placed(map_id, offsets) else (0, 0)
 
 
 def _layer(map_id: MapId | None, sheets: Sequence[Sheet], names: Sequence[str]) -> PlaceLayer:

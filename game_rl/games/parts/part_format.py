@@ -89,8 +89,8 @@ class PartFormat:
         shape: shape of the part at one timestep: [n], or [1, H, W] of a grid.
         n_values: of categories and grids: values are whole numbers below this; 0 for a vector.
         stretches: how the flattened part is stored.
-        is_stacked: whether an observation has the part at the latest `env.frame_stack` timesteps,
-            concatenated along the first axis, the newest last, as for screens.
+        is_stacked: whether an observation has the part at the latest timesteps, concatenated along
+            the first axis, the newest last, as for screens.
     """
 
     kind: Literal["vector", "categories", "grid"]

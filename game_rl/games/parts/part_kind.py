@@ -81,7 +81,7 @@ class GamePart(ABC):
 
     Attributes:
         game: the game file; while it is checked, variables that the part names may be missing.
-        stack: whether the agent sees it of the latest `env.frame_stack` timesteps together.
+        stack: whether it is stacked, as screens are.
     """
 
     shows_place: ClassVar[bool] = False
