@@ -295,10 +295,7 @@ def check_episode_limit(limit: int | GrowingLimit | None, game: Game) -> None:
             "or set env.max_episode_timesteps"
         )
     if isinstance(limit, GrowingLimit) and limit.per not in game.number_names:
-        spec = game.definition.variables.get(limit.per)
-        fault = (
-            unknown_name(limit.per, "variable", game.number_names, of=game.name)
-            if spec is None
-            else f"{limit.per} is an array, and a number is needed; count its bits, for instance"
-        )
+        fault = f"{limit.per} is an array, and a number is needed; count its bits, for instance"
+        if limit.per not in game.definition.variables:
+            fault = unknown_name(limit.per, "variable", game.number_names, of=game.name)
         raise UsageError(f"env.max_episode_timesteps.per: {fault}")

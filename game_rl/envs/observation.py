@@ -285,12 +285,11 @@ class FrameFormat:
     @property
     def packing(self) -> FramePacking:
         """The packing in which frames of this format are stored."""
-        return FramePacking(
-            self.shape,
-            bits=8 if not self.four_shades else 2 if self.size == "full" else 4,
-            rounding=2 if self.colour == "rgb" else 3,
-            is_one_plane=self.four_shades,
-        )
+        rounding: Literal[2, 3] = 2 if self.colour == "rgb" else 3
+        if not self.four_shades:
+            return FramePacking(self.shape, bits=8, rounding=rounding)
+        bits: Literal[2, 4] = 2 if self.size == "full" else 4
+        return FramePacking(self.shape, bits=bits, rounding=rounding, is_one_plane=True)
 
     def observe(self, screen: Pixels) -> Pixels:
         """Convert a [144, 160, 3] screen to a new, contiguous uint8 [C, H, W] array."""

@@ -145,7 +145,9 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
             except FileNotFoundError:
                 fault = _GONE
             else:
-                fault, actions = (_DAMAGED, b"") if found is None else ("", found)
+                if found is None:
+                    fault = _DAMAGED
+                actions = found or b""
         return EpisodeLog(
             start_state=episode.start_state,
             idle_frames=episode.idle_frames,

@@ -143,11 +143,10 @@ class StartVariety:
         if "random_seed" in self._game.definition.model_fields_set:
             return  # it says that there is none
         if same:
-            what = (
-                f"env.max_idle_frames: {idle_frames} frames without a button make no difference"
-                if idle_frames
-                else "random_seed: there is none, and env.max_idle_frames is 0"
-            )
+            what = "random_seed: there is none, and env.max_idle_frames is 0"
+            if idle_frames:
+                frames = f"{idle_frames} frames without a button"
+                what = f"env.max_idle_frames: {frames} make no difference"
             yield f"{what}: {_told(same)}; {self._way_out}"
         if others:
             yield (
