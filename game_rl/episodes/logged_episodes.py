@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import overload
 
@@ -199,13 +200,32 @@ def read_episodes_of(folder: Path, *, cut: Cut | None = None) -> LoggedEpisodes:
     Raises:
         UsageError: a segment was written by another version.
     """
-    found = _Found()
-    for segment in segments_in(folder):
-        for block in blocks_of(segment):
-            found.take(block)
+    tables: list[Rows] = [np.zeros(0, _PLACED)]
+    names: dict[str, int] = {}  # of all blocks
+    blocks: list[EpisodeBlock] = []
+    unders: list[PlayedUnder] = []
+    for block in chain.from_iterable(map(blocks_of, segments_in(folder))):
+        if block.under is not None:
+            if block.under.cut is not None:
+                tables = [table[block.under.cut.keeps(table)] for table in tables]
+            unders.append(block.under)
+        elif unders:
+            rows = np.zeros(len(block.rows), _PLACED)
+            for column in ROW.names or ():
+                rows[column] = block.rows[column]
+            own = [names.setdefault(name, len(names)) for name in block.names]
+            known = np.array([*own, NO_NAME], np.int32)  # index -1 stays what it is
+            for column in ("ending", "start_state", "fault"):
+                rows[column] = known[rows[column]]
+            sizes = rows["played_bytes"].astype(np.int64) + rows["chosen_bytes"]
+            rows["first"] = np.cumsum(sizes) - sizes
+            rows["block"] = len(blocks)
+            rows["under"] = len(unders) - 1
+            tables.append(rows)
+            blocks.append(block._replace(rows=block.rows[:0]))
     if cut is not None:
-        found.cut(cut)
-    return found.episodes()
+        tables = [table[cut.keeps(table)] for table in tables]
+    return LoggedEpisodes(np.concatenate(tables), list(names), blocks, unders)
 
 
 def read_logged_episodes(run_dir: RunDir) -> LoggedEpisodes:
@@ -215,46 +235,6 @@ def read_logged_episodes(run_dir: RunDir) -> LoggedEpisodes:
         UsageError: a file of them was written by another version.
     """
     return read_episodes_of(run_dir.episodes)
-
-
-class _Found:
-    """What was read so far, with all names in one list."""
-
-    def __init__(self) -> None:
-        self._tables: list[Rows] = []
-        self._names: dict[str, int] = {}
-        self._blocks: list[EpisodeBlock] = []
-        self._unders: list[PlayedUnder] = []
-
-    def take(self, block: EpisodeBlock) -> None:
-        if block.under is not None:
-            if block.under.cut is not None:
-                self.cut(block.under.cut)
-            self._unders.append(block.under)
-        elif self._unders:
-            self._tables.append(self._placed(block))
-            self._blocks.append(block._replace(rows=block.rows[:0]))
-
-    def cut(self, cut: Cut) -> None:
-        self._tables = [table[cut.keeps(table)] for table in self._tables]
-
-    def episodes(self) -> LoggedEpisodes:
-        table = np.concatenate([np.zeros(0, _PLACED), *self._tables])
-        return LoggedEpisodes(table, list(self._names), self._blocks, self._unders)
-
-    def _placed(self, block: EpisodeBlock) -> Rows:
-        rows = np.zeros(len(block.rows), _PLACED)
-        for column in ROW.names or ():
-            rows[column] = block.rows[column]
-        own = [self._names.setdefault(name, len(self._names)) for name in block.names]
-        known = np.array([*own, NO_NAME], np.int32)  # index -1 stays what it is
-        for column in ("ending", "start_state", "fault"):
-            rows[column] = known[rows[column]]
-        sizes = rows["played_bytes"].astype(np.int64) + rows["chosen_bytes"]
-        rows["first"] = np.cumsum(sizes) - sizes
-        rows["block"] = len(self._blocks)
-        rows["under"] = len(self._unders) - 1
-        return rows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,9 +37,13 @@ _RAMP = np.array(
 
 
 class _Panel(NamedTuple):
+    """A layer with its place in the picture: of its name and, below that, its cells."""
+
     layer: PlaceLayer
     left: int
     top: int
+    right: int
+    bottom: int
 
 
 def write_places_picture(counts: PlaceCounts, path: Path, *, title: str) -> None:
@@ -59,8 +63,8 @@ def places_picture(counts: PlaceCounts, *, title: str, side: int = _SIDE) -> Ima
     shown = [layer for layer in found if id(layer) in kept]
     panels, zoom = _arranged(shown, side)
     most = max((int(panel.layer.counts.max()) for panel in panels), default=1)
-    width = max(_text_width(title), _SCALE_WIDTH, *(_right(p, zoom) for p in panels), 0)
-    height = max((_bottom(panel, zoom) for panel in panels), default=0)
+    width = max(_text_width(title), _SCALE_WIDTH, *(panel.right for panel in panels), 0)
+    height = max((panel.bottom for panel in panels), default=0)
     top = _MARGIN + _TEXT_HEIGHT + _GAP
     under = top + height + _GAP
     lines = list(_facts(counts, n_hidden=len(found) - len(shown)))
@@ -97,11 +101,11 @@ def _arranged(shown: Sequence[PlaceLayer], side: int) -> tuple[list[_Panel], int
     """Return the layers in rows, as large as fits, and the pixels on each side of a cell."""
     for zoom in _ZOOMS:
         panels = _in_rows(shown, zoom, side)
-        if _fits(panels, zoom, side):
+        if all(max(panel.right, panel.bottom) <= side for panel in panels):
             return panels, zoom
     for factor in _SHRINKS:
         panels = _in_rows([layer.coarser(factor) for layer in shown], 1, side)
-        if _fits(panels, 1, side):
+        if all(max(panel.right, panel.bottom) <= side for panel in panels):
             break
     return panels, 1
 
@@ -110,29 +114,17 @@ def _in_rows(shown: Sequence[PlaceLayer], zoom: int, side: int) -> list[_Panel]:
     panels: list[_Panel] = []
     left = top = row_height = 0
     for layer in shown:
-        height, width = layer.counts.shape
-        width = max(zoom * width, _text_width(_label(layer)))
-        if left and left + width > side:
+        height, width = (zoom * n for n in layer.counts.shape)
+        with_label = max(width, _text_width(_label(layer)))
+        if left and left + with_label > side:
             left = 0
             top = top + row_height + _GAP
             row_height = 0
-        panels.append(_Panel(layer, left, top))
-        left += width + _GAP
-        row_height = max(row_height, zoom * height + _TEXT_HEIGHT)
+        height += _TEXT_HEIGHT
+        panels.append(_Panel(layer, left, top, left + width, top + height))
+        left += with_label + _GAP
+        row_height = max(row_height, height)
     return panels
-
-
-def _fits(panels: Sequence[_Panel], zoom: int, side: int) -> bool:
-    sides = ((_right(panel, zoom), _bottom(panel, zoom)) for panel in panels)
-    return all(right <= side and bottom <= side for right, bottom in sides)
-
-
-def _right(panel: _Panel, zoom: int) -> int:
-    return panel.left + zoom * int(panel.layer.counts.shape[1])
-
-
-def _bottom(panel: _Panel, zoom: int) -> int:
-    return panel.top + _TEXT_HEIGHT + zoom * int(panel.layer.counts.shape[0])
 
 
 def _label(layer: PlaceLayer) -> str:
