@@ -150,13 +150,17 @@ class GenerationDir:
 
 def folder_of(number: int, *, copied_after: int | None = None) -> str:
     """Return a member's folder name: `03`, or `03.g0007` for a copy made after generation 7."""
-    return f"{number:02d}" if copied_after is None else f"{number:02d}.g{copied_after:04d}"
+    if copied_after is None:
+        return f"{number:02d}"
+    return f"{number:02d}.g{copied_after:04d}"
 
 
 def copied_after(folder: str) -> int | None:
     """Return the generation after which a member's folder was made as a copy, or None."""
-    _, is_copy, generation = folder.partition(".g")
-    return int(generation) if is_copy and generation.isdecimal() else None
+    _, _, generation = folder.partition(".g")
+    if generation.isdecimal():
+        return int(generation)
+    return None
 
 
 def find_experiment(root: Path) -> ExperimentDir:

@@ -5,13 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from game_rl.config.experiments.experiment import STAGES, load_experiment
-from game_rl.events import (
-    ExperimentBegun,
-    ExperimentEnded,
-    Fitness,
-    LakesFollowed,
-    RowsDrawn,
-)
+from game_rl.events import ExperimentBegun, ExperimentEnded, Fitness, LakesFollowed, RowsDrawn
 from game_rl.events.event_log import read_experiment_events
 from game_rl.events.lineage import read_lineage
 from game_rl.events.run_view import RunState, read_tail
@@ -155,8 +149,14 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
     generations = plan.config.generations
     now = min(state.generation + 1, generations)
     current, text = _state(folder, is_complete=state.complete)
-    members = _members(plan, state, now)
-    timesteps, waited_frames = _played_of_all(plan, state, members)
+    record = read_record(folder.generation(state.generation).record, GenerationRecord)
+    members = _members(plan, state, record)
+    timesteps = 0 if record is None else record.timesteps_of_all
+    waited_frames = 0 if record is None else record.waited_frames_of_all
+    if timesteps is not None and state.generation < generations:
+        since = _played_since(plan, record, members)
+        timesteps += since.timesteps
+        waited_frames += since.waited_frames
     safe = None
     stored = stored_state(folder)
     if stored is not None:
@@ -176,19 +176,16 @@ def experiment_status(folder: ExperimentDir) -> ExperimentStatus:
         frames_of_all=plan.frames_of(timesteps, waited_frames),
         safe=safe,
         drawn=drawn_status(plan, now),
-        differences=differences_status(plan, state.generation),
+        differences=None if record is None else differences_status(record),
     )
 
 
-def _played_of_all(
-    plan: Plan, state: ExperimentState, members: Sequence[MemberStatus]
-) -> tuple[int | None, int]:
-    """Return the timesteps and waited frames of the last record and of what was played since."""
-    record = read_record(plan.folder.generation(state.generation).record, GenerationRecord)
-    timesteps = 0 if record is None else record.timesteps_of_all
-    waited_frames = 0 if record is None else record.waited_frames_of_all
-    if timesteps is None or state.generation == plan.config.generations:
-        return timesteps, waited_frames
+def _played_since(
+    plan: Plan, record: GenerationRecord | None, members: Sequence[MemberStatus]
+) -> RunCounts:
+    """Return what the members together have played since the last record."""
+    timesteps = 0
+    waited_frames = 0
     began = counts_before(record)
     for member in members:
         if member.folder not in began:  # not 0 for the best member's fork that trains on
@@ -197,12 +194,15 @@ def _played_of_all(
         counts = began[member.folder]
         timesteps += max(0, member.timesteps - counts.timesteps)
         waited_frames += max(0, member.waited_frames - counts.waited_frames)
-    return timesteps, waited_frames
+    return RunCounts(timesteps, waited_frames)
 
 
-def _members(plan: Plan, state: ExperimentState, generation: int) -> tuple[MemberStatus, ...]:
+def _members(
+    plan: Plan, state: ExperimentState, record: GenerationRecord | None
+) -> tuple[MemberStatus, ...]:
+    """Return the members of the generation after the last record, or of the last one."""
     folder = plan.folder
-    record = read_record(folder.generation(state.generation).record, GenerationRecord)
+    generation = min(state.generation + 1, plan.config.generations)
     last = {} if record is None else {m.folder: m.fitness for m in record.members}
     place = folder.generation(generation)
     extra = plan.extra_member(generation)
@@ -278,12 +278,11 @@ def drawn_status(plan: Plan, generation: int) -> DrawnStatus | None:
     return None
 
 
-def differences_status(plan: Plan, generation: int) -> DifferencesStatus | None:
+def differences_status(record: GenerationRecord) -> DifferencesStatus | None:
     """Return the differences at the end of a generation, or None if they were not measured."""
-    record = read_record(plan.folder.generation(generation).record, GenerationRecord)
-    if record is None or record.differences is None:
-        return None
     found = record.differences
+    if found is None:
+        return None
     return DifferencesStatus(
         generation=record.generation,
         observations=found.observations,
@@ -337,8 +336,9 @@ class MembersProgress:
 def generation_progress(folder: ExperimentDir) -> MembersProgress:
     """Return how far the members of the generation are that is underway."""
     status = experiment_status(folder)
-    stage = "live" if status.is_live else f"{STAGES[status.kind]} {status.generation}"
-    title = stage if status.is_live else f"{stage}/{status.generations}"
+    title = f"{STAGES[status.kind]} {status.generation}/{status.generations}"
+    if status.is_live:
+        title = "live"
     return MembersProgress(title, dict(shares_done(status)))
 
 

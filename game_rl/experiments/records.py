@@ -264,12 +264,11 @@ def counts_before(before: GenerationRecord | None) -> dict[str, RunCounts]:
         return {}
     found = {m.folder: RunCounts(m.timesteps, m.waited_frames) for m in before.members}
     for copy in before.copies:
-        parent = found.get(copy.parent_folder)
-        if copy.counters == "new":
-            found[copy.folder] = RunCounts(0, 0)
-        else:
-            waited = 0 if parent is None else parent.waited_frames
-            found[copy.folder] = RunCounts(int(copy.parent_checkpoint), waited)
+        own = RunCounts(0, 0)
+        if copy.counters == "keep":
+            parent = found.get(copy.parent_folder, own)
+            own = RunCounts(int(copy.parent_checkpoint), parent.waited_frames)
+        found[copy.folder] = own
     return found
 
 

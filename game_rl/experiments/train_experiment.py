@@ -23,12 +23,7 @@ from game_rl.errors import (
     UsageError,
     system_fault,
 )
-from game_rl.events import (
-    ExperimentBegun,
-    ExperimentEnded,
-    ExperimentListener,
-    WentBack,
-)
+from game_rl.events import ExperimentBegun, ExperimentEnded, ExperimentListener, WentBack
 from game_rl.events.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.backup import backing_up
 from game_rl.experiments.controller import ExperimentRun, experiment_state

@@ -17,13 +17,7 @@ from game_rl.config.strict_model import is_below
 from game_rl.events import Begun, Ended, Resumed
 from game_rl.events.event_log import final_evaluation, read_events
 from game_rl.events.lineage import Source, at, played_by, totals
-from game_rl.experiments.compare.comparison import (
-    ComparedFolder,
-    Point,
-    Score,
-    Totals,
-    settings_of,
-)
+from game_rl.experiments.compare.comparison import ComparedFolder, Point, Score, Totals, settings_of
 from game_rl.experiments.experiment_dir import ExperimentDir, run_of
 from game_rl.experiments.records import (
     ChampionRecord,
@@ -43,10 +37,8 @@ def read_folder(path: Path) -> ComparedFolder:
         UsageError: the folder holds neither, or there is no champion yet.
     """
     folder = ExperimentDir(path)
-    return read_experiment(folder) if folder.exists() else _run(path)
-
-
-def _run(path: Path) -> ComparedFolder:
+    if folder.exists():
+        return read_experiment(folder)
     run_dir = find_run(path)
     config = load_config(run_dir.config, is_saved=True)
     score, failure = _end_of(run_dir)
@@ -64,7 +56,9 @@ def _run(path: Path) -> ComparedFolder:
 def changed_games(folder: Path) -> tuple[str, ...]:
     """Return how start states changed the game of a run, or of an experiment's members."""
     members = ExperimentDir(folder).members
-    runs = [RunDir(folder)] if not members.is_dir() else map(RunDir, sorted(members.iterdir()))
+    runs = [RunDir(folder)]
+    if members.is_dir():
+        runs = [RunDir(path) for path in sorted(members.iterdir())]
     events = (event for run in runs if run.exists() for event in read_events(run))
     changes = (e.game_changes for e in events if isinstance(e, Begun | Resumed))
     return tuple(dict.fromkeys(chain.from_iterable(changes)))
@@ -136,8 +130,10 @@ def read_experiment(folder: ExperimentDir) -> ComparedFolder:
 def read_totals(folder: ExperimentDir, experiment: Experiment) -> Totals:
     """Read the totals and the curve of an experiment, complete or not."""
     frame_skip = experiment.run.env.frame_skip
-    paths = sorted(folder.members.iterdir()) if folder.members.is_dir() else []
-    runs = {p.name: played_by(RunDir(p), frame_skip) for p in paths if RunDir(p).exists()}
+    runs = dict[str, Source]()
+    if folder.members.is_dir():
+        paths = sorted(folder.members.iterdir())
+        runs = {p.name: played_by(RunDir(p), frame_skip) for p in paths if RunDir(p).exists()}
     total_timesteps, total_frames = totals(list(runs.values()))
     records = read_records(folder)
     best = _best(folder, records)
@@ -229,7 +225,8 @@ def evaluation_points(run_dir: RunDir, own: Source) -> tuple[Point, ...]:
     """
     episodes = read_episodes(run_dir)
     rates: list[float | None] = [float(np.mean(row)) for row in episodes.successes]
-    rates = rates if len(rates) == len(episodes.timesteps) else [None] * len(episodes.timesteps)
+    if len(rates) != len(episodes.timesteps):
+        rates = [None] * len(episodes.timesteps)
     points = []
     for timesteps, rewards, rate in zip(episodes.timesteps, episodes.results, rates, strict=True):
         if timesteps < own.began_at:

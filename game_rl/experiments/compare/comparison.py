@@ -14,12 +14,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import flat
 from game_rl.errors import UsageError
 from game_rl.files.saved import Natural, Saved
-from game_rl.statistics import (
-    holm,
-    paired_values,
-    probability_of_superiority,
-    unpaired_values,
-)
+from game_rl.statistics import holm, paired_values, probability_of_superiority, unpaired_values
 
 Metric = Literal["success_rate", "mean_reward"]
 

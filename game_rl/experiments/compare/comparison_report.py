@@ -192,11 +192,15 @@ def _notes(comparison: Comparison) -> Iterator[str]:
 
 
 def score_words(value: float, metric: Metric) -> str:
-    return f"{100 * value:.1f} %" if metric == "success_rate" else f"{value:.2f}"
+    if metric == "success_rate":
+        return f"{100 * value:.1f} %"
+    return f"{value:.2f}"
 
 
 def difference_words(value: float, metric: Metric) -> str:
-    return f"{100 * value:+.1f} points" if metric == "success_rate" else f"{value:+.2f}"
+    if metric == "success_rate":
+        return f"{100 * value:+.1f} points"
+    return f"{value:+.2f}"
 
 
 def interval_words(interval: tuple[float, float] | None, metric: Metric, *, signed: bool) -> str:
@@ -243,4 +247,6 @@ def rule_words(rule: Rule) -> list[str]:
 
 
 def _amount(value: float, metric: Metric) -> str:
-    return f"{100 * value:g} points" if metric == "success_rate" else f"{value:g}"
+    if metric == "success_rate":
+        return f"{100 * value:g} points"
+    return f"{value:g}"

@@ -71,10 +71,7 @@ def _on_own_disk(remote_job: RemoteJob, staged: StagedJob) -> CompletedJob:
 
 
 def _carried_out(
-    remote_job: RemoteJob,
-    job: Job,
-    folder: Path,
-    meanwhile: Callable[[], None] | None = None,
+    remote_job: RemoteJob, job: Job, folder: Path, meanwhile: Callable[[], None] | None = None
 ) -> CompletedJob:
     # without the cluster's own variables
     environment = {k: v for k, v in os.environ.items() if not k.startswith(_CLUSTER_PREFIX)}

@@ -102,9 +102,7 @@ def shared_files(demand: Demand) -> Iterator[Staging]:
     """Exchange files in a file system that all nodes share, at the same paths."""
     with marked(demand.folder) as needs:
         yield Staging(
-            needs,
-            lambda job: _remote_job(job, demand, needs, folder=needs.folder),
-            lambda _: None,
+            needs, lambda job: _remote_job(job, demand, needs, folder=needs.folder), lambda _: None
         )
 
 
@@ -315,8 +313,11 @@ def _ended(store: ObjectStore, claim: str) -> StagedResult:
 def _newest_saved(store: ObjectStore, claim: str) -> FolderTree:
     """Return the tree that the attempt sent with its newest checkpoint, or an empty one."""
     saved = sorted(s.name for s in store.list(claim) if s.name != end_name(claim))
-    content = store.get(saved[-1]) if saved else None
-    return FolderTree(files=()) if content is None else parse_stored(FolderTree, content, saved[-1])
+    for name in saved[-1:]:
+        content = store.get(name)
+        if content is not None:
+            return parse_stored(FolderTree, content, name)
+    return FolderTree(files=())
 
 
 def _forget(store: ObjectStore, claim: str, *, is_void: bool) -> None:

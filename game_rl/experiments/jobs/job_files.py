@@ -263,6 +263,30 @@ class FinishedRun(JobResult):
     """Versions of Python and packages in that process."""
 
 
+_Trained = TypeVar("_Trained", StretchResult, FinishedRun)
+
+
+def made_once(
+    kind: type[_Trained], request: StretchRequest | FinishRequest, make: Callable[[], _Trained]
+) -> _Trained:
+    """Return the result of a job that trains; make and write it unless there is one already.
+
+    Raises:
+        ExperimentError: another process has taken over.
+    """
+    found = read_result(kind, request.result)
+    if found is not None:
+        return found
+    check_claim(RunDir(request.run))
+    started = time.monotonic()
+    made = make()
+    seconds = round(time.monotonic() - started, 3)
+    made = made.model_copy(update={"host": platform.node(), "seconds": seconds})
+    check_claim(RunDir(request.run))
+    write_saved(request.result, made)
+    return made
+
+
 def finished_once(
     request: FinishRequest, finish: Callable[[], FinishedRun], broken: type[GameRLError]
 ) -> FinishedRun:
@@ -275,24 +299,15 @@ def finished_once(
     Raises:
         ExperimentError: another process has taken over.
     """
-    found = read_result(FinishedRun, request.result)
-    if found is not None:
-        return found
-    check_claim(RunDir(request.run))
-    started = time.monotonic()
-    try:
-        end = finish()
-    except broken as error:
-        end = FinishedRun(failure="non_finite", text=str(error))
-    measured = {
-        "host": platform.node(),
-        "seconds": round(time.monotonic() - started, 3),
-        "versions": installed_versions(),
-    }
-    made = end.model_copy(update=measured)
-    check_claim(RunDir(request.run))
-    write_saved(request.result, made)
-    return made
+
+    def make() -> FinishedRun:
+        try:
+            end = finish()
+        except broken as error:
+            end = FinishedRun(failure="non_finite", text=str(error))
+        return end.model_copy(update={"versions": installed_versions()})
+
+    return made_once(FinishedRun, request, make)
 
 
 _Share = Annotated[float, Field(ge=0, le=1)]

@@ -1,7 +1,5 @@
 """What a member's process does: train a stretch, play, copy, finish, compare actions."""
 
-import platform
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,10 +31,10 @@ from game_rl.experiments.jobs.job_files import (
     StretchRequest,
     StretchResult,
     finished_once,
-    read_result,
+    made_once,
 )
 from game_rl.files.durable_files import write_saved
-from game_rl.files.run_dir import RunDir, check_claim
+from game_rl.files.run_dir import RunDir
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler, observation_format_of
 from game_rl.lake.view import LakeView
@@ -75,32 +73,24 @@ def run_stretch(
         Interrupted: a signal stopped the training; everything learned is saved.
         GameRLError: see `train.resume`.
     """
-    if (found := read_result(StretchResult, request.result)) is not None:
-        return found
-    run_dir = RunDir(request.run)
     until = request.until
-    check_claim(run_dir)
-    started = time.monotonic()
     speed = _Speed(others=listeners)
     command = TrainCommand(
         until=until, force=True, evaluates_at_end=False, stop=stop, listeners=[speed]
     )
-    ram_peak = 0
-    try:
-        ram_peak = _trained(request.run, command, request.seed)
-        end = _end_of(run_dir, until, request.seed)
-    except NonFiniteError as error:
-        end = StretchResult(timesteps=until, failure="non_finite", text=str(error))
-    measured = {
-        "host": platform.node(),
-        "timesteps_per_s": speed.timesteps_per_s,
-        "seconds": round(time.monotonic() - started, 3),
-        "ram_peak_bytes": ram_peak,
-    }
-    made = end.model_copy(update=measured)
-    check_claim(run_dir)
-    write_saved(request.result, made)
-    return made
+
+    def make() -> StretchResult:
+        ram_peak = 0
+        try:
+            ram_peak = _trained(request.run, command, request.seed)
+            end = _end_of(RunDir(request.run), until, request.seed)
+        except NonFiniteError as error:
+            end = StretchResult(timesteps=until, failure="non_finite", text=str(error))
+        return end.model_copy(
+            update={"timesteps_per_s": speed.timesteps_per_s, "ram_peak_bytes": ram_peak}
+        )
+
+    return made_once(StretchResult, request, make)
 
 
 def _trained(root: Path, command: TrainCommand, seed: int) -> int:
@@ -111,17 +101,13 @@ def _trained(root: Path, command: TrainCommand, seed: int) -> int:
     is what an experiment keeps.
     """
     run_dir = RunDir(root)
+    command = replace(command, asks_storage=False)  # the experiment has asked
     checkpoint, _ = find_checkpoint(run_dir)
     if is_offline(load_config(run_dir.config, is_saved=True), checkpoint):
         others = seed_for(seed, "before the first timestep")
-        _resume(root, replace(command, until=0), others)
-    _resume(root, command, seed)
-    return measured_ram_peak_bytes(run_dir.footprint)
-
-
-def _resume(root: Path, command: TrainCommand, seed: int) -> None:
-    command = replace(command, asks_storage=False)  # the experiment has asked
+        resume(root, replace(command, until=0), overrides=[f"evaluation.seed={others}"])
     resume(root, command, overrides=[f"evaluation.seed={seed}"])
+    return measured_ram_peak_bytes(run_dir.footprint)
 
 
 def _end_of(run_dir: RunDir, until: int, seed: int) -> StretchResult:

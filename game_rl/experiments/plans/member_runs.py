@@ -184,7 +184,9 @@ class Learner:
         if record is None or self.experiment.config.learner_starts != "kept":
             return None
         (before,) = (m for m in record.members if m.number == self.number)
-        return before if before.checkpoint is not None else None
+        if before.checkpoint is None:
+            return None
+        return before
 
     def _fork(
         self,

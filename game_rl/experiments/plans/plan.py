@@ -16,6 +16,7 @@ from game_rl.experiments.records import (
     GenerationRecord,
     LearnerRecord,
     Member,
+    RunCounts,
     TrainedMember,
     counts_before,
     fitness_of,
@@ -57,7 +58,9 @@ class Plan:
     def first_members(self) -> tuple[Member, ...]:
         """Return the members that train in the first generation."""
         members = rules.first_members(self.config, self.experiment.run)
-        return (*members, self._learner.live_member) if self.config.rule == "live" else members
+        if self.config.rule == "live":
+            return (*members, self._learner.live_member)
+        return members
 
     def timesteps(self, generation: int) -> int:
         """Return the timesteps of a member at the end of a generation, its ancestors' included."""
@@ -195,7 +198,9 @@ class Plan:
 
     def members_after(self, record: GenerationRecord) -> tuple[Member, ...]:
         """Return the members that train in the next generation."""
-        return self.first_members() if self.config.rule == "live" else rules.members_after(record)
+        if self.config.rule == "live":
+            return self.first_members()
+        return rules.members_after(record)
 
     def copy(self, record: GenerationRecord, copied: CopyRecord) -> Task:
         """Return the task that makes the run of a copy."""
@@ -238,19 +243,16 @@ class Plan:
         for member in members:
             result = results[member.number]
             played = result.played
-            at = began[member.folder].timesteps if member.folder in began else 0
+            at = began.get(member.folder, RunCounts(0, 0)).timesteps
             found.append(
                 TrainedMember(
-                    number=member.number,
-                    folder=member.folder,
-                    values=member.values,
+                    **dict(member),
                     timesteps=result.timesteps,
                     waited_frames=result.waited_frames,
                     checkpoint=result.checkpoint,
                     weights_sha256=result.weights_sha256,
                     fitness=None if played is None else fitness_of(played, metric),
                     failure=result.text or result.failure,
-                    counts_from=member.counts_from,
                     played_timesteps=result.timesteps - at,
                 )
             )

@@ -29,13 +29,7 @@ from game_rl.experiments.plans.member_runs import (
     member_seed,
     sections_of,
 )
-from game_rl.experiments.records import (
-    CopyRecord,
-    GenerationRecord,
-    Member,
-    TrainedMember,
-    Value,
-)
+from game_rl.experiments.records import CopyRecord, GenerationRecord, Member, TrainedMember, Value
 from game_rl.seeds import seed_for
 
 _ROUNDING = 1e-9  # 0.95 - 0.90 is a little less than 0.05
@@ -92,11 +86,7 @@ def ranking_of(members: Sequence[TrainedMember]) -> tuple[int, ...]:
 
 
 def select(
-    members: Sequence[Scored],
-    config: SelectionConfig,
-    *,
-    control: int,
-    rng: np.random.Generator,
+    members: Sequence[Scored], config: SelectionConfig, *, control: int, rng: np.random.Generator
 ) -> list[Copy]:
     """Select copies by truncation (Jaderberg et al. 2017), with a gap and control members.
 
@@ -162,9 +152,7 @@ def values_of(run: Mapping[str, Any], mutation: Mapping[str, MutationConfig]) ->
 
 
 def mutated(
-    values: Mapping[str, Value],
-    mutation: Mapping[str, MutationConfig],
-    rng: np.random.Generator,
+    values: Mapping[str, Value], mutation: Mapping[str, MutationConfig], rng: np.random.Generator
 ) -> dict[str, Value]:
     """Multiply each value by a factor of its own, drawn evenly on a log scale, within bounds.
 
@@ -299,10 +287,7 @@ def _selected(
 
 
 def _cloned(
-    config: MixtureConfig,
-    generation: int,
-    members: Sequence[TrainedMember],
-    learner: TrainedMember,
+    config: MixtureConfig, generation: int, members: Sequence[TrainedMember], learner: TrainedMember
 ) -> tuple[CopyRecord, ...]:
     """Return the clones of the learner, or of the best member if the learner is non-finite."""
     scored = [scored_member(member) for member in members]
