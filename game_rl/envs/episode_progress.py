@@ -5,7 +5,7 @@ repeat, or a reward term is earned in a loop.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -94,7 +94,10 @@ class MilestoneWatch(EpisodeTracker):
 
     def _new_maxima(self, name: str, value: Value) -> Iterator[NewMilestone]:
         now = as_tuple(value)
-        for key, number, first in zip(_keys(name, value), now, self._first[name], strict=True):
+        keys = [name]
+        if isinstance(value, tuple):
+            keys = [f"{name}[{index}]" for index in range(len(value))]
+        for key, number, first in zip(keys, now, self._first[name], strict=True):
             if number > first and is_new_maximum(number, self._best.get(key)):
                 self._best[key] = number
                 yield NewMilestone("variable", key, number)
@@ -118,12 +121,6 @@ class MilestoneWatch(EpisodeTracker):
 def is_new_maximum(value: float, best: float | None) -> bool:
     """Whether a value counts as a new maximum: it is higher by a twentieth of the best, or more."""
     return best is None or (value > best and value - best >= _GROWTH * abs(best))
-
-
-def _keys(name: str, value: Value) -> Iterable[str]:
-    if not isinstance(value, tuple):
-        return (name,)
-    return (f"{name}[{index}]" for index in range(len(value)))
 
 
 STUCK_AFTER_TIMESTEPS = 256

@@ -171,7 +171,10 @@ def _drawn(part: GamePart, values: NDArray[Any]) -> Image.Image:
         chips = _chips(words)
         return _beside([_text(part.caption, _FAINT), chips], gap=_GAP) if part.caption else chips
     fits = max(1, min(_LARGEST_CELL, _GRID_SIDE // max(values[0].shape)))
-    picture = _grid(values[0], part.cell_pixels or fits)
+    cell = part.cell_pixels or fits
+    colours = np.array([class_colour(n) for n in range(int(values[0].max()) + 1)], np.uint8)
+    drawn = colours[values[0]].repeat(cell, axis=0).repeat(cell, axis=1)
+    picture = Image.fromarray(drawn)
     if part.marks_middle:
         picture = _with_middle(picture)
     names = part.labels[1:]
@@ -255,12 +258,6 @@ def _chips(words: Iterable[str]) -> Image.Image:
         ImageDraw.Draw(chip).text((5, 1), one, fill=INK)
         chips.append(chip)
     return _wrapped(chips, _GRID_SIDE, gap=_SMALL_GAP)
-
-
-def _grid(classes: NDArray[np.integer[Any]], cell: int) -> Image.Image:
-    """Draw a cell of `cell` x `cell` pixels for each class of a grid [height, width]."""
-    colours = np.array([class_colour(n) for n in range(int(classes.max()) + 1)], np.uint8)
-    return Image.fromarray(colours[classes].repeat(cell, axis=0).repeat(cell, axis=1))
 
 
 def _with_middle(grid: Image.Image) -> Image.Image:

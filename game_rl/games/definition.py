@@ -475,7 +475,11 @@ class _NamedFiles:
 
     def problems(self, definition: GameDefinition) -> Iterable[Problem]:
         yield from self._offsets_problems(definition)
-        yield from self._reward_problems(definition)
+        if definition.reward is not None:
+            try:
+                reward_source(definition.reward, self._folder)
+            except GameFileError as error:
+                yield Problem(("reward",), str(error))
         if self._without_rom:
             self.rom = absent_rom(definition.rom.path or Path(), **definition.rom.hashes)
         else:
@@ -567,14 +571,6 @@ class _NamedFiles:
                 read_map_offsets(self._folder / file)
             except GameFileError as error:
                 yield Problem(key, str(error))
-
-    def _reward_problems(self, definition: GameDefinition) -> Iterable[Problem]:
-        if definition.reward is None:
-            return
-        try:
-            reward_source(definition.reward, self._folder)
-        except GameFileError as error:
-            yield Problem(("reward",), str(error))
 
     def _variable_problems(
         self, definition: GameDefinition, rom: Rom, symbols: Mapping[str, Location]

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from itertools import chain
-from operator import sub
 from typing import Any, NamedTuple
 
 from game_rl.emulator.emulator import Emulator
@@ -308,21 +307,8 @@ def _banks(region: _Region, *, rom: Rom, is_colour: bool) -> range:
     return range(1)
 
 
-def _ratio(dividend: float, divisor: float) -> float:
-    return dividend / divisor if divisor else 0.0
-
-
-def _count(numbers: Iterable[int]) -> int:
-    return sum(number.bit_count() for number in numbers)
-
-
-def _bit(bits: int | tuple[int, ...], index: int) -> int:
-    return bits[index] if isinstance(bits, tuple) else bits >> index & 1
-
-
-_OF_TWO: dict[str, Callable[[Any, Any], int | float]] = {"ratio": _ratio, "difference": sub}
 _OF_MANY: dict[str, Callable[[Iterable[Any]], int | float]] = {
-    "count": _count,
+    "count": lambda numbers: sum(number.bit_count() for number in numbers),
     "sum": sum,
     "minimum": min,
     "maximum": max,
@@ -344,12 +330,17 @@ class DerivedVariable:
     index: int = 0
 
     def compute(self, values: Values) -> int | float:
-        found = [values[source] for source in self.sources]
-        if self.operation == "bit_of":
-            return _bit(found[0], self.index)
-        if self.operation in _OF_TWO:
-            return _OF_TWO[self.operation](found[0], found[1])
-        return _OF_MANY[self.operation](chain.from_iterable(map(as_tuple, found)))
+        found: list[Any] = [values[source] for source in self.sources]
+        match self.operation:
+            case "bit_of":
+                bits = found[0]
+                return int(bits[self.index] if isinstance(bits, tuple) else bits >> self.index & 1)
+            case "ratio":
+                return float(found[0] / found[1]) if found[1] else 0.0
+            case "difference":
+                return found[0] - found[1]  # type: ignore[no-any-return]  # of two numbers
+            case operation:
+                return _OF_MANY[operation](chain.from_iterable(map(as_tuple, found)))
 
 
 def derived_in_order(specs: Specs) -> tuple[DerivedVariable, ...]:
