@@ -472,7 +472,7 @@ def _class_text(node: ast.ClassDef) -> str:
         elif isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
             words = _docstring(inner)[0].partition("\n\n")[0]
             decorators = [ast.unparse(each) for each in inner.decorator_list]
-            if "property" in decorators:
+            if {"property", "cached_property"} & set(decorators):
                 assert inner.returns is not None
                 blocks.append(_entry(inner.name, f"`{ast.unparse(inner.returns)}`", words))
             else:

@@ -43,7 +43,7 @@ from game_rl.playback.shown_episode import OverlayItem
 from game_rl.playback.trained_policy import TrainedPolicy, trained_policy
 from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_trained_run
 from game_rl.preflight import preflight as forecasts
-from game_rl.preflight.preflight_report import PreflightReport
+from game_rl.preflight.preflight import PreflightReport
 from game_rl.system.machine import detect_machine, parse_machine
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.training import train as training

@@ -15,7 +15,6 @@ from game_rl.cli.run_console import RunConsole
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.files.run_dir import RunDir
-from game_rl.preflight.preflight_report import render_report
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.train import TrainCommand, train
 
@@ -43,7 +42,7 @@ def command(
         until=until,
         stop=stop or StopRequest(),
         listeners=[RunConsole(console)],
-        show=lambda report: console.print(render_report(report)),
+        show=lambda report: console.print(report.table()),
     )
 
 

@@ -1,7 +1,6 @@
 """Printing an experiment's events to standard output, as tables or as JSON."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -9,22 +8,17 @@ from rich.text import Text
 
 from game_rl import events
 from game_rl.cli.members_line import MembersLine
-from game_rl.cli.printing import console_for, print_words
+from game_rl.cli.printing import forecast_shown, print_words
 from game_rl.config.experiments.experiment import STAGES
 from game_rl.events import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import differences_words, generation_progress
 from game_rl.experiments.experiment_tables import (
     champion_table,
-    forecast_summary,
-    forecast_table,
     generation_table,
 )
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
 from game_rl.system.units import format_bytes, format_duration
-
-if TYPE_CHECKING:
-    from game_rl.experiments.forecast.experiment_forecast import ExperimentReport
 
 
 def death_words(*, name: str, code: int, deaths: int, pause_s: float | None, cause: str) -> str:
@@ -44,6 +38,7 @@ class ExperimentConsole:
         is_verbose: whether each member's training gets a line when it ends.
 
     Attributes:
+        show_preflight: prints a forecast.
         watch: command that shows the experiment in a browser; empty if nobody could call it.
     """
 
@@ -51,6 +46,7 @@ class ExperimentConsole:
         self, console: Console, *, result: Console | None = None, is_verbose: bool = False
     ) -> None:
         self.watch = ""
+        self.show_preflight = forecast_shown(console, is_verbose=is_verbose)
         self._console = console
         self._result = result or console
         self._is_verbose = is_verbose
@@ -62,10 +58,6 @@ class ExperimentConsole:
     def notice(self, text: str) -> None:
         """Print a notice from a signal handler, which may run at any moment."""
         self._console.print(f"[yellow]{escape(text)}[/]")
-
-    def show_preflight(self, report: "ExperimentReport") -> None:
-        render = forecast_table if self._is_verbose else forecast_summary
-        console_for(report.verdict, self._console).print(render(report))
 
     def follow(self, root: Path) -> None:
         """Show from now on how far the members of the experiment at `root` are."""

@@ -2,16 +2,17 @@
 
 import argparse
 import json
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.highlighter import ReprHighlighter
 from rich.text import Text
 
 from game_rl.cli.arguments import NO_CONFIG, add_command, add_config_arguments
-from game_rl.cli.preflight_answers import Answers, add_answers, check_answers
 from game_rl.cli.printing import PROGRESS
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
@@ -21,18 +22,15 @@ from game_rl.errors import UsageError
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.lake.lake_feed import level_problems
-from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.config.experiments.experiment import Experiment
-    from game_rl.config.experiments.study_config import Study
     from game_rl.config.schema import RunConfig
-    from game_rl.experiments.forecast.experiment_forecast import ExperimentReport
-    from game_rl.experiments.study.study_forecast import StudyReport
     from game_rl.games.definition import Game
     from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
-    from game_rl.preflight.preflight_report import PreflightReport
+    from game_rl.preflight.recommendation import Recommendation
+    from game_rl.preflight.rendering import Forecast
+    from game_rl.preflight.workload import ExperimentSpeed, MeasuredSpeed
     from game_rl.system.machine import Machine
 
 
@@ -62,66 +60,139 @@ def add_preflight(commands: "Commands", summary: str) -> None:
         help="measure the length of episodes, the speed of training on this machine and how well "
         "a Lake compresses the game; takes about 20 seconds, for an experiment a minute",
     )
-    add_answers(parser)
+    parser.add_argument(
+        "--recommend",
+        action="store_true",
+        help="print the smallest machine that fits, and what further cores gain",
+    )
+    parser.add_argument(
+        "--hours",
+        type=_hours,
+        metavar="H",
+        help="with --recommend --probe: print how many cores end it within H hours",
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="list every check with what it compared, also those that found nothing",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def _hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours above 0, such as 12")
+    return hours
+
+
 def _preflight(arguments: argparse.Namespace) -> int:
+    from game_rl.system.machine import detect_machine, parse_machine, without_installation
+
     if arguments.storage is not None:
         return _plain_storage(arguments)
     if arguments.config is None:
         raise UsageError(NO_CONFIG)
     kind = config_kind(arguments.config, arguments.set)
-    check_answers(arguments, kind)
-    if kind == "study":
-        return _preflight_study(arguments)
-    if kind is not None:
-        return _preflight_experiment(arguments)
-    return _preflight_run(arguments)
-
-
-def _preflight_run(arguments: argparse.Namespace) -> int:
-    from game_rl.preflight.preflight import preflight, recommend
-    from game_rl.training.admission import check_packages
-
-    config = load_config(arguments.config, arguments.set, more_checks=level_problems)
-    if not arguments.on:
-        check_packages(config)
-    game = load_game(config.game)
-    teacher = _teacher_note(config, game)
-    machine = _machine(arguments, config.run_dir)
-    probe, lake = _probed(config, game) if arguments.probe else (None, None)
-    report = preflight(config, game, machine, probe=probe, lake=lake)
-    unmeasured = _why_unmeasured(arguments, report)
-    measured = None
-    if unmeasured is None:
-        from game_rl.measure.timed_training import measure_speed
-
+    _check_options(arguments, kind)
+    subject = _SUBJECTS.get(kind, _Experiment)(arguments)
+    machine = detect_machine(subject.run_dir)
+    if arguments.on:
+        machine = parse_machine(arguments.on, here=machine)
+    if arguments.probe:
+        subject.play()
+    forecast = subject.forecast(machine)
+    unmeasured = _why_unmeasured(arguments, forecast)
+    if unmeasured is None and kind != "study":
         with _busy("training briefly, to measure this machine's speed"):
-            measured = measure_speed(config, game)
-        report = preflight(config, game, machine, probe=probe, lake=lake, measured=measured)
+            subject.train()
+        forecast = subject.forecast(machine)
     found = None
-    hours = arguments.hours
     if arguments.recommend:
-        found = recommend(
-            config, game, machine, probe=probe, lake=lake, measured=measured, hours=hours
-        )
-    answers = Answers(found, report.checks if arguments.explain else None, unmeasured)
+        found = subject.recommend(without_installation(machine), arguments.hours)
     if arguments.json:
-        more = {
-            **_measured_json(lake),
-            "teacher": teacher,
-            **_states_json(arguments),
-            **answers.to_json(),
-        }
-        print(json.dumps({**report.to_json(), **more}, indent=2))
+        _print_json(forecast, subject, found, explains=arguments.explain)
     else:
-        if answers.recommendation is None:
-            _print(report, unmeasured, _lake_note(config, lake), teacher)
-            _print_states(arguments)
-            _print_levels(config, lake)
-        answers.print(Console())
-    return answers.exit_code(report.verdict)
+        _print(forecast, subject, found, unmeasured, explains=arguments.explain)
+    fits = forecast.verdict != "does_not_fit" if found is None else found.is_found
+    return 0 if fits else 3
+
+
+def _print_json(
+    forecast: "Forecast", subject: "_Subject", found: "Recommendation | None", *, explains: bool
+) -> None:
+    answers = {**forecast.to_json(), **subject.more_json()}
+    if found is not None:
+        answers["recommendation"] = found.to_json()
+    if explains:
+        answers["checks"] = [check.to_json() for check in forecast.checks]
+    print(json.dumps(answers, indent=2))
+
+
+def _print(
+    forecast: "Forecast",
+    subject: "_Subject",
+    found: "Recommendation | None",
+    unmeasured: str | None,
+    *,
+    explains: bool,
+) -> None:
+    """Print the recommendation or else the forecast, and the checks.
+
+    Args:
+        unmeasured: why the speed was not measured; None if it was.
+    """
+    from game_rl.preflight.recommendation import render_recommendation
+    from game_rl.preflight.rendering import render_checks
+
+    console = Console()
+    if found is not None:
+        console.print(render_recommendation(found, unmeasured=unmeasured))
+    else:
+        for text in (forecast.table(), *subject.notes(unmeasured)):
+            console.print(text, crop=False)
+    if explains:
+        console.print(render_checks(forecast.checks))
+
+
+def _check_options(arguments: argparse.Namespace, kind: str | None) -> None:
+    """Refuse options that do not go together.
+
+    Args:
+        kind: what the config describes; None: a run.
+
+    Raises:
+        UsageError: the message says what to change.
+    """
+    if arguments.hours is not None and not arguments.recommend:
+        raise UsageError("--hours is for --recommend: add it")
+    if arguments.hours is not None and arguments.on:
+        raise UsageError(
+            "--hours needs this machine's speed, and --on describes another machine: leave one out"
+        )
+    if arguments.hours is not None and not arguments.probe:
+        raise UsageError("--hours needs this machine's speed: add --probe, which measures it")
+    if kind == "study" and (arguments.recommend or arguments.explain):
+        option = "--recommend" if arguments.recommend else "--explain"
+        raise UsageError(
+            f"{option} is for runs and experiments: name the config of an arm of the study"
+        )
+
+
+def _why_unmeasured(arguments: argparse.Namespace, forecast: "Forecast") -> str | None:
+    if arguments.on:
+        return "--on describes another machine"
+    if not arguments.probe:
+        return "--probe measures it in about 20 seconds"
+    return "the run does not fit" if forecast.verdict == "does_not_fit" else None
+
+
+def _busy(doing: str) -> AbstractContextManager[object]:
+    """Show a spinner on stderr while something takes seconds."""
+    return PROGRESS.status(doing)
 
 
 def _plain_storage(arguments: argparse.Namespace) -> int:
@@ -137,201 +208,220 @@ def _plain_storage(arguments: argparse.Namespace) -> int:
     return 3 if storage.full_at is not None else 0
 
 
-def _probed(config: "RunConfig", game: "Game") -> "tuple[EpisodeLengths, MeasuredLake | None]":
-    from game_rl.preflight.random_play import LEVELS, probe_episodes, probe_lake
+class _Subject:
+    """What is forecast."""
 
-    with _busy("playing random episodes"):
-        lengths = probe_episodes(config, game)
-    if config.lake is None:
-        return lengths, None
-    with _busy("writing random play into a Lake, to measure how the game compresses"):
-        return lengths, probe_lake(config, game, levels=LEVELS)
+    run_dir: Path
 
+    def play(self) -> None:
+        """Measure how a Lake compresses the game, and the lengths of episodes."""
+        raise NotImplementedError
 
-def _print(
-    report: "PreflightReport", unmeasured: str | None, lake_note: str | None, teacher: str | None
-) -> None:
-    from game_rl.preflight.preflight_report import render_report
+    def forecast(self, machine: "Machine") -> "Forecast":
+        """Return the forecast, with what was measured."""
+        raise NotImplementedError
 
-    console = Console()
-    console.print(render_report(report))
-    if unmeasured is not None:
-        console.print(f"speed     not measured: {unmeasured}")
-    if lake_note is not None:
-        console.print(f"lake      {lake_note}")
-    if teacher is not None:
-        console.print(f"teacher   {teacher}", soft_wrap=True, markup=False)
+    def train(self) -> None:
+        """Measure the speed of this machine at what was forecast."""
+        raise NotImplementedError
 
+    def recommend(self, machine: "Machine", hours: float | None) -> "Recommendation":
+        raise NotImplementedError
 
-def _print_states(arguments: argparse.Namespace) -> None:
-    if not arguments.on:
-        line = f"states    {describe_states()}"
-        Console().print(line, soft_wrap=True, markup=False, highlight=False)
-
-
-def _states_json(arguments: argparse.Namespace) -> "dict[str, object]":
-    if arguments.on:
+    def more_json(self) -> dict[str, Any]:
+        """Return what is added to the forecast's JSON."""
         return {}
-    why_slow = why_states_are_slow()
-    return {"states": {"fast": why_slow is None, "why_slow": why_slow}}
+
+    def notes(self, unmeasured: str | None) -> Iterator[RenderableType]:  # noqa: ARG002
+        """Yield what is printed after the forecast.
+
+        Args:
+            unmeasured: why the speed was not measured; None if it was.
+        """
+        yield from ()
 
 
-def _lake_note(config: "RunConfig", lake: "MeasuredLake | None") -> str | None:
-    """Return a note on the size of the run's Lake, or None if it has no Lake."""
-    if config.lake is None:
-        return None
-    if lake is None:
-        return "not measured: --probe measures it in a few seconds"
-    return (
-        f"{lake.bytes_per_timestep:,.0f} bytes a timestep on disk, measured over "
-        f"{lake.timesteps:,} of random play; an agent that sees more of the game takes more"
-    )
+class _Played(_Subject):
+    """What random play of a run, or of a member of an experiment, measures.
+
+    Args:
+        is_here: whether this machine is meant.
+    """
+
+    def __init__(self, run: "RunConfig", game: "Game", *, is_here: bool) -> None:
+        self.played = run
+        self.game = game
+        self._is_here = is_here
+        self.episodes: EpisodeLengths | None = None
+        self.lake: MeasuredLake | None = None
+
+    def play(self) -> None:
+        from game_rl.preflight.random_play import LEVELS, probe_episodes, probe_lake
+
+        with _busy("playing random episodes"):
+            self.episodes = probe_episodes(self.played, self.game)
+        if self.played.lake is not None:
+            with _busy("writing random play into a Lake, to measure how the game compresses"):
+                self.lake = probe_lake(self.played, self.game, levels=LEVELS)
+
+    def more_json(self) -> dict[str, Any]:
+        more: dict[str, Any] = {"lake": None if self.lake is None else asdict(self.lake)}
+        more |= self.own_json()
+        if self._is_here:
+            why_slow = why_states_are_slow()
+            more["states"] = {"fast": why_slow is None, "why_slow": why_slow}
+        return more
+
+    def own_json(self) -> dict[str, Any]:
+        return {}
+
+    def notes(self, unmeasured: str | None) -> Iterator[RenderableType]:  # noqa: ARG002
+        """Yield how states are saved, and what each compression level costs if it was measured."""
+        from game_rl.preflight.preflight import levels_table
+        from game_rl.preflight.rendering import unwrapped
+
+        if self._is_here:
+            yield unwrapped(Text(f"states    {describe_states()}"))
+        lake = self.played.lake
+        if lake is not None and self.lake is not None and self.lake.levels:
+            yield levels_table(self.lake, lake.compression_level)
 
 
-def _measured_json(lake: "MeasuredLake | None") -> "dict[str, object]":
-    return {"lake": None if lake is None else asdict(lake)}
+class _Run(_Played):
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        from game_rl.training.admission import check_packages, check_teacher_named
+
+        config = load_config(arguments.config, arguments.set, more_checks=level_problems)
+        if not arguments.on:
+            check_packages(config)
+        super().__init__(config, load_game(config.game), is_here=not arguments.on)
+        self.run_dir = config.run_dir
+        self._teacher: str | None = None
+        self._speed: MeasuredSpeed | None = None
+        if config.algorithm.teacher is not None:
+            if not RunDir(config.run_dir).teacher.is_dir():
+                check_teacher_named(config)
+            from game_rl.training.extensions.teacher_extension import describe_teacher  # torch
+
+            self._teacher = describe_teacher(config, self.game)
+
+    def forecast(self, machine: "Machine") -> "Forecast":
+        from game_rl.preflight.preflight import preflight
+
+        return preflight(
+            self.played,
+            self.game,
+            machine,
+            probe=self.episodes,
+            lake=self.lake,
+            measured=self._speed,
+        )
+
+    def train(self) -> None:
+        from game_rl.measure.timed_training import measure_speed
+
+        self._speed = measure_speed(self.played, self.game)
+
+    def recommend(self, machine: "Machine", hours: float | None) -> "Recommendation":
+        from game_rl.preflight.facts import run_facts
+        from game_rl.preflight.recommendation import RunNeeds
+
+        needs = RunNeeds(
+            self.played,
+            run_facts(self.played, self.game, machine, self.episodes, self.lake),
+            machine,
+            measured=self._speed,
+            episode_timesteps=None if self.episodes is None else self.episodes.mean,
+        )
+        return needs.recommendation(hours)
+
+    def own_json(self) -> dict[str, Any]:
+        return {"teacher": self._teacher}
+
+    def notes(self, unmeasured: str | None) -> Iterator[RenderableType]:
+        from game_rl.preflight.rendering import unwrapped
+
+        if unmeasured is not None:
+            yield f"speed     not measured: {unmeasured}"
+        if self.lake is not None:
+            yield (
+                f"lake      {self.lake.bytes_per_timestep:,.0f} bytes a timestep on disk, measured "
+                f"over {self.lake.timesteps:,} of random play; an agent that sees more of the game "
+                "takes more"
+            )
+        elif self.played.lake is not None:
+            yield "lake      not measured: --probe measures it in a few seconds"
+        if self._teacher is not None:
+            yield unwrapped(ReprHighlighter()(f"teacher   {self._teacher}"))
+        yield from super().notes(unmeasured)
 
 
-def _print_levels(config: "RunConfig", lake: "MeasuredLake | None") -> None:
-    """Print what each compression level costs, if that was measured."""
-    from game_rl.preflight.preflight_report import levels_table
+class _Experiment(_Played):
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        from game_rl.experiments.train_experiment import check_experiment_packages
 
-    if lake is not None and lake.levels and config.lake is not None:
-        Console().print(levels_table(lake, config.lake.compression_level))
+        self._experiment = load_experiment(arguments.config, arguments.set)
+        if not arguments.on:
+            check_experiment_packages(self._experiment)
+        run = self._experiment.run
+        super().__init__(run, load_game(run.game), is_here=not arguments.on)
+        self.run_dir = self._experiment.config.run_dir
+        self._slots = 0
+        self._speed: ExperimentSpeed | None = None
 
+    def forecast(self, machine: "Machine") -> "Forecast":
+        from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
 
-def _teacher_note(config: "RunConfig", game: "Game") -> str | None:
-    """Return a note on the run's teacher, or None without one; raise if the teacher is unusable."""
-    from game_rl.training.admission import check_teacher_named
+        report = experiment_preflight(
+            self._experiment,
+            self.game,
+            machine,
+            probe=self.episodes,
+            lake=self.lake,
+            measured=self._speed,
+        )
+        self._slots = report.slots
+        return report
 
-    if config.algorithm.teacher is None:
-        return None
-    if not RunDir(config.run_dir).teacher.is_dir():
-        check_teacher_named(config)
-    from game_rl.training.extensions.teacher_extension import describe_teacher  # loads torch
-
-    return describe_teacher(config, game)
-
-
-def _machine(arguments: argparse.Namespace, run_dir: Path) -> "Machine":
-    """Return this machine, or the one that `--on` describes."""
-    from game_rl.system.machine import detect_machine, parse_machine
-
-    here = detect_machine(run_dir)
-    return parse_machine(arguments.on, here=here) if arguments.on else here
-
-
-def _why_unmeasured(
-    arguments: argparse.Namespace, report: "PreflightReport | ExperimentReport"
-) -> str | None:
-    if arguments.on:
-        return "--on describes another machine"
-    if not arguments.probe:
-        return "--probe measures it in about 20 seconds"
-    return "the run does not fit" if report.verdict == "does_not_fit" else None
-
-
-def _busy(doing: str) -> AbstractContextManager[object]:
-    """Show a spinner on stderr while something takes seconds."""
-    return PROGRESS.status(doing)
-
-
-def _preflight_experiment(arguments: argparse.Namespace) -> int:
-    from game_rl.experiments.experiment_tables import forecast_table
-    from game_rl.experiments.forecast.experiment_explanation import explain_experiment
-    from game_rl.experiments.forecast.experiment_forecast import experiment_preflight
-    from game_rl.experiments.forecast.experiment_recommendation import ExperimentNeeds
-    from game_rl.system.machine import without_installation
-
-    experiment = _experiment(arguments)
-    game = load_game(experiment.run.game)
-    machine = _machine(arguments, experiment.config.run_dir)
-    lengths, lake = _probed(experiment.run, game) if arguments.probe else (None, None)
-    report = experiment_preflight(experiment, game, machine, probe=lengths, lake=lake)
-    unmeasured = _why_unmeasured(arguments, report)
-    measured = None
-    if unmeasured is None:
+    def train(self) -> None:
         from game_rl.measure.timed_training import measure_experiment_speed
 
-        with _busy("training briefly, to measure this machine's speed"):
-            measured = measure_experiment_speed(experiment, game, members_at_once=report.slots)
-        report = experiment_preflight(
-            experiment, game, machine, probe=lengths, lake=lake, measured=measured
+        self._speed = measure_experiment_speed(
+            self._experiment, self.game, members_at_once=self._slots
         )
-    found = None
-    if arguments.recommend:
-        other = without_installation(machine)
-        needs = ExperimentNeeds(experiment, game, other, lengths, lake, measured)
-        found = needs.recommendation(arguments.hours)
-    answers = Answers(
-        found,
-        explain_experiment(report) if arguments.explain else None,
-        unmeasured,
-    )
-    if arguments.json:
-        more = {**_measured_json(lake), **_states_json(arguments), **answers.to_json()}
-        print(json.dumps({**report.to_json(), **more}, indent=2))
-    else:
-        if answers.recommendation is None:
-            Console().print(forecast_table(report))
-            _print_states(arguments)
-            _print_levels(experiment.run, lake)
-        answers.print(Console())
-    return answers.exit_code(report.verdict)
+
+    def recommend(self, machine: "Machine", hours: float | None) -> "Recommendation":
+        from game_rl.experiments.forecast.experiment_forecast import ExperimentNeeds
+
+        needs = ExperimentNeeds(
+            self._experiment, self.game, machine, self.episodes, self.lake, self._speed
+        )
+        return needs.recommendation(hours)
 
 
-def _experiment(arguments: argparse.Namespace) -> "Experiment":
-    """Return the experiment; for this machine, check the packages that it needs."""
-    from game_rl.experiments.train_experiment import check_experiment_packages
+class _Study(_Subject):
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._study = load_study(arguments.config, arguments.set)
+        self.run_dir = self._study.config.run_dir
+        self._lakes: dict[str, MeasuredLake] = {}
 
-    experiment = load_experiment(arguments.config, arguments.set)
-    if not arguments.on:
-        check_experiment_packages(experiment)
-    return experiment
+    def play(self) -> None:
+        """Measure the compression of the Lakes of arms that write one."""
+        from game_rl.preflight.random_play import probe_lake
 
+        players = {name: arm.players[0] for name, arm in self._study.arms.items()}
+        with _busy("writing random play into Lakes, to measure them"):
+            self._lakes = {
+                name: probe_lake(run, load_game(run.game))
+                for name, run in players.items()
+                if run.lake is not None
+            }
 
-def _preflight_study(arguments: argparse.Namespace) -> int:
-    from game_rl.experiments.study.study_forecast import study_preflight
+    def forecast(self, machine: "Machine") -> "Forecast":
+        from game_rl.experiments.study.study_forecast import study_preflight
 
-    study = load_study(arguments.config, arguments.set)
-    machine = _machine(arguments, study.config.run_dir)
-    lakes = _measured_lakes(study) if arguments.probe else {}
-    report = study_preflight(study, machine, lakes=lakes)
-    if arguments.json:
-        print(json.dumps(report.to_json(), indent=2))
-    else:
-        show_study_forecast(report, Console())
-    return 3 if report.verdict == "does_not_fit" else 0
-
-
-def _measured_lakes(study: "Study") -> "dict[str, MeasuredLake]":
-    """Measure the compression of the Lakes of arms that write one, by random play."""
-    from game_rl.preflight.random_play import probe_lake
-
-    players = {name: arm.players[0] for name, arm in study.arms.items()}
-    with _busy("writing random play into Lakes, to measure them"):
-        return {
-            name: probe_lake(run, load_game(run.game))
-            for name, run in players.items()
-            if run.lake is not None
-        }
+        return study_preflight(self._study, machine, lakes=self._lakes)
 
 
-def show_study_forecast(report: "StudyReport", console: "Console") -> None:
-    from game_rl.preflight.preflight_report import VERDICTS
-
-    words, style = VERDICTS[report.verdict]
-    machine = report.machine
-    console.print(
-        Text.assemble(
-            (words, style),
-            f"  {report.runs} runs, {report.slots} at once: "
-            f"RAM {format_bytes(report.ram_bytes)} of {format_bytes(machine.ram_available_bytes)}; "
-            f"disk {format_bytes(report.disk_bytes)} of {format_bytes(machine.disk_free_bytes)}",
-        ),
-        soft_wrap=True,
-    )
-    if report.unmeasured_lakes:
-        names = ", ".join(report.unmeasured_lakes)
-        text = f"without the Lakes of {names}, not measured yet: preflight --probe adds them"
-        console.print(text, soft_wrap=True, markup=False, highlight=False)
+_SUBJECTS: dict[str | None, type[_Run | _Experiment | _Study]] = {None: _Run, "study": _Study}
+"""By the kind of config; all other kinds are experiments."""

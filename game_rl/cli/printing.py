@@ -17,7 +17,7 @@ from game_rl.events.slow_work import telling_if_slow
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from game_rl.preflight.preflight_report import PreflightReport
+    from game_rl.preflight.rendering import Forecast
 
 PROGRESS = Console(stderr=True)
 """The console for progress, which the main program silences with -q."""
@@ -167,21 +167,19 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
-def console_for(verdict: str, console: Console) -> Console:
-    """Return the console for a preflight's report: one that does not fit is never kept quiet.
+def forecast_shown(console: Console, *, is_verbose: bool) -> "Callable[[Forecast], None]":
+    """Return a function that prints a forecast before a training: briefly, if all fits.
 
-    The error that follows refers to it.
-    """
-    return Console(stderr=True) if console.quiet and verdict == "does_not_fit" else console
-
-
-def forecast_shown(console: Console, *, is_verbose: bool) -> "Callable[[PreflightReport], None]":
-    """Return a function that prints the preflight's report before a training: briefly, if all fits.
+    A forecast that does not fit is never kept quiet: the error that follows refers to it.
 
     Args:
-        is_verbose: whether to print the whole report.
+        is_verbose: whether to print the whole forecast.
     """
-    from game_rl.preflight.preflight_report import render_report, render_summary
+    from game_rl.preflight.rendering import brief
 
-    render = render_report if is_verbose else render_summary
-    return lambda report: console_for(report.verdict, console).print(render(report))
+    def show(forecast: "Forecast") -> None:
+        is_needed = console.quiet and forecast.verdict == "does_not_fit"
+        output = Console(stderr=True) if is_needed else console
+        output.print(forecast.table() if is_verbose else brief(forecast), crop=False)
+
+    return show

@@ -26,7 +26,7 @@ from game_rl.cli.arguments import (
     not_negative,
     positive,
 )
-from game_rl.cli.printing import console_for, forecast_shown, print_words
+from game_rl.cli.printing import forecast_shown, print_words
 from game_rl.cli.run_console import RunConsole, print_json
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
@@ -312,7 +312,7 @@ def _config(arguments: argparse.Namespace, announce: Callable[[str], None]) -> "
 
 def _print_result(result: "TrainingResult", console: "Console", *, with_hints: bool) -> None:
     from game_rl.cli.play_commands import evaluation_table
-    from game_rl.preflight.preflight_report import footprint_line
+    from game_rl.preflight.preflight import footprint_line
 
     def line(name: str, text: object) -> None:
         print_words(console, Text(f"{name:<12} {text}"), indent=13)
@@ -458,7 +458,6 @@ def _found(program: str) -> str:
 def train_study(arguments: argparse.Namespace) -> int:
     """Make the missing results of a study."""
     from game_rl.cli.members_line import MembersLine
-    from game_rl.cli.preflight_command import show_study_forecast
     from game_rl.experiments.study.study_report import study_progress
     from game_rl.experiments.study.study_run import StudyCommand, run_study
 
@@ -467,8 +466,10 @@ def train_study(arguments: argparse.Namespace) -> int:
     study = load_study(arguments.config, arguments.set)
     line = MembersLine(console, lambda: study_progress(study))
 
+    show_forecast = forecast_shown(console, is_verbose=False)
+
     def show(report: "StudyReport") -> None:
-        show_study_forecast(report, console_for(report.verdict, console))
+        show_forecast(report)
         line.start()
 
     command = StudyCommand(

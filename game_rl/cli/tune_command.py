@@ -28,8 +28,7 @@ from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
     from game_rl.cli.arguments import Commands
-    from game_rl.measure.settings import EnvSetting
-    from game_rl.measure.tune import Trial, Tuning
+    from game_rl.measure.tune import EnvSetting, Trial, Tuning
     from game_rl.preflight.workload import SpeedForecast
 
 
@@ -62,7 +61,7 @@ def add_tune(commands: "Commands", summary: str) -> None:
 
 
 def _tune(arguments: argparse.Namespace) -> int:
-    from game_rl.measure.settings import setting_of
+    from game_rl.measure.tune import setting_of
     from game_rl.system.machine import detect_machine
     from game_rl.training.admission import startable_config
 

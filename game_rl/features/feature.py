@@ -40,6 +40,9 @@ class PlannedRun:
         boundaries: how often its callbacks act.
         evaluations: how often it evaluates, without the last time.
         checkpoints: periodic checkpoints, and the last one.
+        curve_numbers: numbers that all its curves have at the end.
+        policy_bytes: weights of its policy.
+        acting_bytes: weights of a network like its own, with their copies for inference.
     """
 
     config: "RunConfig"
@@ -54,6 +57,9 @@ class PlannedRun:
     boundaries: int
     evaluations: int
     checkpoints: int
+    curve_numbers: int
+    policy_bytes: int
+    acting_bytes: int
 
 
 class Feature:
@@ -74,6 +80,14 @@ class Feature:
         """Return its memory while the run trains."""
         return ()
 
+    def process_memory(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
+        """Return the memory of processes of its own."""
+        return ()
+
+    def network_memory(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
+        """Return its memory on the device that the run's network is on."""
+        return ()
+
     def checkpoint_bytes(self, run: PlannedRun, timesteps: int) -> int:  # noqa: ARG002
         """Return the bytes of its file in the checkpoint of a timestep; they never shrink."""
         return 0
@@ -81,6 +95,23 @@ class Feature:
     def logs(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
         """Return what it has written to the run directory at the end, growing all the time."""
         return ()
+
+    def standing_files(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
+        """Return what it has in the run directory from the start."""
+        return ()
+
+    def last_files(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
+        """Return what it writes to the run directory at the end."""
+        return ()
+
+    def held_bytes(self, run: PlannedRun, *, pruned: int, each: int) -> int:  # noqa: ARG002
+        """Return the bytes of checkpoints that would be deleted but for it.
+
+        Args:
+            pruned: number of checkpoints that the run itself no longer needs.
+            each: bytes of a checkpoint.
+        """
+        return 0
 
     def removed_bytes(self, run: PlannedRun, *, plays: bool) -> int:  # noqa: ARG002
         """Return the bytes of files that it removes when the training closes.

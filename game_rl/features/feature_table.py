@@ -6,6 +6,12 @@ from pydantic import JsonValue
 
 from game_rl.episodes.episode_files import EpisodesFeature
 from game_rl.features.feature import Feature
+from game_rl.features.features_above import (
+    RecordingFeature,
+    TeacherFeature,
+    UploadFeature,
+    WandbFeature,
+)
 from game_rl.files.saved import CheckpointFile, Natural, Saved
 from game_rl.lake.lake_feed import LakeFeature
 from game_rl.lake.lake_pool import LearningFeature
@@ -67,6 +73,10 @@ FEATURES: tuple[Feature, ...] = (
     PlacesFeature(),
     EpisodesFeature(),
     LiveFeature(),
+    TeacherFeature(),
+    RecordingFeature(),
+    WandbFeature(),
+    UploadFeature(),
 )
 """In the order in which a forecast and a checkpoint list them."""
 

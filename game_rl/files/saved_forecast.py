@@ -151,6 +151,12 @@ def read_footprint(path: Path) -> dict[str, MeasuredResource]:
     }
 
 
+def measured_ram_peak_bytes(footprint: Path) -> int:
+    """Return the peak that a footprint.json has; 0 if there is no such file, or it is damaged."""
+    found = read_footprint(footprint).get("ram_peak_bytes")
+    return 0 if found is None else found.measured or 0
+
+
 def _object(path: Path) -> dict[str, Any]:
     try:
         found = parse_json(path.read_bytes())

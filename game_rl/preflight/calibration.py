@@ -20,8 +20,6 @@ FIRST_UPDATE_BYTES = 100_000_000
 # The processes that Python starts in addition for the workers: the forkserver, which holds the
 # pages that they share, and the resource tracker.
 FORKSERVER_BYTES = 60_000_000
-# The process that sends to Weights & Biases and wandb-core, which it starts (wandb 0.31, offline).
-WANDB_BYTES = 100_000_000
 # Unshared pages of each process that runs emulators.
 WORKER_BYTES = 13_000_000
 # The same where workers are not forked (macOS, Windows), and the process that Python starts for
@@ -71,12 +69,8 @@ CUDA_STEP_FACTORS = {"float32": 1.9, "bf16": 1.6}
 # reward term of the game; bytes of one number of a curve in TensorBoard.
 UPDATE_NUMBERS = 21
 TENSORBOARD_NUMBER_BYTES = 57
-# progress.csv: bytes of a number or an empty field. wandb.jsonl and wandb's own file:
-# bytes of a number with its name, in both.
-# monitor.csv: bytes of an episode.
+# progress.csv: bytes of a number or an empty field. monitor.csv: bytes of an episode.
 PROGRESS_NUMBER_BYTES = 10
-WANDB_NUMBER_BYTES = 85
-WANDB_FILES_BYTES = 12_000
 MONITOR_EPISODE_BYTES = 60
 # An evaluation of 20 episodes, or a checkpoint: its event, its curves, its rows in eval.csv and
 # evaluations.npz with their copies in checkpoints.
@@ -87,9 +81,6 @@ EVENT_ROLLOUT_BYTES = 160
 EVENT_NUMBER_BYTES = 36
 # config.yaml, preflight.json, footprint.json, run.json, the run's first and last events
 RUN_FILES_BYTES = 4_000
-# One picture of a clip, 320 x 288, of a fight of duel. A walk through beacon takes two thirds of
-# that, a run through seasons twice as much, and an agent that stands still nothing.
-PICTURE_BYTES = {"gif": 1_200, "mp4": 500}
 
 # Room that must stay free for a verdict of "fits": for other programs, and for what the formulas
 # leave out.

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 from statistics import mean, median
+from typing import Literal
 
+from game_rl.algorithms.sizes import NetworkSize
 from game_rl.config.schema import RunConfig, check_image_size
 from game_rl.config.values import run_at
 from game_rl.envs.episode_starts import game_changes
@@ -21,6 +23,7 @@ from game_rl.lake.lake_feed import check_level
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark
 from game_rl.lake.origin import LakeRows, check_agreement
+from game_rl.preflight import calibration
 from game_rl.preflight.workload import TrainingArithmetic, boundaries_of, training_arithmetic
 from game_rl.system.import_cost import USUAL_IMPORT_COST
 from game_rl.system.machine import Machine, is_same_disk, nearest_folder
@@ -30,6 +33,7 @@ from game_rl.system.placement import USUAL_CACHE_BYTES, Bf16Way, find_placement
 # seconds, and a trained agent's are the shorter ones.
 _USUAL_EPISODE_FRAMES = 1_000
 _VALUES_OF_A_PIXEL = 256
+_EPISODES_IN_A_LOG = 4  # SB3's off-policy algorithms write their curves every 4 episodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +105,11 @@ class RunFacts:
         """Timestep at which the run begins."""
         return 0 if self.fork is None else self.fork.began_at
 
+    @property
+    def precision(self) -> Literal["bf16", "float32"]:
+        """The numbers that convolutions are computed in."""
+        return "bf16" if self.uses_bf16 else "float32"
+
     def observation_format(self, config: RunConfig) -> ObservationFormat:
         """Return the format of the observations; not stored, as `config` may be a proposal."""
         return observation_format(
@@ -111,9 +120,14 @@ class RunFacts:
         """Return the run as the forecasts of its features need it."""
         if training is None:
             training = training_arithmetic(config, began_at=self.began_at)
+        seen = self.observation_format(config)
+        network = NetworkSize.of(seen, config.algorithm, n_actions=self.n_actions)
+        points = training.updates
+        if config.algorithm.replay is not None:
+            points = training.played_timesteps // (self.episode_timesteps * _EPISODES_IN_A_LOG)
         return PlannedRun(
             config=config,
-            observation_format=self.observation_format(config),
+            observation_format=seen,
             n_actions=self.n_actions,
             four_shades=self.four_shades,
             has_places=self.has_places,
@@ -124,7 +138,15 @@ class RunFacts:
             boundaries=boundaries_of(config, training),
             evaluations=training.evaluations,
             checkpoints=training.checkpoints,
+            curve_numbers=points * self.curve_numbers_of_a_point,
+            policy_bytes=network.policy_bytes,
+            acting_bytes=network.weights_bytes + network.kept_weights_bytes(bf16=self.uses_bf16),
         )
+
+    @property
+    def curve_numbers_of_a_point(self) -> int:
+        """Number of curves that every update, or every few episodes, adds to."""
+        return calibration.UPDATE_NUMBERS + self.n_game_curves
 
 
 @dataclass(frozen=True)
@@ -166,11 +188,6 @@ class LevelCost:
     seconds_per_million: float
 
 
-def _n_game_curves(game: Game) -> int:
-    terms = 2 * len(game.definition.rewards)  # what each earns, and how much of it in a loop
-    return len(game.number_names) + terms + len(game.definition.endings)
-
-
 def run_facts(
     config: RunConfig,
     game: Game,
@@ -192,28 +209,46 @@ def run_facts(
             parent has no such checkpoint.
         LakeError: a Lake to learn from is missing or empty, or its rows do not fit the run.
     """
+    definition = game.definition
     check_env_config(config.env, game)
-    _check_stop_when(config, game)
+    rate = None if config.stop_when is None else config.stop_when.success_rate
+    if rate is not None and definition.success is None:
+        raise UsageError(
+            f"stop_when.success_rate is {rate:g}, but {game.name} does not define success; write "
+            "stop_when: {mean_reward: ...}, or give its game.yaml a success condition"
+        )
     check_level(config)
     seen = make_observation_format(config.env, game)
-    _check_pictures(config, seen)
+    if seen.screen is not None:
+        channels, height, width = seen.shape
+        network = config.algorithm.network
+        check_image_size(height, width, channels=channels, network=network)
+    _check_grids(seen)
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
-    step = game.definition.step
+    fork = fork_facts(config)
+    learned_lakes = LakeRows()
+    if config.algorithm.learn_from is not None:
+        schema = LakeSchema.of(seen, n_actions=len(game.action_names))
+        learned_lakes = check_agreement(config.algorithm.learn_from, schema, config, game)
+    step = definition.step
     longest = config.env.most_episode_timesteps or assumed
     usual = min(longest, assumed) if probe is None else round(probe.median)
     placement = find_placement(
         device=config.device, precision=config.algorithm.precision, hardware=machine.hardware
     )
     return RunFacts(
-        crop=game.definition.observation.crop,
+        crop=definition.observation.crop,
         n_actions=len(game.action_names),
         four_shades=not game.is_colour,
-        part_formats=game.definition.part_formats(),
+        part_formats=definition.part_formats(),
         has_waits=step is not None,
         longest_wait_frames=0 if step is None else step.at_most_frames,
-        has_places=game.definition.place is not None,
+        has_places=definition.place is not None,
         rom_bytes=len(game.rom.data),
-        n_game_curves=_n_game_curves(game),
+        # of a reward term: what it earns, and how much of it in a loop
+        n_game_curves=len(game.number_names)
+        + 2 * len(definition.rewards)
+        + len(definition.endings),
         cpus=machine.cpus,
         uses_gpu=placement.is_on_gpu,
         uses_bf16=placement.precision == "bf16",
@@ -222,18 +257,10 @@ def run_facts(
         bf16_way=machine.bf16_way,
         import_bytes=machine.imports.bytes,
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
-        fork=fork_facts(config),
-        learned_lakes=_learned_lakes(config, game, seen),
+        fork=fork,
+        learned_lakes=learned_lakes,
         game_changes=game_changes(game, config.env),
     )
-
-
-def _check_pictures(config: RunConfig, seen: ObservationFormat) -> None:
-    if seen.screen is not None:
-        channels, height, width = seen.shape
-        network = config.algorithm.network
-        check_image_size(height, width, channels=channels, network=network)
-    _check_grids(seen)
 
 
 def _check_grids(seen: ObservationFormat) -> None:
@@ -248,23 +275,6 @@ def _check_grids(seen: ObservationFormat) -> None:
                 "SB3 would mistake a side of it for the channels of a picture; lower "
                 "env.frame_stack, or do not stack the part"
             )
-
-
-def _learned_lakes(config: RunConfig, game: Game, seen: ObservationFormat) -> LakeRows:
-    settings = config.algorithm.learn_from
-    if settings is None:
-        return LakeRows()
-    schema = LakeSchema.of(seen, n_actions=len(game.action_names))
-    return check_agreement(settings, schema, config, game)
-
-
-def _check_stop_when(config: RunConfig, game: Game) -> None:
-    rate = None if config.stop_when is None else config.stop_when.success_rate
-    if rate is not None and game.definition.success is None:
-        raise UsageError(
-            f"stop_when.success_rate is {rate:g}, but {game.name} does not define success; write "
-            "stop_when: {mean_reward: ...}, or give its game.yaml a success condition"
-        )
 
 
 _COPIES = (

@@ -8,16 +8,15 @@ from typing import Any, Literal
 from game_rl.config.algorithms import ExplorationConfig, RestartConfig
 from game_rl.config.schema import RunConfig
 from game_rl.preflight import calibration, fixes, footprint
-from game_rl.preflight.disk import timestep_of_full_disk
-from game_rl.preflight.estimate import Situation
 from game_rl.preflight.fixes import GREY, Fix, has_needless_colour
 from game_rl.preflight.footprint import (
     Footprint,
-    GpuFootprint,
-    Phase,
+    Situation,
     comfortable_ram_bytes,
 )
 from game_rl.preflight.memory import (
+    GpuFootprint,
+    Phase,
     filled_capacity,
     gradient_step_bytes,
     network_gpu,
@@ -27,7 +26,7 @@ from game_rl.preflight.memory import (
 )
 from game_rl.system.import_cost import USUAL_IMPORT_COST
 from game_rl.system.machine import Machine
-from game_rl.system.units import format_bytes
+from game_rl.system.units import counted, format_bytes
 from game_rl.vec_env.workers import training_workers
 
 # A wait looks at the variables after each frame. A core of a shared machine played 9,000 to 10,000
@@ -67,6 +66,12 @@ class Compared:
     text: str
     finding: Finding | None = None
     applies: bool = True
+
+    def found(
+        self, severity: Severity, code: str, key: str, message: str, fix: Fix | None = None
+    ) -> "Compared":
+        """Return the same with a finding."""
+        return replace(self, finding=Finding(severity, code, key, message, fix))
 
 
 @dataclass(frozen=True)
@@ -115,54 +120,44 @@ def _absent(text: str) -> Compared:
 
 def gpu_missing(situation: Situation) -> Compared:
     device = situation.config.device
-    gpu = network_gpu(situation.config, situation.facts)
     if not device.startswith("cuda"):
         return _absent(f"device is {device}, which names no GPU")
-    compared = f"device {device} against {_gpus(situation)}"
+    compared = Compared(f"device {device} against {_gpus(situation)}")
+    gpu = network_gpu(situation.config, situation.facts)
     if gpu is None or gpu < len(situation.machine.gpus):
-        return Compared(compared)
-    finding = Finding(
-        "error",
-        "gpu_missing",
-        "device",
-        f"device is {device}, but {_gpus_there(situation.machine)}",
-        Fix("device", "auto"),
-    )
-    return Compared(compared, finding)
+        return compared
+    message = f"device is {device}, but {_gpus_there(situation.machine)}"
+    return compared.found("error", "gpu_missing", "device", message, Fix("device", "auto"))
 
 
 def replay_gpu_missing(situation: Situation) -> Compared:
     gpu = replay_gpu(situation.config)
     if gpu is None:
         return _absent("there is no replay on a GPU")
-    compared = f"the replay's GPU cuda:{gpu} against {_gpus(situation)}"
+    compared = Compared(f"the replay's GPU cuda:{gpu} against {_gpus(situation)}")
     if gpu < len(situation.machine.gpus):
-        return Compared(compared)
-    finding = Finding(
-        "error",
-        "replay_gpu_missing",
-        "algorithm.replay.device",
-        f"the replay should be on cuda:{gpu}, but {_gpus_there(situation.machine)}",
-        Fix("algorithm.replay.device", "cpu"),
-    )
-    return Compared(compared, finding)
+        return compared
+    key = "algorithm.replay.device"
+    message = f"the replay should be on cuda:{gpu}, but {_gpus_there(situation.machine)}"
+    return compared.found("error", "replay_gpu_missing", key, message, Fix(key, "cpu"))
 
 
 def ram_short(situation: Situation) -> Compared:
-    result = footprint.ram_verdict(situation.footprint, situation.machine)
+    machine = situation.machine
+    result = footprint.ram_verdict(situation.footprint, machine)
     peak = situation.footprint.ram.peak
-    limit = situation.machine.ram_available_bytes
-    compared = (
+    limit = machine.ram_available_bytes
+    compared = Compared(
         f"{format_bytes(peak.bytes)} in the phase {peak.name!r} against {format_bytes(limit)} "
-        f"available, or {format_bytes(round(comfortable_ram_bytes(situation.machine)))} with the "
+        f"available, or {format_bytes(round(comfortable_ram_bytes(machine)))} with the "
         f"margin for other programs ({calibration.RAM_MARGIN_FRACTION:.0%} and "
         f"{format_bytes(calibration.RAM_MARGIN_BYTES)})"
     )
     if result == "fits":
-        return Compared(compared)
+        return compared
     fix = fixes.cheapest_fix(situation, footprint.ram_verdict, fixes.ram_changes(situation))
-    finding = Finding(
-        "error" if result == "does_not_fit" else "warning",
+    return compared.found(
+        _severity(result),
         f"ram_{result}",
         fix.key if fix else fixes.storage_key(situation.config),
         f"needs {format_bytes(peak.bytes)} of RAM in the phase {peak.name!r}, mostly "
@@ -170,48 +165,39 @@ def ram_short(situation: Situation) -> Compared:
         f"{_same_learning_note(fix)}",
         fix,
     )
-    return Compared(compared, finding)
 
 
 def vram_short(situation: Situation) -> Compared:
     """Report a lack of memory on the network's GPU."""
     vram = situation.footprint.vram
-    result = footprint.vram_verdict(situation.footprint, situation.machine)
     if vram is None:
         return _absent("the network is on the CPU")
+    result = footprint.vram_verdict(situation.footprint, situation.machine)
     compared = _gpu_memory(situation, vram)
     if vram.gpu >= len(situation.machine.gpus) or result == "fits":
-        return Compared(compared)
+        return compared
     fix = fixes.cheapest_fix(situation, footprint.vram_verdict, fixes.vram_changes(situation))
-    finding = Finding(
-        "error" if result == "does_not_fit" else "warning",
-        f"vram_{result}",
-        fix.key if fix else "algorithm.batch_size",
-        f"{_gpu_needs(vram, situation.machine)}{_margin_note(result)}{_same_learning_note(fix)}",
-        fix,
-    )
-    return Compared(compared, finding)
+    key = fix.key if fix else "algorithm.batch_size"
+    message = f"{_gpu_needs(vram, situation.machine)}{_margin_note(result)}"
+    message += _same_learning_note(fix)
+    return compared.found(_severity(result), f"vram_{result}", key, message, fix)
 
 
 def replay_vram_short(situation: Situation) -> Compared:
     """Report a lack of memory on the replay's GPU, if that is not the network's."""
     vram = situation.footprint.replay_vram
-    result = footprint.replay_vram_verdict(situation.footprint, situation.machine)
     if vram is None:
         return _absent("there is no replay on a second GPU")
+    result = footprint.replay_vram_verdict(situation.footprint, situation.machine)
     compared = _gpu_memory(situation, vram)
     if vram.gpu >= len(situation.machine.gpus) or result == "fits":
-        return Compared(compared)
+        return compared
     candidates = fixes.replay_vram_changes(situation)
     fix = fixes.cheapest_fix(situation, footprint.replay_vram_verdict, candidates)
-    finding = Finding(
-        "error" if result == "does_not_fit" else "warning",
-        f"replay_vram_{result}",
-        "algorithm.replay.device",
-        f"cuda:{vram.gpu}: {_gpu_needs(vram, situation.machine)}{_margin_note(result)}",
-        fix,
-    )
-    return Compared(compared, finding)
+    key = "algorithm.replay.device"
+    needs = _gpu_needs(vram, situation.machine)
+    message = f"cuda:{vram.gpu}: {needs}{_margin_note(result)}"
+    return compared.found(_severity(result), f"replay_vram_{result}", key, message, fix)
 
 
 def disk_short(situation: Situation) -> Compared:
@@ -220,17 +206,17 @@ def disk_short(situation: Situation) -> Compared:
     without = _without_lake(situation.footprint)
     result = footprint.disk_verdict(without, situation.machine)
     room = situation.machine.disk_room_bytes
-    compared = (
+    compared = Compared(
         f"at least {format_bytes(whole.minimum_bytes)}, better "
         f"{format_bytes(whole.recommended_bytes)}, against {format_bytes(room)} free"
     )
     if result == "fits":
-        return Compared(compared)
+        return compared
     disk = without.disk
-    full_at = timestep_of_full_disk(situation.config, situation.facts, situation.footprint, room)
+    full_at = whole.full_at_timestep(room)
     when = f"the disk is full at timestep {full_at:,}: " if full_at is not None else ""
-    finding = Finding(
-        "error" if result == "does_not_fit" else "warning",
+    return compared.found(
+        _severity(result),
         f"disk_{result}",
         "checkpoints.keep_last",
         f"{when}the run takes {format_bytes(disk.bytes)}, and {format_bytes(disk.minimum_bytes)} "
@@ -238,17 +224,11 @@ def disk_short(situation: Situation) -> Compared:
         f"{format_bytes(room)} are free{_margin_note(result)}",
         fixes.cheapest_fix(situation, footprint.disk_verdict, fixes.disk_changes(situation)),
     )
-    return Compared(compared, finding)
 
 
 def _without_lake(whole: Footprint) -> Footprint:
     """Return the footprint of the run if its Lake took nothing."""
-    disk = whole.disk
-    needed = disk.minimum_bytes - disk.lake_needed_bytes
-    small = replace(
-        disk, minimum_bytes=needed, recommended_bytes=needed + calibration.DISK_MARGIN_BYTES
-    )
-    return replace(whole, disk=small)
+    return replace(whole, disk=replace(whole.disk, counts_lake=False))
 
 
 def lake_outgrows_disk(situation: Situation) -> Compared:
@@ -262,22 +242,22 @@ def lake_outgrows_disk(situation: Situation) -> Compared:
         return _absent("the run writes no Lake")
     if size is None:
         return _absent("the Lake was not measured: --probe measures it")
-    compared = (
+    compared = Compared(
         f"a Lake of {format_bytes(size)} on the disk of the run, of which {format_bytes(room)} "
         "are free"
     )
     result = footprint.disk_verdict(situation.footprint, machine)
     without = _without_lake(situation.footprint)
     if result == footprint.disk_verdict(without, machine):
-        return Compared(compared)
+        return compared
     left = max(0, room - without.disk.recommended_bytes)
-    full_at = timestep_of_full_disk(config, situation.facts, situation.footprint, room)
+    full_at = situation.footprint.disk.full_at_timestep(room)
     then = "it stops growing" if lake.on_full == "pause" else "its oldest files are deleted"
     when = "" if full_at is None else f"; from timestep {full_at:,} on {then}"
     key = "lake.capacity_gb"
     room_gb = left // 10**9
-    finding = Finding(
-        "error" if result == "does_not_fit" else "warning",
+    return compared.found(
+        _severity(result),
         "lake_outgrows_disk",
         key,
         f"the Lake takes {format_bytes(size)} over the run, "
@@ -285,7 +265,6 @@ def lake_outgrows_disk(situation: Situation) -> Compared:
         f"{when}",
         Fix(key, room_gb) if room_gb else None,
     )
-    return Compared(compared, finding)
 
 
 def _largest(phase: Phase) -> str:
@@ -300,23 +279,26 @@ def _gpu_needs(vram: GpuFootprint, machine: Machine) -> str:
     )
 
 
-def _gpu_memory(situation: Situation, vram: GpuFootprint) -> str:
+def _gpu_memory(situation: Situation, vram: GpuFootprint) -> Compared:
     free = situation.machine.gpu_free_bytes(vram.gpu)
-    return (
+    return Compared(
         f"{format_bytes(vram.peak.bytes)} against {format_bytes(free)} free on cuda:{vram.gpu}, "
         f"{calibration.VRAM_MARGIN_FRACTION:.0%} of which is the margin"
     )
 
 
 def _gpus(situation: Situation) -> str:
-    n = len(situation.machine.gpus)
-    return f"{n} GPU{'' if n == 1 else 's'} of the machine"
+    return f"{counted(len(situation.machine.gpus), 'GPU')} of the machine"
 
 
 def _gpus_there(machine: Machine) -> str:
     if not machine.gpus:
         return "the machine has no GPU that torch can use"
     return f"the last GPU of the machine that torch can use is cuda:{len(machine.gpus) - 1}"
+
+
+def _severity(result: footprint.Verdict) -> Severity:
+    return "error" if result == "does_not_fit" else "warning"
 
 
 def _margin_note(result: footprint.Verdict) -> str:
@@ -343,10 +325,7 @@ def machine_under_used(situation: Situation) -> Compared:
     n_envs = config.env.n_envs
     cpus = situation.facts.cpus
     busy = training_workers(config.env.n_workers, n_envs=n_envs, cpus=cpus)
-    compared = Compared(
-        f"{busy} processes with emulators against {machine.cpus} "
-        f"CPU{'' if machine.cpus == 1 else 's'}"
-    )
+    compared = Compared(f"{busy} processes with emulators against {counted(machine.cpus, 'CPU')}")
     if busy >= machine.cpus or footprint.verdict(situation.footprint, machine) != "fits":
         return compared
     if busy < config.env.n_envs:
@@ -359,7 +338,7 @@ def machine_under_used(situation: Situation) -> Compared:
         )
     if fix is None:
         return compared
-    finding = Finding(
+    return compared.found(
         "info",
         "machine_under_used",
         fix.key,
@@ -367,7 +346,6 @@ def machine_under_used(situation: Situation) -> Compared:
         f"{'workers' if fix.key == 'env.n_workers' else 'envs'} fit{_rollout_note(config, fix)}",
         fix,
     )
-    return replace(compared, finding=finding)
 
 
 def n_steps_is_no_episode_length(situation: Situation) -> Compared:
@@ -395,11 +373,11 @@ def n_steps_is_no_episode_length(situation: Situation) -> Compared:
         what = f"no episode is longer than max_episode_timesteps, {longest:,}"
     else:
         return Compared(f"n_steps, {n_steps:,}, against {against}")
-    compared = f"n_steps, {n_steps:,}, against {against}"
+    compared = Compared(f"n_steps, {n_steps:,}, against {against}")
     fix = _shorter_rollout(config, reference)
     if n_steps <= bound or fix is None:
-        return Compared(compared)
-    finding = Finding(
+        return compared
+    return compared.found(
         "warning",
         "n_steps_is_no_episode_length",
         "algorithm.n_steps",
@@ -408,7 +386,6 @@ def n_steps_is_no_episode_length(situation: Situation) -> Compared:
         "often and needs less memory",
         fix,
     )
-    return Compared(compared, finding)
 
 
 def colour_of_four_shades(situation: Situation) -> Compared:
@@ -416,16 +393,16 @@ def colour_of_four_shades(situation: Situation) -> Compared:
     facts = situation.facts
     grey = fixes.apply_fix(config, GREY)
     shades = "four shades of grey" if facts.four_shades else "colours"
-    compared = (
+    compared = Compared(
         f"env.observation.colour is {config.env.observation.colour}, and the game has {shades}"
     )
     if not has_needless_colour(situation) or grey is None:
-        return Compared(compared)
+        return compared
     step, grey_step = (gradient_step_bytes(changed, facts) for changed in (config, grey))
     memory = f"{format_bytes(step)} where grey takes {format_bytes(grey_step)}, and "
     if grey_step > step:  # grey pictures go through the network in larger parts
         memory = ""
-    finding = Finding(
+    return compared.found(
         "warning",
         "colour_of_four_shades",
         "env.observation.colour",
@@ -433,7 +410,6 @@ def colour_of_four_shades(situation: Situation) -> Compared:
         f"reads three times: a gradient step takes {memory}more time",
         GREY,
     )
-    return Compared(compared, finding)
 
 
 def replay_is_never_full(situation: Situation) -> Compared:
@@ -444,10 +420,10 @@ def replay_is_never_full(situation: Situation) -> Compared:
     if replay is None:
         return _absent(f"{config.algorithm.name} has no replay")
     capacity = replay.capacity
-    compared = f"room for {capacity:,} timesteps against the {timesteps:,} of the run"
+    compared = Compared(f"room for {capacity:,} timesteps against the {timesteps:,} of the run")
     enough = _rounded_up(filled_capacity(config, facts))
     if capacity <= max(enough, timesteps):
-        return Compared(compared)
+        return compared
     fix = Fix("algorithm.replay.capacity", enough)
     smaller = fixes.apply_fix(config, fix)
     severity: Severity = "info"
@@ -464,7 +440,7 @@ def replay_is_never_full(situation: Situation) -> Compared:
     elif smaller is not None and replay_gpu(config) is not None:
         saved = storage(config, facts).bytes - storage(smaller, facts).bytes
         note = f", and leave {format_bytes(saved)} more of GPU memory free"
-    finding = Finding(
+    return compared.found(
         severity,
         "replay_is_never_full",
         "algorithm.replay.capacity",
@@ -472,7 +448,6 @@ def replay_is_never_full(situation: Situation) -> Compared:
         f"{enough:,} hold them all, with the last frames of their episodes{note}",
         fix if smaller is not None else None,
     )
-    return Compared(compared, finding)
 
 
 def lake_is_never_full(situation: Situation) -> Compared:
@@ -483,13 +458,13 @@ def lake_is_never_full(situation: Situation) -> Compared:
         return _absent("the run has no Lake of its own")
     if lake.capacity_transitions is None:
         return _absent("lake.capacity_transitions is not set")
-    compared = (
+    compared = Compared(
         f"room for {lake.capacity_transitions:,} timesteps against the {timesteps:,} of the run"
     )
     enough = max(1_000, _rounded_up(timesteps))  # a config allows no fewer
     if lake.capacity_transitions <= enough:
-        return Compared(compared)
-    finding = Finding(
+        return compared
+    return compared.found(
         "info",
         "lake_is_never_full",
         "lake.capacity_transitions",
@@ -497,7 +472,6 @@ def lake_is_never_full(situation: Situation) -> Compared:
         f"{timesteps:,}: nothing is ever evicted; {enough:,} would do",
         Fix("lake.capacity_transitions", enough),
     )
-    return Compared(compared, finding)
 
 
 def _rounded_up(number: int) -> int:
@@ -540,18 +514,15 @@ def restart_without_effect(situation: Situation) -> Compared:
     exploration = config.algorithm.exploration
     if exploration is None or not exploration.restarts:
         return _absent("exploration does not restart")
-    n = len(exploration.restarts)
-    compared = (
-        f"{n} restart{'' if n == 1 else 's'} against the usual share of random actions there, "
-        "the length of a rollout and the run's end"
+    compared = Compared(
+        f"{counted(len(exploration.restarts), 'restart')} against the usual share of random "
+        "actions there, the length of a rollout and the run's end"
     )
     for index, restart in enumerate(exploration.restarts):
         if (fault := _fault(config, exploration, restart)) is not None:
             key = f"algorithm.exploration.restarts.{index}"
-            return Compared(
-                compared, Finding("warning", "restart_without_effect", key, fault, None)
-            )
-    return Compared(compared)
+            return compared.found("warning", "restart_without_effect", key, fault)
+    return compared
 
 
 def _fault(config: RunConfig, exploration: ExplorationConfig, restart: RestartConfig) -> str | None:
@@ -596,10 +567,10 @@ def few_own_rows(situation: Situation) -> Compared:
     if algorithm.teacher is not None:
         return _absent("the run has a teacher")
     share = settings.most_own_share
-    compared = f"{share:.0%} of own play in a batch against {LEAST_OWN_SHARE:.0%}"
+    compared = Compared(f"{share:.0%} of own play in a batch against {LEAST_OWN_SHARE:.0%}")
     if share >= LEAST_OWN_SHARE:
-        return Compared(compared)
-    finding = Finding(
+        return compared
+    return compared.found(
         "warning",
         "few_own_rows",
         "algorithm.learn_from.own_share",
@@ -609,7 +580,6 @@ def few_own_rows(situation: Situation) -> Compared:
         "et al. 2021, arXiv 2110.14020; 10 to 20 % of own play reduce it much, and 50 % end it)",
         Fix("algorithm.learn_from.own_share", "0.5"),
     )
-    return Compared(compared, finding)
 
 
 def torch_for_cuda(situation: Situation) -> Compared:
@@ -617,20 +587,18 @@ def torch_for_cuda(situation: Situation) -> Compared:
     imports = situation.machine.imports
     gpus = situation.machine.gpus
     build = "CPUs" if imports.cuda is None else f"CUDA {imports.cuda}"
-    compared = f"torch is built for {build}, against {_gpus(situation)}"
+    compared = Compared(f"torch is built for {build}, against {_gpus(situation)}")
     if imports.cuda is None or gpus:
-        return Compared(compared)
+        return compared
     more = imports.bytes - USUAL_IMPORT_COST.bytes
-    finding = Finding(
+    return compared.found(
         "info",
         "torch_for_cuda",
         "device",
         f"torch is built for CUDA {imports.cuda}, but there is no GPU that it can use; importing "
         f"it takes {format_bytes(more)} more of RAM than importing the build for CPUs, which comes "
         "with pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu",
-        None,
     )
-    return Compared(compared, finding)
 
 
 def own_parts_not_counted(situation: Situation) -> Compared:
@@ -639,18 +607,14 @@ def own_parts_not_counted(situation: Situation) -> Compared:
     if not parts:
         return _absent("callbacks and env.wrappers are empty, and algorithm.network is no class")
     names = ", ".join(f"{part.reference} ({'.'.join(part.key)})" for part in parts)
-    finding = Finding(
+    return Compared(
+        f"{counted(len(parts), 'part')} in callbacks, env.wrappers and algorithm.network"
+    ).found(
         "info",
         "own_parts_not_counted",
         parts[0].key[0],
         f"{names}: the memory and time of Python of your own are not part of this forecast; "
         "--probe measures with wrappers, but without callbacks",
-        None,
-    )
-    count = len(parts)
-    return Compared(
-        f"{count} part{'' if count == 1 else 's'} in callbacks, env.wrappers and algorithm.network",
-        finding,
     )
 
 
@@ -659,17 +623,12 @@ def game_is_changed(situation: Situation) -> Compared:
     changes = situation.facts.game_changes
     if not changes:
         return _absent("start states neither write nor hold values")
-    finding = Finding(
+    return Compared(f"{counted(len(changes), 'start state')} with write or hold_values").found(
         "info",
         "game_is_changed",
         "env.start_states",
         f"the game is not played as it is, and results are those of the changed one: "
         f"{'; '.join(changes)} (write and hold_values in game.yaml)",
-        None,
-    )
-    count = len(changes)
-    return Compared(
-        f"{count} start state{'' if count == 1 else 's'} with write or hold_values", finding
     )
 
 
@@ -682,13 +641,13 @@ def step_may_outlast_workers(situation: Situation) -> Compared:
     workers = training_workers(env.n_workers, n_envs=env.n_envs, cpus=situation.facts.cpus)
     envs = -(-env.n_envs // workers)
     seconds = envs * frames / _FRAMES_A_SECOND_ONE_BY_ONE
-    compared = (
+    compared = Compared(
         f"{frames:,} frames in each of {envs} envs of a worker, some {seconds:,.0f} s, against "
         f"{env.worker_timeout_s:g} s of env.worker_timeout_s"
     )
     if seconds <= env.worker_timeout_s:
-        return Compared(compared)
-    finding = Finding(
+        return compared
+    return compared.found(
         "warning",
         "step_may_outlast_workers",
         "env.worker_timeout_s",
@@ -698,7 +657,6 @@ def step_may_outlast_workers(situation: Situation) -> Compared:
         "the run; a lower step.at_most_frames in game.yaml helps as well",
         Fix("env.worker_timeout_s", math.ceil(2 * seconds)),
     )
-    return Compared(compared, finding)
 
 
 def observation_has_parts(situation: Situation) -> Compared:
@@ -709,11 +667,11 @@ def observation_has_parts(situation: Situation) -> Compared:
     sizes = sorted(form.part_bytes.items(), key=lambda item: (-item[1], item[0]))
     parts = ", ".join(f"{name} {size:,}" for name, size in sizes)
     text = f"a timestep is stored in {form.row_bytes:,} bytes: {parts}"
-    return Compared(
+    compared = Compared(
         f"bytes of each part of a timestep as stored: {parts}; an observation is "
-        f"{form.nbytes:,} bytes as the network gets it",
-        Finding("info", "observation_has_parts", "env.observation", text, None),
+        f"{form.nbytes:,} bytes as the network gets it"
     )
+    return compared.found("info", "observation_has_parts", "env.observation", text)
 
 
 CHECKS: tuple[Callable[[Situation], Compared], ...] = (

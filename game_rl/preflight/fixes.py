@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
 from game_rl.preflight import footprint
-from game_rl.preflight.estimate import Situation
-from game_rl.preflight.footprint import Footprint
+from game_rl.preflight.footprint import Footprint, Situation
 from game_rl.preflight.memory import network_gpu, replay_gpu, together
 from game_rl.system.machine import Machine
 

@@ -1,85 +1,22 @@
-"""Memory and disk that a run takes, part by part, and whether that fits a machine."""
+"""Memory, disk and work of a run, estimated part by part, and whether that fits a machine."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from game_rl.features.feature import Part
+from game_rl.config.schema import RunConfig
 from game_rl.preflight import calibration
-from game_rl.preflight.workload import TrainingArithmetic
+from game_rl.preflight.disk import RunDisk
+from game_rl.preflight.facts import EpisodeLengths, RunFacts
+from game_rl.preflight.memory import (
+    GpuFootprint,
+    MemoryFootprint,
+    ram_footprint,
+    replay_vram_footprint,
+    vram_footprint,
+)
+from game_rl.preflight.workload import TrainingArithmetic, training_arithmetic
 from game_rl.system.machine import Machine
-
-CUDA_CONTEXT = "CUDA context"
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A phase of the run, with everything that is in memory at its worst moment."""
-
-    name: str
-    parts: tuple[Part, ...]
-
-    @property
-    def bytes(self) -> int:
-        return sum(part.bytes for part in self.parts)
-
-
-@dataclass(frozen=True)
-class MemoryFootprint:
-    """Memory of one kind (RAM, or that of one GPU) over the phases of a run."""
-
-    phases: tuple[Phase, ...]
-
-    @property
-    def peak(self) -> Phase:
-        return max(self.phases, key=lambda phase: phase.bytes)
-
-
-@dataclass(frozen=True)
-class GpuFootprint(MemoryFootprint):
-    """Memory of one GPU; `gpu` is torch's number of it."""
-
-    gpu: int
-
-    @property
-    def reserved_bytes(self) -> int:
-        """What torch's caching allocator reserves at the peak: all but CUDA's context."""
-        parts = self.peak.parts
-        return sum(part.bytes for part in parts if part.name != CUDA_CONTEXT)
-
-
-@dataclass(frozen=True)
-class DiskFootprint:
-    """Size of the run directory.
-
-    Attributes:
-        parts: what the directory holds at the end of the run.
-        checkpoint_bytes: size of the run's last checkpoint.
-        momentary_bytes: bytes in addition to `parts` while files exist that are deleted soon: a
-            checkpoint that a new one replaces or that is being uploaded, and `removed_bytes`.
-        removed_bytes: size of files that the training removes when it closes: tables of Lakes, the
-            file for whoever watches.
-        log_bytes_per_update: bytes that curves, events and tables grow by in an update.
-        lake_bytes: size of the run's Lake at the end if it is on the same disk; 0 without one, None
-            if the game's compression was not measured.
-        lake_needed_bytes: the part of `minimum_bytes` that is there for the Lake.
-        minimum_bytes: free space with which the run ends; see `DiskPlan`.
-        recommended_bytes: likewise, with a margin.
-    """
-
-    parts: tuple[Part, ...]
-    checkpoint_bytes: int
-    momentary_bytes: int
-    removed_bytes: int
-    log_bytes_per_update: float
-    lake_bytes: int | None
-    lake_needed_bytes: int
-    minimum_bytes: int
-    recommended_bytes: int
-
-    @property
-    def bytes(self) -> int:
-        return sum(part.bytes for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -94,8 +31,35 @@ class Footprint:
     ram: MemoryFootprint
     vram: GpuFootprint | None
     replay_vram: GpuFootprint | None
-    disk: DiskFootprint
+    disk: RunDisk
     training: TrainingArithmetic
+
+
+def estimate(config: RunConfig, facts: RunFacts) -> Footprint:
+    """Return memory by phase, disk at the end, and the counts of the training."""
+    training = training_arithmetic(config, began_at=facts.began_at)
+    training = replace(training, has_waits=facts.has_waits)
+    return Footprint(
+        ram=ram_footprint(config, facts),
+        vram=vram_footprint(config, facts),
+        replay_vram=replay_vram_footprint(config, facts),
+        disk=RunDisk(config, facts, training),
+        training=training,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """A run and the machine that it should run on: all that a finding is made from."""
+
+    config: RunConfig
+    facts: RunFacts
+    machine: Machine
+    footprint: Footprint
+    probe: EpisodeLengths | None = None
+
+    def footprint_of(self, config: RunConfig) -> Footprint:
+        return estimate(config, self.facts)
 
 
 Verdict = Literal["fits", "tight", "does_not_fit"]

@@ -1,28 +1,62 @@
 """RAM and GPU memory of a run by phase, with that of a gradient step."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import prod
 
 from game_rl.algorithms.sizes import NetworkSize, n_minibatch_parts, timesteps_together
 from game_rl.buffers.layout import REPLAY_LAYOUTS, rollout_buffer_layout, total_bytes
 from game_rl.config.schema import RunConfig
-from game_rl.emulator.emulator import FRAMES_PER_SECOND, picture_frames
-from game_rl.envs.observation import SCREEN, ObservationFormat
-from game_rl.features.feature import Part
+from game_rl.envs.observation import SCREEN
+from game_rl.features.feature import Part, PlannedRun
 from game_rl.features.feature_table import FEATURES
+from game_rl.features.features_above import n_pictures
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.footprint import (
-    CUDA_CONTEXT,
-    GpuFootprint,
-    MemoryFootprint,
-    Phase,
-)
 from game_rl.preflight.workload import training_arithmetic
 from game_rl.system.placement import Bf16Way
 from game_rl.vec_env.in_process_worker import USUAL_START_METHOD
 from game_rl.vec_env.worker_protocol import shared_bytes
 from game_rl.vec_env.workers import evaluation_workers, training_workers
+
+_IS_FORKED = USUAL_START_METHOD == "forkserver"
+CUDA_CONTEXT = "CUDA context"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase of the run, with everything that is in memory at its worst moment."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.bytes for part in self.parts)
+
+
+@dataclass(frozen=True)
+class MemoryFootprint:
+    """Memory of one kind (RAM, or that of one GPU) over the phases of a run."""
+
+    phases: tuple[Phase, ...]
+
+    @property
+    def peak(self) -> Phase:
+        return max(self.phases, key=lambda phase: phase.bytes)
+
+
+@dataclass(frozen=True)
+class GpuFootprint(MemoryFootprint):
+    """Memory of one GPU; `gpu` is torch's number of it."""
+
+    gpu: int
+
+    @property
+    def reserved_bytes(self) -> int:
+        """What torch's caching allocator reserves at the peak: all but CUDA's context."""
+        parts = self.peak.parts
+        return sum(part.bytes for part in parts if part.name != CUDA_CONTEXT)
 
 
 def network_of(config: RunConfig, facts: RunFacts) -> NetworkSize:
@@ -103,11 +137,11 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     Large blocks return to the system when they are freed. Small ones stay with the process, and so
     do the holes between them (`calibration`). A run that only plays has no update.
     """
-    always = _processes(config, facts)
-    network = _network_on_cpu(config, facts)
+    planned = facts.planned(config)
+    always = _processes(config, facts, planned)
+    network = _network_on_cpu(config, facts, planned)
     stored = () if replay_gpu(config) is not None else (storage(config, facts),)
     training = (*always, *network, *stored)
-    planned = facts.planned(config)
     for feature in FEATURES:
         training = (*training, *feature.memory(planned))
     collect = (*training, _frames_in_flight(config, facts))
@@ -130,7 +164,10 @@ def _gradient_step(config: RunConfig, facts: RunFacts) -> tuple[Part, Part, Part
     The allocator's part during the step is spare room in its heaps. The last part stays with the
     process when the step's blocks are freed.
     """
-    moments = list(_step_moments(config, facts).values())
+    if facts.uses_gpu:
+        moments = [[packed_minibatch_bytes(config, facts)]]
+    else:
+        moments = list(_network_moments(config, facts).values())
     step = Part("gradient step", max(map(sum, moments)))
     small = max(map(_small, moments))
     heap = small + _holes(config, facts, small)
@@ -147,7 +184,7 @@ def _optimiser_heap(config: RunConfig, facts: RunFacts) -> int:
     if _n_parts(config, facts) == 1:  # the main thread's blocks for gradients are in the same heap
         return 0
     blocks = network_of(config, facts).radam_blocks()
-    kept = calibration.RADAM_BLOCKS_KEPT["bf16" if facts.uses_bf16 else "float32"]
+    kept = calibration.RADAM_BLOCKS_KEPT[facts.precision]
     return _small(blocks[:kept])
 
 
@@ -169,10 +206,12 @@ def frames_in_a_step(config: RunConfig, facts: RunFacts) -> int:
     return config.algorithm.frames_of_a_sample(stack) * together(config, facts)
 
 
-def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
-    is_forked = USUAL_START_METHOD == "forkserver"
-    own = facts.import_bytes - (calibration.SHARED_WITH_WORKERS_BYTES if is_forked else 0)
-    main = own + calibration.FIRST_UPDATE_BYTES
+def _processes(config: RunConfig, facts: RunFacts, planned: PlannedRun) -> tuple[Part, ...]:
+    main = facts.import_bytes + calibration.FIRST_UPDATE_BYTES
+    helper = Part("resource tracker", calibration.RESOURCE_TRACKER_BYTES)
+    if _IS_FORKED:
+        main -= calibration.SHARED_WITH_WORKERS_BYTES
+        helper = Part("forkserver", calibration.FORKSERVER_BYTES)
     if facts.uses_gpu:
         main += calibration.CUDA_HOST_BYTES
     n_envs = config.env.n_envs
@@ -184,48 +223,28 @@ def _processes(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
     evaluation = _workers_bytes(facts, workers=workers, emulators=n_envs)
     return (
         Part("Python, torch, SB3", main),
-        Part("forkserver", calibration.FORKSERVER_BYTES)
-        if is_forked
-        else Part("resource tracker", calibration.RESOURCE_TRACKER_BYTES),
+        helper,
         Part("training workers", training),
         Part("evaluation workers", evaluation),
-        *(
-            []
-            if config.logging.wandb is None
-            else [Part("Weights & Biases", calibration.WANDB_BYTES)]
-        ),
+        *(part for each in FEATURES for part in each.process_memory(planned)),
     )
 
 
 def _workers_bytes(facts: RunFacts, *, workers: int, emulators: int) -> int:
     emulator = calibration.EMULATOR_BYTES + facts.rom_bytes
-    is_forked = USUAL_START_METHOD == "forkserver"
-    each = calibration.WORKER_BYTES if is_forked else calibration.SPAWNED_WORKER_BYTES
+    each = calibration.WORKER_BYTES if _IS_FORKED else calibration.SPAWNED_WORKER_BYTES
     return workers * each + emulators * emulator
 
 
-def _network_on_cpu(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
+def _network_on_cpu(config: RunConfig, facts: RunFacts, planned: PlannedRun) -> tuple[Part, ...]:
     if facts.uses_gpu:
         return ()
     if not config.learns:
         return (Part("network", network_of(config, facts).policy_bytes),)
     return (
         Part("network and optimiser", network_of(config, facts).training_bytes),
-        *teacher_network(config, facts),
+        *(part for each in FEATURES for part in each.network_memory(planned)),
     )
-
-
-def teacher_network(config: RunConfig, facts: RunFacts) -> tuple[Part, ...]:
-    """Return the memory of the teacher's network, if there is one; it is as large as the student's.
-
-    It has its weights and their copies for inference. Its forward pass is not counted: that memory
-    is free again before the student's pass begins, which needs more.
-    """
-    if config.algorithm.teacher is None:
-        return ()
-    network = network_of(config, facts)
-    kept = network.kept_weights_bytes(bf16=facts.uses_bf16)
-    return (Part("teacher", network.weights_bytes + kept),)
 
 
 def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
@@ -241,15 +260,10 @@ def _frames_in_flight(config: RunConfig, facts: RunFacts) -> Part:
     return Part("frames in flight", n_envs * each + shared)
 
 
-def _step_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
-    """Return the sizes of the blocks of RAM that are alive together, by moment of an update."""
-    if facts.uses_gpu:
-        return {"minibatch": [packed_minibatch_bytes(config, facts)]}
-    return _network_moments(config, facts)
-
-
 def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]:
-    """As `_step_moments`, for the memory that the network is in, which may be a GPU's.
+    """Return the sizes of the blocks that are alive together, by moment of an update.
+
+    They are in the memory that the network is in, which may be a GPU's.
 
     On the CPU each core has a part of the minibatch and gradients of its own. PPO and PQN free the
     observations of a part when its loss is computed. DQN draws the whole minibatch and keeps it.
@@ -292,19 +306,15 @@ def packed_minibatch_bytes(config: RunConfig, facts: RunFacts) -> int:
 
 def _unpacked_minibatch(config: RunConfig, facts: RunFacts) -> int:
     observation_format = facts.observation_format(config)
-    sizes = _array_bytes(observation_format)
+    sizes = {
+        name: prod(part.shape) * part.dtype.itemsize for name, part in observation_format.parts
+    }
+    if observation_format.screen is not None:
+        sizes[SCREEN] = prod(observation_format.screen.shape)
     stacks = observation_format.stacks
     frames_of = config.algorithm.frames_of_a_sample
     each = sum(frames_of(stacks[name]) * size for name, size in sizes.items())
     return together(config, facts) * each
-
-
-def _array_bytes(observation_format: ObservationFormat) -> dict[str, int]:
-    """Return the bytes of one array of each part, as the network gets it."""
-    screen = observation_format.screen
-    screens = {} if screen is None else {SCREEN: prod(screen.shape)}
-    parts = observation_format.parts
-    return screens | {name: prod(part.shape) * part.dtype.itemsize for name, part in parts}
 
 
 def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
@@ -323,7 +333,7 @@ def unpack_blocks(config: RunConfig, facts: RunFacts) -> list[int]:
 def _holes(config: RunConfig, facts: RunFacts, small: int) -> int:
     """Return the size of the holes that the blocks of a step and gradients leave in the heaps."""
     algorithm = config.algorithm
-    number = "bf16" if facts.uses_bf16 else "float32"
+    number: str = facts.precision
     if facts.uses_bf16 and facts.bf16_way == "unfolded" and not facts.uses_gpu:
         number = "unfolded"
     gradient = 0 if facts.uses_gpu else _small([network_of(config, facts).weights_bytes])
@@ -335,23 +345,6 @@ def _holes(config: RunConfig, facts: RunFacts, small: int) -> int:
 
 def _kept(size: int) -> Part:
     return Part("kept by the allocator", size)
-
-
-def n_pictures(config: RunConfig, episode_timesteps: int, *, has_waits: bool = False) -> int:
-    """Return the number of pictures in the clip; a long frame skip has several in a timestep.
-
-    Args:
-        episode_timesteps: length of the clip's episodes.
-        has_waits: whether the game's `step` makes timesteps longer, so the clip fills its time.
-    """
-    recording = config.recording
-    frame_skip = config.env.frame_skip
-    each = picture_frames(frame_skip)
-    whole = recording.episodes * episode_timesteps * (frame_skip // each)
-    if recording.max_s is None:
-        return whole
-    most = round(recording.max_s * FRAMES_PER_SECOND / each)
-    return most if has_waits else min(whole, most)
 
 
 def _recording(config: RunConfig, facts: RunFacts, network: tuple[Part, ...]) -> tuple[Part, Part]:
@@ -387,13 +380,14 @@ def vram_footprint(config: RunConfig, facts: RunFacts) -> GpuFootprint | None:
     gpu = network_gpu(config, facts)
     if gpu is None:
         return None
+    planned = facts.planned(config)
     weights = network_of(config, facts).training_bytes
     step = gradient_step_bytes(config, facts)
-    factor = calibration.CUDA_STEP_FACTORS["bf16" if facts.uses_bf16 else "float32"]
+    factor = calibration.CUDA_STEP_FACTORS[facts.precision]
     parts = (
         Part(CUDA_CONTEXT, calibration.CUDA_CONTEXT_BYTES),
         Part("network and optimiser", weights),
-        *teacher_network(config, facts),
+        *(part for each in FEATURES for part in each.network_memory(planned)),
         *([storage(config, facts)] if replay_gpu(config) == gpu else []),
         Part("gradient step", step),
         Part("cuDNN and allocator", round((factor - 1) * step) + calibration.CUDA_WORKSPACE_BYTES),

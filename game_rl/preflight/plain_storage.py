@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from game_rl.errors import UsageError
+from game_rl.preflight.disk_plan import number_table, sizes_table
 from game_rl.system.units import GIB, format_bytes, parse_bytes
 
 _DTYPES = {"uint8": 1, "int8": 1, "bool": 1, "float16": 2, "int16": 2, "float32": 4, "float64": 8}
@@ -165,10 +166,13 @@ def parse_storage(text: str) -> PlainStorage:
         if name not in given:
             raise UsageError(f"--storage: {name} is missing; {_help()}")
     capacity = _number("capacity", given["capacity"])
+    dtype = given.get("dtype", "uint8")
+    if dtype not in _DTYPES:
+        raise UsageError(f"--storage: dtype is {dtype!r}; write one of {', '.join(_DTYPES)}")
     disk = given.get("disk")
     return PlainStorage(
-        shape=_shape(given["shape"]),
-        dtype=_dtype(given.get("dtype", "uint8")),
+        shape=tuple(_number("shape", side) for side in given["shape"].lower().split("x")),
+        dtype=dtype,
         capacity=capacity,
         per_generation=_number("per_generation", given.get("per_generation", str(capacity))),
         generations=_number("generations", given.get("generations", "1")),
@@ -182,17 +186,8 @@ def parse_storage(text: str) -> PlainStorage:
 
 
 _NAMES = (
-    "shape",
-    "dtype",
-    "capacity",
-    "per_generation",
-    "generations",
-    "members",
-    "weights",
-    "action",
-    "saved",
-    "installation",
-    "disk",
+    *("shape", "dtype", "capacity", "per_generation", "generations", "members", "weights"),
+    *("action", "saved", "installation", "disk"),
 )
 
 
@@ -205,16 +200,6 @@ def _number(name: str, text: str) -> int:
     if not (digits.isascii() and digits.isdecimal() and int(digits)):
         raise UsageError(f"--storage: {name} must be a whole number above 0, found {text!r}")
     return int(digits)
-
-
-def _shape(text: str) -> tuple[int, ...]:
-    return tuple(_number("shape", side) for side in text.lower().split("x"))
-
-
-def _dtype(text: str) -> str:
-    if text not in _DTYPES:
-        raise UsageError(f"--storage: dtype is {text!r}; write one of {', '.join(_DTYPES)}")
-    return text
 
 
 def _share(text: str) -> float:
@@ -231,22 +216,24 @@ def _share(text: str) -> float:
 
 def render_storage(storage: PlainStorage) -> RenderableType:
     """Render the storage for people: a timestep, the growth, the disk, what is never filled."""
-    return Group(_timestep(storage), _growth(storage), _disk(storage), *_notes(storage))
-
-
-def _timestep(storage: PlainStorage) -> Text:
     sides = " x ".join(map(str, storage.shape))
-    return Text(
+    timestep = Text(
         f"timestep  {format_bytes(storage.pair_bytes)} with the next observation, "
         f"{format_bytes(storage.single_bytes)} without ({sides} {storage.dtype}: "
         f"{format_bytes(storage.observation_bytes)} each)"
     )
+    sizes = sizes_table(
+        ("in total", storage.total_bytes, "what is there at the end"),
+        ("minimum", storage.minimum_bytes, "it ends: a new file is written next to the old one"),
+        ("recommended", storage.recommended_bytes, f"a margin of {_MARGIN_FRACTION:.0%} and 1 GiB"),
+        ("comfortable", storage.comfortable_bytes, "checkpoints of all generations are kept"),
+    )
+    return Group(timestep, _growth(storage), sizes, *_notes(storage))
 
 
 def _growth(storage: PlainStorage) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("generation", "timesteps", "with next observations", "each once", "file"):
-        table.add_column(name, justify="right", no_wrap=True)
+    names = ("generation", "timesteps", "with next observations", "each once", "file")
+    table = number_table(*names)
     step = max(1, -(-storage.generations // (_MOST_ROWS - 1)))
     for g in sorted({1, *range(step, storage.generations + 1, step), storage.generations}):
         filled = storage.filled(g)
@@ -257,21 +244,6 @@ def _growth(storage: PlainStorage) -> Table:
             format_bytes(filled * storage.single_bytes),
             format_bytes(storage.replay_bytes(g)),
         )
-    return table
-
-
-def _disk(storage: PlainStorage) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column()
-    for name, size, buys in (
-        ("in total", storage.total_bytes, "what is there at the end"),
-        ("minimum", storage.minimum_bytes, "it ends: a new file is written next to the old one"),
-        ("recommended", storage.recommended_bytes, f"a margin of {_MARGIN_FRACTION:.0%} and 1 GiB"),
-        ("comfortable", storage.comfortable_bytes, "checkpoints of all generations are kept"),
-    ):
-        table.add_row(name, format_bytes(size), buys)
     return table
 
 
@@ -289,10 +261,9 @@ def _notes(storage: PlainStorage) -> list[Text]:
         )
     if storage.disk_bytes is not None:
         full_at = storage.full_at
-        disk = format_bytes(storage.disk_bytes)
-        notes.append(
-            Text(f"a disk of {disk} suffices")
-            if full_at is None
-            else Text(f"a disk of {disk} is full at the end of generation {full_at:,}", "bold red")
-        )
+        disk = f"a disk of {format_bytes(storage.disk_bytes)}"
+        if full_at is None:
+            notes.append(Text(f"{disk} suffices"))
+        else:
+            notes.append(Text(f"{disk} is full at the end of generation {full_at:,}", "bold red"))
     return notes

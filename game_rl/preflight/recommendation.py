@@ -3,18 +3,24 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from game_rl.algorithms.sizes import n_minibatch_parts
 from game_rl.config.schema import RunConfig
-from game_rl.preflight.estimate import estimate
+from game_rl.preflight import calibration
+from game_rl.preflight.disk_plan import number_table
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.footprint import Footprint, verdict
+from game_rl.preflight.footprint import Footprint, estimate, verdict
 from game_rl.preflight.memory import network_gpu, replay_gpu, together
 from game_rl.preflight.workload import MeasuredSpeed, forecast_speed
 from game_rl.system.machine import Machine
 from game_rl.system.placement import Gpu
-from game_rl.system.units import GIB
+from game_rl.system.units import GIB, counted, format_bytes, format_duration
 from game_rl.vec_env.workers import evaluation_workers, training_workers
 
 # Sizes that machines have.
@@ -153,31 +159,29 @@ def gpus_needed(config: RunConfig, facts: RunFacts) -> int:
     return max((gpu + 1 for gpu in wanted if gpu is not None), default=0)
 
 
+@dataclass(frozen=True)
 class RunNeeds:
     """A run on machines of other sizes than the one that it was measured on.
 
-    Args:
+    Attributes:
         machine: machine with the processor and GPU that are meant; where `measured` was measured.
         measured: None: the speed was not measured.
         episode_timesteps: mean length of an episode; None: that of `facts`.
     """
 
-    def __init__(
-        self,
-        config: RunConfig,
-        facts: RunFacts,
-        machine: Machine,
-        *,
-        measured: MeasuredSpeed | None = None,
-        episode_timesteps: float | None = None,
-    ) -> None:
-        self._config = config
-        self._facts = facts
-        self._machine = machine
-        self._measured = measured
-        self._episode_timesteps = episode_timesteps or facts.episode_timesteps
-        self._model = RunOnCores(config, facts)
-        self._footprints: dict[int, Footprint] = {}
+    config: RunConfig
+    facts: RunFacts
+    machine: Machine
+    measured: MeasuredSpeed | None = None
+    episode_timesteps: float | None = None
+
+    @cached_property
+    def _model(self) -> "RunOnCores":
+        return RunOnCores(self.config, self.facts)
+
+    @cached_property
+    def _footprints(self) -> dict[int, Footprint]:
+        return {}
 
     def recommendation(self, hours: float | None = None) -> Recommendation:
         """Return the smallest machine on which the run fits, and what further cores gain.
@@ -185,8 +189,8 @@ class RunNeeds:
         Args:
             hours: time in which the run should end.
         """
-        config = self._config
-        facts = self._facts
+        config = self.config
+        facts = self.facts
         return Recommendation(
             cpus=1,
             n_gpus=gpus_needed(config, facts),
@@ -199,15 +203,15 @@ class RunNeeds:
 
     def _footprint(self, cpus: int) -> Footprint:
         if cpus not in self._footprints:
-            self._footprints[cpus] = estimate(self._config, replace(self._facts, cpus=cpus))
+            self._footprints[cpus] = estimate(self.config, replace(self.facts, cpus=cpus))
         return self._footprints[cpus]
 
     def _fits(self, machine: Machine) -> bool:
         return verdict(self._footprint(machine.cpus), machine) == "fits"
 
     def _sizes(self, cpus: int) -> Sizes:
-        n_gpus = gpus_needed(self._config, self._facts)
-        return smallest_sizes(self._machine, self._fits, cpus=cpus, n_gpus=n_gpus)
+        n_gpus = gpus_needed(self.config, self.facts)
+        return smallest_sizes(self.machine, self._fits, cpus=cpus, n_gpus=n_gpus)
 
     def _row(self, cpus: int) -> CoreRow:
         playing, updating = self._model.factors(cpus)
@@ -218,17 +222,17 @@ class RunNeeds:
             playing,
             updating,
             self._wall_s(cpus),
-            is_measured=self._measured is not None and cpus == self._facts.cpus,
+            is_measured=self.measured is not None and cpus == self.facts.cpus,
         )
 
     def _wall_s(self, cpus: int) -> float | None:
-        if self._measured is None:
+        if self.measured is None:
             return None
         forecast = forecast_speed(
-            self._config,
+            self.config,
             self._footprint(cpus).training,
-            self._model.speed(self._measured, cpus),
-            episode_timesteps=self._episode_timesteps,
+            self._model.speed(self.measured, cpus),
+            episode_timesteps=self.episode_timesteps or self.facts.episode_timesteps,
         )
         return min(forecast.wall_s, forecast.limit_s or forecast.wall_s)
 
@@ -273,6 +277,7 @@ def first_in_time(
     return next(in_time(), None)
 
 
+@dataclass(frozen=True)
 class RunOnCores:
     """A model of how the pieces of a run take less time on more cores.
 
@@ -284,12 +289,11 @@ class RunOnCores:
     bounds.
     """
 
-    def __init__(self, config: RunConfig, facts: RunFacts) -> None:
-        self._config = config
-        self._facts = facts
+    config: RunConfig
+    facts: RunFacts
 
     def workers(self, cpus: int) -> int:
-        env = self._config.env
+        env = self.config.env
         return training_workers(env.n_workers, n_envs=env.n_envs, cpus=cpus)
 
     def factors(self, cpus: int) -> tuple[float, int]:
@@ -297,14 +301,14 @@ class RunOnCores:
         return float(min(self.workers(cpus), cpus)), self._parts(cpus)
 
     def _parts(self, cpus: int) -> int:
-        facts = replace(self._facts, cpus=cpus)
+        facts = replace(self.facts, cpus=cpus)
         if facts.uses_gpu:
             return 1
-        return n_minibatch_parts(together(self._config, facts), cpus)
+        return n_minibatch_parts(together(self.config, facts), cpus)
 
     def speed(self, measured: MeasuredSpeed, cpus: int) -> MeasuredSpeed:
         """Return the speed with so many cores, from the one measured with `facts.cpus` cores."""
-        here = self._facts.cpus
+        here = self.facts.cpus
         network_s = measured.inference_s
         if cpus == here:
             return measured
@@ -326,15 +330,15 @@ class RunOnCores:
 
     def _emulators_s(self, network_s: float, vec_step_s: float) -> float:
         """Return the time of all emulators on one core with which `_vec_step_s` is as measured."""
-        workers = self.workers(self._facts.cpus)
-        cpus = self._facts.cpus
+        workers = self.workers(self.facts.cpus)
+        cpus = self.facts.cpus
         if workers == 1:
             return vec_step_s - network_s
         return min(cpus * vec_step_s - network_s, workers * (vec_step_s - network_s / 2))
 
     def _evaluation_s(self, measured: MeasuredSpeed, cpus: int) -> float:
-        evaluation = self._config.evaluation
-        env = self._config.env
+        evaluation = self.config.evaluation
+        env = self.config.env
         n_envs = evaluation.envs_for(evaluation.episodes)
         network_s = min(measured.inference_s * n_envs / env.n_envs, measured.evaluation_vec_step_s)
 
@@ -342,4 +346,130 @@ class RunOnCores:
             return min(evaluation_workers(env.n_workers, n_envs=n_envs, cpus=cpus), cpus)
 
         playing_s = measured.evaluation_vec_step_s - network_s
-        return network_s + playing_s * at_once(self._facts.cpus) / at_once(cpus)
+        return network_s + playing_s * at_once(self.facts.cpus) / at_once(cpus)
+
+
+def render_recommendation(found: Recommendation, *, unmeasured: str | None) -> RenderableType:
+    """Render the smallest machine, what further cores gain, and the cores for a time limit.
+
+    Args:
+        unmeasured: why the speed was not measured; None if it was.
+    """
+    return Group(
+        _smallest(found),
+        *([_margins(found)] if found.is_found or found.sizes.ram_bytes else ()),
+        _cores(found),
+        *(Text(line) for line in _notes(found, unmeasured)),
+    )
+
+
+def machine_option(found: Recommendation) -> str:
+    """Return the smallest machine as `--on` takes it."""
+    sizes = found.sizes
+    vram = "0" if sizes.vram_bytes is None else f"{sizes.vram_bytes // GIB}GiB"
+    ram = (sizes.ram_bytes or 0) // GIB
+    disk = (sizes.disk_bytes or 0) // 10**9
+    return f"ram={ram}GiB,vram={vram},disk={disk}GB,cpus={found.cpus}"
+
+
+def _smallest(found: Recommendation) -> Text:
+    sizes = found.sizes
+    too_much = [
+        name
+        for name, size, is_used in (
+            ("RAM", sizes.ram_bytes, True),
+            ("GPU memory", sizes.vram_bytes, found.n_gpus > 0),
+            ("disk", sizes.disk_bytes, True),
+        )
+        if is_used and size is None
+    ]
+    if too_much:
+        return Text.assemble(
+            ("NO MACHINE", "bold red"),
+            f" has so much {' and '.join(too_much)}: preflight without --recommend has the fix",
+        )
+    gpu = "no GPU"
+    if sizes.vram_bytes is not None:
+        n = found.n_gpus
+        gpu = f"{f'{n} GPUs' if n > 1 else 'a GPU'} of {sizes.vram_bytes // GIB} GiB (estimated)"
+    return Text.assemble(
+        ("SMALLEST NODE" if found.is_of_a_node else "SMALLEST MACHINE", "bold green"),
+        f"  {counted(found.cpus, 'core')}, {(sizes.ram_bytes or 0) // GIB:,} GiB of RAM, {gpu}, "
+        f"{(sizes.disk_bytes or 0) // 10**9:,} GB of free disk",
+    )
+
+
+def _margins(found: Recommendation) -> Text:
+    gpu = f", {calibration.VRAM_MARGIN_FRACTION:.0%} of the GPU" if found.n_gpus else ""
+    return Text(
+        f"with what stays free for other programs: {calibration.RAM_MARGIN_FRACTION:.0%} and "
+        f"{format_bytes(calibration.RAM_MARGIN_BYTES)} of RAM{gpu}, "
+        f"{format_bytes(calibration.DISK_MARGIN_BYTES)} of disk; the installation is counted; "
+        f"check it with --on {machine_option(found)}"
+    )
+
+
+def _cores(found: Recommendation) -> Table:
+    what = "at once" if found.is_experiment else "workers"
+    last = ("ends in", "gain", "") if found.is_measured else _FACTORS[found.is_experiment]
+    table = number_table("cores", "RAM", what, *last)
+    before: CoreRow | None = None
+    for row in found.rows:
+        ram = "too much" if row.ram_bytes is None else f"{row.ram_bytes // GIB:,} GiB"
+        table.add_row(str(row.cpus), ram, str(row.at_once), *_last_cells(found, row, before))
+        before = row
+    return table
+
+
+_FACTORS = {
+    False: ("playing, at most", "updating, at most"),
+    True: ("members, at most",),
+}
+
+
+def _last_cells(found: Recommendation, row: CoreRow, before: CoreRow | None) -> tuple[str, ...]:
+    if row.wall_s is None:
+        factors = (row.collecting,) if found.is_experiment else (row.collecting, row.updating)
+        return tuple(f"{factor:.3g} x" for factor in factors)
+    gain = ""
+    if before is not None and before.wall_s is not None:
+        gain = f"{before.wall_s / row.wall_s - 1:+.0%}"
+    return format_duration(row.wall_s), gain, "measured" if row.is_measured else "computed"
+
+
+def _notes(found: Recommendation, unmeasured: str | None) -> Iterator[str]:
+    if found.is_measured:
+        yield (
+            "Only one row is measured. The others count on cores as fast as this machine's that "
+            "do not slow each other down, so the times of more cores are lower bounds."
+        )
+    else:
+        yield f"speed     not measured: {unmeasured}"
+        if found.hours is not None:
+            yield "Without the speed, no number of cores can be named for a time limit."
+        if found.is_experiment:
+            yield "The factors are the fewer turns in which the members train."
+        else:
+            yield (
+                "The factors are the processes that play at once and the parts into which a batch "
+                "is divided, against the first row; the network's own time while playing is left "
+                "out."
+            )
+    if found.lake_is_unknown:
+        yield "lake      not measured, so the disk is without it: --probe adds it"
+    if found.hours is not None and found.is_measured:
+        yield _in_time(found)
+
+
+def _in_time(found: Recommendation) -> str:
+    row = found.cpus_in_time
+    limit = format_duration((found.hours or 0) * 3_600)
+    if row is None:
+        least = min(each.wall_s for each in found.rows if each.wall_s is not None)
+        return (
+            f"IN {limit}: no number of cores is enough, the least is {format_duration(least)}; "
+            "train fewer timesteps, or evaluate less often"
+        )
+    assert row.wall_s is not None
+    ram = "" if row.ram_bytes is None else f" and {row.ram_bytes // GIB:,} GiB of RAM"
+    return f"IN {limit}: {counted(row.cpus, 'core')}{ram} ({format_duration(row.wall_s)})"

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from game_rl.config.learn_from import OfflineConfig
-from game_rl.config.schema import EvaluationConfig, RunConfig, StopWhenConfig
+from game_rl.config.schema import EvaluationConfig, RunConfig
 from game_rl.config.values import BASELINES_S
 from game_rl.events import FREQUENT_BOUNDARIES_TIMESTEPS
 from game_rl.statistics import MOST_BATCHES
@@ -85,8 +84,19 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
         final_is_periodic = final // every > (final - rollout) // every
         return periodic + (not final_is_periodic)
 
+    offline_steps = 0
+    offline_evaluations = 0
+    offline_checkpoints = 0
+    if offline is not None:  # it evaluates and saves periodically, and at its end
+        offline_steps = offline.gradient_steps
+        offline_evaluations = _divide_up(offline_steps, offline.evaluate_every_gradient_steps)
+        offline_checkpoints = _divide_up(offline_steps, offline.save_every_gradient_steps)
     evaluations = times_due(config.evaluation.every_timesteps)
-    stop_when = config.stop_when
+    confirmations = 0
+    goal = config.stop_when
+    if goal is not None and (goal.success_rate is not None or goal.mean_reward is not None):
+        # the last evaluation ends the run in any case
+        confirmations = max(0, evaluations - goal.evaluations)
     return TrainingArithmetic(
         timesteps_per_update=rollout,
         updates=updates,
@@ -99,11 +109,11 @@ def training_arithmetic(config: RunConfig, *, began_at: int = 0) -> TrainingArit
         checkpoints=times_due(config.checkpoints.every_timesteps),
         evaluations=evaluations,
         samples_per_timestep=samples,
-        offline_gradient_steps=0 if offline is None else offline.gradient_steps,
-        offline_evaluations=0 if offline is None else _times(offline, "evaluate"),
-        offline_checkpoints=0 if offline is None else _times(offline, "save"),
-        may_end_early=stop_when is not None,
-        confirmations=0 if stop_when is None else _confirmations(stop_when, evaluations),
+        offline_gradient_steps=offline_steps,
+        offline_evaluations=offline_evaluations,
+        offline_checkpoints=offline_checkpoints,
+        may_end_early=config.stop_when is not None,
+        confirmations=confirmations,
     )
 
 
@@ -112,22 +122,6 @@ def boundaries_of(config: RunConfig, training: TrainingArithmetic) -> int:
     if config.algorithm.replay is None:
         return training.updates
     return min(training.updates, training.played_timesteps // FREQUENT_BOUNDARIES_TIMESTEPS)
-
-
-def _confirmations(stop_when: StopWhenConfig, evaluations: int) -> int:
-    """How many evaluations new episodes may confirm: the last one ends the run in any case."""
-    has_goal = stop_when.success_rate is not None or stop_when.mean_reward is not None
-    return max(0, evaluations - stop_when.evaluations) if has_goal else 0
-
-
-def _times(offline: OfflineConfig, what: Literal["evaluate", "save"]) -> int:
-    """How often the offline phase evaluates or saves: periodically, and at its end."""
-    every = (
-        offline.evaluate_every_gradient_steps
-        if what == "evaluate"
-        else offline.save_every_gradient_steps
-    )
-    return _divide_up(offline.gradient_steps, every)
 
 
 def _divide_up(whole: int, part: int) -> int:
@@ -223,12 +217,20 @@ def forecast_speed(
     times = (training.evaluations + training.offline_evaluations) * len(config.evaluation_ways)
     played = times * _longest_share(evaluation, evaluation.episodes)
     played += _longest_share(evaluation, evaluation.final_episodes)
-    played += training.confirmations * _confirmation_share(config)
+    limit_s = None
+    if config.stop_when is not None:
+        n_envs = evaluation.envs_for(evaluation.episodes)
+        batches = MOST_BATCHES * _divide_up(config.stop_when.confirm_episodes, n_envs)
+        played += training.confirmations * batches
+        if config.stop_when.hours is not None:
+            limit_s = config.stop_when.hours * 3_600
+    start_s = measured.start_s
+    if evaluation.baselines and training.began_at == 0:
+        start_s += BASELINES_S
     saved = training.checkpoints + training.offline_checkpoints
     saved += training.evaluations + training.offline_evaluations
     if config.validation_episodes:  # student and teacher play as many each
         played += 2 * _longest_share(evaluation, config.validation_episodes)
-    hours = None if config.stop_when is None else config.stop_when.hours
     return SpeedForecast(
         timesteps=training.played_timesteps,
         seconds={
@@ -238,23 +240,10 @@ def forecast_speed(
             * measured.gradient_step_s,
             "evaluation": played * episode_timesteps * measured.evaluation_vec_step_s,
             "checkpoints": saved * measured.checkpoint_s,
-            "start": measured.start_s + _baselines_s(config, training),
+            "start": start_s,
         },
-        limit_s=None if hours is None else hours * 3_600,
+        limit_s=limit_s,
     )
-
-
-def _baselines_s(config: RunConfig, training: TrainingArithmetic) -> float:
-    """Return the most seconds in which the baselines of a new run are played."""
-    return BASELINES_S if config.evaluation.baselines and training.began_at == 0 else 0.0
-
-
-def _confirmation_share(config: RunConfig) -> int:
-    """As `_longest_share`, of the most new episodes that the usual evaluation's envs play."""
-    if config.stop_when is None:
-        return 0
-    n_envs = config.evaluation.envs_for(config.evaluation.episodes)
-    return MOST_BATCHES * -(-config.stop_when.confirm_episodes // n_envs)
 
 
 def playing_s(
@@ -271,4 +260,4 @@ def playing_s(
 
 def _longest_share(evaluation: EvaluationConfig, episodes: int) -> int:
     """Return the number of episodes of the busiest env, for which an evaluation waits."""
-    return -(-episodes // evaluation.envs_for(episodes))
+    return _divide_up(episodes, evaluation.envs_for(episodes))

@@ -36,6 +36,11 @@ def format_bytes(size: int) -> str:
     return f"{size} B"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with a noun, such as "1 core" or "2 cores"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def with_frames(timesteps: int, frame_skip: int, waited_frames: int = 0) -> str:
     """Format timesteps with their emulator frames: "200,000 (800,000 frames)".
 

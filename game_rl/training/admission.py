@@ -24,8 +24,7 @@ from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, load_game
 from game_rl.games.parts.part_spec import unused_parts
 from game_rl.lake.lake_feed import level_problems
-from game_rl.preflight.preflight import preflight
-from game_rl.preflight.preflight_report import PreflightReport
+from game_rl.preflight.preflight import PreflightReport, preflight
 from game_rl.preflight.random_play import measured_lake
 from game_rl.system.extras import check_extra
 from game_rl.system.machine import detect_machine, with_room

@@ -28,17 +28,13 @@ from game_rl.events.event_log import EventFile, EventLog
 from game_rl.events.slow_work import telling_if_slow
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
+from game_rl.files.saved_forecast import measured_ram_peak_bytes
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_feed import level_problems
 from game_rl.playback.recording import record_run
 from game_rl.playback.teacher_copy import forget_teacher
 from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_trained_run
-from game_rl.preflight.preflight_report import (
-    FootprintComparison,
-    PreflightReport,
-    compare_footprint,
-    measured_ram_peak_bytes,
-)
+from game_rl.preflight.preflight import FootprintComparison, PreflightReport, compare_footprint
 from game_rl.storage.background import BackgroundUpload, ask_once, upload_settings
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest

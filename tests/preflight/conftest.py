@@ -6,9 +6,9 @@ import pytest
 
 from game_rl.config.schema import RunConfig
 from game_rl.games.definition import CropSpec
-from game_rl.preflight.estimate import Situation, estimate
 from game_rl.preflight.facts import EpisodeLengths, RunFacts
 from game_rl.preflight.findings import Finding, explain, worst_first
+from game_rl.preflight.footprint import Situation, estimate
 from game_rl.system.machine import Machine
 from game_rl.system.units import GIB
 

@@ -29,18 +29,14 @@ from game_rl.lake.lake import Lake
 from game_rl.preflight import calibration
 from game_rl.preflight.disk import (
     GrowthRow,
-    disk_plan,
-    growth_rows,
+    RunDisk,
     lake_bytes,
     predicted_checkpoint_bytes,
-    timestep_of_full_disk,
 )
-from game_rl.preflight.estimate import Situation, estimate
 from game_rl.preflight.findings import lake_outgrows_disk
-from game_rl.preflight.footprint import DiskFootprint
+from game_rl.preflight.footprint import Situation, disk_verdict, estimate
 from game_rl.preflight.memory import network_of
-from game_rl.preflight.preflight import preflight
-from game_rl.preflight.preflight_report import PreflightReport, render_report
+from game_rl.preflight.preflight import PreflightReport, preflight
 from game_rl.preflight.random_play import measured_lake, probe_lake, write_random_play
 from game_rl.system.machine import Machine, is_same_disk
 from game_rl.system.units import GIB
@@ -156,7 +152,7 @@ def test_the_disk_is_full_when_a_dumb_replay_of_the_writes_says_so(
     footprint = estimate(config, FACTS)
     one = footprint.disk.checkpoint_bytes
     free = checkpoint_files.STOP_MARGIN_BYTES + int(free_checkpoints * one)
-    forecast = timestep_of_full_disk(config, FACTS, footprint, free)
+    forecast = footprint.disk.full_at_timestep(free)
     full_at = earliest_full_disk(config, footprint.disk, free)
     if keep_every is None:
         assert forecast == full_at
@@ -166,7 +162,7 @@ def test_the_disk_is_full_when_a_dumb_replay_of_the_writes_says_so(
     assert (forecast is None) == (footprint.disk.minimum_bytes <= free)
 
 
-def earliest_full_disk(config: RunConfig, disk: DiskFootprint, free: int) -> int | None:
+def earliest_full_disk(config: RunConfig, disk: RunDisk, free: int) -> int | None:
     """Of eight updates, over every choice of evaluations that are the best."""
     kept, end = config.checkpoints, 8 * 2048
     evaluated = sorted({*range(e := config.evaluation.every_timesteps, end + 1, e), end})
@@ -208,7 +204,8 @@ def test_an_upload_holds_checkpoints_only_once_some_are_pruned() -> None:
     )
     plain = config.model_copy(update={"upload": None})
     one = estimate(plain, FACTS).disk.checkpoint_bytes
-    rows, without = (disk_plan(each, FACTS, estimate(each, FACTS)).rows for each in (config, plain))
+    disks = [estimate(each, FACTS).disk for each in (config, plain)]
+    rows, without = (disk.plan_at_speed(0, None).rows for disk in disks)
     more = [a.others - b.others for a, b in zip(rows, without, strict=True)]
     assert [round(size / one) for size in more] == [0, 0, 1, 2]
 
@@ -257,7 +254,7 @@ def test_a_plan_says_what_each_size_buys_and_when_a_smaller_disk_is_full() -> No
         checkpoints={"every_timesteps": 2048, "keep_last": 3, "keep_every_timesteps": 4096},
     )
     footprint = estimate(config, FACTS)
-    plan = disk_plan(config, FACTS, footprint, installation_bytes=10**9, timesteps_per_s=2048 / 60)
+    plan = footprint.disk.plan_at_speed(10**9, 2048 / 60)
     assert plan.total_bytes == footprint.disk.bytes + 10**9
     assert plan.minimum_bytes == footprint.disk.minimum_bytes + 10**9 == plan.rows[-1].needed
     assert plan.total_bytes <= plan.minimum_bytes
@@ -268,25 +265,30 @@ def test_a_plan_says_what_each_size_buys_and_when_a_smaller_disk_is_full() -> No
     assert [row.needed for row in plan.rows] == sorted(row.needed for row in plan.rows)
     tenth_less = plan.smaller[0]
     assert tenth_less.bytes - 10**9 == int(0.9 * footprint.disk.minimum_bytes)
-    full_at = timestep_of_full_disk(config, FACTS, footprint, tenth_less.bytes - 10**9)
+    full_at = footprint.disk.full_at_timestep(tenth_less.bytes - 10**9)
     assert tenth_less.full_at == full_at
     assert full_at is not None
     assert tenth_less.after_s == pytest.approx(full_at / 2048 * 60)
-    assert [plan.verdict(plan.recommended_bytes - i) for i in (0, 1)] == ["fits", "tight"]
-    assert [plan.verdict(plan.minimum_bytes - i) for i in (0, 1)] == ["tight", "does_not_fit"]
+    installed = replace(MACHINE, installation_bytes=10**9)
+
+    def verdict(free: int) -> str:
+        return disk_verdict(footprint, replace(installed, disk_free_bytes=free))
+
+    assert [verdict(plan.recommended_bytes - i) for i in (0, 1)] == ["fits", "tight"]
+    assert [verdict(plan.minimum_bytes - i) for i in (0, 1)] == ["tight", "does_not_fit"]
 
 
 def test_logs_alone_can_fill_a_disk_late_in_a_long_run() -> None:
     config = make_config(total_timesteps=10**9)
     footprint = estimate(config, FACTS)
     free = 5 * footprint.disk.checkpoint_bytes + 10**8
-    full_at = timestep_of_full_disk(config, FACTS, footprint, free)
+    full_at = footprint.disk.full_at_timestep(free)
     assert full_at is not None
     assert 10**7 < full_at < 10**9
 
 
 def test_a_large_disk_is_never_full() -> None:
-    assert timestep_of_full_disk(FIGHTER, FACTS, estimate(FIGHTER, FACTS), 10**12) is None
+    assert estimate(FIGHTER, FACTS).disk.full_at_timestep(10**12) is None
 
 
 def test_events_with_curves_are_counted_up_to_a_thousand() -> None:
@@ -317,7 +319,7 @@ MEASURED = replace(FACTS, four_shades=True, lake_bytes_per_timestep=240.0)
 def rows(facts: object = MEASURED, **values: object) -> tuple[GrowthRow, ...]:
     config = make_config(**values)
     assert isinstance(facts, type(MEASURED))
-    return growth_rows(config, facts, estimate(config, facts).training)
+    return estimate(config, facts).disk.growth()
 
 
 def test_a_run_that_keeps_no_timesteps_has_no_rows() -> None:
@@ -480,7 +482,7 @@ def test_the_table_is_printed_with_and_without_a_measurement() -> None:
     assert "as SB3 holds them" in text
     assert "not measured" not in text
     assert len(report.to_json()["growth"]) == len(report.growth) == 5
-    assert render_report(report) is not None
+    assert report.table() is not None
 
 
 def test_the_plan_counts_the_logs_that_are_turned_on() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.errors import UsageError
-from game_rl.preflight.estimate import estimate
 from game_rl.preflight.facts import ForkFacts, fork_facts
+from game_rl.preflight.footprint import estimate
 from game_rl.preflight.workload import training_arithmetic
 from tests.preflight.conftest import FACTS, make_config
 

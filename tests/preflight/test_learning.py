@@ -5,7 +5,7 @@ from typing import Any
 
 from game_rl.lake.lake_reader import TABLE_BYTES
 from game_rl.lake.origin import LakeRows
-from game_rl.preflight.estimate import estimate
+from game_rl.preflight.footprint import estimate
 from tests.preflight.conftest import FACTS, make_config
 
 LEARNER: dict[str, Any] = {"name": "dqn", "learn_from": {"lakes": ["others"], "cache_mb": 1}}

@@ -16,13 +16,13 @@ from game_rl.buffers.pond import Pond
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
 from game_rl.config.schema import RunConfig
+from game_rl.features.features_above import n_pictures
 from game_rl.preflight import calibration
-from game_rl.preflight.estimate import estimate
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.footprint import Phase, verdict
+from game_rl.preflight.footprint import estimate, verdict
 from game_rl.preflight.memory import (
+    Phase,
     frames_in_a_step,
-    n_pictures,
     network_gpu,
     network_of,
     ram_footprint,

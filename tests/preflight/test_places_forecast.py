@@ -7,7 +7,7 @@ import pytest
 
 from game_rl.places.place_counts import PlacesFeature, SavedPlaces
 from game_rl.preflight.disk import predicted_checkpoint_bytes
-from game_rl.preflight.estimate import estimate
+from game_rl.preflight.footprint import estimate
 from tests.places.test_place_counts import counted
 from tests.preflight.conftest import FACTS, make_config
 

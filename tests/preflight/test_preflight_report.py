@@ -13,12 +13,12 @@ from game_rl.config.loader import config_kind, load_config
 from game_rl.errors import ConfigError
 from game_rl.games.definition import load_game
 from game_rl.preflight.facts import EpisodeLengths, run_facts
-from game_rl.preflight.preflight import preflight, report_of
-from game_rl.preflight.preflight_report import (
+from game_rl.preflight.preflight import (
     PreflightReport,
     compare_footprint,
     footprint_line,
-    render_report,
+    preflight,
+    report_of,
 )
 from game_rl.preflight.workload import MeasuredSpeed
 from game_rl.system.machine import Machine
@@ -40,7 +40,7 @@ WORKSTATION = Machine(
 def text_of(report: PreflightReport, width: int = 100) -> str:
     console = Console(width=width, color_system=None)
     with console.capture() as capture:
-        console.print(render_report(report))
+        console.print(report.table())
     return capture.get()
 
 
@@ -242,7 +242,7 @@ def test_a_crop_too_small_for_the_network_is_a_config_error() -> None:
 def test_a_preflight_does_not_import_torch() -> None:
     code = (
         "import sys\n"
-        "import game_rl.preflight.preflight_report, game_rl.preflight.random_play\n"
+        "import game_rl.preflight.preflight, game_rl.preflight.random_play\n"
         "print({'torch', 'stable_baselines3'} & set(sys.modules))"
     )
     ended = subprocess.run(

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from game_rl.preflight.estimate import Situation, estimate
-from game_rl.preflight.footprint import verdict
+from game_rl.preflight.footprint import Situation, estimate, verdict
 from game_rl.preflight.recommendation import (
     DISK_SIZES,
     RAM_SIZES,
@@ -20,8 +19,9 @@ from game_rl.preflight.recommendation import (
     Recommendation,
     RunNeeds,
     RunOnCores,
+    machine_option,
+    render_recommendation,
 )
-from game_rl.preflight.recommendation_table import machine_option, render_recommendation
 from game_rl.preflight.workload import MeasuredSpeed, forecast_speed
 from game_rl.system.machine import Machine, parse_machine, without_installation
 from game_rl.system.placement import Gpu

@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from game_rl.algorithms.policies import PQNPolicy
-from game_rl.preflight.estimate import estimate
+from game_rl.preflight.footprint import estimate
 from game_rl.preflight.workload import MeasuredSpeed, forecast_speed
 from tests.preflight.conftest import FACTS, make_config
 

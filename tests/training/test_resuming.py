@@ -31,7 +31,8 @@ from game_rl.events.event_log import final_evaluation, read_events
 from game_rl.events.run_view import read_view
 from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.files.run_dir import RunDir
-from game_rl.preflight.preflight_report import PreflightReport, measured_ram_peak_bytes
+from game_rl.files.saved_forecast import measured_ram_peak_bytes
+from game_rl.preflight.preflight import PreflightReport
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.versions import source_sha256
 from game_rl.training.train import TrainCommand, resume, train

@@ -1,6 +1,6 @@
 """The disk of an experiment: by generation, what is kept, and the plan."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -8,13 +8,13 @@ from game_rl.checkpoints import checkpoint_files
 from game_rl.config.experiments.executor_config import RayExecutorConfig
 from game_rl.config.experiments.experiment import STAGES, Experiment, ExperimentConfig
 from game_rl.config.experiments.population_config import KeepGenerationsConfig
+from game_rl.config.schema import LakeConfig
 from game_rl.features.feature import Part
 from game_rl.preflight import calibration
-from game_rl.preflight.disk import compression_saved, installation_part, lake_bytes, margin_words
-from game_rl.preflight.disk_plan import DiskPlan, PlanRow, SmallerDisk, smaller_disks
+from game_rl.preflight.disk import RunDisk, compression_saved, lake_bytes
+from game_rl.preflight.disk_plan import DiskCourse
 from game_rl.preflight.facts import RunFacts
-from game_rl.preflight.footprint import DiskFootprint
-from game_rl.preflight.preflight_report import PreflightReport
+from game_rl.preflight.preflight import PreflightReport
 
 _FILES_A_STRETCH_BYTES = 4_000  # result, output, and lines of the record and of events.jsonl
 _FILES_OF_A_RUN = 20
@@ -59,8 +59,8 @@ def kept_generations(keep: KeepGenerationsConfig, newest: int) -> int:
 
 
 @dataclass(frozen=True)
-class ExperimentDisk:
-    """What an experiment has on its disk, by generation, as upper bounds.
+class ExperimentDisk(DiskCourse):
+    """What an experiment has on its disk after each of its generations.
 
     Checkpoints: one for each member and one for the learner, in each generation that is kept. Logs:
     those of a member's updates so far. A copy also has its parent's, and the logs and the Lake of
@@ -71,7 +71,6 @@ class ExperimentDisk:
         member, learner: their reports; None without a learner.
         slots: members that train at once.
         superseded_bytes: what was set aside when the experiment went back, and stays.
-        counts_lake: whether a Lake that pauses counts as needed.
     """
 
     experiment: Experiment
@@ -80,15 +79,39 @@ class ExperimentDisk:
     learner: PreflightReport | None
     slots: int
     superseded_bytes: int = 0
-    counts_lake: bool = True
 
     @property
     def config(self) -> ExperimentConfig:
         return self.experiment.config
 
+    @property
+    def stage(self) -> str:
+        return STAGES[self.config.kind]
+
+    @property
+    def last(self) -> int:
+        return self.config.generations
+
+    @property
+    def shown_moments(self) -> range:
+        return range(1, self.last + 1)
+
+    @property
+    def lake_config(self) -> LakeConfig | None:
+        return self.experiment.run.lake
+
+    def checkpoints_at(self, moment: int) -> int:
+        return self.rows[moment - 1].checkpoints
+
+    def lake_at(self, moment: int) -> int | None:
+        return self.rows[moment - 1].lake
+
+    def others_at(self, moment: int) -> int:
+        return self.rows[moment - 1].logs + self.superseded_bytes
+
     def keeping(self, keep: KeepGenerationsConfig) -> "ExperimentDisk":
         """Return the disk of the experiment if it keeps other generations."""
-        key = f"keep_{STAGES[self.config.kind]}s"
+        key = f"keep_{self.stage}s"
         changed = self.config.model_copy(update={key: keep})
         return replace(self, experiment=replace(self.experiment, config=changed))
 
@@ -100,16 +123,22 @@ class ExperimentDisk:
     def _rows(self) -> Iterator[GenerationRow]:
         config = self.config
         learner = self.learner
-        learned = 0 if learner is None else learner.footprint.training.played_timesteps
+        learned = 0
+        logs_of_learner = 0.0
+        if learner is not None:
+            training = learner.footprint.training
+            learned = training.played_timesteps
+            logs_of_learner = learner.footprint.disk.log_bytes_per_update * training.updates
+            logs_of_learner += calibration.RUN_FILES_BYTES + _FILES_A_STRETCH_BYTES
         logs = 0.0
         for generation in range(1, config.generations + 1):
-            logs += self._logs_of_members(generation) + _logs_of(learner)
+            logs += self._logs_of_members(generation) + logs_of_learner
             played = generation * config.timesteps_per_generation
             row = GenerationRow(
                 generation=generation,
                 transitions=played * config.members + generation * learned,
                 checkpoints=self._kept(generation) * self._each_bytes,
-                lake=self._lake_bytes(generation),
+                lake=self._lakes_bytes(generation),
                 logs=round(logs),
             )
             yield self._with_train_on(row) if generation == config.generations else row
@@ -118,7 +147,7 @@ class ExperimentDisk:
         return kept_generations(self.config.keep_generations, generation) if generation else 0
 
     @property
-    def _disk(self) -> DiskFootprint:
+    def _disk(self) -> RunDisk:
         return self.member.footprint.disk
 
     @property
@@ -159,7 +188,7 @@ class ExperimentDisk:
         """Copies that are made after a generation."""
         return max(1, int(self.config.copied_share * self.config.members))
 
-    def _lake_bytes(self, generation: int) -> int | None:
+    def _lakes_bytes(self, generation: int) -> int | None:
         """Return the size of the Lake that all members share or, without a learner, of all Lakes.
 
         A Lake of a run that was replaced stays, and its copy begins another one.
@@ -188,14 +217,14 @@ class ExperimentDisk:
 
     # ------------------------------------------------------------------ what is needed
 
-    def needed_bytes(self, generation: int) -> int:
-        """Free space, before the start, without which it does not get through a generation.
+    def needed_bytes(self, moment: int) -> int:
+        """Return the free space, before the start, without which it does not get so far.
 
         Until a generation's record is written, its checkpoints are there in addition to those of
         the generations that were kept before; a member stops while there is no room for one more.
         """
         return self._most_bytes(
-            generation, playing=self.reserve_bytes, learning=checkpoint_files.STOP_MARGIN_BYTES
+            moment, playing=self.reserve_bytes, learning=checkpoint_files.STOP_MARGIN_BYTES
         )
 
     def _most_bytes(self, generation: int, *, playing: int = 0, learning: int = 0) -> int:
@@ -221,8 +250,8 @@ class ExperimentDisk:
         if self.config.rule == "live":
             of_all = with_learner
         needed = max(of_all + playing, with_learner + learning, row.checkpoints)
-        lake = (row.lake or 0) if self.lake_pauses else 0
         standing = self.superseded_bytes + self._on_nodes_bytes + self._held_bytes(generation)
+        lake = self.needed_lake_bytes(generation)
         return needed + row.logs + lake + standing + self.slack_bytes(generation)
 
     def slack_bytes(self, generation: int) -> int:
@@ -259,38 +288,15 @@ class ExperimentDisk:
         return self.slots * self._disk.bytes if executor.starts_cluster else 0
 
     @property
-    def minimum_bytes(self) -> int:
-        return self.needed_bytes(self.config.generations)
-
-    @property
-    def reserve_bytes(self) -> int:
-        """What stays free at least, as a run stops or its Lake pauses below that."""
-        pauses = self.lake_pauses
-        return checkpoint_files.LAKE_MARGIN_BYTES if pauses else checkpoint_files.STOP_MARGIN_BYTES
-
-    @property
-    def lake_pauses(self) -> bool:
-        """Whether there is a Lake that pauses, and so counts as needed."""
-        lake = self.experiment.run.lake
-        pauses = lake is not None and lake.on_full == "pause"
-        return self.counts_lake and pauses and bool(self.rows[-1].lake)
-
-    @property
     def lake_margin_bytes(self) -> int:
-        """Bytes for Lakes that compress less, and for those that may evict."""
         size = self.rows[-1].lake or 0
-        lake = self.experiment.run.lake
+        lake = self.lake_config
         is_limited = lake is not None and lake.capacity_gb is not None
         margin = 0 if is_limited else round(calibration.LAKE_MARGIN_FRACTION * size)
         return margin + (0 if self.lake_pauses else size)
 
     @property
-    def recommended_bytes(self) -> int:
-        return self.minimum_bytes + calibration.DISK_MARGIN_BYTES + self.lake_margin_bytes
-
-    @property
     def pruned_bytes(self) -> int:
-        """Bytes of the generations that are pruned and the timesteps that are evicted."""
         generations = self.config.generations
         row = self.rows[-1]
         pruned = (generations - self._kept(generations)) * self._each_bytes
@@ -304,52 +310,14 @@ class ExperimentDisk:
         stays = self.superseded_bytes + self.rows[-1].total
         return max(0, self._most_bytes(self.config.generations) - stays)
 
-    def full_at(self, free_bytes: int) -> int | None:
-        """Return the generation in which a disk with so much free space is full; None if none."""
-        every = range(1, self.config.generations + 1)
-        return next((g for g in every if self.needed_bytes(g) > free_bytes), None)
+    @property
+    def compression_saved(self) -> float | None:
+        return compression_saved(self.experiment.run, self.facts)
 
-    def plan(self, installation_bytes: int, stage_s: float | None) -> DiskPlan:
-        """Return the plan.
-
-        Args:
-            installation_bytes: what has to be installed on the same disk.
-            stage_s: seconds of a generation; None if the speed was not measured.
-        """
-        recommended = self.recommended_bytes + installation_bytes
-        after_s = _after(stage_s)
-        standing = installation_bytes + self.superseded_bytes
-        return DiskPlan(
-            stage=STAGES[self.config.kind],
-            parts=(*self._parts(), *installation_part(installation_bytes)),
-            rows=tuple(
-                PlanRow(
-                    at=row.generation,
-                    checkpoints=row.checkpoints,
-                    lake=row.lake,
-                    others=row.logs + standing,
-                    needed=self.needed_bytes(row.generation) + installation_bytes,
-                    after_s=after_s(row.generation),
-                )
-                for row in self.rows
-            ),
-            minimum_bytes=self.minimum_bytes + installation_bytes,
-            recommended_bytes=recommended,
-            comfortable_bytes=recommended + self.pruned_bytes,
-            margin=margin_words(self.lake_margin_bytes, pauses=self.lake_pauses),
-            smaller=tuple(
-                SmallerDisk(disk.bytes + installation_bytes, disk.full_at, disk.after_s)
-                for disk in smaller_disks(self.minimum_bytes, self.full_at, after_s)
-            ),
-            lake_pauses=self.lake_pauses,
-            compression_saved=compression_saved(self.experiment.run, self.facts),
-        )
-
-    def _parts(self) -> Iterator[Part]:
+    def parts_at_end(self) -> Iterator[Part]:
         row = self.rows[-1]
-        stage = STAGES[self.config.kind]
         kept = self._kept(self.config.generations)
-        yield Part(f"checkpoints of {kept} {stage}{'s' if kept > 1 else ''}", row.checkpoints)
+        yield Part(f"checkpoints of {kept} {self.stage}{'s' if kept > 1 else ''}", row.checkpoints)
         yield Part("logs, records and results", row.logs)
         for name, size in (
             ("Lake", row.lake or 0),
@@ -358,14 +326,3 @@ class ExperimentDisk:
         ):
             if size:
                 yield Part(name, size)
-
-
-def _after(stage_s: float | None) -> Callable[[int], float | None]:
-    return lambda generation: None if stage_s is None else generation * stage_s
-
-
-def _logs_of(learner: PreflightReport | None) -> float:
-    if learner is None:
-        return 0.0
-    grown = learner.footprint.disk.log_bytes_per_update * learner.footprint.training.updates
-    return grown + calibration.RUN_FILES_BYTES + _FILES_A_STRETCH_BYTES

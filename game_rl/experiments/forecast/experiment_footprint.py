@@ -1,14 +1,17 @@
-"""Memory and time of an experiment."""
+"""What an experiment takes of a machine: memory, disk, time."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from game_rl.config.experiments.executor_config import ExecutorConfig, RayExecutorConfig
 from game_rl.config.experiments.experiment import Experiment, ExperimentConfig
 from game_rl.config.schema import RunConfig
-from game_rl.experiments.forecast.experiment_disk import stretches
+from game_rl.experiments.forecast.experiment_disk import ExperimentDisk, GenerationRow, stretches
+from game_rl.lake.lake_pool import VIEW_BYTES
 from game_rl.preflight import calibration
+from game_rl.preflight.disk_plan import DiskPlan
 from game_rl.preflight.footprint import comfortable_ram_bytes
-from game_rl.preflight.preflight_report import PreflightReport
+from game_rl.preflight.preflight import PreflightReport
 from game_rl.preflight.workload import ExperimentSpeed, MeasuredSpeed, playing_s
 from game_rl.system.machine import Machine
 from game_rl.system.processes import CAN_FORK
@@ -186,3 +189,122 @@ def member_slots_by_memory(
         beside_all_bytes=controller_bytes(executor, machine),
         beside_each_bytes=task_bytes(executor, machine),
     )
+
+
+@dataclass(frozen=True)
+class ExperimentFootprint:
+    """What an experiment takes of a machine.
+
+    Attributes:
+        member: report on one member, alone on the machine with the CPUs that it gets.
+        slots: members that train at once.
+        disk: what is on the disk.
+        duration: duration of the experiment; None if the machine was not measured.
+        gpus_per_member: GPUs that a member requests from a cluster.
+        learner: report on the learner, or None without one.
+    """
+
+    config: ExperimentConfig
+    machine: Machine
+    member: PreflightReport
+    slots: int
+    disk: ExperimentDisk
+    duration: Duration | None = None
+    gpus_per_member: float = 0.0
+    learner: PreflightReport | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the learner trains at the same time as the members."""
+        return self.config.rule == "live"
+
+    @property
+    def ram_bytes(self) -> int:
+        """Memory of the members that train at once or, if it is more, of the learner alone.
+
+        In a live mixture, it is that of all members and the learner.
+        """
+        if self.is_live:
+            assert self.learner is not None
+            learner = self.learner.footprint.ram.peak.bytes + self._task_bytes
+            return self.members_ram_bytes + learner + VIEW_BYTES  # a second view, on renewal
+        alone = self.largest_run_bytes + self._task_bytes
+        return max(self.members_ram_bytes, alone + self._controller_bytes)
+
+    @property
+    def runs_at_once(self) -> int:
+        """Runs that train at once: members and, in a live mixture, the learner."""
+        return self.slots + self.is_live
+
+    @property
+    def members_ram_bytes(self) -> int:
+        each = self.member.footprint.ram.peak.bytes + self._task_bytes
+        return self.slots * each + self._controller_bytes
+
+    @property
+    def _task_bytes(self) -> int:
+        return task_bytes(self.config.executor, self.machine)
+
+    @property
+    def _controller_bytes(self) -> int:
+        return controller_bytes(self.config.executor, self.machine)
+
+    @property
+    def largest_run_bytes(self) -> int:
+        """The larger one of a member's and the learner's peak memory."""
+        runs = (self.member, self.learner or self.member)
+        peaks: list[int] = [run.footprint.ram.peak.bytes for run in runs]
+        return max(peaks)
+
+    @property
+    def is_of_a_node(self) -> bool:
+        """Whether `machine` stands for each node of a cluster, as all are assumed to be like it."""
+        return is_on_nodes(self.config.executor)
+
+    @cached_property
+    def plan(self) -> DiskPlan:
+        """The plan of the disk."""
+        took = self.duration
+
+        def after_s(generation: int) -> float | None:
+            if took is None:
+                return None
+            return generation * ((took.wall_s - took.champion_s) / self.config.generations)
+
+        return self.disk.plan(self.machine.installation_bytes, after_s)
+
+    @property
+    def growth(self) -> tuple[GenerationRow, ...]:
+        """The folder's size after each generation."""
+        return self.disk.rows
+
+    @property
+    def momentary_bytes(self) -> int:
+        """Disk space needed for a while, in addition to the last row of `growth`."""
+        return self.disk.momentary_bytes
+
+    @property
+    def lacks_disk(self) -> bool:
+        return self.plan.minimum_bytes > self.machine.disk_free_bytes
+
+    @property
+    def vram_bytes(self) -> int:
+        vram = self.member.footprint.vram
+        members = 0 if vram is None else self.slots * vram.peak.bytes
+        if self.is_live and self.learner is not None and self.learner.footprint.vram is not None:
+            return members + self.learner.footprint.vram.peak.bytes
+        return members
+
+    @property
+    def lacks_memory(self) -> bool:
+        return self.ram_bytes > self.machine.ram_available_bytes or self.lacks_vram
+
+    @property
+    def lacks_vram(self) -> bool:
+        vram = self.member.footprint.vram
+        room = 0 if vram is None else self.machine.gpu_free_bytes(vram.gpu)
+        return self.vram_bytes > room
+
+    @property
+    def disk_bytes(self) -> int:
+        return self.growth[-1].total

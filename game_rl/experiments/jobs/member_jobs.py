@@ -35,11 +35,11 @@ from game_rl.experiments.jobs.job_files import (
 )
 from game_rl.files.durable_files import write_saved
 from game_rl.files.run_dir import RunDir
+from game_rl.files.saved_forecast import measured_ram_peak_bytes
 from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler, observation_format_of
 from game_rl.lake.view import LakeView
 from game_rl.playback.trained_run import evaluate_run, open_own_run, open_trained_run
-from game_rl.preflight.preflight_report import measured_ram_peak_bytes
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
 from game_rl.system.threads import torch_threads

@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
 
 from game_rl.config.experiments.study_config import ExperimentArm, Study, StudyArm
 from game_rl.experiments.forecast.experiment_footprint import (
@@ -14,10 +18,12 @@ from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, e
 from game_rl.games.definition import load_game
 from game_rl.preflight.calibration import DISK_MARGIN_BYTES
 from game_rl.preflight.facts import MeasuredLake, run_facts
+from game_rl.preflight.findings import CheckResult, Finding
 from game_rl.preflight.footprint import Verdict, disk_bytes_verdict, ram_bytes_verdict, worst
-from game_rl.preflight.preflight import report_of
-from game_rl.preflight.preflight_report import PreflightReport
+from game_rl.preflight.preflight import PreflightReport, report_of
+from game_rl.preflight.rendering import VERDICTS, unwrapped
 from game_rl.system.machine import Machine
+from game_rl.system.units import format_bytes
 
 
 @dataclass(frozen=True)
@@ -56,18 +62,30 @@ class ArmReport:
 
 @dataclass(frozen=True)
 class StudyReport:
-    """Whether a study fits a machine.
+    """The Forecast of a study: whether it fits a machine. Its arms have the findings and checks.
 
     Attributes:
         slots: runs that train at once.
         runs: number of all runs.
     """
 
-    verdict: Verdict
     machine: Machine
     arms: dict[str, ArmReport]
     slots: int
     runs: int
+    findings: tuple[Finding, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        with_margin = self.disk_bytes + DISK_MARGIN_BYTES
+        return worst(
+            [
+                ram_bytes_verdict(self.ram_bytes, self.machine),
+                disk_bytes_verdict(self.disk_bytes, with_margin, self.machine),
+                *(arm.report.verdict for arm in self.arms.values()),
+            ]
+        )
 
     @property
     def ram_bytes(self) -> int:
@@ -103,6 +121,22 @@ class StudyReport:
             "arms": {name: arm.report.to_json() for name, arm in self.arms.items()},
         }
 
+    def table(self) -> RenderableType:
+        machine = self.machine
+        lines = Text()
+        lines.append(*VERDICTS[self.verdict]).append(
+            f"  {self.runs} runs, {self.slots} at once: "
+            f"RAM {format_bytes(self.ram_bytes)} of {format_bytes(machine.ram_available_bytes)}; "
+            f"disk {format_bytes(self.disk_bytes)} of {format_bytes(machine.disk_free_bytes)}"
+        )
+        if self.unmeasured_lakes:
+            names = ", ".join(self.unmeasured_lakes)
+            lines.append(f"\nwithout the Lakes of {names}, not measured yet: ")
+            lines.append("preflight --probe adds them")
+        return unwrapped(lines)
+
+    summary = table
+
 
 def study_preflight(
     study: Study, machine: Machine, *, lakes: Mapping[str, MeasuredLake] | None = None
@@ -121,13 +155,7 @@ def study_preflight(
     if slots == "auto":
         by_memory = min(arm.slots(machine) for arm in arms.values())
         slots = max(1, min(machine.cpus // config.cpus_per_run, by_memory))
-    report = StudyReport("fits", machine, arms, min(int(slots), runs), runs)
-    verdicts = (
-        ram_bytes_verdict(report.ram_bytes, machine),
-        disk_bytes_verdict(report.disk_bytes, report.disk_bytes + DISK_MARGIN_BYTES, machine),
-        *(arm.report.verdict for arm in arms.values()),
-    )
-    return replace(report, verdict=worst(verdicts))
+    return StudyReport(machine, arms, min(int(slots), runs), runs)
 
 
 def _arm_report(arm: StudyArm, alone: Machine, lake: MeasuredLake | None) -> ArmReport:

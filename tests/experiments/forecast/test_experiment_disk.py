@@ -14,6 +14,7 @@ from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, e
 from game_rl.games.definition import load_game
 from game_rl.preflight.calibration import DISK_MARGIN_BYTES
 from game_rl.preflight.facts import MeasuredLake
+from game_rl.preflight.footprint import disk_bytes_verdict
 from game_rl.system.machine import Machine
 from game_rl.system.units import GIB
 from tests.examples import examples
@@ -103,10 +104,12 @@ def test_a_smaller_disk_is_an_error_that_says_when_it_is_full(
 ) -> None:
     population = make_population("x", "keep_generations={last: 5}")
     plan = forecast(population).plan
-    assert [plan.verdict(size) for size in (plan.recommended_bytes, plan.minimum_bytes)] == [
-        "fits",
-        "tight",
+    sizes = (plan.recommended_bytes, plan.minimum_bytes)
+    verdicts = [
+        disk_bytes_verdict(plan.minimum_bytes, plan.recommended_bytes, machine(size))
+        for size in sizes
     ]
+    assert verdicts == ["fits", "tight"]
     assert plan.recommended_bytes == plan.minimum_bytes + DISK_MARGIN_BYTES
     report = forecast(population, machine(plan.rows[2].needed))
     assert report.verdict == "does_not_fit"

@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from game_rl.config.experiments.experiment import Experiment
-from game_rl.experiments.forecast.experiment_explanation import explain_experiment
-from game_rl.experiments.forecast.experiment_forecast import ExperimentReport, experiment_preflight
-from game_rl.experiments.forecast.experiment_recommendation import ExperimentNeeds
+from game_rl.experiments.forecast.experiment_forecast import (
+    ExperimentNeeds,
+    ExperimentReport,
+    experiment_preflight,
+)
 from game_rl.games.definition import load_game
 from game_rl.preflight.findings import CHECKS
 from game_rl.preflight.recommendation import DISK_SIZES, RAM_SIZES
@@ -132,7 +134,7 @@ def test_members_that_shared_cores_where_they_were_measured_are_faster_elsewhere
 def test_every_check_of_all_runs_and_of_each_is_listed(experiment: Experiment) -> None:
     for on in (machine(), machine(ram_gib=1, disk_gib=0.01, cpus=1)):
         report = forecast(experiment, on)
-        results = explain_experiment(report)
+        results = report.checks
         n_runs = 1 if experiment.learner is None else 2
         assert len({result.name for result in results}) == len(results)
         assert len(results) == 4 + n_runs * len(CHECKS)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from game_rl.experiments.experiment_tables import forecast_table
 from game_rl.experiments.forecast.experiment_footprint import (
     CONTROLLER_BYTES,
     LOADING_BYTES,
@@ -117,5 +116,5 @@ def test_the_table_says_whose_members_it_counts(make_population: MakePopulation)
         population = make_population("x", f"executor={{kind: ray, address: '{address}'}}")
         console = Console(width=400, record=True, quiet=False)
         with console.capture() as shown:
-            console.print(forecast_table(forecast(population, machine())))
+            console.print(forecast(population, machine()).table())
         assert ("on a node like this machine" in shown.get()) == is_said

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from game_rl.cli.smoke import smoke_changes, smoke_overrides
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import config_kind, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import with_changed
-from game_rl.preflight.smoke_config import smoke_changes, smoke_overrides
 from game_rl.preflight.workload import training_arithmetic
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
