@@ -1,90 +1,116 @@
-"""The cost of PyBoy's states: what one takes, and what building envs takes with fewer of them.
+"""The cost of emulator states, by the compiled module and by PyBoy alone.
 
-    python -m benchmarks.states [--repeats 15] [--game duel]
+    python -m benchmarks.states [--repeats 15] [--game duel] [--turns 0] [--longest 32]
 
-The first table compares files to save a state to and to load it from. PyBoy makes Python calls for
-each byte, so a file that keeps nothing shows the least that any file can take. The second builds
-the envs of a worker up to the first observation: each saves its emulator at power-on twice, as all
-did once, or the first one of the process does it for all. All contenders of a table run in turns,
-and their states and observations are compared. Times are of this process's CPU, in milliseconds.
+The first table saves and loads a state both ways. The second builds the envs of a worker up to the
+first observation: each saves its emulator at power-on twice, as all did once, or the first one of
+the process does it for all. With `--turns`, the third trains the game's PPO config with short
+episodes, both ways, each in a process of its own, and compares the weights. The contenders of a
+table run in turns, and what they return is compared. A ratio is the median of those of the turns,
+with the smallest and the largest. Times are of CPU, of a training with its workers'.
 """
 
 import argparse
 import functools
-import io
-import struct
+import json
+import os
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from statistics import median
 from typing import Any
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
-from pyboy import PyBoy
 
+from benchmarks.way import ROOT
 from game_rl.config.schema import EnvConfig
-from game_rl.emulator import pyboy_emulator
+from game_rl.emulator import fast_states, pyboy_emulator
+from game_rl.emulator.pyboy_emulator import PyBoyEmulator, PyBoysOwnWay
+from game_rl.emulator.state_speed import SWITCH, describe_states
 from game_rl.envs import episode_starts
 from game_rl.envs.make_env import make_env
 from game_rl.games.definition import Game, load_game
 
 _N_ENVS = 8
+_UPDATES = 3  # of a turn
 
 Measured = Callable[[], object]
 
+_TRAINING = """
+import hashlib, json, sys
+from pathlib import Path
+import psutil
+from benchmarks.trainings.ours import settled_session
+from game_rl.config.loader import load_config
+from game_rl.files.run_dir import RunDir
 
-class _File:
-    def flush(self) -> None:
-        pass
+def cpu_s():
+    training = psutil.Process()
+    times = [process.cpu_times() for process in (training, *training.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
 
-
-class _KeepsNothing(_File):
-    def __init__(self) -> None:
-        self.write = len  # of one byte: 1, as a real file would answer
-
-
-class _Iterated(_File):
-    """A file whose `read(1)` is `next(its bytes, 1)`."""
-
-    def __init__(self, state: bytes) -> None:
-        self.read = functools.partial(next, iter(struct.unpack(f"{len(state)}c", state)))
+file, folder, updates, *overrides = sys.argv[1:]
+config = load_config(Path(file), overrides)
+with settled_session(config, RunDir(Path(folder))) as session:
+    print("settled", flush=True)
+    for _ in sys.stdin:
+        first, before = session.num_timesteps, cpu_s()
+        session.learn_until(first + int(updates) * config.rollout_timesteps)
+        took = cpu_s() - before
+        weights = hashlib.sha256()
+        for values in session.model.policy.state_dict().values():
+            weights.update(values.cpu().numpy().tobytes())
+        done = session.num_timesteps
+        print(json.dumps([took, done - first, done, weights.hexdigest()]), flush=True)
+"""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--game", default="duel")
+    parser.add_argument("--game", default="duel", choices=["duel", "seasons"])
+    parser.add_argument("--turns", type=int, default=0, help="of the trainings")
+    parser.add_argument("--longest", type=int, default=32, help="episode, in timesteps")
     arguments = parser.parse_args()
+    print(f"states are {describe_states()}")
     game = load_game(arguments.game)
-    compare_files(game, arguments.repeats)
+    compare_ways(game, arguments.repeats)
     compare_buildings(game, arguments.repeats)
+    if arguments.turns:
+        compare_trainings(arguments.game, arguments.turns, arguments.longest)
 
 
-def compare_files(game: Game, repeats: int) -> None:
-    pyboy = PyBoy(io.BytesIO(game.rom.data), window="null", cgb=game.is_colour, log_level=5)
-    pyboy.tick(300, True, False)
-    state = _saved(pyboy)
-    for load in (io.BytesIO, _Iterated):
-        pyboy.tick(60, True, False)
-        pyboy.load_state(load(state))
-        assert _saved(pyboy) == state
-    print(f"a state of {len(state):,} bytes")
-    in_turns(
-        {
-            "save to BytesIO": lambda: pyboy.save_state(io.BytesIO()),
-            "save to a file that keeps nothing": lambda: pyboy.save_state(_KeepsNothing()),
-        },
-        repeats,
-    )
-    in_turns(
-        {
-            "load from BytesIO": lambda: pyboy.load_state(io.BytesIO(state)),
-            "load from an iterator": lambda: pyboy.load_state(_Iterated(state)),
-        },
-        repeats,
-    )
-    pyboy.stop(save=False)
+def compare_ways(game: Game, repeats: int) -> None:
+    own = PyBoysOwnWay()
+    with closing(PyBoyEmulator(game.rom, colour=game.is_colour)) as emulator:
+        emulator.tick(300, render=True)
+        pyboy = emulator._running()
+        state = own.save(pyboy)
+        assert fast_states.save(pyboy) == state
+        for load in (own.load, fast_states.load):
+            emulator.tick(60, render=True)
+            assert load(pyboy, state) == len(state)
+            assert own.save(pyboy) == state
+        print(f"a state of {len(state):,} bytes")
+        in_turns(
+            {
+                "save by PyBoy alone": lambda: own.save(pyboy),
+                "save by the module": lambda: fast_states.save(pyboy),
+            },
+            repeats,
+        )
+        in_turns(
+            {
+                "load by PyBoy alone": lambda: own.load(pyboy, state),
+                "load by the module": lambda: fast_states.load(pyboy, state),
+            },
+            repeats,
+        )
 
 
 def compare_buildings(game: Game, repeats: int) -> None:
@@ -117,22 +143,57 @@ def _forget_power_on() -> None:
 
 
 def in_turns(contenders: Mapping[str, Measured], repeats: int) -> None:
-    """Measure the contenders in turns; print each median, and its ratio to the first one's."""
+    """Measure the contenders in turns."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(repeats):
         for name, measured in contenders.items():
             started = time.process_time()
             measured()
             seconds[name].append(time.process_time() - started)
-    first = median(next(iter(seconds.values())))
-    for name, found in seconds.items():
-        print(f"{name:<36}{1000 * median(found):8.1f} ms   x {median(found) / first:.2f}")
+    _print_ratios({name: [1e3 * each for each in taken] for name, taken in seconds.items()}, "ms")
 
 
-def _saved(pyboy: PyBoy) -> bytes:
-    file = io.BytesIO()
-    pyboy.save_state(file)
-    return file.getvalue()
+def compare_trainings(game: str, turns: int, max_episode_timesteps: int) -> None:
+    taken: dict[str, list[float]] = {"by PyBoy alone": [], "by the module": []}
+    with ExitStack() as stack:
+        trainings = {}
+        for name, switch in zip(taken, "01", strict=True):
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            words = [f"env.max_episode_timesteps={max_episode_timesteps}", "device=cpu"]
+            file = str(ROOT / f"configs/{game}_ppo.yaml")
+            training = subprocess.Popen(
+                [sys.executable, "-c", _TRAINING, file, folder, str(_UPDATES), *words],
+                cwd=ROOT,
+                env=os.environ | {SWITCH: switch, "PYTHONPATH": str(ROOT)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                encoding="utf-8",
+            )
+            trainings[name] = stack.enter_context(training)
+        for name, training in trainings.items():
+            if training.stdout.readline() != "settled\n":
+                raise SystemExit(f"the training {name} has failed")
+        weights: dict[int, str] = {}  # after so many timesteps
+        for _ in range(turns):
+            for name, training in trainings.items():
+                training.stdin.write("\n")
+                training.stdin.flush()
+                cpu_s, timesteps, done, digest = json.loads(training.stdout.readline())
+                taken[name].append(1e6 * cpu_s / timesteps)
+                assert weights.setdefault(done, digest) == digest
+        for training in trainings.values():
+            training.stdin.close()
+    print(f"\nCPU time of a timestep of training, episodes of at most {max_episode_timesteps}")
+    _print_ratios(taken, "µs")
+
+
+def _print_ratios(taken: Mapping[str, Sequence[float]], unit: str) -> None:
+    """Print each median, and the ratios to the first one's turns."""
+    first = next(iter(taken.values()))
+    for name, found in taken.items():
+        ratios = [one / other for one, other in zip(found, first, strict=True)]
+        spread = f"x {median(ratios):.4f} ({min(ratios):.4f} - {max(ratios):.4f})"
+        print(f"{name:<28}{median(found):9.2f} {unit}   {spread}")
 
 
 if __name__ == "__main__":
