@@ -30,8 +30,8 @@ from game_rl.config.allowed_changes import FILE_OPERATIONS, OPERATIONS, ROLES, F
 from game_rl.config.experiments.mixture_config import MixtureConfig
 from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.config.experiments.study_config import StudyConfig
-from game_rl.config.roles import Role
 from game_rl.config.schema import RunConfig
+from game_rl.config.strict_model import Role
 from game_rl.games.definition import GameDefinition
 
 JsonSchema = dict[str, Any]

@@ -13,7 +13,7 @@ from hypothesis import settings
 
 import tests.cores  # before torch is imported
 import tests.examples  # its profiles  # noqa: F401
-from game_rl.vec_env.in_process_worker import default_start_method, workers_in_process
+from game_rl.vec_env.worker import default_start_method, workers_in_process
 from tests.tiny_run import make_config as make_config  # a fixture
 
 # thousands of small trainings wait for the disk longer than they compute, so their files are in

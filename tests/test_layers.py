@@ -66,7 +66,6 @@ TORCH_FREE = (
     "live",
     "places",
     "vec_env/worker.py",
-    "buffers/feed.py",
     "loggers/log_files.py",
     "loggers/monitor_file.py",
     "loggers/wandb_process.py",
@@ -93,7 +92,7 @@ ONLY_IN = {
     "matplotlib": {"viewer/comparison_plot.py", "viewer/panel_figure.py"},
     "ray": {"experiments/executors/ray.py"},
     "wandb": {"loggers/wandb_process.py"},
-    "psutil": {"system/machine.py", "system/process_memory.py", "system/leashed_process.py"},
+    "psutil": {"system/machine.py", "system/process_memory.py", "system/child_process.py"},
 }
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
 ERROR_HANDLER = "game_rl.ascii_forms"  # of codecs, in system/output.py

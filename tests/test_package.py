@@ -19,7 +19,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from game_rl.system.extras import EXTRAS
+from game_rl.system.packages import EXTRAS
 
 ROOT = Path(__file__).parents[1]
 TABLES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -23,7 +23,7 @@ from game_rl.algorithms.reward_scaling import (
     take_reward_state,
 )
 from game_rl.algorithms.rollout import Decision, EpsilonGreedy, VecStep, feed_vec_step, vec_steps
-from game_rl.buffers.feed import Feed
+from game_rl.buffers.layout import Feed
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
 from game_rl.config.algorithms import AlgorithmConfig, ExplorationConfig
 from game_rl.config.values import LinearSchedule, Schedule

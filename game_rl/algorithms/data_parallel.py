@@ -1,4 +1,7 @@
-"""Data parallelism on the CPU: each core computes the gradient of a part of every minibatch."""
+"""The threads that torch computes with, and data parallelism on the CPU.
+
+With it, each core computes the gradient of a part of every minibatch.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +13,19 @@ import torch
 from torch import nn
 
 from game_rl.algorithms.sizes import minibatch_parts
-from game_rl.system.threads import torch_threads
+
+
+@contextmanager
+def torch_threads(n_threads: int | None = None) -> Iterator[None]:
+    """Set torch's number of threads, unless it is None, and restore the previous one afterwards."""
+    before = torch.get_num_threads()
+    if n_threads is not None:
+        torch.set_num_threads(n_threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
 
 Part = TypeVar("Part")
 Report = TypeVar("Report")

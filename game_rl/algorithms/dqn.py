@@ -30,12 +30,10 @@ from game_rl.algorithms.reward_scaling import (
 from game_rl.algorithms.rollout import (
     Decision,
     EpsilonGreedy,
-    VecStep,
     feed_vec_step,
     vec_steps,
 )
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
-from game_rl.buffers.replay_store import ReplayStore
 from game_rl.buffers.unpacking import observation_tensors
 from game_rl.config.algorithms import DQNConfig
 from game_rl.envs.observation import Observation, n_observations, rows_of
@@ -115,7 +113,9 @@ class LeanDQN(LeanAlgorithm, DQN):
             if not callback.on_step():
                 return collected(continue_training=False)
             self._update_info_buffer(infos, dones)
-            self._feed(replay_buffer.store, step)
+            feed_vec_step((replay_buffer.store, *self.feeds), self._last_obs, step)
+            if self.reward_scaling is not None:
+                self.reward_scaling.observe(rewards, dones)
             self._last_obs = new_obs
             self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
             self._on_step()
@@ -137,14 +137,6 @@ class LeanDQN(LeanAlgorithm, DQN):
 
     def update(self) -> None:
         self.train(self.gradient_steps, self.batch_size)
-
-    def _feed(self, store: ReplayStore, step: VecStep) -> None:
-        """Hand a vec step with the game's rewards to the replay, the feeds and the statistics."""
-        assert self._last_obs is not None
-        feed_vec_step((store, *self.feeds), self._last_obs, step)
-        if self.reward_scaling is not None:
-            _, rewards, dones, _ = step.outcome
-            self.reward_scaling.observe(rewards, dones)
 
     def _count_episodes(self, dones: NDArray[np.bool_], log_interval: int | None) -> int:
         """Count the episodes that just ended, and dump the logs every `log_interval` episodes."""

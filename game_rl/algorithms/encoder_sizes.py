@@ -57,10 +57,6 @@ class EncoderSize(Protocol):
     def step_blocks(self, batch_size: int, *, bf16: bool, way: Bf16Way = "native") -> Blocks: ...
 
 
-def _conv(size: int, kernel: int, stride: int) -> int:
-    return (size - kernel) // stride + 1
-
-
 def _half(size: int) -> int:
     return -(-size // 2)
 
@@ -111,7 +107,7 @@ class NatureSize:
         sides = [self.height, self.width]
         shapes = []
         for filters, kernel, stride in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
-            sides = [_conv(side, kernel, stride) for side in sides]
+            sides = [(side - kernel) // stride + 1 for side in sides]
             shapes.append((filters, sides[0], sides[1]))
         return tuple(shapes)
 
@@ -157,7 +153,10 @@ class NatureSize:
         x = number * self._whole_blocks * batch_size
         a1, a2, a3 = (number * size * batch_size for size in self.activations)
         always = [_BF16 * self.parameters] if bf16 else []
-        n1, n2, n3, n4 = self._norm_blocks(batch_size, number=number)
+        n1, n2, n3, n4 = (
+            _norm_block(self.layer_norm, shape, batch_size, number=number)
+            for shape in (*self._shapes, (self.features,))
+        )
         first, copies = ([a1], [a2, a2]) if self.layer_norm == "picture" else ([], [])
         numbers = _BF16 + (_FLOAT if way == "converted" else 0)
         gradient = [numbers * self._linear] if bf16 else []
@@ -175,10 +174,6 @@ class NatureSize:
             "backward 2": [*below, a2, a2],
             "backward 1": [*always, x, a1, *n1, a1, a1, *copies],
         }
-
-    def _norm_blocks(self, batch_size: int, *, number: int) -> list[list[int]]:
-        shapes = (*self._shapes, (self.features,))
-        return [_norm_block(self.layer_norm, each, batch_size, number=number) for each in shapes]
 
     def _unfolded(self, batch_size: int) -> tuple[list[int], list[int], list[int]]:
         """Return the block of each convolution's unfolded input, in bfloat16."""

@@ -14,6 +14,7 @@ from game_rl.buffers.unpacking import observation_tensors
 from game_rl.config.learn_from import LearnFromConfig, OwnShare
 from game_rl.events import RowsDrawn
 from game_rl.lake.lake_pool import Drawn, LakePool
+from game_rl.vec_env.frame_stacks import each_part
 
 SHOWN_CHARACTERS = 8  # of a stream's name, in the name of its curve
 MOST_CURVES = 16  # of streams: more are unreadable, and each costs time with every batch
@@ -202,12 +203,8 @@ def _share_at(config: float | OwnShare) -> Callable[[int], float]:
 
 
 def _joined(one: ReplayBufferSamples, other: ReplayBufferSamples) -> ReplayBufferSamples:
-    pairs = zip(one._fields, one, other, strict=True)
-    return replay_samples(**{name: _concatenated(a, b) for name, a, b in pairs})
-
-
-def _concatenated(one: Any, other: Any) -> Any:  # noqa: ANN401
-    """Concatenate tensors, or dicts of tensors by name; None, as discounts may be, stays None."""
-    if isinstance(one, dict):
-        return {name: torch.cat((tensor, other[name])) for name, tensor in one.items()}
-    return one if one is None else torch.cat((one, other))
+    fields: dict[str, Any] = dict.fromkeys(one._fields)
+    for name, first, second in zip(one._fields, one, other, strict=True):
+        if first is not None:  # as discounts may be
+            fields[name] = each_part(lambda *both: torch.cat(both), first, second)
+    return replay_samples(**fields)

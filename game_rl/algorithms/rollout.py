@@ -9,11 +9,10 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from game_rl.buffers.feed import Feed, Transitions, how_episodes_ended
+from game_rl.buffers.layout import Feed, Transitions, how_episodes_ended
 from game_rl.envs.observation import Observation, ObservationFormat, rows_of
 from game_rl.schedules import RestartingRamp
-from game_rl.vec_env.array_parts import each_part
-from game_rl.vec_env.frame_stacks import Packed, PackedFrames, packed_frames
+from game_rl.vec_env.frame_stacks import Packed, PackedFrames, each_part, packed_frames
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv, Outcome
 
 
@@ -88,16 +87,11 @@ def vec_steps(
 
 def _packed(outcome: Outcome, observation_format: ObservationFormat) -> PackedFrames:
     observations, _, dones, infos = outcome
-    last_frames = {
-        number: _newest(_batch_of_one(infos[number]["terminal_observation"]), observation_format)[0]
-        for number in np.flatnonzero(dones).tolist()
-    }
+    last_frames = {}
+    for number in np.flatnonzero(dones).tolist():
+        last = each_part(lambda array: array[None], infos[number]["terminal_observation"])
+        last_frames[number] = _newest(last, observation_format)[0]
     return packed_frames(_newest(observations, observation_format), last_frames)
-
-
-def _batch_of_one(observation: Observation) -> Observation:
-    batch: Observation = each_part(lambda array: array[None], observation)
-    return batch
 
 
 def _newest(observations: Observation, observation_format: ObservationFormat) -> Packed:

@@ -9,8 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from game_rl.buffers.array_file import row_pieces
-from game_rl.buffers.feed import Transitions
-from game_rl.buffers.layout import pond_layout
+from game_rl.buffers.layout import Transitions, pond_layout
 from game_rl.buffers.replay_store import (
     GOES_ON,
     LAST_FRAME,
@@ -23,6 +22,7 @@ from game_rl.buffers.unpacking import Tensors, unpack_observations
 from game_rl.envs.observation import Observation, ObservationFormat
 from game_rl.errors import CheckpointError
 from game_rl.returns import LearnedRewards, discounted_sums
+from game_rl.vec_env.frame_stacks import each_part
 
 _Numbers = NDArray[np.int64]
 
@@ -333,24 +333,17 @@ class Pond:
         n = len(envs)
         if steps.max() == 1:  # the two share all frames but one
             frames = self._unpacked(envs, numbers, k + 1, device)
+            shapes = self.observation_format.frame_shapes
             if isinstance(frames, torch.Tensor):
-                channels = self.observation_format.frame_shape[0]
-                return frames[:, :-channels], frames[:, channels:]
-            firsts = {
-                name: shape[0] for name, shape in self.observation_format.frame_shapes.items()
-            }
-            return (
-                {name: tensor[:, : -firsts[name]] for name, tensor in frames.items()},
-                {name: tensor[:, firsts[name] :] for name, tensor in frames.items()},
-            )
+                first: Any = self.observation_format.frame_shape[0]
+            else:
+                first = {name: shapes[name][0] for name in frames}
+            stacks = each_part(lambda tensor, one: tensor[:, :-one], frames, first)
+            return stacks, each_part(lambda tensor, one: tensor[:, one:], frames, first)
         both = np.concatenate((numbers, numbers + steps))
-        stacks = self._unpacked(np.concatenate((envs, envs)), both, k, device)
-        if isinstance(stacks, torch.Tensor):
-            return stacks[:n], stacks[n:]
-        return (
-            {name: tensor[:n] for name, tensor in stacks.items()},
-            {name: tensor[n:] for name, tensor in stacks.items()},
-        )
+        all_stacks = self._unpacked(np.concatenate((envs, envs)), both, k, device)
+        stacks = each_part(lambda tensor: tensor[:n], all_stacks)
+        return stacks, each_part(lambda tensor: tensor[n:], all_stacks)
 
     def _unpacked(
         self, envs: _Numbers, newest: _Numbers, n_frames: int, device: torch.device | str

@@ -12,7 +12,7 @@ from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from game_rl.buffers.feed import Transitions, how_episodes_ended
+from game_rl.buffers.layout import Transitions, how_episodes_ended
 from game_rl.buffers.pond import Pond
 from game_rl.buffers.replay_store import ReplayStore
 from game_rl.envs.observation import Observation, ObservationFormat

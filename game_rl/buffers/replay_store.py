@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from game_rl.buffers.feed import Feed
+from game_rl.buffers.layout import Feed
 from game_rl.buffers.unpacking import Tensors
 from game_rl.envs.observation import ObservationFormat
 from game_rl.returns import LearnedRewards

@@ -11,7 +11,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.type_aliases import DictRolloutBufferSamples, RolloutBufferSamples
 
 from game_rl.buffers.layout import rollout_buffer_layout
-from game_rl.buffers.unpacking import Tensors, unpack_observations
+from game_rl.buffers.unpacking import unpack_observations
 from game_rl.envs.observation import Observation, ObservationFormat
 
 Indices = NDArray[np.int64]
@@ -104,48 +104,39 @@ class PackedRolloutBuffer(RolloutBuffer):
         assert self.full
         n_timesteps = self.buffer_size * self.n_envs
         indices = np.random.permutation(n_timesteps)  # noqa: NPY002 - as SB3 draws
-        self._flatten()
+        if not self.generator_ready:
+            # small arrays as SB3 has them, from [n_steps, n_envs] to [n_envs * n_steps, 1]
+            self._ages = _ages(self.episode_starts, self.observation_format.stack - 1)
+            for name in self._SAMPLED:
+                setattr(self, name, self.swap_and_flatten(getattr(self, name)))
+            self.generator_ready = True
         step = batch_size or len(indices)
         return (indices[start : start + step] for start in range(0, len(indices), step))
 
-    def _flatten(self) -> None:
-        """Reshape the small arrays as SB3 does, from [n_steps, n_envs] to [n_envs * n_steps, 1]."""
-        if self.generator_ready:
-            return
-        self._ages = _ages(self.episode_starts, self.observation_format.stack - 1)
-        for name in self._SAMPLED:
-            setattr(self, name, self.swap_and_flatten(getattr(self, name)))
-        self.generator_ready = True
-
     def samples(self, indices: Indices) -> RolloutBufferSamples:
-        """Return these timesteps, numbered as in `minibatches`."""
-        scalars = (self.values, self.log_probs, self.advantages, self.returns)
-        is_dict = self.observation_format.is_dict
-        kind: Any = DictRolloutBufferSamples if is_dict else RolloutBufferSamples
-        samples: RolloutBufferSamples = kind(
-            self._observations(indices),
-            self.to_torch(self.actions[indices].astype(np.float32)),
-            *(self.to_torch(array[indices].flatten()) for array in scalars),
-        )
-        return samples
-
-    def _observations(self, indices: Indices) -> Tensors:
-        """Return the observations of these timesteps on the device.
+        """Return these timesteps, numbered as in `minibatches`, on the device.
 
         Frames before an episode's first are zeros.
         """
         envs, steps = np.divmod(indices, self.buffer_size)
         form = self.observation_format
-        n_frames = form.stack
-        back = np.arange(n_frames - 1, -1, -1)  # age of each stack frame, oldest first
-        rows = (n_frames - 1 + steps[:, None] - back) * self.n_envs + envs[:, None]
-        return unpack_observations(
+        back = np.arange(form.stack - 1, -1, -1)  # age of each stack frame, oldest first
+        rows = (form.stack - 1 + steps[:, None] - back) * self.n_envs + envs[:, None]
+        observations = unpack_observations(
             torch.from_numpy(self.frames).view(-1, form.row_bytes),
             rows,
             back > self._ages[steps, envs][:, None],
             observation_format=form,
             device=self.device,
         )
+        scalars = (self.values, self.log_probs, self.advantages, self.returns)
+        kind: Any = DictRolloutBufferSamples if form.is_dict else RolloutBufferSamples
+        samples: RolloutBufferSamples = kind(
+            observations,
+            self.to_torch(self.actions[indices].astype(np.float32)),
+            *(self.to_torch(array[indices].flatten()) for array in scalars),
+        )
+        return samples
 
 
 def _ages(episode_starts: NDArray[np.float32], most: int) -> NDArray[np.int64]:

@@ -47,20 +47,9 @@ def unpack_observations(
         )
         channels, height, width = observation_format.frame_shape
         return pixels.view(len(indices), indices.shape[1] * channels, height, width)
-    return _unpack_dict(rows, indices, blank, observation_format, device)
-
-
-def _unpack_dict(
-    rows: torch.Tensor,
-    indices: NDArray[np.int64],
-    blank: NDArray[np.bool_],
-    observation_format: ObservationFormat,
-    device: torch.device | str,
-) -> dict[str, torch.Tensor]:
-    """As `unpack_observations`, part by part in the order of the space."""
     more = indices.shape[1] - observation_format.stack
     packings = {SCREEN: observation_format.screen, **dict(observation_format.parts)}
-    found = {}
+    found = {}  # part by part, in the order of the space
     for name, n_stacked in sorted(observation_format.stacks.items()):
         n = n_stacked + more
         packing = packings[name]

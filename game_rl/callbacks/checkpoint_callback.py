@@ -14,7 +14,7 @@ from game_rl.checkpoints.evaluation_files import seed_of
 from game_rl.errors import NonFiniteError
 from game_rl.events.event_log import EventLog
 from game_rl.system.stop_request import StopRequest
-from game_rl.vec_env.array_parts import space_bytes
+from game_rl.vec_env.frame_stacks import space_bytes
 from game_rl.vec_env.make_vec_env import VecEnvState, save_vec_env
 
 

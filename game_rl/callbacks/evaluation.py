@@ -15,6 +15,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.type_aliases import PolicyPredictor
 from stable_baselines3.common.vec_env import VecEnv
 
+from game_rl.algorithms.data_parallel import torch_threads
 from game_rl.checkpoints.checkpoint_state import Best
 from game_rl.checkpoints.model_state import drawing_from
 from game_rl.envs.episode_ends import OVER_AT_START
@@ -25,7 +26,6 @@ from game_rl.events import Evaluated, StartStateResult
 from game_rl.returns import LearnedRewards
 from game_rl.statistics import mean_interval, wilson_interval
 from game_rl.system.stop_request import StopRequest
-from game_rl.system.threads import torch_threads
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from game_rl.callbacks.boundary import BoundaryCallback, Interval
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_progress import STUCK_AFTER_TIMESTEPS
 from game_rl.events import BaselinePlayed, CurvesRecorded, Evaluated, Event, HintGiven
-from game_rl.events.curve_points import Curve
 from game_rl.events.event_log import EventLog, read_events
+from game_rl.events.run_view import Curve
 from game_rl.events.training_hints import Hint, HintSettings, Training, hints_for
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, GameDefinition

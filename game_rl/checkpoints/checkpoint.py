@@ -41,7 +41,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import CheckpointError
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
-from game_rl.vec_env.array_parts import Space, in_parts, part_items
+from game_rl.vec_env.frame_stacks import Space, in_parts, part_items
 from game_rl.vec_env.make_vec_env import VecEnvState, restore_vec_env
 
 _ARRAYS = {

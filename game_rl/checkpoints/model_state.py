@@ -18,7 +18,7 @@ from game_rl.buffers.array_file import dump_arrays, read_arrays
 from game_rl.buffers.replay_buffer import packed_replay
 from game_rl.checkpoints.checkpoint_state import NumpyRandom, PythonRandom, RandomNumbers
 from game_rl.errors import CheckpointError
-from game_rl.vec_env.array_parts import space_bytes
+from game_rl.vec_env.frame_stacks import space_bytes
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from game_rl.emulator.state_speed import describe_states
 from game_rl.errors import UsageError
-from game_rl.system.versions import installed_versions, source_sha256
+from game_rl.system.packages import installed_versions, source_sha256
 
 EXIT_CODES = """\
 exit codes:

@@ -33,7 +33,7 @@ from game_rl.cli.arguments import add_command, add_group
 from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config, load_yaml_model
-from game_rl.config.upload import UploadConfig
+from game_rl.config.output_config import UploadConfig
 from game_rl.emulator.rom_search import has_rom, rom_places
 from game_rl.errors import GameFileError, Interrupted, StorageError, UsageError
 from game_rl.experiments.backup import (
@@ -49,7 +49,7 @@ from game_rl.files.run_dir import upload_lock
 from game_rl.games.definition import GameDefinition
 from game_rl.storage.background import upload_settings
 from game_rl.storage.faults import NO_PATIENCE, PASSING_FAULTS, Patience, StoreFault
-from game_rl.system.extras import check_extra
+from game_rl.system.packages import check_extra
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from game_rl.cli.arguments import add_command
 from game_rl.cli.printing import add_json, print_facts, print_words
 from game_rl.cli.progress_line import left_words
 from game_rl.events import Evaluated
-from game_rl.events.milestone_rows import milestone_rows
-from game_rl.events.run_view import STATE_WORDS, read_view
+from game_rl.events.run_view import STATE_WORDS, milestone_rows, read_view
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.files.run_dir import RunDir
 from game_rl.storage.journal import stored_part
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from game_rl.cli.arguments import Commands
-    from game_rl.events.milestone_rows import MilestoneRow
-    from game_rl.events.run_view import RunView
+    from game_rl.events.run_view import MilestoneRow, RunView
     from game_rl.storage.journal import StoredPart
 
 

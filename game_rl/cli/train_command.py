@@ -31,7 +31,7 @@ from game_rl.cli.run_console import RunConsole, print_json
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind
-from game_rl.config.upload import checked_address
+from game_rl.config.output_config import checked_address
 from game_rl.errors import NotStoredError, UsageError
 from game_rl.experiments.experiment_dir import ExperimentDir, refuse_run_of_experiment, run_of
 from game_rl.files.run_dir import RunDir

@@ -8,8 +8,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.network import NATURE, Network
-from game_rl.config.roles import Role, RunSection
-from game_rl.config.strict_model import Key, Problem, StrictModel
+from game_rl.config.strict_model import Key, Problem, Role, RunSection, StrictModel
 from game_rl.config.values import (
     Count,
     NotNegative,
@@ -439,11 +438,6 @@ class DQNConfig(_AnyAlgorithm):
                 f"so nothing would be learned; use at most {total_timesteps:,}",
                 (("total_timesteps",),),
             )
-        yield from self._reward_problems()
-        yield from self.exploration.problems_in_run(total_timesteps=total_timesteps)
-        yield from _diverging(self, "learning_rate")
-
-    def _reward_problems(self) -> Iterator[Problem]:
         if self.reward.normalize and self.learn_from is not None and self.learn_from.offline:
             yield Problem(
                 _at("reward", "normalize"),
@@ -452,6 +446,8 @@ class DQNConfig(_AnyAlgorithm):
                 "factor instead, or remove offline",
                 (_at("learn_from", "offline"), _at("name")),
             )
+        yield from self.exploration.problems_in_run(total_timesteps=total_timesteps)
+        yield from _diverging(self, "learning_rate")
 
 
 class PQNExplorationConfig(ExplorationConfig):

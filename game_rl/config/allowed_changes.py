@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 
-from game_rl.config.roles import Role, roles_of
 from game_rl.config.schema import RunConfig
-from game_rl.config.strict_model import is_below
+from game_rl.config.strict_model import Role, is_below, roles_of
 
 ROLES: Mapping[str, Role] = MappingProxyType(dict(roles_of(RunConfig)))
 """The role of each key that has one, by its dotted name."""

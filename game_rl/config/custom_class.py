@@ -79,7 +79,19 @@ def load_class(
         error: there is no such module or class, or importing it failed.
     """
     module_name, _, class_name = reference.partition(":")
-    module = _load_module(module_name, places, error)
+    path = _first_file(module_name, places)
+    try:
+        with _importable(places):
+            module = importlib.import_module(module_name) if path is None else _load_file(path)
+    except ModuleNotFoundError as missing:
+        if missing.name == module_name:
+            raise _no_module(module_name, places, error) from None
+        raise error(f"{module_name} needs the module {missing.name}; install it") from missing
+    except (Exception, SystemExit) as fault:
+        place = line_of(fault, places[0] if path is None else path.parent)
+        raise error(
+            f"importing {module_name} failed with {described(fault)}{place}; fix it"
+        ) from fault
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
         classes = [n for n, v in vars(module).items() if isinstance(v, type)]
@@ -100,11 +112,9 @@ def line_of(error: BaseException, folder: Path) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     called = [f for f in frames if Path(f.filename).parent not in _NOT_THEIRS]
     theirs = [f for f in called if _is_own_file(Path(f.filename), folder)] or called[:1]
-    return (
-        f" in {theirs[-1].filename}, line {theirs[-1].lineno}: `{theirs[-1].line}`"
-        if theirs
-        else ""
-    )
+    if not theirs:
+        return ""
+    return f" in {theirs[-1].filename}, line {theirs[-1].lineno}: `{theirs[-1].line}`"
 
 
 def _first_file(module: str, places: Sequence[Path]) -> Path | None:
@@ -122,20 +132,6 @@ def _importable(places: Sequence[Path]) -> Iterator[None]:
     finally:
         for place in added:
             sys.path.remove(place)
-
-
-def _load_module(name: str, places: Sequence[Path], fault: type[GameRLError]) -> ModuleType:
-    path = _first_file(name, places)
-    try:
-        with _importable(places):
-            return importlib.import_module(name) if path is None else _load_file(path)
-    except ModuleNotFoundError as error:
-        if error.name == name:
-            raise _no_module(name, places, fault) from None
-        raise fault(f"{name} needs the module {error.name}; install it") from error
-    except (Exception, SystemExit) as error:
-        place = line_of(error, places[0] if path is None else path.parent)
-        raise fault(f"importing {name} failed with {described(error)}{place}; fix it") from error
 
 
 def _check_source(path: Path, class_name: str, fault: type[GameRLError]) -> None:

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, to_jsonable_python
 from pydantic_core.core_schema import ErrorType
 
+from game_rl.config.output_config import without_secrets
 from game_rl.config.schema_guide import SchemaGuide, closest, schema_guide
 from game_rl.config.strict_model import MOST_PROBLEMS, Key, Problem, StrictModel
-from game_rl.config.upload import without_secrets
 from game_rl.config.yaml_tree import LocatedProblem, Node, Place, resolve_plain
 from game_rl.errors import ConfigError
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from game_rl.config.roles import Role, RunSection
-from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.strict_model import Problem, Role, RunSection, StrictModel
 from game_rl.config.values import (
     Count,
     Name,
@@ -119,24 +118,20 @@ class LearnFromConfig(RunSection):
                     "already; name Lakes of other runs, or give lake another path",
                     (("lake",), ("run_dir",)),
                 )
-        if self.agents is not None:
-            yield from _agent_problems(self.agents)
+        agents = self.agents or {}
+        if self.agents is not None and not sum(agents.values()):
+            yield Problem(
+                (*_KEY, "agents"), "no stream has a share; give one a share, or remove agents"
+            )
+        for one, other in itertools.permutations(agents, 2):
+            if other.startswith(one):
+                yield Problem(
+                    (*_KEY, "agents"),
+                    f"{one} names the streams that {other} names, too; write more of its id, or "
+                    "remove one of them",
+                )
 
 
 def agent_of(agents: Mapping[str, float], stream: str) -> str | None:
     """Return the key of `agents` that names the stream, or None if no key does."""
     return next((name for name in agents if stream.startswith(name)), None)
-
-
-def _agent_problems(agents: Mapping[str, float]) -> Iterator[Problem]:
-    if not sum(agents.values()):
-        yield Problem(
-            (*_KEY, "agents"), "no stream has a share; give one a share, or remove agents"
-        )
-    for one, other in itertools.permutations(agents, 2):
-        if other.startswith(one):
-            yield Problem(
-                (*_KEY, "agents"),
-                f"{one} names the streams that {other} names, too; write more of its id, or "
-                "remove one of them",
-            )

@@ -15,10 +15,10 @@ from game_rl.config.bundled_configs import bundled_configs, find_config
 from game_rl.config.custom_part import source_problems
 from game_rl.config.diagnosis import Diagnosis
 from game_rl.config.migration import up_to_date
+from game_rl.config.output_config import without_secrets
 from game_rl.config.schema import RunConfig
 from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem, with_changed
-from game_rl.config.upload import without_secrets
 from game_rl.config.values import expanded_path
 from game_rl.config.yaml_tree import (
     DEPTH_LIMIT,
@@ -99,7 +99,12 @@ def _config_in(
     more_checks: Callable[[RunConfig], Iterable[Problem]],
 ) -> RunConfig:
     root, problems = source.tree(overrides)
-    _refuse_game_file(source, root)
+    if root.has(("rom",)) and (root.has(("actions",)) or root.has(("rewards",))):
+        raise ConfigError(
+            f"{source.path}: describes a game, not a run; name it in the config of a run, as in "
+            f"game-rl train duel_ppo game={quote(str(source.path))} "
+            "env.start_states=null"
+        )
     config = source.model_of(root, problems, RunConfig, run_dir_problems)
     config = _with_folders_of_parts(config, source, root)
     if not source.is_saved:  # a list of runs needs no class of theirs
@@ -109,16 +114,6 @@ def _config_in(
         config = config.model_copy(update={"game": str(game_file)})
     source.refuse(root, more_checks(config))
     return config
-
-
-def _refuse_game_file(source: "Document", root: Node) -> None:
-    """Refuse a game.yaml where the config of a run is due, and say how to train on its game."""
-    if root.has(("rom",)) and (root.has(("actions",)) or root.has(("rewards",))):
-        raise ConfigError(
-            f"{source.path}: describes a game, not a run; name it in the config of a run, as in "
-            f"game-rl train duel_ppo game={quote(str(source.path))} "
-            "env.start_states=null"
-        )
 
 
 def load_yaml_model(

@@ -32,21 +32,13 @@ def up_to_date(root: Node) -> Node:
         root = root.without(key)
     if section is not None:
         root = root.with_value(("lake",), _tree(section, root.place))
-    return _with_what_was_done(root)
-
-
-def _with_what_was_done(root: Node) -> Node:
-    """Add newer keys of `algorithm` with the values for what runs did before there were such keys.
-
-    Only keys whose default is another today need this.
-    """
     algorithm = _section(root.plain(), "algorithm")
-    is_ppo = algorithm.get("name", "ppo") == "ppo"
-    was = {"precision": "float32", **({"micro_batch_size": None} if is_ppo else {})}
+    was: dict[str, str | None] = {"precision": "float32"}  # only keys with another default today
+    if algorithm.get("name", "ppo") == "ppo":
+        was["micro_batch_size"] = None
     for name, value in was.items():
         if name not in algorithm:
-            (node, _) = parse_document(json.dumps(value), root.place)
-            root = root.with_value(("algorithm", name), node)
+            root = root.with_value(("algorithm", name), _tree(value, root.place))
     return root
 
 
@@ -71,7 +63,7 @@ def saved_config(document: Mapping[str, Any], *, source: object) -> RunConfig:
     )
 
 
-def _tree(document: Mapping[str, Any], place: Place | None = None) -> Node:
+def _tree(document: object, place: Place | None = None) -> Node:
     return parse_document(json.dumps(document, ensure_ascii=False), place)[0]
 
 

@@ -34,19 +34,15 @@ def propose(
     others = [override for override in overrides if override.partition("=")[0].strip() not in keys]
     try:
         edited = with_values(text, values)
-        found = _load(edited, path.name, others)
+        with tempfile.TemporaryDirectory(prefix="game_rl_") as folder:
+            copy = Path(folder) / path.name
+            copy.write_bytes(edited.encode())
+            found = load_config(copy, others)
     except (ValueError, yaml.YAMLError, ConfigError):
         return None
     if found.model_copy(update={"game": wanted.game}) != wanted:
         return None
     return _diff(text, edited, str(path))
-
-
-def _load(text: str, name: str, overrides: Sequence[str]) -> RunConfig:
-    with tempfile.TemporaryDirectory(prefix="game_rl_") as folder:
-        path = Path(folder) / name
-        path.write_bytes(text.encode())
-        return load_config(path, overrides)
 
 
 def _diff(old: str, new: str, name: str) -> list[str]:

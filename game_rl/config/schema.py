@@ -22,10 +22,9 @@ from game_rl.config.output_config import (
     LoggingConfig,
     MonitoringConfig,
     RecordingConfig,
+    UploadConfig,
 )
-from game_rl.config.roles import Role, RunSection
-from game_rl.config.strict_model import Problem, StrictModel, with_changed
-from game_rl.config.upload import UploadConfig
+from game_rl.config.strict_model import Problem, Role, RunSection, StrictModel, with_changed
 from game_rl.config.values import (
     Count,
     Name,
@@ -449,7 +448,9 @@ class RunConfig(DiagnosedModel, RunSection):
         )
         yield from self._algorithm_problems()
         yield from self._lake_problems()
-        yield from self._learn_from_problems()
+        if self.algorithm.learn_from is not None:
+            own = None if self.lake is None else self.lake.path or self.run_dir.absolute() / "lake"
+            yield from self.algorithm.learn_from.problems_in_run(own)
         yield from self._rhythm_problems()
         yield from self._env_problems()
 
@@ -503,11 +504,6 @@ class RunConfig(DiagnosedModel, RunSection):
                 "smaller algorithm.replay.capacity",
                 reads,
             )
-
-    def _learn_from_problems(self) -> Iterator[Problem]:
-        if self.algorithm.learn_from is not None:
-            own = None if self.lake is None else self.lake.path or self.run_dir.absolute() / "lake"
-            yield from self.algorithm.learn_from.problems_in_run(own)
 
     def _rhythm_problems(self) -> Iterator[Problem]:
         """Check that what happens between updates is not due more often than there are updates."""

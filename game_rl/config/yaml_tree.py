@@ -237,18 +237,16 @@ class _TreeBuilder:
         if tag:
             self._problem(event, key, f"the tag {tag} is not supported; delete it")
         self._count(1, event)
-        node = self._tagless(event, key)
+        if isinstance(event, yaml.MappingStartEvent):
+            node = self._mapping(event, key)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = self._sequence(event, key)
+        else:
+            assert isinstance(event, yaml.ScalarEvent)
+            node = self._scalar(event, key)
         if anchor:
             self._anchors[anchor] = node
         return node
-
-    def _tagless(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, key: Key) -> Node:
-        if isinstance(event, yaml.MappingStartEvent):
-            return self._mapping(event, key)
-        if isinstance(event, yaml.SequenceStartEvent):
-            return self._sequence(event, key)
-        assert isinstance(event, yaml.ScalarEvent)
-        return self._scalar(event, key)
 
     def _problem(self, event: yaml.Event, key: Key, message: str) -> None:
         self.problems.append(LocatedProblem(self._place_of(event), key, message))

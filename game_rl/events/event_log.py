@@ -236,11 +236,18 @@ _HEAD_BYTES = 512  # with time and id of the run, which no other one has
 
 
 def _kept_by(start: Begun | Resumed, events: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
-    """Return the events that a start of the run leaves standing."""
+    """Return the events that a start of the run leaves standing.
+
+    One that reports the checkpoint resumed from is written after that checkpoint.
+    """
     if isinstance(start, Begun):
         return []
-    end = start.superseded_from_bytes
-    return [(at, old) for at, old in events if at < end or _is_of(start, old)]
+    return [
+        (at, old)
+        for at, old in events
+        if at < start.superseded_from_bytes
+        or (isinstance(old, CheckpointSaved) and old.checkpoint == start.checkpoint)
+    ]
 
 
 def read_events(run_dir: RunDir) -> list[Event]:
@@ -267,11 +274,6 @@ def final_evaluation(events: Sequence[Event]) -> Evaluated | None:
     finals = [event for event in events if isinstance(event, Evaluated) and event.is_final]
     ends = [event for event in events if isinstance(event, Ended)]
     return finals[-1] if finals and ends and ends[-1].reason == "completed" else None
-
-
-def _is_of(resumed: Resumed, event: Event) -> bool:
-    """Whether the event reports the checkpoint resumed from, which is written before the event."""
-    return isinstance(event, CheckpointSaved) and event.checkpoint == resumed.checkpoint
 
 
 def parse_event(line: bytes | str) -> Event | None:

@@ -3,7 +3,7 @@
 Lists, `status`, the page, plots and reports show what `RunView` says.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,20 +17,104 @@ from game_rl.events import (
     BaselinePlayed,
     Begun,
     CheckpointSaved,
+    CurvesRecorded,
     Ended,
     Evaluated,
     Event,
     Forked,
     HintGiven,
+    MilestoneReached,
     Resumed,
     RolloutEnded,
     StopConditionMet,
+    TimedEvent,
 )
-from game_rl.events.curve_points import Curve, read_curves
 from game_rl.events.event_log import EventFollower, read_events
 from game_rl.events.time_left import EndClock, TimeLeft
 from game_rl.files.run_dir import RunDir
 from game_rl.statistics import Z95, wilson_interval
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One training curve.
+
+    Attributes:
+        timesteps: int64 [n], ascending.
+        values: float64 [n], each the mean since the previous point.
+    """
+
+    timesteps: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def read_curves(events: Sequence[TimedEvent]) -> dict[str, Curve]:
+    """Return the curves by their names in TensorBoard, which are in order.
+
+    A curve has only the points at which it has a value.
+
+    Args:
+        events: from `read_events`.
+    """
+    found: dict[str, tuple[list[int], list[float]]] = {}
+    for event in events:
+        if isinstance(event, CurvesRecorded):
+            for name, value in event.values.items():
+                timesteps, values = found.setdefault(name, ([], []))
+                timesteps.append(event.timesteps)
+                values.append(value)
+    return {
+        name: Curve(np.array(found[name][0], np.int64), np.array(found[name][1], np.float64))
+        for name in sorted(found)
+    }
+
+
+@dataclass(frozen=True)
+class MilestoneRow:
+    """Something that a run has reached for the first time.
+
+    Attributes:
+        kind: reward_term, start_state or variable.
+        value: value of the variable; None for the others.
+        frame: emulator frames of the run up to there; None if the log does not say `frame_skip`.
+        hours: hours of training up to there.
+    """
+
+    kind: str
+    name: str
+    value: int | float | None
+    text: str
+    timesteps: int
+    frame: int | None
+    hours: float
+
+
+def milestone_rows(events: Iterable[Event], *, is_newest: bool = False) -> list[MilestoneRow]:
+    """Return what the run has reached, the earliest first.
+
+    Args:
+        events: the run's events, as `read_events` returns them.
+        is_newest: whether only the last maximum of each variable is kept.
+    """
+    found: list[MilestoneRow] = []
+    frame_skip: int | None = None
+    for event in events:
+        if isinstance(event, Begun | Resumed):
+            frame_skip = event.frame_skip
+        elif isinstance(event, MilestoneReached):
+            at = event.timesteps
+            frame = None
+            if frame_skip is not None:
+                frame = at * frame_skip + (event.waited_frames or 0)
+            found.append(
+                MilestoneRow(
+                    event.kind, event.name, event.value, event.text, at, frame, event.hours
+                )
+            )
+    if is_newest:
+        found = list({(row.kind, row.name): row for row in found}.values())
+    return sorted(found, key=lambda row: row.timesteps)
+
 
 PlotAxis = Literal["timesteps", "frames", "hours"]
 RunState = Literal[

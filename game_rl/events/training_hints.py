@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from game_rl.events import BaselinePlayed, Evaluated
-from game_rl.events.curve_points import Curve
+from game_rl.events.run_view import Curve
 from game_rl.statistics import wilson_interval
 
 _REWARD = "rollout/ep_rew_mean"

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from shlex import quote
 
 from game_rl.config.experiments.experiment import Experiment, upload_problems
-from game_rl.config.upload import UploadConfig
+from game_rl.config.output_config import UploadConfig
 from game_rl.errors import ExperimentError, Interrupted, UsageError
 from game_rl.events import ExperimentBegun, ExperimentEvent, ExperimentWarned, GenerationEnded
 from game_rl.events.event_log import ExperimentEventLog
@@ -27,7 +27,7 @@ from game_rl.files.durable_files import link_file, write_saved
 from game_rl.files.saved import Saved, read_saved
 from game_rl.storage.background import UPLOAD_PROCESS
 from game_rl.storage.upload_settings import PushSettings, RemoteKeeping
-from game_rl.system.line_process import LineProcess
+from game_rl.system.child_process import LineProcess
 
 _STATE = "upload.json"
 _LOOK_EVERY_S = 0.1

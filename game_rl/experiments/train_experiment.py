@@ -56,8 +56,8 @@ from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.preflight.random_play import measured_lake
 from game_rl.storage.background import ask_once
-from game_rl.system.extras import check_extra
 from game_rl.system.machine import detect_machine, with_room
+from game_rl.system.packages import check_extra
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.admission import check_packages
 

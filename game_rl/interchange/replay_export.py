@@ -18,6 +18,7 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from game_rl.buffers.layout import ArrayLayout
 from game_rl.envs.observation import Observation
 from game_rl.errors import LakeError
+from game_rl.files.durable_files import BINARY, write_at
 from game_rl.interchange.sb3_replay import Array, Progress, quiet
 from game_rl.lake.array_lake import sequences_of, windows
 from game_rl.lake.block import LATE_TIMEOUT, TERMINATED, TRUNCATED
@@ -25,7 +26,6 @@ from game_rl.lake.lake import Lake
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.sampler import Batch, Sampler, observation_format_of
 from game_rl.lake.view import LakeView
-from game_rl.system.file_positions import BINARY, write_at
 
 
 def export_replay(

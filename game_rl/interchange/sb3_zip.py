@@ -25,7 +25,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.automatic import resolve_auto
 from game_rl.algorithms.make_algorithm import make_algorithm
-from game_rl.algorithms.network_choice import choose_network, is_of_sb3
+from game_rl.algorithms.policies import choose_network, is_of_sb3
 from game_rl.checkpoints.checkpoint import save_checkpoint
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.model_state import (
@@ -49,7 +49,7 @@ from game_rl.games.definition import Game, load_game
 from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write, exchangeable
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.training.resuming import fixed_state
-from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
+from game_rl.vec_env.make_vec_env import SpacesVecEnv
 
 _OVERHEAD_BYTES = 16 * 2**20  # allowance for names, system info and SB3's data
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from game_rl.buffers.feed import Transitions
+from game_rl.buffers.layout import Transitions
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Problem
 from game_rl.envs.observation import ObservationFormat

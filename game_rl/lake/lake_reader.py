@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
+from game_rl.files.durable_files import read_at
 from game_rl.lake.lake import Lake
 from game_rl.lake.mark import Mark
 from game_rl.lake.sampler import Batch, Sampler
@@ -30,7 +31,6 @@ from game_rl.lake.view import (
     stream_of,
 )
 from game_rl.returns import LearnedRewards
-from game_rl.system.file_positions import read_at
 
 _MOST_VIEWS = 5  # attempts at one draw while files are being deleted
 _FOLLOWING = "following"  # suffix of the pin between checkpoints

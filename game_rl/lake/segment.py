@@ -32,11 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
-from game_rl.files.durable_files import rename, sync_directory
+from game_rl.files.durable_files import BINARY, rename, sync_directory
 from game_rl.lake import block as blocks
 from game_rl.lake.block import HEAD, DamagedBlockError
 from game_rl.lake.lake_schema import LakeSchema
-from game_rl.system.file_positions import BINARY
 
 _STREAM = re.compile(r"[A-Za-z0-9_-]+")
 _NAME = re.compile(r"([A-Za-z0-9_-]+)\.(\d+)-(\d+)-[0-9a-f]+\.\w+")

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.errors import LakeError
+from game_rl.files.durable_files import BINARY, read_at
 from game_rl.lake import block as blocks
 from game_rl.lake.block import HEAD, Block, Columns, DamagedBlockError
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.segment import DamagedFileError, SealedSegment, SegmentName
-from game_rl.system.file_positions import BINARY, read_at
 
 Records = NDArray[np.void]
 

@@ -33,9 +33,9 @@ from pydantic import Field, ValidationError
 
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.envs.packing import FramePacking
+from game_rl.files.durable_files import BINARY, read_at, write_at
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Natural, Saved
-from game_rl.system.file_positions import BINARY, read_at, write_at
 
 MAGIC = b"GRLLIVE\x01"
 HEAD_BYTES = 64

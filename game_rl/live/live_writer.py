@@ -21,7 +21,7 @@ from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import SCREEN, Observation, ObservationFormat
 from game_rl.features.feature import Feature, PlannedRun
-from game_rl.files.durable_files import rename
+from game_rl.files.durable_files import BINARY, read_at, rename, write_at
 from game_rl.games.definition import Game
 from game_rl.games.variables import Values
 from game_rl.live.live_file import (
@@ -35,7 +35,6 @@ from game_rl.live.live_file import (
     LiveVariable,
     padded_to_slot,
 )
-from game_rl.system.file_positions import BINARY, read_at, write_at
 
 _GREYS = (0, 85, 170, 255)
 _NAMES_BYTES = 64 << 10  # more than the games of the field have

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from game_rl.algorithms.automatic import placement_of
+from game_rl.algorithms.data_parallel import torch_threads
 from game_rl.callbacks.resources import TRIALS_S
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.experiment import Experiment
@@ -29,7 +30,6 @@ from game_rl.preflight.random_play import write_random_play
 from game_rl.preflight.workload import ExperimentSpeed, MeasuredSpeed, training_arithmetic
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.processes import changed_environment, python_variables, take_cpu_share
-from game_rl.system.threads import torch_threads
 from game_rl.training.session import TrainingSession, training_process
 
 # A rollout and an update of PPO and PQN are not much shorter than this (unless the run's own are),

@@ -7,7 +7,7 @@ from game_rl.errors import CheckpointError
 from game_rl.events.event_log import checkpoint_times, read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.playback.teacher_copy import read_validation
-from game_rl.system.versions import code_difference, installed_versions, version_differences
+from game_rl.system.packages import code_difference, installed_versions, version_differences
 
 
 @dataclass(frozen=True)

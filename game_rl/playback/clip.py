@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import GifImagePlugin, Image
 
 from game_rl.errors import UsageError
-from game_rl.system.extras import load_with_extra
+from game_rl.system.packages import load_with_extra
 
 Picture = NDArray[np.uint8]  # [height, width, 3] RGB
 Indices = NDArray[np.uint8]  # [height, width], indices into a palette

@@ -26,7 +26,7 @@ from game_rl.playback.shown_episode import (
     in_a_row,
     side_by_side,
 )
-from game_rl.system.versions import code_difference, installed_versions, version_differences
+from game_rl.system.packages import code_difference, installed_versions, version_differences
 
 _T = TypeVar("_T")
 _SHOWN = 12  # characters of a digest

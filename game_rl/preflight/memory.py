@@ -15,7 +15,7 @@ from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.workload import training_arithmetic
 from game_rl.system.placement import Bf16Way
-from game_rl.vec_env.in_process_worker import USUAL_START_METHOD
+from game_rl.vec_env.worker import USUAL_START_METHOD
 from game_rl.vec_env.worker_protocol import shared_bytes
 from game_rl.vec_env.workers import evaluation_workers, training_workers
 

@@ -29,7 +29,7 @@ from game_rl.lake.segment import SEALED, scan
 from game_rl.lake.writer import LakeWriter
 from game_rl.preflight.facts import EpisodeLengths, LevelCost, MeasuredLake
 from game_rl.seeds import seed_for
-from game_rl.vec_env.array_parts import each_part
+from game_rl.vec_env.frame_stacks import each_part
 
 _MOST_FRAMES = 20_000  # takes seconds, even with a ROM that never halts; 5 1/2 minutes of the game
 

@@ -27,7 +27,7 @@ from game_rl.games.definition import GameDefinition
 from game_rl.storage.faults import PASSING_FAULTS, StoreFault
 from game_rl.storage.journal import UploadState, read_upload_state
 from game_rl.storage.upload_settings import FirstAnswer, GameFiles, UploadSettings
-from game_rl.system.line_process import LineProcess, started
+from game_rl.system.child_process import LineProcess, started
 
 UPLOAD_PROCESS = "game_rl.storage.upload_process"
 _FOLDER = "game"  # in a fetched run

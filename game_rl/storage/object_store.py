@@ -30,7 +30,7 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, from_url
 
-from game_rl.config.upload import checked_address
+from game_rl.config.output_config import checked_address
 from game_rl.errors import UsageError
 from game_rl.files.durable_files import sync_directory, sync_file
 from game_rl.storage.faults import NO_PATIENCE, Answer, FaultKind, Patience, StoreFault

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from game_rl.config.upload import UploadConfig
+from game_rl.config.output_config import UploadConfig
 from game_rl.files.saved import Saved
 from game_rl.storage.faults import FaultKind
 from game_rl.storage.manifest import place_of, run_folder

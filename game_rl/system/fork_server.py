@@ -252,22 +252,21 @@ def _serve(channel: socket.socket) -> dict[str, Any] | None:
         order: dict[str, Any] = json.loads(message)
         if "reap" in order:
             answer: dict[str, object] = {"code": _reaped(order["reap"])}
-        elif _n_threads() > 1:
+        elif len(list(Path("/proc/self/task").iterdir())) > 1:
             answer = {"refused": "a library has started threads, which a fork would lose"}
         elif pid := os.fork():
             answer = {"pid": pid}
         else:
             channel.close()
-            _lead_a_session(descriptors[0])
+            os.setsid()
+            os.dup2(descriptors[0], 1)
+            os.dup2(descriptors[0], 2)
+            os.close(descriptors[0])
             order["environment"][PARENT_VARIABLE] = parent
             return order
         for descriptor in descriptors:
             os.close(descriptor)
         channel.send(json.dumps(answer).encode())
-
-
-def _n_threads() -> int:
-    return len(list(Path("/proc/self/task").iterdir()))
 
 
 def _reaped(pid: int) -> int:
@@ -276,13 +275,6 @@ def _reaped(pid: int) -> int:
         os.killpg(pid, signal.SIGKILL)  # its id is not reused before it is reaped
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status)
-
-
-def _lead_a_session(output: int) -> None:
-    os.setsid()
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.close(output)
 
 
 if __name__ == "__main__":

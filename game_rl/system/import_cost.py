@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -56,21 +57,20 @@ def import_cost() -> ImportCost:
     The file is in the user's cache folder, by versions and place of the libraries. Where nothing
     can be measured, as with a library that is missing, it is `USUAL_IMPORT_COST`.
     """
-    file = _cache_file()
-    key = _installation()
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    file = folder / "game_rl" / "import_cost.json"
+    key = " ".join((sys.prefix, sys.version.split()[0], *map(_version, _LIBRARIES)))
     known = _read(file)
-    if (found := known.get(key)) is not None:
-        return found
+    if key in known:
+        return known[key]
     measured = _measure()
     if measured is None:
         return USUAL_IMPORT_COST
-    _write(file, known | {key: measured})
+    costs = {name: asdict(cost) for name, cost in (known | {key: measured}).items()}
+    with suppress(OSError):  # a home that cannot be written: it is measured again the next time
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(file, json.dumps(costs))
     return measured
-
-
-def _installation() -> str:
-    """Return what identifies this Python and its libraries."""
-    return " ".join((sys.prefix, sys.version.split()[0], *map(_version, _LIBRARIES)))
 
 
 def _version(library: str) -> str:
@@ -96,22 +96,9 @@ def _measure() -> ImportCost | None:
         return None
 
 
-def _cache_file() -> Path:
-    folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(folder) / "game_rl" / "import_cost.json"
-
-
 def _read(file: Path) -> dict[str, ImportCost]:
     """Return the costs of all installations that were measured; none of a damaged file."""
     try:
         return {key: ImportCost(**cost) for key, cost in json.loads(file.read_bytes()).items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
-
-
-def _write(file: Path, costs: dict[str, ImportCost]) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(file, json.dumps({key: asdict(cost) for key, cost in costs.items()}))
-    except OSError:  # a home that cannot be written: it is measured again the next time
-        return

@@ -184,18 +184,17 @@ def _assignment(part: str) -> tuple[str, int]:
             f"--on: {part!r} is not ram=, vram=, disk= or cpus=, and not one of "
             f"{', '.join(PRESETS)}; {_EXAMPLE}"
         )
-    value = _parse_count(text) if name == "cpus" else parse_bytes(text)
-    if name != "cpus" and 0 < value < MIB:
-        raise UsageError(f"--on: {name}={text} is {value} bytes; write {name}={text}GiB")
+    if name == "cpus":
+        if not (text.isascii() and text.isdigit()):
+            raise UsageError(f"--on: cpus must be a whole number, found {text!r}")
+        value = int(text)
+    else:
+        value = parse_bytes(text)
+        if 0 < value < MIB:
+            raise UsageError(f"--on: {name}={text} is {value} bytes; write {name}={text}GiB")
     if value == 0 and name != "vram":
         raise UsageError(f"--on: {name} must be more than 0, found {text!r}; {_EXAMPLE}")
     return name, value
-
-
-def _parse_count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise UsageError(f"--on: cpus must be a whole number, found {text!r}")
-    return int(text)
 
 
 def effective_ram_bytes(root: Path = _ROOT) -> tuple[int, int]:
@@ -204,19 +203,18 @@ def effective_ram_bytes(root: Path = _ROOT) -> tuple[int, int]:
     A cgroup has available its limit minus the memory in use that cannot be reclaimed. Inactive page
     cache counts as free, as it does in MemAvailable.
     """
-    total, available = _system_ram_bytes(root)
+    meminfo = read_table(root / "proc/meminfo")
+    if "MemTotal" in meminfo and "MemAvailable" in meminfo:
+        total = meminfo["MemTotal"] * KIB
+        available = meminfo["MemAvailable"] * KIB
+    else:
+        memory = psutil.virtual_memory()
+        total = int(memory.total)
+        available = int(memory.available)
     for limit, used in _cgroup_memory(root):
         total = min(total, limit)
         available = min(available, max(0, limit - used))
     return total, available
-
-
-def _system_ram_bytes(root: Path) -> tuple[int, int]:
-    meminfo = read_table(root / "proc/meminfo")
-    if "MemTotal" in meminfo and "MemAvailable" in meminfo:
-        return meminfo["MemTotal"] * KIB, meminfo["MemAvailable"] * KIB
-    memory = psutil.virtual_memory()
-    return int(memory.total), int(memory.available)
 
 
 def _cgroup_memory(root: Path) -> Iterator[tuple[int, int]]:
@@ -243,21 +241,19 @@ def effective_cpus(root: Path = _ROOT) -> int:
         UsageError: `GAME_RL_CPUS` is not a number.
     """
     if (chosen := os.environ.get(CPUS_VARIABLE)) is not None:
-        return _chosen_cpus(chosen)
-    cpus = _affinity_cpus()
+        if not (chosen.isascii() and chosen.isdigit() and int(chosen)):
+            raise UsageError(
+                f"{CPUS_VARIABLE} is {chosen!r}, not a number of CPUs; set it to one or unset it"
+            )
+        return int(chosen)
+    cpus = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        cpus = len(os.sched_getaffinity(0))
     for folder in _cgroup_folders(root, "cpu"):
         quota, period = _cpu_quota(folder)
         if quota is not None and period:
             cpus = min(cpus, -(-quota // period))  # half a CPU still runs one process
     return max(1, cpus)
-
-
-def _chosen_cpus(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise UsageError(
-            f"{CPUS_VARIABLE} is {text!r}, not a number of CPUs; set it to one or unset it"
-        )
-    return int(text)
 
 
 def interface_addresses() -> list[str]:
@@ -318,12 +314,6 @@ def processor_name(root: Path = _ROOT) -> str:
     return platform.processor() if found is None else found[1].strip()
 
 
-def _affinity_cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _cpu_quota(folder: Path) -> tuple[int | None, int | None]:
     words = read_text(folder / "cpu.max").split()
     if len(words) == 2:
@@ -366,13 +356,10 @@ def installed_bytes() -> int:
         for path in folder.rglob("*"):
             with suppress(OSError):
                 status = path.lstat()
-                seen[status.st_dev, status.st_ino] = _allocated(status)
+                n_blocks = getattr(status, "st_blocks", None)  # Windows has none
+                n_bytes = status.st_size if n_blocks is None else 512 * n_blocks
+                seen[status.st_dev, status.st_ino] = n_bytes
     return sum(seen.values())
-
-
-def _allocated(status: os.stat_result) -> int:
-    blocks: int | None = getattr(status, "st_blocks", None)  # Windows has none
-    return status.st_size if blocks is None else 512 * blocks
 
 
 def is_same_disk(one: Path, other: Path) -> bool:

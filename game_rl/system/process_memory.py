@@ -32,7 +32,11 @@ def process_tree_memory(pid: int, *, root: Path = _ROOT) -> tuple[int, int]:
 
     Its resident memory is of the same moment, and 0 where the kernel has no smaps_rollup.
     """
-    members = [_memory_of(member, root) for member in _process_tree(pid, root)]
+    parents = _parents(root)
+    tree = [pid]
+    for member in tree:  # breadth first: the list grows during the iteration
+        tree += [child for child, parent in parents.items() if parent == member]
+    members = [_memory_of(member, root) for member in tree]
     files = max(sum(each.file_pss for each in members), *(each.file_rss for each in members))
     return sum(each.pss - each.file_pss for each in members) + files, members[0].resident
 
@@ -67,14 +71,6 @@ def _memory_of(pid: int, root: Path) -> _Memory:
         return _Memory(pss=int(info.uss), file_rss=max(int(info.rss) - int(info.uss), 0))
     except psutil.Error:
         return _Memory(0)
-
-
-def _process_tree(pid: int, root: Path) -> list[int]:
-    parents = _parents(root)
-    tree = [pid]
-    for member in tree:  # breadth first: the list grows during the iteration
-        tree += [child for child, parent in parents.items() if parent == member]
-    return tree
 
 
 def _parents(root: Path) -> dict[int, int]:

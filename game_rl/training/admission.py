@@ -26,8 +26,8 @@ from game_rl.games.parts.part_spec import unused_parts
 from game_rl.lake.lake_feed import level_problems
 from game_rl.preflight.preflight import PreflightReport, preflight
 from game_rl.preflight.random_play import measured_lake
-from game_rl.system.extras import check_extra
 from game_rl.system.machine import detect_machine, with_room
+from game_rl.system.packages import check_extra
 from game_rl.training.wandb_log import check_wandb
 
 

@@ -41,7 +41,7 @@ from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
 from game_rl.games.parts.part_spec import unused_parts
 from game_rl.seeds import seed_for
-from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
+from game_rl.vec_env.make_vec_env import SpacesVecEnv
 
 
 @dataclass(frozen=True)

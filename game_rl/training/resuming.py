@@ -27,13 +27,13 @@ from game_rl.events.event_log import final_evaluation, read_events
 from game_rl.files.run_dir import RunDir, RunIdentity
 from game_rl.games.definition import Game
 from game_rl.statistics import MOST_BATCHES
-from game_rl.system.units import with_frames
-from game_rl.system.versions import (
+from game_rl.system.packages import (
     code_difference,
     installed_versions,
     source_sha256,
     version_differences,
 )
+from game_rl.system.units import with_frames
 from game_rl.training.extension import GivenCallback
 
 

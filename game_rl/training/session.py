@@ -8,6 +8,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.algorithm import LeanAlgorithm
 from game_rl.algorithms.automatic import resolve_auto
+from game_rl.algorithms.data_parallel import torch_threads
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.callbacks.boundary import StopTraining
 from game_rl.callbacks.checkpoint_callback import check_finite
@@ -25,7 +26,6 @@ from game_rl.seeds import seed_for
 from game_rl.system.machine import effective_cpus
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
-from game_rl.system.threads import torch_threads
 from game_rl.training.extension import Extension, FirstPhase, GivenCallback, RunParts
 from game_rl.training.make_callbacks import (
     Callbacks,
@@ -34,8 +34,7 @@ from game_rl.training.make_callbacks import (
     make_extensions,
 )
 from game_rl.training.resuming import disk_fault, fixed_state, usable_best, what_is_saved
-from game_rl.vec_env.make_vec_env import make_training_env, make_vec_env
-from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
+from game_rl.vec_env.make_vec_env import SpacesVecEnv, make_training_env, make_vec_env
 
 
 class TrainingSession(AbstractContextManager["TrainingSession"]):

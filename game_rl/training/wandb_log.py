@@ -19,8 +19,8 @@ from game_rl.events import Begun, CheckpointSaved, Evaluated, Event, Recorded, R
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import EXPERIMENT_VARIABLE, RunDir
 from game_rl.loggers.wandb_settings import WANDB_PROCESS, WandbSettings, journal_rows
-from game_rl.system.extras import check_extra
-from game_rl.system.line_process import LineProcess, started
+from game_rl.system.child_process import LineProcess, started
+from game_rl.system.packages import check_extra
 from game_rl.system.stop_request import StopRequest
 
 _CONNECTED = "connected"

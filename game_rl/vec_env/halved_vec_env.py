@@ -3,8 +3,9 @@
 import functools
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from multiprocessing.process import BaseProcess
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecMonitor
 
-from game_rl.vec_env.array_parts import Arrays, each_part, in_parts
-from game_rl.vec_env.frame_stacks import PackedFrames, joined_frames
-from game_rl.vec_env.in_process_worker import InProcessWorker
+from game_rl.vec_env.frame_stacks import Arrays, PackedFrames, each_part, in_parts, joined_frames
 from game_rl.vec_env.vec_env import Indices, Infos, SharedMemoryVecEnv
+from game_rl.vec_env.worker import InProcessWorker
 from game_rl.vec_env.workers import WorkerDeath
 
 Outcome = tuple[Any, NDArray[np.float32], NDArray[np.bool_], Infos]
@@ -44,7 +44,7 @@ class HalvedVecEnv(SubprocVecEnv):
         self.packing = first.packing if first.packing == second.packing else None
         batches = each_part(functools.partial(_Batches, n_envs), in_parts(first.observation_space))
         for part, bounds in zip(self._parts, self.bounds, strict=True):
-            part.allocate = _rows_of_batches(batches, bounds)
+            part.allocate = functools.partial(each_part, methodcaller("rows", bounds), batches)
         # Not SubprocVecEnv's: it would start its own processes.
         VecEnv.__init__(self, n_envs, first.observation_space, first.action_space)
 
@@ -89,7 +89,7 @@ class HalvedVecEnv(SubprocVecEnv):
         self.reset_infos = self._joined(part.reset_infos for part in self._parts)
         self._reset_seeds()
         self._reset_options()
-        newest: Arrays = _all_as_one(*observations)
+        newest: Arrays = each_part(_as_one, *observations)
         self._newest = newest
         return newest
 
@@ -103,7 +103,7 @@ class HalvedVecEnv(SubprocVecEnv):
     def joined(self, first: Outcome, second: Outcome) -> Outcome:
         """Join the results of both halves' `step_wait` into one vec step."""
         self.reset_infos = self._joined(part.reset_infos for part in self._parts)
-        self._newest = _all_as_one(first[0], second[0])
+        self._newest = each_part(_as_one, first[0], second[0])
         return (
             self._newest,
             np.concatenate((first[1], second[1])),
@@ -169,20 +169,6 @@ class _Batches:
         self._given.append(bounds)
         rows: NDArray[Any] = self._batch[bounds]
         return rows
-
-
-def _rows_of_batches(batches: Any, bounds: slice) -> Callable[[], Any]:  # noqa: ANN401
-    """Return the function that gives a half its rows of a batch, or of one for each part."""
-    if isinstance(batches, _Batches):
-        return functools.partial(batches.rows, bounds)
-    return functools.partial(each_part, lambda part: part.rows(bounds), batches)
-
-
-def _all_as_one(first: Any, second: Any) -> Any:  # noqa: ANN401
-    """Return the observations of both halves as one, or each part of them."""
-    if isinstance(first, np.ndarray):
-        return _as_one(first, second)
-    return each_part(_as_one, first, second)
 
 
 def _as_one(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:

@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
 from game_rl.envs.observation import ObservationFormat
-from game_rl.vec_env.array_parts import Arrays, part_items
 from game_rl.vec_env.frame_stacks import (
+    Arrays,
     FrameStack,
     Packed,
     PackedFrames,
     packed_frames,
+    part_items,
     stack_sizes,
     stacked_space,
     stacks_in,
 )
-from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
+from game_rl.vec_env.worker import InProcessWorker, StartMethod
 from game_rl.vec_env.worker_protocol import (
     STEP,
     Attachment,
@@ -78,7 +79,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         timeout_s: seconds that a worker may take for one command.
         lost_info: entries for the infos of episodes that end because their worker died.
         start_method: "forkserver", with which workers share the memory of the modules they import,
-            "spawn", or "in_process" for a fake (see `in_process_worker`). None is "forkserver" on
+            "spawn", or "in_process" for a fake (see `InProcessWorker`). None is "forkserver" on
             Linux and "spawn" elsewhere, except in a block of `workers_in_process`.
 
     Attributes:
@@ -207,9 +208,13 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self, answers: Mapping[int, Any]
     ) -> tuple[NDArray[np.bool_], Infos, dict[int, Packed]]:
         """Return a vec step's dones and infos, and the last frames of episodes that ended."""
-        for worker in self._workers.lost:
-            self._cut_short(self._workers.blocks[worker])
         arrays = self._arrays
+        for worker in self._workers.lost:
+            envs = self._workers.blocks[worker]
+            block = slice(envs.start, envs.stop)
+            arrays.rewards[block] = 0  # the dead worker may have left anything
+            arrays.terminated[block] = False
+            arrays.truncated[block] = True
         time_limits = (arrays.truncated & ~arrays.terminated).tolist()
         infos: Infos = [{"TimeLimit.truncated": time_limit} for time_limit in time_limits]
         last_frames: dict[int, Packed] = {}
@@ -281,13 +286,6 @@ class SharedMemoryVecEnv(SubprocVecEnv):
 
     def _save_request(self, worker: int) -> Request:
         return Request(WorkerCommand.CALL, self._workers.blocks[worker], ("save_state", (), {}))
-
-    def _cut_short(self, envs: range) -> None:
-        """Overwrite these envs' rows, in which a dead worker may have left anything."""
-        block = slice(envs.start, envs.stop)
-        self._arrays.rewards[block] = 0
-        self._arrays.terminated[block] = False
-        self._arrays.truncated[block] = True
 
     def _take_in(self, number: int, report: StepReport, info: dict[str, Any]) -> dict[int, Packed]:
         """Take in an env's report; return its last packed frame if the episode has ended."""

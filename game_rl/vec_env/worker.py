@@ -12,11 +12,12 @@ import pickle
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -28,17 +29,19 @@ from game_rl.errors import GameRLError
 from game_rl.live.live_writer import SlotWriter, draw_next, open_live_file, shown_step
 from game_rl.system.output import keep_output_harmless
 from game_rl.system.processes import (
+    CAN_FORK,
+    KILLED,
     free_children_to_import,
     ignore_signals,
     let_others_finish,
     yield_core,
 )
 from game_rl.system.shared_memory import NamedMemory, NamelessMemory, SharedMemory
-from game_rl.vec_env.array_parts import Arrays, each_part, part_items
-from game_rl.vec_env.worker_channel import Channel, channel_of
+from game_rl.vec_env.frame_stacks import Arrays, each_part, part_items
 from game_rl.vec_env.worker_protocol import (
     NOTHING_TO_SAY,
     Attachment,
+    Channel,
     Failure,
     LiveSlots,
     Reply,
@@ -47,6 +50,7 @@ from game_rl.vec_env.worker_protocol import (
     Spaces,
     StepReport,
     WorkerCommand,
+    channel_of,
     pack,
     unpack_request,
 )
@@ -137,7 +141,9 @@ class Worker:
             WorkerCommand.SET_ATTR: lambda number, name, value: setattr(
                 self._env(number), name, value
             ),
-            WorkerCommand.CALL: self._call,
+            WorkerCommand.CALL: lambda number, method, args, kwargs: self._env(
+                number
+            ).get_wrapper_attr(method)(*args, **kwargs),
             WorkerCommand.IS_WRAPPED: lambda number, *wrapper: _is_wrapped(
                 self._env(number), wrapper
             ),
@@ -233,12 +239,6 @@ class Worker:
             os.close(self._live_file)
             self._live_file = None
 
-    def _show(self, number: int, observation: Observation, timestep: int) -> None:
-        step = shown_step(_game(self._env(number)))
-        if self._live:
-            action = int(self._action(number))
-            self._live[number].write(step, observation, action=action, timestep=timestep)
-
     def _env(self, number: int) -> Env:
         return self._envs[number - self._first_env]
 
@@ -264,7 +264,10 @@ class Worker:
             draw_next(_game(env))
         observation, reward, terminated, truncated, info = env.step(self._action(number))
         if shown is not None:
-            self._show(number, observation, shown)
+            picture = shown_step(_game(env))
+            if self._live:
+                action = int(self._action(number))
+                self._live[number].write(picture, observation, action=action, timestep=shown)
         if not abs(float(reward)) <= _LARGEST_REWARD:  # or NaN
             raise ValueError(f"the reward is {reward}; check the reward terms of the game")
         arrays.rewards[number] = reward
@@ -332,11 +335,6 @@ class Worker:
     def _load_state(self, number: int, states: dict[int, object]) -> None:
         self._env(number).get_wrapper_attr("load_state")(states[number])
 
-    def _call(
-        self, number: int, method: str, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> object:
-        return self._env(number).get_wrapper_attr(method)(*args, **kwargs)
-
 
 def _game(env: Env) -> GameBoyEnv:
     """Return the game inside of custom wrappers."""
@@ -372,16 +370,10 @@ def _parts_of(observation: object, rings: Arrays) -> Any:  # noqa: ANN401
         )
     if observation.keys() != rings.keys():
         missing = [key for key in rings if key not in observation]
-        what, key = ("lacks", missing[0]) if missing else ("has", _first_other(observation, rings))
-        raise ValueError(
-            f"the observation {what} the part {key!r}, its space says "
-            + ", ".join(map(repr, rings))
-        )
+        other = [key for key in observation if key not in rings]
+        fault = f"lacks the part {missing[0]!r}" if missing else f"has the part {other[0]!r}"
+        raise ValueError(f"the observation {fault}, its space says " + ", ".join(map(repr, rings)))
     return observation
-
-
-def _first_other(observation: Mapping[Any, object], rings: dict[str, NDArray[Any]]) -> object:
-    return next(key for key in observation if key not in rings)
 
 
 def _described(observation: object) -> str:
@@ -437,3 +429,77 @@ def _failure(error: BaseException, env: int | None) -> Failure:
         traceback="".join(traceback.format_exception(error)),
         user_error=next(ours, None),
     )
+
+
+StartMethod = Literal["forkserver", "spawn", "in_process"]
+
+USUAL_START_METHOD: StartMethod = "forkserver" if CAN_FORK else "spawn"
+default_start_method: ContextVar[StartMethod] = ContextVar(
+    "start method", default=USUAL_START_METHOD
+)
+
+
+@contextlib.contextmanager
+def workers_in_process() -> Iterator[None]:
+    """Give vec envs that are made in the block workers in this process, unless they say else."""
+    token = default_start_method.set("in_process")
+    try:
+        yield
+    finally:
+        default_start_method.reset(token)
+
+
+class InProcessWorker:
+    """A fake of a `WorkerProcess` and of its process, which `kill` ends without a trace.
+
+    It calls the worker's own code in this process, so it gives the same bytes and starts in no
+    time, for tests and for a debugger's breakpoints in an env. It answers a message as soon as it
+    is sent. What needs a process is missing: an env that hangs or crashes takes this process with
+    it, Ctrl-C in an env is an exception of the env, and nothing runs in parallel.
+    """
+
+    pid = None
+
+    def __init__(self, first_env: int) -> None:
+        self.exitcode: int | None = None
+        self._descriptors: list[int] = []
+        self._worker: Worker | None = Worker(first_env, self._descriptors.pop)
+        self._answers = [pack(NOTHING_TO_SAY)]  # the greeting
+
+    @property
+    def process(self) -> "InProcessWorker":
+        return self
+
+    def send(self, message: bytes, *, file_descriptor: int | None = None) -> None:
+        if self._worker is None:
+            raise BrokenPipeError
+        if file_descriptor is not None:
+            self._descriptors.append(os.dup(file_descriptor))
+        self._answers.append(self._worker.answer(message)[0])
+
+    def is_heard(self) -> bool:
+        return True
+
+    def receive(self, timeout_s: float) -> bytes:  # noqa: ARG002 - the answer is there
+        if self._worker is None:
+            raise EOFError
+        return self._answers.pop()
+
+    def hang_up(self) -> None:
+        if self._worker is not None:
+            self._worker.close()
+            self._end(0)
+
+    def kill(self) -> None:
+        if self._worker is not None:
+            self._end(KILLED)
+
+    def join(self, timeout: float | None = None) -> None:
+        pass
+
+    def is_alive(self) -> bool:
+        return self._worker is not None
+
+    def _end(self, exitcode: int) -> None:
+        self._worker = None
+        self.exitcode = exitcode

@@ -24,13 +24,12 @@ from game_rl.system.processes import (
     short_temporary_folder,
     signal_name,
 )
-from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod, default_start_method
-from game_rl.vec_env.worker import run_worker
-from game_rl.vec_env.worker_channel import channel_of
+from game_rl.vec_env.worker import InProcessWorker, StartMethod, default_start_method, run_worker
 from game_rl.vec_env.worker_protocol import (
     Failure,
     Request,
     WorkerCommand,
+    channel_of,
     pack,
     unpack_answer,
 )
@@ -370,7 +369,15 @@ def check_host(n_workers: int) -> None:
             "this script comes from standard input, and each worker imports the script: write it "
             f"to a file, {_GUARD}, and run `python FILE`"
         )
-    _allow_files(_open_files() + _FILES_A_WORKER * n_workers + _FILES_OF_A_RUN)
+    needed = _FILES_A_WORKER * n_workers + _FILES_OF_A_RUN
+    with contextlib.suppress(OSError):
+        needed += sum(1 for _ in Path("/dev/fd").iterdir())
+    limit = allow_open_files(needed)
+    if limit is not None:
+        raise WorkerError(
+            f"this process may open {limit} files at once, but with its workers it needs about "
+            f"{needed}; allow more with `ulimit -n 4096`, or lower env.n_workers"
+        )
 
 
 def why_it_did_not_begin() -> str:
@@ -390,19 +397,3 @@ def _is_guarded(script: Path) -> bool:
         return True  # a program of another kind, such as an installed command
     tests = (ast.unparse(node.test) for node in body if isinstance(node, ast.If))
     return any("__name__" in test for test in tests)
-
-
-def _open_files() -> int:
-    with contextlib.suppress(OSError):
-        return sum(1 for _ in Path("/dev/fd").iterdir())
-    return 0
-
-
-def _allow_files(needed: int) -> None:
-    """Raise the soft limit of open files to `needed`, if it is lower."""
-    limit = allow_open_files(needed)
-    if limit is not None:
-        raise WorkerError(
-            f"this process may open {limit} files at once, but with its workers it needs about "
-            f"{needed}; allow more with `ulimit -n 4096`, or lower env.n_workers"
-        )

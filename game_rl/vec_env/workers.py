@@ -16,7 +16,7 @@ import gymnasium as gym
 
 from game_rl.errors import WorkerError
 from game_rl.system.shared_memory import new_shared_memory
-from game_rl.vec_env.in_process_worker import InProcessWorker, StartMethod
+from game_rl.vec_env.worker import InProcessWorker, StartMethod
 from game_rl.vec_env.worker_pool import WorkerPool
 from game_rl.vec_env.worker_protocol import (
     Attachment,
@@ -57,7 +57,10 @@ class Workers:
         timeout_s: float,
         start_method: StartMethod | None,
     ) -> None:
-        self.blocks = _contiguous_blocks(len(env_fns), min(n_workers, len(env_fns)))
+        n_envs = len(env_fns)
+        n_workers = min(n_workers, n_envs)
+        bounds = [worker * n_envs // n_workers for worker in range(n_workers + 1)]
+        self.blocks = [range(first, end) for first, end in itertools.pairwise(bounds)]
         self.deaths = WorkerDeaths(len(self.blocks))
         self.lost: set[int] = set()
         self._env_fns = env_fns
@@ -144,12 +147,12 @@ class Workers:
             self._pool.restart(worker)
 
     def _build(self, workers: Sequence[int] | set[int]) -> dict[int, Spaces]:
-        return self._pool.exchange({worker: self._build_request(worker) for worker in workers})
-
-    def _build_request(self, worker: int) -> Request:
-        envs = self.blocks[worker]
-        pickled = cloudpickle.dumps([self._env_fns[number] for number in envs])
-        return Request(WorkerCommand.BUILD, envs, (pickled,))
+        requests = {}
+        for worker in workers:
+            envs = self.blocks[worker]
+            pickled = cloudpickle.dumps([self._env_fns[number] for number in envs])
+            requests[worker] = Request(WorkerCommand.BUILD, envs, (pickled,))
+        return self._pool.exchange(requests)
 
     def _attach(self, workers: Sequence[int] | set[int]) -> None:
         request = Request(WorkerCommand.ATTACH, (), (self._attachment,))
@@ -167,12 +170,6 @@ class Workers:
 
 def _requests(workers: Sequence[int] | set[int], request_for: RequestFor) -> dict[int, Request]:
     return {worker: request for worker in workers if (request := request_for(worker)) is not None}
-
-
-def _contiguous_blocks(n_envs: int, n_workers: int) -> list[range]:
-    """Divide the envs into consecutive blocks whose sizes differ by one at most."""
-    bounds = [worker * n_envs // n_workers for worker in range(n_workers + 1)]
-    return [range(first, end) for first, end in itertools.pairwise(bounds)]
 
 
 _MOST_IN_A_ROW = 3

@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 
 from game_rl.events import Evaluated
-from game_rl.events.curve_points import Curve
+from game_rl.events.run_view import Curve
 from game_rl.system.units import MIB, format_bytes
 from game_rl.viewer.report_style import Html, bars, element, note, section
 from game_rl.viewer.run_panels import REWARD_TERM, terms_by_size

@@ -5,7 +5,7 @@ from shlex import quote
 from statistics import fmean
 
 from game_rl.config.experiments.experiment import dump_experiment
-from game_rl.config.upload import without_secrets
+from game_rl.config.output_config import without_secrets
 from game_rl.events import (
     ChampionFound,
     ExperimentBegun,

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from game_rl.config.loader import dump_config
+from game_rl.config.output_config import without_secrets
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import changed_keys
-from game_rl.config.upload import without_secrets
 from game_rl.events import Evaluated, Event, HintGiven, MilestoneReached
 from game_rl.events.run_view import success_interval
 from game_rl.files.saved_forecast import MeasuredResource, SavedForecast

@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from game_rl.algorithms.data_parallel import Threads, data_parallel
+from game_rl.algorithms.data_parallel import Threads, data_parallel, torch_threads
 from game_rl.algorithms.policies import LeanCnnPolicy
 from game_rl.system.placement import Precision
-from game_rl.system.threads import torch_threads
 
 CPU = torch.device("cpu")
 N_SAMPLES = 200

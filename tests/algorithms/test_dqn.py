@@ -15,10 +15,10 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import RolloutReturn, TrainFreq
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
+from game_rl.algorithms.data_parallel import torch_threads
 from game_rl.algorithms.dqn import LeanDQN, make_dqn
 from game_rl.config.algorithms import DQNConfig
 from game_rl.system.placement import Precision
-from game_rl.system.threads import torch_threads
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from tests.algorithms.conftest import Witness
 from tests.tiny_context import tiny_context

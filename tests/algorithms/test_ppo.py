@@ -13,12 +13,12 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
+from game_rl.algorithms.data_parallel import torch_threads
 from game_rl.algorithms.ppo import make_ppo
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
 from game_rl.config.algorithms import PPOConfig
 from game_rl.config.values import LinearSchedule
 from game_rl.system.placement import Precision
-from game_rl.system.threads import torch_threads
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from tests.algorithms.conftest import Witness
 from tests.tiny_context import tiny_context

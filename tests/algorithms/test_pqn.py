@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack,
 
 from game_rl.algorithms.data_parallel import Threads, data_parallel
 from game_rl.algorithms.pqn import PQN, make_pqn
-from game_rl.buffers.feed import Transitions
+from game_rl.buffers.layout import Transitions
 from game_rl.buffers.pond import Pond
 from game_rl.config.algorithms import PQNConfig
 from game_rl.envs.observation import ObservationFormat

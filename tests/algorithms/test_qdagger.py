@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 from torch.nn import functional
 
+from game_rl.algorithms.data_parallel import torch_threads
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.policies import PQNPolicy
 from game_rl.algorithms.qdagger import (
@@ -21,7 +22,6 @@ from game_rl.algorithms.qdagger import (
     divergence,
     teacher_weight,
 )
-from game_rl.system.threads import torch_threads
 from tests.algorithms.test_dqn import make
 from tests.tiny_env import TinyEnv
 

@@ -24,7 +24,7 @@ from game_rl.algorithms.reward_scaling import (
     reward_state,
     take_reward_state,
 )
-from game_rl.buffers.feed import Transitions
+from game_rl.buffers.layout import Transitions
 from game_rl.config.algorithms import DQNConfig, PPOConfig, PQNConfig, RewardConfig
 from game_rl.envs.packing import FramePacking
 from tests.algorithms.conftest import Witness

@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMoni
 from stable_baselines3.dqn import CnnPolicy
 
 from game_rl.algorithms.automatic import resolved_on
+from game_rl.algorithms.data_parallel import torch_threads
 from game_rl.algorithms.encoder_sizes import NatureSize
 from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.algorithms.networks import Adam, RAdam
@@ -38,7 +39,6 @@ from game_rl.files.run_dir import RunDir
 from game_rl.preflight.memory import gradient_step_bytes, network_of, together
 from game_rl.system.machine import bf16_way
 from game_rl.system.placement import Hardware, Precision
-from game_rl.system.threads import torch_threads
 from game_rl.system.units import MIB
 from tests.preflight.conftest import FACTS, make_config
 from tests.preflight.torch_account import peak_of_tensors

@@ -8,6 +8,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import configure
 
+from game_rl.algorithms.data_parallel import torch_threads
 from game_rl.callbacks import resources
 from game_rl.callbacks.boundary import Interval, StopCallback, StopTraining
 from game_rl.callbacks.checkpoint_callback import NonFiniteCallback
@@ -19,7 +20,6 @@ from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.system.machine import own_cores
 from game_rl.system.process_memory import PssSampler
-from game_rl.system.threads import torch_threads
 from game_rl.system.units import format_bytes
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv

@@ -12,7 +12,7 @@ from game_rl.callbacks.milestones import MilestonesCallback
 from game_rl.envs.episode_progress import MILESTONES, NewMilestone
 from game_rl.events import Begun, Event, MilestoneReached, Resumed
 from game_rl.events.event_log import EventFile, EventLog, read_events
-from game_rl.events.milestone_rows import milestone_rows
+from game_rl.events.run_view import milestone_rows
 from game_rl.files.run_dir import RunDir
 from tests.callbacks.conftest import make_checkpoints
 

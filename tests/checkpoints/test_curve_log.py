@@ -19,8 +19,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from game_rl.checkpoints.training_log import CurveLog, restore_log, save_log
 from game_rl.events import CURVE_POINTS, CurvesRecorded, Event
-from game_rl.events.curve_points import read_curves
 from game_rl.events.event_log import EventLog, read_events
+from game_rl.events.run_view import read_curves
 from game_rl.files.run_dir import RunDir
 from game_rl.preflight import calibration
 from game_rl.training.train import resume, train

@@ -25,7 +25,7 @@ from game_rl.events.event_log import EventFile, ExperimentEventLog, read_events
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.kept_generations import go_back
 from game_rl.files.run_dir import RunDir
-from game_rl.system.versions import installed_versions, source_sha256
+from game_rl.system.packages import installed_versions, source_sha256
 from tests.cli.test_main import kept_run
 from tests.experiments.conftest import (
     MakePopulation,

@@ -9,8 +9,7 @@ from game_rl.config.experiments.mixture_config import MixtureConfig
 from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.config.experiments.study_config import StudyConfig
 from game_rl.config.loader import config_kind, load_config
-from game_rl.config.roles import Role
-from game_rl.config.strict_model import flat
+from game_rl.config.strict_model import Role, flat
 
 RULES: dict[str, KeyRule] = {
     "resume": allowed_changes.RESUME,

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import pytest
 
-from game_rl.config.roles import Role, RunSection, roles_of
-from game_rl.config.strict_model import StrictModel
+from game_rl.config.strict_model import Role, RunSection, StrictModel, roles_of
 
 
 class Inner(RunSection):

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.loader import load_config
-from game_rl.config.upload import UploadConfig, checked_address
+from game_rl.config.output_config import UploadConfig, checked_address
 from game_rl.errors import ConfigError
 
 GOOD = {

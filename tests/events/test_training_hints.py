@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from game_rl.events import BaselinePlayed, Evaluated
-from game_rl.events.curve_points import Curve
+from game_rl.events.run_view import Curve
 from game_rl.events.training_hints import RULES, Hint, HintSettings, Training, hints_for
 from tests.recorded_curves.record import Recording, recorded, recorded_names
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.experiments.experiment import Experiment, dump_experiment, load_experiment
-from game_rl.config.upload import UploadConfig
+from game_rl.config.output_config import UploadConfig
 from game_rl.errors import Interrupted, UsageError
 from game_rl.events import ExperimentEvent, ExperimentWarned, GenerationEnded
 from game_rl.events.event_log import ExperimentEventLog
@@ -37,7 +37,7 @@ from game_rl.storage.inventory import (
 from game_rl.storage.manifest import blobs_of
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.uploader import push_experiment
-from game_rl.system.line_process import started
+from game_rl.system.child_process import started
 from tests.experiments.broken_off import Killed, account_of, killed_at
 from tests.experiments.conftest import MakeMixture, MakePopulation
 from tests.experiments.plans.test_population_plan import carry_out

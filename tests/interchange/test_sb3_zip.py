@@ -32,7 +32,7 @@ from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_zip import export_policy, import_policy, plain_model, read_sb3_zip
 from game_rl.playback.trained_run import open_trained_run
 from game_rl.training.train import resume
-from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
+from game_rl.vec_env.make_vec_env import SpacesVecEnv
 from tests.tiny_run import TINY, MakeConfig, command, train_once
 
 PREDICT = """\

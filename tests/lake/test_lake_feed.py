@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from game_rl.buffers.feed import Transitions
+from game_rl.buffers.layout import Transitions
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError

@@ -15,7 +15,7 @@ from game_rl.loggers.wandb_settings import (
     journal_rows,
     sent_file,
 )
-from game_rl.system.line_process import started
+from game_rl.system.child_process import started
 from tests.loggers.wandb_file import WandbFile, offline_files, read_wandb_file
 
 pytest.importorskip("wandb", reason="the extra wandb is not installed")

@@ -19,8 +19,8 @@ from game_rl.buffers.layout import pond_layout, total_bytes
 from game_rl.checkpoints import checkpoint_files
 from game_rl.checkpoints.checkpoint_store import kept_checkpoints
 from game_rl.config.loader import load_config
+from game_rl.config.output_config import UploadConfig
 from game_rl.config.schema import RunConfig
-from game_rl.config.upload import UploadConfig
 from game_rl.envs.observation import ObservationFormat
 from game_rl.envs.packing import FramePacking
 from game_rl.errors import LakeError, UsageError

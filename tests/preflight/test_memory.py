@@ -11,7 +11,7 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.buffers.feed import Transitions
+from game_rl.buffers.layout import Transitions
 from game_rl.buffers.pond import Pond
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer

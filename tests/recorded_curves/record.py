@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from game_rl.events import Evaluated, Event
-from game_rl.events.curve_points import Curve, read_curves
 from game_rl.events.event_log import read_events
+from game_rl.events.run_view import Curve, read_curves
 from game_rl.events.training_hints import HintSettings
 
 FOLDER = Path(__file__).parent

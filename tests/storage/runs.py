@@ -8,8 +8,8 @@ import numpy as np
 
 from game_rl.checkpoints.checkpoint_files import write_files
 from game_rl.config.loader import dump_config
+from game_rl.config.output_config import UploadConfig
 from game_rl.config.schema import RunConfig
-from game_rl.config.upload import UploadConfig
 from game_rl.events import CheckpointSaved
 from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir

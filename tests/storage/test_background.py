@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.config.upload import UploadConfig
+from game_rl.config.output_config import UploadConfig
 from game_rl.events import CheckpointSaved, Event, Uploaded, Warned
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
@@ -22,7 +22,7 @@ from game_rl.storage.background import BackgroundUpload
 from game_rl.storage.inventory import stored_runs
 from game_rl.storage.object_store import ObjectStore
 from game_rl.storage.upload_settings import UploadSettings
-from game_rl.system.line_process import _START
+from game_rl.system.child_process import _START
 from tests.faults.proxy import FaultProxy
 from tests.storage.runs import add_checkpoint, make_run, settings_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from game_rl.cli.main import main
 from game_rl.errors import UsageError
-from game_rl.system.extras import EXTRAS, check_extra
+from game_rl.system.packages import EXTRAS, check_extra
 from tests.faults.population_faults import write_population
 
 ROOT = Path(__file__).parents[2]

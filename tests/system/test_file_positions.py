@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.system.file_positions import (
+from game_rl.files.durable_files import (
     BINARY,
     read_at,
     read_by_seeking,

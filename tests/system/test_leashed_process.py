@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from game_rl.system.leashed_process import LeashedProcess
+from game_rl.system.child_process import LeashedProcess
 from game_rl.system.processes import KILLED
 from tests.experiments.executors.job_program import MODULE, asking
 
@@ -62,7 +62,7 @@ def test_its_children_are_killed_with_it(tmp_path: Path) -> None:
 
 _PARENT = """\
 import os, sys, time
-from game_rl.system.leashed_process import LeashedProcess
+from game_rl.system.child_process import LeashedProcess
 process = LeashedProcess(sys.argv[1], [sys.argv[2]], os.environ, 1)
 print(process.pid, flush=True)
 time.sleep(600)

@@ -40,9 +40,9 @@ import os, sys, time
 from game_rl.config.schema import EnvConfig
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator, try_raw_state
 from game_rl.games.definition import load_game
-from game_rl.system.line_process import started
+from game_rl.system.child_process import started
 from game_rl.system.fork_server import ForkServer, OwnProcess
-from game_rl.system.leashed_process import LeashedProcess
+from game_rl.system.child_process import LeashedProcess
 from game_rl.vec_env.make_vec_env import make_vec_env
 
 if __name__ == "__main__":

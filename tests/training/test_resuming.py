@@ -33,8 +33,8 @@ from game_rl.experiments.compare.compared_folders import read_folder
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved_forecast import measured_ram_peak_bytes
 from game_rl.preflight.preflight import PreflightReport
+from game_rl.system.packages import source_sha256
 from game_rl.system.stop_request import StopRequest
-from game_rl.system.versions import source_sha256
 from game_rl.training.train import TrainCommand, resume, train
 from tests.tiny_run import TINY, MakeConfig, command, train_once
 from tests.training.forks import quiet

@@ -13,9 +13,9 @@ from game_rl.config.schema import EnvConfig
 from game_rl.errors import WorkerError
 from game_rl.games.definition import load_game
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
-from game_rl.vec_env.in_process_worker import workers_in_process
 from game_rl.vec_env.make_vec_env import make_training_env, restore_vec_env, save_vec_env
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from game_rl.vec_env.worker import workers_in_process
 from tests.vec_env.envs import Faulty, RandomEpisodes
 
 CONFIG = EnvConfig(n_envs=3, n_workers=2, frame_skip=8, max_episode_timesteps=15)

@@ -19,8 +19,13 @@ from stable_baselines3.common.vec_env import (
 
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import WorkerError
-from game_rl.vec_env.array_parts import part_items, space_bytes
-from game_rl.vec_env.frame_stacks import FrameStack, new_stacks, stacked_space
+from game_rl.vec_env.frame_stacks import (
+    FrameStack,
+    new_stacks,
+    part_items,
+    space_bytes,
+    stacked_space,
+)
 from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
 from tests.vec_env.part_envs import FORMAT, IN_PARTS, SINGLE, PartEpisodes, Parts, Stained, Unfit

@@ -5,8 +5,7 @@ import pytest
 
 from game_rl.config.schema import EnvConfig
 from game_rl.games.definition import load_game
-from game_rl.vec_env.make_vec_env import make_vec_env
-from game_rl.vec_env.spaces_vec_env import SpacesVecEnv
+from game_rl.vec_env.make_vec_env import SpacesVecEnv, make_vec_env
 
 
 def test_it_has_the_spaces_of_the_envs_that_play_and_does_not_play() -> None:

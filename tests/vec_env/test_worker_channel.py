@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from game_rl.vec_env.worker_channel import ConnectionChannel, SocketChannel
+from game_rl.vec_env.worker_protocol import ConnectionChannel, SocketChannel
 
 KINDS = [SocketChannel, ConnectionChannel]
 Kind = type[SocketChannel | ConnectionChannel]

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from game_rl.config.custom_part import part_files
+from game_rl.config.output_config import checked_address
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
-from game_rl.config.upload import checked_address
 from game_rl.config.values import NotNegative
 
 MOST_MEMBERS = 1_000

@@ -30,9 +30,9 @@ from game_rl.config.experiments.mixture_config import (
 )
 from game_rl.config.experiments.population_config import PopulationConfig
 from game_rl.config.loader import Document, dump_config, kind_in, run_based_on, run_dir_problems
+from game_rl.config.output_config import UploadConfig
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Problem, flat
-from game_rl.config.upload import UploadConfig
 from game_rl.config.yaml_tree import LocatedProblem, Node
 from game_rl.errors import ConfigError
 
@@ -226,41 +226,29 @@ def _refused(
 
     The second list is for after a member's config was read.
     """
-    of_member = _given_away(config, member)
-    of_learner = _given_away_of_learner(config, learner)
-    if not isinstance(config, MixtureConfig):
-        return [of_member], [of_learner, _unread_between(learner)]
-    assert learner is not None
-    not_here = keys_of_rounds(root, learner) if config.is_live else keys_of_live(learner)
-    return [chain(of_member, of_learner), not_here], []
-
-
-def _given_away(config: ExperimentConfig, member: Node) -> Iterator[Problem]:
-    """Yield keys of the member's own section that the experiment decides."""
+    kind = config.kind
+    stage = STAGES[kind]
     rule = MEMBER_OF_POPULATION if config.learner is None else MEMBER_WITH_LEARNER
     example = "duel_ppo.yaml"
     if isinstance(config, MixtureConfig):
         rule = MEMBER_OF_MIXTURE
         example = "duel_pqn.yaml"
-    kind = config.kind
-    yield from decided_key_problems(
-        member, "member", rule, kind=kind, stage=STAGES[kind], example=example
+    of_member = decided_key_problems(
+        member, "member", rule, kind=kind, stage=stage, example=example
     )
-
-
-def _given_away_of_learner(config: ExperimentConfig, learner: Node | None) -> Iterator[Problem]:
-    """As `_given_away`, for the learner's own section."""
-    if learner is not None:
-        kind = config.kind
-        yield from decided_key_problems(
-            learner, "learner", LEARNER, kind=kind, stage=STAGES[kind], example="duel_dqn.yaml"
-        )
-
-
-def _unread_between(learner: Node | None) -> Iterator[Problem]:
-    if learner is not None and learner.has(FOLLOW):
+    if learner is None:
+        return [of_member], []
+    of_learner = decided_key_problems(
+        learner, "learner", LEARNER, kind=kind, stage=stage, example="duel_dqn.yaml"
+    )
+    if isinstance(config, MixtureConfig):
+        not_here = keys_of_rounds(root, learner) if config.is_live else keys_of_live(learner)
+        return [chain(of_member, of_learner), not_here], []
+    then: _Groups = [of_learner]
+    if learner.has(FOLLOW):
         message = "the learner learns only once all members have played: remove the line"
-        yield Problem(("learner", *FOLLOW), message)
+        then.append([Problem(("learner", *FOLLOW), message)])
+    return [of_member], then
 
 
 def upload_problems(

@@ -33,9 +33,9 @@ from game_rl.config.experiments.population_config import (
     Rule,
     candidates_problems,
 )
+from game_rl.config.output_config import UploadConfig
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel
-from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Timesteps, UnitInterval, named_folder
 from game_rl.config.yaml_tree import Node
 
@@ -174,35 +174,24 @@ class MixtureConfig(LearnerKeys):
     def problems(self) -> Iterator[Problem]:
         yield from lake_problems(self.lake)
         yield from learner_key_problems(self.learner, members=self.members)
-        if self.is_live:
-            yield from self._problems_of_executor()
-            yield from self._problems_of_upload()
-        else:
-            yield from one_lake_problems(self.executor, kind=self.kind)
         yield from candidates_problems(self.champion, members=self.members)
-
-    def _problems_of_executor(self) -> Iterator[Problem]:
-        """Check that all runs can train at once, so that the learner has members to follow."""
+        if not self.is_live:
+            yield from one_lake_problems(self.executor, kind=self.kind)
+            return
         if self.executor.kind != "local":
             yield Problem(
                 ("executor", "kind"),
                 f"{self.executor.kind} cannot be used in mode: live; write local",
             )
         parallel = self.executor.parallel
-        if parallel != "auto" and parallel <= self.members:
+        if parallel != "auto" and parallel <= self.members:  # the learner follows all of them
             yield Problem(
                 ("executor", "parallel"),
                 f"{parallel} is less than members and learner, {self.members + 1}, which train at "
                 "once in mode: live; write auto",
                 (("members",),),
             )
-
-    def _problems_of_upload(self) -> Iterator[Problem]:
-        """Refuse an upload, which would have nothing to send before the end.
-
-        The machine may be lost before that.
-        """
-        if self.upload is not None:
+        if self.upload is not None:  # it would send nothing before the end
             yield Problem(
                 ("upload",),
                 "a mixture in mode: live has no breaks at which it could be sent: write upload "

@@ -22,9 +22,9 @@ from game_rl.config.experiments.learner_config import (
     lake_problems,
     learner_key_problems,
 )
+from game_rl.config.output_config import UploadConfig
 from game_rl.config.schema import LakeConfig, RunConfig
 from game_rl.config.strict_model import Key, Problem, StrictModel, value_at
-from game_rl.config.upload import UploadConfig
 from game_rl.config.values import Count, Name, NotNegative, Positive, Timesteps, named_folder
 
 Rule = Literal["selection", "injection", "cloning", "live"]
@@ -315,45 +315,35 @@ class PopulationConfig(LearnerKeys):
             yield Problem(("member", "fork"), "members start with new weights: remove the section")
         yield from mutation_problems(self.mutation.values, run.model_dump(mode="json"))
         if not run.algorithm.learns:
-            yield from self._problems_of_players()
+            if self.mutation.weights is None:
+                yield Problem(
+                    ("mutation",),
+                    "members learn nothing, and nothing else changes their weights; add mutation: "
+                    "{weights: {sigma: 0.02}}, or let them learn",
+                    (("member",),),
+                )
+            if self.control:
+                yield Problem(
+                    ("control",),
+                    f"members learn nothing, and a control is never copied over, so {self.control} "
+                    "would play the same for ever; write control: 0",
+                    (("member",),),
+                )
         if learner is not None:
             yield from disagreements(run, learner)
-            yield from self._mutated_rewards(run)
+            for key in self.mutation.values:
+                if run.algorithm.learns and key.startswith("algorithm.reward."):
+                    yield Problem(
+                        ("mutation", key),
+                        "members and learner learn the same rewards, as copies of the learner join "
+                        "the members: remove the line",
+                    )
             if run.algorithm.replay is not None:
                 yield Problem(
                     ("member",),
                     f"{run.algorithm.name} members have a replay each, which copies would take "
                     "from the Lake that all members share; use pqn, such as config: duel_pqn.yaml",
                 )
-
-    def _mutated_rewards(self, run: RunConfig) -> Iterator[Problem]:
-        """Check that members learn rewards of the learner's size, as a copy of it joins them."""
-        if not run.algorithm.learns:
-            return
-        for key in self.mutation.values:
-            if key.startswith("algorithm.reward."):
-                yield Problem(
-                    ("mutation", key),
-                    "members and learner learn the same rewards, as copies of the learner join "
-                    "the members: remove the line",
-                )
-
-    def _problems_of_players(self) -> Iterator[Problem]:
-        """Check members that learn nothing, whose weights only copies change."""
-        if self.mutation.weights is None:
-            yield Problem(
-                ("mutation",),
-                "members learn nothing, and nothing else changes their weights; add mutation: "
-                "{weights: {sigma: 0.02}}, or let them learn",
-                (("member",),),
-            )
-        if self.control:
-            yield Problem(
-                ("control",),
-                f"members learn nothing, and a control is never copied over, so {self.control} "
-                "would play the same for ever; write control: 0",
-                (("member",),),
-            )
 
 
 def is_discount(key: str) -> bool:

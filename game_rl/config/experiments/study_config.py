@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, JsonValue
 from game_rl.config.allowed_changes import RUN_OF_STUDY, STUDY_FILE
 from game_rl.config.experiments.executor_config import LocalExecutorConfig
 from game_rl.config.experiments.experiment import Experiment, experiment_of
-from game_rl.config.experiments.learner_config import STOP_WHEN, Decided
+from game_rl.config.experiments.learner_config import STOP_WHEN
 from game_rl.config.loader import (
     Document,
     based_on,
@@ -137,11 +137,12 @@ class StudyConfig(StrictModel):
         if twice:
             yield Problem(("seeds",), f"{twice[0]} is named twice; write each seed once")
         yield from self._comparison_problems()
-        smallest = self._smallest_p_value()
+        n = len(self.seeds)
+        smallest = 2 / (2**n if self.paired else comb(2 * n, n))
         if smallest > self.decision.alpha and not twice:
             yield Problem(
                 ("seeds",),
-                f"{len(self.seeds)} seeds can never give a p below {smallest:.4f}, which is more "
+                f"{n} seeds can never give a p below {smallest:.4f}, which is more "
                 f"than decision.alpha, {self.decision.alpha:g}; take more seeds, best 8 or more",
                 (("decision", "alpha"), ("paired",)),
             )
@@ -160,10 +161,6 @@ class StudyConfig(StrictModel):
                 yield Problem(
                     (*key, "against"), f"{pair.arm} is compared with itself; name another"
                 )
-
-    def _smallest_p_value(self) -> float:
-        n = len(self.seeds)
-        return 2 / (2**n if self.paired else comb(2 * n, n))
 
 
 @dataclass(frozen=True)
@@ -272,16 +269,13 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> Study:
         )
     config = source.model_of(root, problems, StudyConfig, run_dir_problems)
     sections = {name: root.nearest(("arms", name)) for name in config.arms}
-    source.refuse(root, _problems(sections, config))
+    refused = [found for name, arm in sections.items() for found in _given_away(name, arm)]
+    if config.run_dir == config.results:
+        message = "is run_dir, whose content may be deleted; name another folder"
+        refused.append(Problem(("results",), message))
+    source.refuse(root, refused)
     arms = {name: _arm_of(source, config, name, section) for name, section in sections.items()}
     return Study(path, config, arms)
-
-
-def _problems(arms: dict[str, Node], config: StudyConfig) -> Iterator[Problem]:
-    for name, arm in arms.items():
-        yield from _given_away(name, arm)
-    if config.run_dir == config.results:
-        yield Problem(("results",), "is run_dir, whose content may be deleted; name another folder")
 
 
 _EXECUTOR: Key = ("executor",)
@@ -339,22 +333,21 @@ def _given_away(name: str, section: Node) -> Iterator[Problem]:
 
 
 def _run_arm(source: Document, config: StudyConfig, name: str, section: Node) -> RunArm:
-    run = run_based_on(source, section, tuple(_decided_of_run(config, name, section)))
+    decided: list[tuple[Key, object, str]] = [
+        (("run_dir",), str(config.run_dir / name), "run_dir"),
+        (("seed",), config.seeds[0], "seeds"),
+        (STOP_WHEN, None, "study"),
+        (("recording", "episodes"), 0, "study"),
+    ]
+    if not section.has(("total_timesteps",)):
+        decided.append((("total_timesteps",), config.budget.timesteps, "budget.timesteps"))
+    run = run_based_on(source, section, decided)
     if run.total_timesteps > config.budget.timesteps:
         node = section.nearest(("total_timesteps",))
         message = f"{run.total_timesteps:,} is more than budget.timesteps; remove the line"
         source.fail([LocatedProblem(node.place, ("arms", name, "total_timesteps"), message)])
     file = named_file(source, section)
     return RunArm(run, () if file is None else (file,))
-
-
-def _decided_of_run(config: StudyConfig, name: str, section: Node) -> Decided:
-    yield ("run_dir",), str(config.run_dir / name), "run_dir"
-    yield ("seed",), config.seeds[0], "seeds"
-    if not section.has(("total_timesteps",)):
-        yield ("total_timesteps",), config.budget.timesteps, "budget.timesteps"
-    yield STOP_WHEN, None, "study"
-    yield ("recording", "episodes"), 0, "study"
 
 
 def _experiment_arm(
@@ -367,7 +360,12 @@ def _experiment_arm(
             "the other; write mode: rounds in its file"
         )
         source.fail([LocatedProblem(section.place, ("arms", name), message)])
-    tree = with_decided(written.without(_EXECUTOR), tuple(_decided_of_experiment(config)))
+    decided: tuple[tuple[Key, object, str], ...] = (
+        ((*_EXECUTOR, "kind"), "local", "study"),
+        ((*_EXECUTOR, "parallel"), 1, "study"),
+        (("cpus_per_member",), config.cpus_per_run, "cpus_per_run"),
+    )
+    tree = with_decided(written.without(_EXECUTOR), decided)
     experiment = _experiment(base, tree, seed=config.seeds[0], run_dir=config.run_dir / name)
     base.refuse(tree, _uploads(experiment))
     named = [named_file(source, section)]
@@ -379,12 +377,6 @@ def _experiment_arm(
 def _experiment(source: Document, tree: Node, *, seed: int, run_dir: Path) -> Experiment:
     decided = ((("seed",), seed, "seeds"), (("run_dir",), str(run_dir), "run_dir"))
     return experiment_of(source, with_decided(tree, decided), [])
-
-
-def _decided_of_experiment(config: StudyConfig) -> Decided:
-    yield (*_EXECUTOR, "kind"), "local", "study"
-    yield (*_EXECUTOR, "parallel"), 1, "study"
-    yield ("cpus_per_member",), config.cpus_per_run, "cpus_per_run"
 
 
 def _uploads(experiment: Experiment) -> Iterator[Problem]:

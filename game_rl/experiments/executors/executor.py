@@ -23,7 +23,7 @@ from game_rl.config.experiments.executor_config import (
 )
 from game_rl.errors import UsageError
 from game_rl.files.run_dir import CLAIM_VARIABLE, EXPERIMENT_VARIABLE
-from game_rl.system.extras import check_extra, load_with_extra
+from game_rl.system.child_process import LeashedProcess
 from game_rl.system.fork_server import (
     ForkServer,
     ForkServerError,
@@ -31,7 +31,7 @@ from game_rl.system.fork_server import (
     OwnProcess,
     Process,
 )
-from game_rl.system.leashed_process import LeashedProcess
+from game_rl.system.packages import check_extra, load_with_extra
 from game_rl.system.processes import CAN_FORK, share_environment
 
 

@@ -20,9 +20,9 @@ from game_rl.storage.background import game_files
 from game_rl.storage.faults import Patience
 from game_rl.storage.object_store import ObjectStore
 from game_rl.system.machine import processor_name
+from game_rl.system.packages import installed_versions, source_sha256, version_differences
 from game_rl.system.processes import is_root, own_niceness
 from game_rl.system.units import format_bytes
-from game_rl.system.versions import installed_versions, source_sha256, version_differences
 
 _MARK = ".controller-"
 _ANSWER = ".node-"

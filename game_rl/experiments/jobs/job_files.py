@@ -21,8 +21,8 @@ from game_rl.files.durable_files import write_saved
 from game_rl.files.run_dir import RunDir, check_claim
 from game_rl.files.saved import Natural, NaturalIfAny, Saved, read_saved
 from game_rl.system.output import exit_code_of, write_every_character
+from game_rl.system.packages import installed_versions
 from game_rl.system.processes import end_with_parent
-from game_rl.system.versions import installed_versions
 
 REQUEST_SUFFIX = ".request.json"
 _Positive = Annotated[int, Field(ge=1)]

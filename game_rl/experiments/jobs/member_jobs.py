@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from game_rl.algorithms.data_parallel import torch_threads
 from game_rl.callbacks.evaluation import Evaluation, EvaluationInterrupted
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
 from game_rl.checkpoints.checkpoint_files import read_manifest
@@ -42,7 +43,6 @@ from game_rl.lake.view import LakeView
 from game_rl.playback.trained_run import evaluate_run, open_own_run, open_trained_run
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
-from game_rl.system.threads import torch_threads
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
 from game_rl.training.train import TrainCommand, resume
 

@@ -26,7 +26,7 @@ from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
 from game_rl.playback.trained_run import TrainedRun
-from game_rl.system.versions import installed_versions, source_sha256
+from game_rl.system.packages import installed_versions, source_sha256
 from game_rl.training.extension import Extension, RunParts
 
 _CHANGED = "the game or the env's settings changed in the middle of it, at a resume"

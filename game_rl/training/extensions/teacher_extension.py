@@ -11,6 +11,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 
 from game_rl import schedules
 from game_rl.algorithms.automatic import placement_of
+from game_rl.algorithms.data_parallel import torch_threads
 from game_rl.algorithms.dqn import LeanDQN
 from game_rl.algorithms.policies import PQNPolicy, load_q_network
 from game_rl.algorithms.qdagger import Teacher, auto_temperature
@@ -54,7 +55,6 @@ from game_rl.playback.trained_run import (
 )
 from game_rl.seeds import seed_for
 from game_rl.system.stop_request import StopRequest
-from game_rl.system.threads import torch_threads
 from game_rl.system.units import format_bytes, with_frames
 from game_rl.training.extension import Extension, RunParts
 from game_rl.training.fork_parts import ForkPlan

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.config.experiments.experiment import dump_experiment, load_experiment
-from game_rl.config.output_config import MonitoringConfig
-from game_rl.config.upload import UploadConfig
+from game_rl.config.output_config import MonitoringConfig, UploadConfig
 from game_rl.errors import ConfigError
 from tests.faults.population_faults import WRITERS
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from game_rl.system.versions import (
+from game_rl.system.packages import (
     code_difference,
     installed_versions,
     source_sha256,
@@ -18,7 +18,7 @@ _PACKAGE = Path(__file__).parents[2] / "game_rl"
 
 def digest_of(copy: Path) -> str:
     """As a process that has its package from there finds it."""
-    code = "from game_rl.system.versions import source_sha256; print(source_sha256())"
+    code = "from game_rl.system.packages import source_sha256; print(source_sha256())"
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         cwd=copy,
