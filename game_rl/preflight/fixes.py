@@ -208,28 +208,21 @@ def ram_changes(situation: Situation) -> list[Change]:
     config = situation.config
     batch: Change = ("algorithm.batch_size", smaller_batch_sizes(config))
     rollout = _storage_change(config)
-    is_update = situation.footprint.ram.peak.name == "update"
-    return [
-        *([_micro_batch_change(situation)] if is_update else []),
-        *_colour_change(situation),
-        *([batch, rollout] if is_update else [rollout, batch]),
-        ("env.n_envs", smaller_n_envs(config)),
-        *_size_change(situation),
-    ]
+    last = [("env.n_envs", smaller_n_envs(config)), *_size_change(situation)]
+    colour = _colour_change(situation)
+    if situation.footprint.ram.peak.name == "update":
+        return [_micro_batch_change(situation), *colour, batch, rollout, *last]
+    return [*colour, rollout, batch, *last]
 
 
 def vram_changes(situation: Situation) -> list[Change]:
     """Return changes that free memory of the network's GPU, where the replay may be, too."""
     config = situation.config
     batch: Change = ("algorithm.batch_size", smaller_batch_sizes(config))
-    is_shared = replay_gpu(config) == network_gpu(config, situation.facts)
-    return [
-        _micro_batch_change(situation),
-        *_colour_change(situation),
-        *(replay_vram_changes(situation) if is_shared else []),
-        batch,
-        *_size_change(situation),
-    ]
+    changes = [_micro_batch_change(situation), *_colour_change(situation)]
+    if replay_gpu(config) == network_gpu(config, situation.facts):
+        changes += replay_vram_changes(situation)
+    return [*changes, batch, *_size_change(situation)]
 
 
 def replay_vram_changes(situation: Situation) -> list[Change]:

@@ -141,6 +141,7 @@ def test_lakes_that_do_not_fit_get_a_capacity_that_does(make_population: MakePop
     report = forecast(population, small, lake=large)
     (finding,) = (f for f in report.findings if f.code == "lakes_do_not_fit")
     assert report.verdict == "does_not_fit"
+    assert finding in [check.finding for check in report.checks]
     assert finding.key == "member.lake.capacity_gb"
     assert finding.fix is not None
     fixed = make_population(
