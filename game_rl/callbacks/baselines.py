@@ -58,6 +58,9 @@ class ConstantPolicy:
         return np.full(_rows(observation), self._action, np.int64), state
 
 
+_Baseline = RandomPolicy | ConstantPolicy
+
+
 def _rows(observation: NDArray[Any] | Mapping[str, NDArray[Any]]) -> int:
     if isinstance(observation, Mapping):
         return len(next(iter(observation.values())))
@@ -112,10 +115,10 @@ def play_baseline(
         EvaluationInterrupted: a stop was requested.
     """
 
-    def played(policy: RandomPolicy | ConstantPolicy, n: int, seed: int) -> Evaluation:
-        is_random = isinstance(policy, RandomPolicy)
+    def played(policy: _Baseline, n: int, seed: int) -> Evaluation:
+        is_constant = isinstance(policy, ConstantPolicy)
         return evaluate(
-            policy, vec_env, episodes=n, deterministic=not is_random, seed=seed, stop=stop
+            policy, vec_env, episodes=n, deterministic=is_constant, seed=seed, stop=stop
         )
 
     action = constant_action(name, action_names)
@@ -154,38 +157,29 @@ def play_baselines(
     Raises:
         EvaluationInterrupted: a stop was requested.
     """
-    player = _TimedPlayer(vec_env, stop, clock)
+
+    def played(policy: _Baseline, episodes: int, seed: int, *, until: float) -> Evaluation:
+        return evaluate(
+            policy,
+            vec_env,
+            episodes=episodes,
+            deterministic=isinstance(policy, ConstantPolicy),
+            seed=seed,
+            stop=stop,
+            is_time_over=lambda: clock() >= until,
+        )
+
     began = clock()
     third = limit_s / 3
     stream = seed_for(seed, "baseline")
     drawn = RandomPolicy(len(action_names), stream)
-    random = player.play(drawn, BASELINE_EPISODES, seed, until=began + third)
+    random = played(drawn, BASELINE_EPISODES, seed, until=began + third)
     rewards: list[float] = []
     for action in range(len(action_names)):
         share = (began + 2 * third - clock()) / (len(action_names) - action)
-        tried = player.play(ConstantPolicy(action), _TRIED_EPISODES, stream, until=clock() + share)
+        tried = played(ConstantPolicy(action), _TRIED_EPISODES, stream, until=clock() + share)
         rewards.append(float(np.mean([*tried.rewards, *tried.unfinished])))
     best = int(np.argmax(rewards))
-    constant = player.play(ConstantPolicy(best), BASELINE_EPISODES, seed, until=began + limit_s)
+    constant = played(ConstantPolicy(best), BASELINE_EPISODES, seed, until=began + limit_s)
     both = [Baseline("", random), Baseline(action_names[best], constant)]
     return [each for each in both if each.evaluation.episodes]
-
-
-@dataclass(frozen=True)
-class _TimedPlayer:
-    vec_env: VecEnv
-    stop: StopRequest | None
-    clock: Callable[[], float]
-
-    def play(
-        self, policy: RandomPolicy | ConstantPolicy, episodes: int, seed: int, *, until: float
-    ) -> Evaluation:
-        return evaluate(
-            policy,
-            self.vec_env,
-            episodes=episodes,
-            deterministic=isinstance(policy, ConstantPolicy),
-            seed=seed,
-            stop=self.stop,
-            is_time_over=lambda: self.clock() >= until,
-        )

@@ -173,7 +173,10 @@ class WorkerRestartsCallback(BoundaryCallback):
         self._told = 0
 
     def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
-        deaths = self._deaths()
+        vec_env = self.training_env.unwrapped
+        deaths: Sequence[WorkerDeath] = ()
+        if isinstance(vec_env, SharedMemoryVecEnv | HalvedVecEnv):
+            deaths = vec_env.worker_deaths
         for number, death in enumerate(deaths[self._told :], start=self._told + 1):
             text = f"{death.text}; it was restarted and its episodes were cut short"
             self._events.emit(
@@ -181,12 +184,6 @@ class WorkerRestartsCallback(BoundaryCallback):
             )
         self._told = len(deaths)
         self.logger.record("resources/worker_restarts", len(deaths))
-
-    def _deaths(self) -> Sequence[WorkerDeath]:
-        vec_env = self.training_env.unwrapped
-        if isinstance(vec_env, SharedMemoryVecEnv | HalvedVecEnv):
-            return vec_env.worker_deaths
-        return ()
 
 
 class ExplorationRestartsCallback(BaseCallback):

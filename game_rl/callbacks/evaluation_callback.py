@@ -201,7 +201,11 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         if is_best:  # after everything is written, because it saves the run
             self.best_mean_reward = better.mean_reward
             self._checkpoints.keep_as_best(better.mean_reward, deterministic=better.deterministic)
-        self._goes_on = self._call_others(is_best=is_best)
+        self._goes_on = True
+        if is_best and self.callback_on_new_best is not None:
+            self._goes_on = self.callback_on_new_best.on_step()
+        if self._goes_on:
+            self._goes_on = self._on_event()
 
     def _fill_attributes(self, better: Evaluation) -> None:
         """Set SB3's attributes, and write `evaluations.npz`.
@@ -225,13 +229,6 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         if better.successes:
             lists.successes.append(list(better.successes))
         write_episodes(self._run_dir, lists)
-
-    def _call_others(self, *, is_best: bool) -> bool:
-        """Call SB3's two callbacks, and return whether training continues."""
-        goes_on = True
-        if is_best and self.callback_on_new_best is not None:
-            goes_on = self.callback_on_new_best.on_step()
-        return goes_on and self._on_event()
 
     def _log(self, better: Evaluation, played: Sequence[Evaluation]) -> None:
         values: dict[str, Any] = {

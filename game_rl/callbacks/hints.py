@@ -12,7 +12,7 @@ from game_rl.envs.episode_progress import STUCK_AFTER_TIMESTEPS
 from game_rl.events import BaselinePlayed, CurvesRecorded, Evaluated, Event, HintGiven
 from game_rl.events.event_log import EventLog, read_events
 from game_rl.events.run_view import Curve
-from game_rl.events.training_hints import Hint, HintSettings, Training, hints_for
+from game_rl.events.training_hints import HintSettings, Training, hints_for
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, GameDefinition
 
@@ -81,11 +81,8 @@ class HintsCallback(BoundaryCallback):
 
     def on_boundary(self, *, is_last: bool) -> None:
         if self._looks.crossed(self.boundary_timesteps) or is_last:
-            self._look(is_at_end=is_last and self._is_over)
-
-    @property
-    def _is_over(self) -> bool:
-        return self.boundary_timesteps >= self._settings.total_timesteps
+            is_over = self.boundary_timesteps >= self._settings.total_timesteps
+            self._look(is_at_end=is_last and is_over)
 
     def _look(self, *, is_at_end: bool) -> None:
         training = Training(
@@ -99,30 +96,27 @@ class HintsCallback(BoundaryCallback):
             baselines=self._baselines,
             is_at_end=is_at_end,
         )
-        for hint in hints_for(training):
-            if self._is_news(hint.name):
-                self._events.emit(self._given_hint(hint))
-
-    def _given_hint(self, hint: Hint) -> HintGiven:
-        text = hint.text
-        episode = None
-        if hint.shown_by is not None:
-            episode = self._showing(hint.shown_by)
-        if episode is not None:
-            run = quote(str(self._run_dir.root))
-            text += f"; to see one of these episodes: game-rl record {run} --logged {episode}"
-        return HintGiven(
-            timesteps=self.boundary_timesteps,
-            name=hint.name,
-            text=text,
-            key=hint.key,
-            episode=episode,
-        )
-
-    def _is_news(self, name: str) -> bool:
-        given = self._given.get(name)
         again_after = _AGAIN_AFTER * self._settings.total_timesteps
-        return given is None or self.boundary_timesteps - given >= again_after
+        for hint in hints_for(training):
+            given = self._given.get(hint.name)
+            if given is not None and self.boundary_timesteps - given < again_after:
+                continue
+            text = hint.text
+            episode = None
+            if hint.shown_by is not None:
+                episode = self._showing(hint.shown_by)
+            if episode is not None:
+                run = quote(str(self._run_dir.root))
+                text += f"; to see one of these episodes: game-rl record {run} --logged {episode}"
+            self._events.emit(
+                HintGiven(
+                    timesteps=self.boundary_timesteps,
+                    name=hint.name,
+                    text=text,
+                    key=hint.key,
+                    episode=episode,
+                )
+            )
 
 
 def hint_settings(config: RunConfig, game: Game) -> HintSettings:

@@ -178,6 +178,10 @@ class ResourceWatch:
         else:
             where = "of this machine's RAM is free"
             use = f"this run uses {format_bytes(ram_used)}"
+        threshold = self._thresholds[resource]
+        assert threshold is not None
+        parts = round(threshold * _GB / level)
+        share = f"1/{parts} of " if parts > 1 else ""
         line = ""
         if part is not None:
             line = f"; of the forecast, {part.name} may take up to {format_bytes(part.bytes)}"
@@ -188,14 +192,7 @@ class ResourceWatch:
                 free_bytes=free,
                 threshold_bytes=level,
                 plan_part=None if part is None else part.name,
-                text=f"only {format_bytes(free)} {where}, less than "
-                f"{self._level_words(resource, level)}; {use}{line}",
+                text=f"only {format_bytes(free)} {where}, less than {share}"
+                f"monitoring.warn_{resource}_gb, {threshold:g} GB; {use}{line}",
             )
         )
-
-    def _level_words(self, resource: Resource, level: int) -> str:
-        threshold = self._thresholds[resource]
-        assert threshold is not None
-        parts = round(threshold * _GB / level)
-        share = f"1/{parts} of " if parts > 1 else ""
-        return f"{share}monitoring.warn_{resource}_gb, {threshold:g} GB"

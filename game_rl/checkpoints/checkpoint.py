@@ -74,29 +74,20 @@ def save_checkpoint(
         with_replay: whether to save the model's replay buffer, if it has one.
         more: further files, by name.
     """
-    contents = _contents(model, state, envs, run_dir, with_replay=with_replay, more=more or {})
-    write_files(path, contents)
 
+    def contents() -> Iterator[tuple[FileName, Iterable[bytes]]]:
+        """Yield one file at a time, so that only one is in memory, and large files in pieces."""
+        yield "state.json", (state.model_dump_json(indent=2).encode(),)
+        yield "play.json", (_play(model, envs, run_dir).model_dump_json().encode(),)
+        yield "arrays.safetensors", (safetensors.numpy.save(_arrays(model, envs)),)
+        yield "policy.safetensors", dump_tensors(module_tensors(model.policy))
+        yield "optimizer.safetensors", dump_tensors(optimizer_tensors(model.policy.optimizer))
+        if with_replay and (replay := dump_replay(model)) is not None:
+            yield "replay.safetensors", replay
+        for name, content in (more or {}).items():
+            yield name, (content.model_dump_json().encode(),)
 
-def _contents(
-    model: BaseAlgorithm,
-    state: CheckpointState,
-    envs: VecEnvState | None,
-    run_dir: RunDir,
-    *,
-    with_replay: bool,
-    more: Mapping[FileName, Saved],
-) -> Iterator[tuple[FileName, Iterable[bytes]]]:
-    """Yield one file at a time, so that only one is in memory, and large files in pieces."""
-    yield "state.json", (state.model_dump_json(indent=2).encode(),)
-    yield "play.json", (_play(model, envs, run_dir).model_dump_json().encode(),)
-    yield "arrays.safetensors", (safetensors.numpy.save(_arrays(model, envs)),)
-    yield "policy.safetensors", dump_tensors(module_tensors(model.policy))
-    yield "optimizer.safetensors", dump_tensors(optimizer_tensors(model.policy.optimizer))
-    if with_replay and (replay := dump_replay(model)) is not None:
-        yield "replay.safetensors", replay
-    for name, content in more.items():
-        yield name, (content.model_dump_json().encode(),)
+    write_files(path, contents())
 
 
 def _play(model: BaseAlgorithm, envs: VecEnvState | None, run_dir: RunDir) -> TrainingState:

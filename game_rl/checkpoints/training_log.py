@@ -14,7 +14,6 @@ from game_rl.events import CURVE_POINTS, CurvesRecorded
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.loggers.log_files import (
-    TableSize,
     appended_files,
     cut_file,
     cut_table,
@@ -59,15 +58,12 @@ class CurveLog(KVWriter):
                 self._sums[name] = self._sums.get(name, 0.0) + float(value)
                 self._counts[name] = self._counts.get(name, 0) + 1
         if self._sums and step // self._every > self._recorded_at // self._every:
-            self._emit(step)
-
-    def _emit(self, step: int) -> None:
-        means = {name: total / self._counts[name] for name, total in self._sums.items()}
-        values = {name: _rounded(mean) for name, mean in sorted(means.items())}
-        self._events.emit(CurvesRecorded(timesteps=step, values=values))
-        self._recorded_at = step
-        self._sums.clear()
-        self._counts.clear()
+            means = {name: total / self._counts[name] for name, total in self._sums.items()}
+            values = {name: _rounded(mean) for name, mean in sorted(means.items())}
+            self._events.emit(CurvesRecorded(timesteps=step, values=values))
+            self._recorded_at = step
+            self._sums.clear()
+            self._counts.clear()
 
     def close(self) -> None:
         """There is nothing to close: the file is the run's `events.jsonl`."""
@@ -88,20 +84,16 @@ def save_log(logger: Logger, run_dir: RunDir) -> LogState:
         for name, value in logger.name_to_value.items()
         if isinstance(value, int | float | np.number)
     }
+    written = [each for each in logger.output_formats if isinstance(each, ProgressTable)]
     return LogState(
         values=values,
         counts={name: logger.name_to_count[name] for name in values.keys() & logger.name_to_count},
         excluded={name: tuple(logger.name_to_excluded[name]) for name in values},
         file_bytes={path.name: path.stat().st_size for path in _event_files(run_dir)},
         appended_bytes=synced_sizes(run_dir),
-        table=_table(logger, run_dir),
+        table=written[0].size if written else table_size(run_dir.progress),
         curves=next((log.state() for log in _curve_logs(logger)), CurveSums()),
     )
-
-
-def _table(logger: Logger, run_dir: RunDir) -> TableSize | None:
-    written = [each for each in logger.output_formats if isinstance(each, ProgressTable)]
-    return written[0].size if written else table_size(run_dir.progress)
 
 
 def restore_log(logger: Logger, state: LogState) -> None:

@@ -231,11 +231,29 @@ def make_lake_feed(
         return None
     level = settings.compression_level
     schema = LakeSchema.of(observation_format, n_actions=n_actions, level=level)
-    lake = _open(lake_path(settings, run_dir), schema, settings)
+    path = lake_path(settings, run_dir)
+    limit_gb = settings.capacity_gb
+    capacity = Capacity(
+        transitions=settings.capacity_transitions,
+        n_bytes=None if limit_gb is None else round(limit_gb * _GB),
+    )
+    try:
+        lake = Lake.create(path, schema, capacity=capacity)
+    except OSError as error:
+        raise LakeError(
+            f"{path}: {error.strerror or error}; make it writable, or name another folder"
+        ) from error
     stream = run_dir.identity().id if saved is None else saved.stream
-    aside = _kept_aside(lake, stream, set_aside or {})
+    aside = []
+    for name, its_mark in (set_aside or {}).items():
+        aside.append(f"{_SET_ASIDE}{name}")
+        lake.keep(f"{stream}.{aside[-1]}", its_mark)
     if saved is not None:
-        _go_back(lake, mark, stream)
+        try:
+            lake.resume(mark, stream)
+        except LakeError as error:
+            text = f"{error}; to continue without this Lake, add --set lake=null"
+            raise LakeError(text) from None
         before = mark.of(saved.ancestors)
     elif not goes_on:
         lake.delete_stream(stream)
@@ -253,13 +271,6 @@ def make_lake_feed(
         feed.leave_gap()  # the checkpoint does not record how far the stream had come
     feed.keep_pins([*aside, *(path.name for path in run_dir.checkpoints_newest_first())])
     return feed
-
-
-def _kept_aside(lake: Lake, stream: str, marks: Mapping[str, Mark]) -> list[str]:
-    """Pin what checkpoints that were set aside need, and return the names of the pins."""
-    for name, mark in marks.items():
-        lake.keep(f"{stream}.{_SET_ASIDE}{name}", mark)
-    return [f"{_SET_ASIDE}{name}" for name in marks]
 
 
 def lake_path(settings: LakeConfig, run_dir: RunDir) -> Path:
@@ -292,27 +303,6 @@ def check_level(config: RunConfig, lake: Path | None = None) -> None:
     """
     for problem in level_problems(config, lake):
         raise UsageError(f"{'.'.join(problem.key)}: {problem.message}")
-
-
-def _open(path: Path, schema: LakeSchema, settings: LakeConfig) -> Lake:
-    limit_gb = settings.capacity_gb
-    capacity = Capacity(
-        transitions=settings.capacity_transitions,
-        n_bytes=None if limit_gb is None else round(limit_gb * _GB),
-    )
-    try:
-        return Lake.create(path, schema, capacity=capacity)
-    except OSError as error:
-        raise LakeError(
-            f"{path}: {error.strerror or error}; make it writable, or name another folder"
-        ) from error
-
-
-def _go_back(lake: Lake, mark: Mark, stream: str) -> None:
-    try:
-        lake.resume(mark, stream)
-    except LakeError as error:
-        raise LakeError(f"{error}; to continue without this Lake, add --set lake=null") from None
 
 
 class LakeFeature(Feature):

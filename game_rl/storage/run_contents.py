@@ -5,7 +5,6 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from game_rl.checkpoints.checkpoint_files import MANIFEST, Manifest, read_manifest, read_verified
 from game_rl.errors import CheckpointError, LakeError
@@ -82,9 +81,13 @@ def _checkpoint_contents(
     state = json.loads(read_verified(path, files, "state.json"))
     _add_checkpoint(contents, path, files)
     best = state["best"]
-    best_path = None if best is None else _best_path(run_dir, best)
-    if best_path is not None and best_path != path and best_path.is_dir():
-        _add_checkpoint(contents, best_path, read_manifest(best_path))
+    if best is not None:
+        offline = int(best.get("offline_gradient_steps", 0))
+        best_path = run_dir.checkpoint(best["timesteps"])
+        if offline:  # it is from before the first timestep
+            best_path = run_dir.offline.checkpoint(offline)
+        if best_path != path and best_path.is_dir():
+            _add_checkpoint(contents, best_path, read_manifest(best_path))
     has_lake = "lake" in settings.upload.what and "lake.json" in files.files
     if has_lake and settings.lake is not None:
         mark = json.loads(read_verified(path, files, "lake.json"))["mark"]
@@ -123,12 +126,6 @@ def video_contents(run_dir: RunDir) -> Contents:
     if run_dir.footprint.exists():
         contents.add_growing(run_dir.footprint.name, run_dir.footprint)
     return contents
-
-
-def _best_path(run_dir: RunDir, best: dict[str, Any]) -> Path:
-    """Return the path of the best checkpoint, which may be from before the first timestep."""
-    offline = int(best.get("offline_gradient_steps", 0))
-    return run_dir.offline.checkpoint(offline) if offline else run_dir.checkpoint(best["timesteps"])
 
 
 def _add_checkpoint(contents: Contents, path: Path, files: Manifest) -> None:

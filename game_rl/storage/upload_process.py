@@ -286,7 +286,8 @@ def _upload_generation(settings: PushSettings) -> int:
         root = settings.folder.parent
         with upload_lock(root, wait_s=_PREDECESSOR_LEAVES_WITHIN_S) as is_alone:
             if is_alone:
-                patience = Patience(_PATIENCE_S, tell=_say_that_it_waits)
+                waits = "The experiment continues, and the upload is retried"
+                patience = Patience(_PATIENCE_S, tell=lambda fault: _say(f"{fault}. {waits}"))
                 patience.ask(lambda: push_experiment(settings))
             return 0 if is_alone else 1
     except GameRLError as error:
@@ -303,10 +304,6 @@ def _end_in_time(wait_s: float) -> None:
         while os.read(0, 1 << 10):  # sys.stdin has a lock, which a thread must not hold at exit
             pass
     threading.Timer(wait_s, os._exit, [1]).start()
-
-
-def _say_that_it_waits(fault: StoreFault) -> None:
-    _say(f"{fault}. The experiment continues, and the upload is retried")
 
 
 def _failure(error: Exception) -> str:
