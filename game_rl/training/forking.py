@@ -16,7 +16,7 @@ from game_rl.algorithms.automatic import resolve_auto
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
 from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.checkpoints.checkpoint_folder import best_checkpoint
-from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, StopCounters
+from game_rl.checkpoints.checkpoint_state import CheckpointState, StopCounters
 from game_rl.checkpoints.checkpoint_store import kept_checkpoint, newest_valid_checkpoint
 from game_rl.checkpoints.named import find_run
 from game_rl.config.allowed_changes import FORK_BEST
@@ -35,7 +35,7 @@ from game_rl.files.durable_files import (
     write_atomic,
     write_synced,
 )
-from game_rl.files.run_dir import Parent, RunDir, RunIdentity
+from game_rl.files.run_dir import Parent, RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import load_game
 from game_rl.training.admission import refuse_used_folder
@@ -130,26 +130,34 @@ def make_fork(plan: ForkPlan, *, run_id: str | None = None) -> Forked:
     """
     root = plan.config.run_dir
     with _whole_run(root) as run_dir:
-        identity, parent = _identity(run_dir, plan.source, run_id)
+        parent = Parent(
+            id=plan.source.identity.id,
+            timesteps=plan.source.timesteps,
+            sha256=manifest_sha256(plan.source.checkpoint.path),
+        )
+        identity = run_dir.identity(parent=parent, run_id=run_id)
         _write_lineage(run_dir, plan, parent)
         _copy_curves(run_dir, plan)
-        event = _event(plan, identity)
-        events_bytes = _write_events(run_dir, plan, event)
+        event = Forked(
+            timesteps=plan.timesteps,
+            waited_frames=plan.waited_frames or None,
+            run=identity.id,
+            parent=parent.id,
+            parent_path=str(plan.source.place),
+            parent_timesteps=plan.source.timesteps,
+            changes=plan.differences.told(),
+            not_taken_over=plan.told_anew(),
+        )
+        if not plan.new.counters:
+            n_bytes = plan.source.checkpoint.state.events_bytes
+            write_synced(run_dir.events, _first_bytes(plan, "events.jsonl", n_bytes))
+        with EventFile(run_dir.events) as file:
+            file.add(event)
+            events_bytes = file.synced_bytes()
         _write_checkpoints(run_dir, plan, events_bytes)
         Checkpoint(plan.first_checkpoint(run_dir)).restore_reports(run_dir)
         write_atomic(run_dir.config, dump_config(plan.config))
     return event
-
-
-def _identity(
-    run_dir: RunDir, source: ForkSource, run_id: str | None
-) -> tuple[RunIdentity, Parent]:
-    parent = Parent(
-        id=source.identity.id,
-        timesteps=source.timesteps,
-        sha256=manifest_sha256(source.checkpoint.path),
-    )
-    return run_dir.identity(parent=parent, run_id=run_id), parent
 
 
 def _write_lineage(run_dir: RunDir, plan: ForkPlan, parent: Parent) -> None:
@@ -184,16 +192,6 @@ def _copy_curves(run_dir: RunDir, plan: ForkPlan) -> None:
         write_synced(run_dir.progress, _first_bytes(plan, run_dir.progress.name, -1))
 
 
-def _write_events(run_dir: RunDir, plan: ForkPlan, event: Forked) -> int:
-    """Write the parent's events up to its checkpoint, then `event`; return the file's length."""
-    if not plan.new.counters:
-        n_bytes = plan.source.checkpoint.state.events_bytes
-        write_synced(run_dir.events, _first_bytes(plan, "events.jsonl", n_bytes))
-    with EventFile(run_dir.events) as file:
-        file.add(event)
-        return file.synced_bytes()
-
-
 def _first_bytes(plan: ForkPlan, name: str, n_bytes: int) -> bytes:
     """Return the first bytes of a file of the parent, which only ever grows; b"" if it is gone."""
     try:
@@ -214,19 +212,14 @@ def _write_checkpoints(run_dir: RunDir, plan: ForkPlan, events_bytes: int) -> No
     write_forked_checkpoint(
         source.checkpoint, path, plan.new, state=state, policy=plan.policy, more=more
     )
-    if state.best is not None:
-        _link_best(run_dir, source, state.best)
-
-
-def _link_best(run_dir: RunDir, source: ForkSource, best: Best) -> None:
-    """Link the policy of the best checkpoint, unless that is the one that is forked."""
-    theirs, ours = (best_checkpoint(each, best) for each in (source.run_dir, run_dir))
-    if ours.exists():
+    if state.best is None:
         return
-    with suppress(CheckpointError, FileNotFoundError):  # resuming warns that it is lost
-        kept = Checkpoint(theirs).verify()
-        ours.parent.mkdir(exist_ok=True)
-        link_for_play(kept, ours)
+    best = best_checkpoint(run_dir, state.best)
+    if not best.exists():  # it is not the one that is forked
+        with suppress(CheckpointError, FileNotFoundError):  # resuming warns that it is lost
+            kept = Checkpoint(best_checkpoint(source.run_dir, state.best)).verify()
+            best.parent.mkdir(exist_ok=True)
+            link_for_play(kept, best)
 
 
 def _first_state(plan: ForkPlan, events_bytes: int) -> CheckpointState:
@@ -249,20 +242,6 @@ def _first_state(plan: ForkPlan, events_bytes: int) -> CheckpointState:
     return state.model_copy(update=changes)
 
 
-def _event(plan: ForkPlan, identity: RunIdentity) -> Forked:
-    source = plan.source
-    return Forked(
-        timesteps=plan.timesteps,
-        waited_frames=plan.waited_frames or None,
-        run=identity.id,
-        parent=source.identity.id,
-        parent_path=str(source.place),
-        parent_timesteps=source.timesteps,
-        changes=plan.differences.told(),
-        not_taken_over=plan.told_anew(),
-    )
-
-
 _MOVES_WHAT_IS_OPEN = os.name != "nt"  # as the lock is
 
 
@@ -277,7 +256,11 @@ def _whole_run(root: Path) -> Iterator[RunDir]:
     begun = RunDir(root.with_name(f".{root.name}.fork"))
     begun.root.mkdir(exist_ok=True)
     with begun.locked():
-        _empty(begun.root)
+        for path in begun.root.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != "lock":
+                path.unlink()
         try:
             yield begun
             sync_directory(begun.root)
@@ -291,14 +274,6 @@ def _whole_run(root: Path) -> Iterator[RunDir]:
     sync_directory(root.parent)
 
 
-def _empty(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name != "lock":
-            path.unlink()
-
-
 def find_source(run: Path, timesteps: int | None) -> ForkSource:
     """Return a run's checkpoint of timestep `timesteps`, or its newest valid one if that is None.
 
@@ -309,7 +284,12 @@ def find_source(run: Path, timesteps: int | None) -> ForkSource:
     run_dir = find_run(run)
     if timesteps is None:
         checkpoint, _ = newest_valid_checkpoint(run_dir)
-        _refuse_offline(run_dir, checkpoint)
+        if checkpoint.is_offline:  # a fork would treat that phase as finished
+            raise UsageError(
+                f"{run_dir.root} is still learning before its first timestep: its newest "
+                f"checkpoint is {checkpoint.name}; fork it when it has reached timestep 0: "
+                f"{run_dir.way_on} --until 0, then --fork {run_dir.root}@0"
+            )
     else:
         checkpoint = kept_checkpoint(run_dir, timesteps)
     if not run_dir.identity_file.exists():
@@ -319,13 +299,3 @@ def find_source(run: Path, timesteps: int | None) -> ForkSource:
             f"{max(1, checkpoint.state.num_timesteps)}"
         )
     return ForkSource(run_dir, checkpoint, run_dir.identity())
-
-
-def _refuse_offline(run_dir: RunDir, checkpoint: Checkpoint) -> None:
-    """Refuse a checkpoint of the offline phase: a fork would treat that phase as finished."""
-    if checkpoint.is_offline:
-        raise UsageError(
-            f"{run_dir.root} is still learning before its first timestep: its newest checkpoint is "
-            f"{checkpoint.name}; fork it when it has reached timestep 0: "
-            f"{run_dir.way_on} --until 0, then --fork {run_dir.root}@0"
-        )

@@ -21,7 +21,6 @@ from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedSta
 from game_rl.checkpoints.checkpoint_store import CheckpointStore
 from game_rl.checkpoints.evaluation_files import EpisodeLists, append_row, seed_of, write_episodes
 from game_rl.config.learn_from import OfflineConfig
-from game_rl.config.schema import RunConfig
 from game_rl.events import Evaluating, OfflineProgress
 from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
@@ -188,7 +187,9 @@ class OfflinePhase:
             if is_end:
                 append_row(self._run_dir, evaluation_row(evaluation, 0, is_best=is_it))
         if is_end:  # earlier evaluations have no timestep of their own
-            write_episodes(self._run_dir, _episodes(better))
+            successes = [list(better.successes)] if better.successes else []
+            lists = EpisodeLists([0], [list(better.rewards)], [list(better.lengths)], successes)
+            write_episodes(self._run_dir, lists)
         for name in ("mean_reward", "success_rate", "q_minus_return"):
             if (value := getattr(better, name)) is not None:
                 self._write({f"offline/eval_{name}": value})
@@ -252,12 +253,6 @@ class OfflinePhase:
             )
 
 
-def _episodes(evaluation: Evaluation) -> EpisodeLists:
-    """Return the lists of episodes with one entry, at timestep 0."""
-    successes = [list(evaluation.successes)] if evaluation.successes else []
-    return EpisodeLists([0], [list(evaluation.rewards)], [list(evaluation.lengths)], successes)
-
-
 def make_offline_phase(
     parts: RunParts, model: LeanDQN, extensions: Sequence[Extension]
 ) -> OfflinePhase | None:
@@ -275,6 +270,8 @@ def make_offline_phase(
         )
         for is_within in (True, False)
     )
+    # as many gradient steps between two updates of the target network as when the run plays
+    plays = model.target_update_interval / config.rollout_timesteps
     return OfflinePhase(
         config.offline,
         model,
@@ -283,11 +280,5 @@ def make_offline_phase(
         stores=(within, last),
         fixed=parts.fixed,
         events=parts.events,
-        sync_every=_sync_every(config, model),
+        sync_every=max(1, round(plays * model.gradient_steps)),
     )
-
-
-def _sync_every(config: RunConfig, model: LeanDQN) -> int:
-    """Return the gradient steps between two updates of the target network when the run plays."""
-    timesteps = model.target_update_interval
-    return max(1, round(timesteps / config.rollout_timesteps * model.gradient_steps))

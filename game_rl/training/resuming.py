@@ -126,6 +126,8 @@ def resumed(
     """
     state = checkpoint.state
     placement = placement_of(config)
+    # because of differences of versions and hardware, numbers round differently
+    now = installed_versions() | computing(placement.device)
     no_waits = None if game.definition.step is None else 0
     return Resumed(
         timesteps=state.num_timesteps,
@@ -146,7 +148,7 @@ def resumed(
         not_restored=(
             *_begins_anew(config, checkpoint),
             *not_restored,
-            *_differences(state, placement.device),
+            *version_differences(state.versions | state.computing, now),
         ),
         other_code=code_difference(state.versions, state.source_sha256),
         changes=tuple(changed),
@@ -171,12 +173,6 @@ def _begins_anew(config: RunConfig, checkpoint: Checkpoint) -> list[str]:
             why += "; a wrapper whose attributes change needs state_dict and load_state_dict"
         anew.append(f"the episodes: {why}")
     return anew
-
-
-def _differences(state: CheckpointState, device: str) -> tuple[str, ...]:
-    """List differences of versions and hardware; because of these, numbers round differently."""
-    now = installed_versions() | computing(device)
-    return version_differences(state.versions | state.computing, now)
 
 
 def disk_fault(error: OSError, run_dir: RunDir) -> str:
@@ -243,15 +239,14 @@ def already_reached(
     final_is_due = asked.evaluates_at_end and (asked.is_changed or not is_complete)
     if final_is_due and (met or end == total):
         return None
+    text = _words(run_dir, config, state, end, is_complete=is_complete)
+    if met:
+        text = _won(run_dir, config, state, met)
     return Ended(
         timesteps=state.num_timesteps,
         reason="completed" if is_complete else "until",
         exit_code=0,
-        text=(
-            _won(run_dir, config, state, met)
-            if met
-            else _words(run_dir, config, state, end, is_complete=is_complete)
-        ),
+        text=text,
     )
 
 
@@ -280,11 +275,9 @@ def _words(
     total = config.total_timesteps
     root = run_dir.root
     asked = f", and --until asks for {end:,}" if end < total else ", its end"
-    way_on = (
-        f"train it on with {run_dir.way_on} --set total_timesteps={2 * total}"
-        if is_complete
-        else f"continue with {run_dir.way_on}"
-    )
+    way_on = f"continue with {run_dir.way_on}"
+    if is_complete:
+        way_on = f"train it on with {run_dir.way_on} --set total_timesteps={2 * total}"
     back = "; --at T goes back to an earlier checkpoint" if end < state.num_timesteps else ""
     return (
         f"{root} is already at timestep {_with_frames(state, config)}{asked}: "

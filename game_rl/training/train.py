@@ -3,7 +3,7 @@
 import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -33,9 +33,10 @@ from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_feed import level_problems
 from game_rl.playback.recording import record_run
 from game_rl.playback.teacher_copy import forget_teacher
-from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_trained_run
+from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.preflight.preflight import FootprintComparison, PreflightReport, compare_footprint
 from game_rl.storage.background import BackgroundUpload, ask_once, upload_settings
+from game_rl.storage.upload_settings import UploadSettings
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.admission import (
@@ -203,23 +204,28 @@ def resume(
     with run_dir.locked():
         run_dir.remove_leftovers()
         checkpoint, warnings = _found_checkpoint(run_dir, at, command)
-        config = _saved_config(run_dir, overrides)
+        found = [*moved_game(run_dir, overrides), *overrides]
+        config = load_config(run_dir.config, found, is_saved=True, more_checks=level_problems)
+        config = config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
         game = load_game(config.game)
-        changed = [] if checkpoint is None else _changes(checkpoint, config, game)
+        changed: list[str] = []
+        if checkpoint is not None:
+            checkpoint.check_game(game)
+            changed = changes(checkpoint.state, config, game)
         config = resolve_auto(config, game)
-        asked = _asked(command, is_changed=bool(overrides))
-        if (ended := already_reached(run_dir, config, checkpoint, asked)) is not None:
-            return _left_alone(run_dir, config, ended, command)
+        asked = Asked(command.until, command.evaluates_at_end, bool(overrides), command.callbacks)
+        ended = already_reached(run_dir, config, checkpoint, asked)
+        if ended is not None:
+            for listener in command.listeners:  # but not the run's event log
+                listener(ended)
+            frame_skip = config.env.frame_skip
+            return TrainingResult(run_dir, ended.timesteps, frame_skip, {}, left_alone=ended.text)
         report = report or _check_fit(config, game, command)
         warnings += _ask_storage(config, command)
         moved = _bring_back(run_dir, checkpoint, at, warnings)
         write_atomic(run_dir.config, dump_config(config))
         run = _Run(config, game, run_dir, command, report, checkpoint, warnings, changed)
         return replace(run, set_aside=() if at is None else moved).bring_to_its_end()
-
-
-def _asked(command: TrainCommand, *, is_changed: bool) -> Asked:
-    return Asked(command.until, command.evaluates_at_end, is_changed, command.callbacks)
 
 
 def _found_checkpoint(
@@ -236,11 +242,6 @@ def _found_checkpoint(
         return find_checkpoint(run_dir, at)
 
 
-def _changes(checkpoint: Checkpoint, config: RunConfig, game: Game) -> list[str]:
-    checkpoint.check_game(game)
-    return changes(checkpoint.state, config, game)
-
-
 def _bring_back(
     run_dir: RunDir, checkpoint: Checkpoint | None, at: int | None, warnings: list[str]
 ) -> list[Path]:
@@ -251,22 +252,6 @@ def _bring_back(
     moved = go_back_to(checkpoint, run_dir, run_dir.damaged if at is None else run_dir.set_aside)
     warnings += [f"a checkpoint was moved to {p}; delete it if you do not need it" for p in moved]
     return moved
-
-
-def _left_alone(
-    run_dir: RunDir, config: RunConfig, ended: Ended, command: TrainCommand
-) -> TrainingResult:
-    """Tell the listeners, but not the run's event log, how the run has ended."""
-    for listener in command.listeners:
-        listener(ended)
-    frame_skip = config.env.frame_skip
-    return TrainingResult(run_dir, ended.timesteps, frame_skip, {}, left_alone=ended.text)
-
-
-def _saved_config(run_dir: RunDir, overrides: Sequence[str]) -> RunConfig:
-    overrides = [*moved_game(run_dir, overrides), *overrides]
-    config = load_config(run_dir.config, overrides, is_saved=True, more_checks=level_problems)
-    return config.model_copy(update={"run_dir": run_dir.root})  # it may have been moved
 
 
 def _check_fit(config: RunConfig, game: Game, command: TrainCommand) -> PreflightReport:
@@ -318,7 +303,12 @@ class _Run:
         write_atomic(self.run_dir.preflight, json.dumps(self.report.to_json(), indent=2))
         with EventFile(self.run_dir.events) as file:
             events = EventLog(file, self.command.listeners)
-            with events.recording_failure(), self._sending(events) as upload:
+            stop = self.command.stop
+            with (
+                events.recording_failure(),
+                uploading_run(self._upload_settings(), events, stop) as upload,
+                logging_to_wandb(self.config, self.run_dir, events, stop),
+            ):
                 result = self._train(events, upload)
             if upload is not None:
                 result = replace(result, not_stored=upload.nothing_stored())
@@ -333,21 +323,10 @@ class _Run:
             )
         return result
 
-    @contextmanager
-    def _sending(self, events: EventLog) -> Iterator[BackgroundUpload | None]:
-        """Send checkpoints and curves inside the block, as far as the config asks for it."""
-        with (
-            self._uploading(events) as upload,
-            logging_to_wandb(self.config, self.run_dir, events, self.command.stop),
-        ):
-            yield upload
-
-    def _uploading(self, events: EventLog) -> AbstractContextManager[BackgroundUpload | None]:
+    def _upload_settings(self) -> UploadSettings | None:
         begins_at = 0 if self.checkpoint is None else self.checkpoint.state.num_timesteps
-        settings = upload_settings(
-            self.config, self.run_dir, begins_at=begins_at, take_over=self.command.take_over
-        )
-        return uploading_run(settings, events, self.command.stop)
+        take_over = self.command.take_over
+        return upload_settings(self.config, self.run_dir, begins_at=begins_at, take_over=take_over)
 
     def _train(self, events: EventLog, upload: BackgroundUpload | None) -> TrainingResult:
         footprint: FootprintComparison = {}
@@ -471,12 +450,16 @@ def _measured(
 
     def write() -> None:
         peak_bytes = max(sampler.stop(), at_least)
+        vram = report.footprint.vram
+        vram_bytes = 0  # the most that torch's allocator has reserved of the network's GPU
+        if vram is not None:
+            vram_bytes = torch.cuda.max_memory_reserved(vram.gpu)
         footprint.update(
             compare_footprint(
                 report,
                 ram_peak_bytes=peak_bytes,
                 disk_bytes=run_dir.size_bytes(),
-                vram_reserved_bytes=_reserved_bytes(report),
+                vram_reserved_bytes=vram_bytes,
             )
         )
         write_atomic(run_dir.footprint, json.dumps(footprint, indent=2))
@@ -491,12 +474,6 @@ def _measured(
         write()
     except OSError as error:
         raise TrainingError(disk_fault(error, run_dir)) from error
-
-
-def _reserved_bytes(report: PreflightReport) -> int:
-    """Return the most that torch's allocator has reserved of the network's GPU; 0 without one."""
-    vram = report.footprint.vram
-    return 0 if vram is None else torch.cuda.max_memory_reserved(vram.gpu)
 
 
 @dataclass(frozen=True)
@@ -527,10 +504,21 @@ def evaluate_best(
         validate_teacher(run_dir, config, events, stop)
     except EvaluationInterrupted:
         raise _stopped(run_dir, stop) from None
-    best = _best_policy(run_dir)
+    try:
+        best = open_trained_run(run_dir.root, "best")
+    except NoCheckpointError:  # it was imported with all its timesteps, so it had no evaluation
+        best = open_trained_run(run_dir.root, "latest")
     timesteps = best.state.num_timesteps
     episodes = best.config.evaluation.final_episodes
-    events.emit(_evaluating(best, events.timesteps))
+    events.emit(
+        Evaluating(
+            timesteps=events.timesteps,
+            policy_timesteps=timesteps,
+            policy_waited_frames=best.state.waited_frames,
+            episodes=episodes,
+            is_final=True,
+        )
+    )
     try:
         trackers = episode_trackers(config, is_training=False)
         evaluation = evaluate_run(best, episodes=episodes, stop=stop, trackers=trackers)
@@ -545,38 +533,16 @@ def evaluate_best(
             is_final=True,
         )
     )
-    video = _record(best)
-    if video is not None:
+    video: Path | None = None
+    recording = best.config.recording
+    if recording.episodes:
+        output = best.run_dir.videos / f"best.{recording.format}"
+        video = record_run(best, episodes=recording.episodes, output=output, max_s=recording.max_s)
         events.emit(Recorded(timesteps=events.timesteps, path=str(video)))
     return FinalEvaluation(evaluation, best.name, video)
-
-
-def _evaluating(best: TrainedRun, timesteps: int) -> Evaluating:
-    return Evaluating(
-        timesteps=timesteps,
-        policy_timesteps=best.state.num_timesteps,
-        policy_waited_frames=best.state.waited_frames,
-        episodes=best.config.evaluation.final_episodes,
-        is_final=True,
-    )
-
-
-def _best_policy(run_dir: RunDir) -> TrainedRun:
-    try:
-        return open_trained_run(run_dir.root, "best")
-    except NoCheckpointError:  # it was imported with all its timesteps, so it had no evaluation
-        return open_trained_run(run_dir.root, "latest")
 
 
 def _stopped(run_dir: RunDir, stop: StopRequest) -> Interrupted:
     return stop.interrupted(
         f"{stop.reason}; the training is complete, and {run_dir.way_on} evaluates it"
     )
-
-
-def _record(best: TrainedRun) -> Path | None:
-    recording = best.config.recording
-    if recording.episodes == 0:
-        return None
-    output = best.run_dir.videos / f"best.{recording.format}"
-    return record_run(best, episodes=recording.episodes, output=output, max_s=recording.max_s)

@@ -311,13 +311,6 @@ def find_teacher(settings: TeacherConfig, config: RunConfig, game: Game) -> Trai
     return run
 
 
-def _used(document: Mapping[str, Any], config: RunConfig) -> Mapping[str, Any]:
-    """Return a saved game file without the parts that no observation has."""
-    chosen = config.env.observation.parts
-    parts = {name: part for name, part in document.get("parts", {}).items() if name in chosen}
-    return {**document, "parts": parts}
-
-
 def _disagreements(
     state: CheckpointState, theirs: RunConfig, config: RunConfig, game: Game
 ) -> Iterator[str]:
@@ -325,7 +318,12 @@ def _disagreements(
     if state.rom_sha256 != game.rom.sha256:
         yield f"the ROM's sha256 is {state.rom_sha256} there and {game.rom.sha256} here"
     dumped = game.definition.model_dump(mode="json", by_alias=True)
-    pair = tuple(_used(document, config) for document in (state.game, dumped))
+    chosen = config.env.observation.parts
+    documents: tuple[Mapping[str, Any], ...] = (state.game, dumped)
+    pair: list[Mapping[str, Any]] = []
+    for document in documents:  # without the parts that no observation has
+        parts = {name: part for name, part in document.get("parts", {}).items() if name in chosen}
+        pair.append({**document, "parts": parts})
     for bound in TEACHER.bound:
         key = bound.removeprefix("game.")
         if (pair[0].get(key) or None) != (pair[1].get(key) or None):
@@ -372,20 +370,18 @@ def validate_teacher(
         student=play(open_own_run(run_dir.root, "best")),
         teacher=play(open_teacher(run_dir.root)),
     )
-    events.emit(_event(validation, events.timesteps))
-    write_validation(run_dir, validation)
-
-
-def _event(validation: Validation, timesteps: int) -> Validated:
     student = validation.student
     teacher = validation.teacher
-    return Validated(
-        timesteps=timesteps,
-        episodes=validation.episodes,
-        student_timesteps=validation.student_timesteps,
-        student_mean_reward=student.mean_reward,
-        student_success_rate=student.success_rate,
-        teacher_mean_reward=teacher.mean_reward,
-        teacher_success_rate=teacher.success_rate,
-        best="teacher" if validation.teacher_is_best else "student",
+    events.emit(
+        Validated(
+            timesteps=events.timesteps,
+            episodes=episodes,
+            student_timesteps=best.timesteps,
+            student_mean_reward=student.mean_reward,
+            student_success_rate=student.success_rate,
+            teacher_mean_reward=teacher.mean_reward,
+            teacher_success_rate=teacher.success_rate,
+            best="teacher" if validation.teacher_is_best else "student",
+        )
     )
+    write_validation(run_dir, validation)
