@@ -67,7 +67,6 @@ TORCH_FREE = (
     "places",
     "vec_env/worker.py",
     "loggers/log_files.py",
-    "loggers/monitor_file.py",
     "loggers/wandb_process.py",
     "loggers/wandb_settings.py",
     "training/wandb_log.py",
@@ -87,7 +86,7 @@ MEMBERS = {"experiments/jobs/__main__.py", "experiments/jobs/member_jobs.py"}  #
 HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
 ONLY_IN = {
     "pyboy": {"emulator/pyboy_emulator.py"},
-    "av": {"playback/mp4.py"},
+    "av": {"playback/clip.py"},
     "obstore": {"storage/object_store.py"},
     "matplotlib": {"viewer/comparison_plot.py", "viewer/panel_figure.py"},
     "ray": {"experiments/executors/ray.py"},

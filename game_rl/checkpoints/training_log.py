@@ -20,7 +20,7 @@ from game_rl.loggers.log_files import (
     synced_sizes,
     table_size,
 )
-from game_rl.loggers.progress_table import ProgressTable
+from game_rl.loggers.make_logger import ProgressTable
 
 _OTHER_STEPS = ("eval/", "offline/")  # events of their own have them
 

@@ -1,73 +1,19 @@
 """Arguments that several commands share, and types of arguments."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import run_of
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
 NO_CONFIG = (
     "a config is missing: name a file, or a config that comes with game_rl, such as duel_ppo; "
     "game-rl configs lists them"
 )
-
-
-def add_command(
-    commands: "Commands",
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    *,
-    summary: str,
-    example: str,
-    trains: bool = False,
-) -> argparse.ArgumentParser:
-    """Add a parser for a command.
-
-    Args:
-        run: carries the command out and returns the exit code.
-        trains: whether the command continues if its output can no longer be written.
-    """
-    parser = commands.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(command=run, trains=trains)
-    _add_verbosity(parser)
-    return parser
-
-
-def _add_verbosity(parser: argparse.ArgumentParser) -> None:
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("-q", "--quiet", action="store_true", help="print only the result, and errors")
-    how.add_argument(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="print a training's every update, and the traceback of an error",
-    )
-
-
-def add_group(commands: "Commands", name: str, summary: str, *, example: str) -> "Commands":
-    """Add a command that has commands of its own, and return those."""
-    parser = commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -113,28 +59,24 @@ def take_words(arguments: argparse.Namespace, unknown: Sequence[str]) -> list[st
     if arguments.config is not None:
         files.insert(0, str(arguments.config))
     if len(files) > 1:
-        raise UsageError(
-            f"{files[0]} and {files[1]} both name a config; leave one out"
-            if "=" in files[1] or find_config(Path(files[1])).exists()
-            else f"{files[1]!r} is neither a config file nor KEY=VALUE"
-        )
+        if "=" in files[1] or find_config(Path(files[1])).exists():
+            raise UsageError(f"{files[0]} and {files[1]} both name a config; leave one out")
+        raise UsageError(f"{files[1]!r} is neither a config file nor KEY=VALUE")
     if not files and arguments.needs_config:
         raise UsageError(NO_CONFIG)
-    arguments.config = _config_file(Path(files[0])) if files else None
+    arguments.config = None
+    if files:
+        path = Path(files[0])
+        if any((path / name).is_file() for name in ("config.yaml", "experiment.yaml")):
+            run = quote(str(path))
+            raise UsageError(
+                f"{path} is a run, not a config: continue it with game-rl train --resume {run}, "
+                f"begin a new run from its newest checkpoint with game-rl train --fork {run} "
+                "run_dir=..., or name the config in it"
+            )
+        arguments.config = find_config(path)
     arguments.set = [*arguments.set, *(word for word in words if not _is_file(word))]
     return []
-
-
-def _config_file(path: Path) -> Path:
-    """Return the config that a path or a name means, or refuse the directory of a run."""
-    if not any((path / name).is_file() for name in ("config.yaml", "experiment.yaml")):
-        return find_config(path)
-    run = quote(str(path))
-    raise UsageError(
-        f"{path} is a run, not a config: continue it with game-rl train --resume {run}, begin a "
-        f"new run from its newest checkpoint with game-rl train --fork {run} run_dir=..., or name "
-        "the config in it"
-    )
 
 
 def _is_file(word: str) -> bool:
@@ -189,15 +131,11 @@ def named_policy(arguments: argparse.Namespace) -> tuple[Path, str]:
 
 def positive(text: str) -> int:
     """Parse an integer of at least 1, as the type of an argument."""
-    return _whole_number(text, least=1)
+    return not_negative(text, least=1)
 
 
-def not_negative(text: str) -> int:
+def not_negative(text: str, *, least: int = 0) -> int:
     """Parse an integer of at least 0, as the type of an argument."""
-    return _whole_number(text, least=0)
-
-
-def _whole_number(text: str, *, least: int) -> int:
     try:
         value = int(text)
     except ValueError:

@@ -1,46 +1,46 @@
-"""`game-rl checkpoints`, `export`, `import`."""
+"""`game-rl checkpoints`, `lineage`, `export`, `import`."""
 
 import argparse
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from game_rl.checkpoints.named import kept_path, open_run
+from game_rl.checkpoints.named import find_run, kept_path, open_run
 from game_rl.checkpoints.run_game import check_playable
 from game_rl.cli.arguments import (
-    add_command,
     add_config_arguments,
     add_run_arguments,
     named_checkpoint,
     named_policy,
 )
 from game_rl.cli.outputs import ZIP, add_output
-from game_rl.cli.printing import add_json, print_facts, print_notes, print_result, working
+from game_rl.cli.printing import add_json, numbers, print_facts, print_notes, print_result, working
+from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config
-from game_rl.experiments.experiment_dir import run_of
+from game_rl.events.lineage import (
+    Source,
+    all_sources,
+    counted_once,
+    lineage_json,
+    played_in_all,
+    run_as_source,
+)
+from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment, run_of
+from game_rl.experiments.records import read_records
 from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write, exchangeable
 from game_rl.playback.checkpoint_survey import survey
 from game_rl.system.units import format_bytes
 
-if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
-    from game_rl.playback.checkpoint_survey import CheckpointFinding
+_ID_SHOWN = 8
 
 
-def add_checkpoints(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "checkpoints",
-        _checkpoints,
-        summary=summary,
-        example="game-rl checkpoints runs/duel_ppo",
-    )
+def add_checkpoints(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_checkpoints)
     parser.add_argument(
         "run",
         type=Path,
@@ -51,33 +51,82 @@ def add_checkpoints(commands: "Commands", summary: str) -> None:
     add_json(parser, "list")
 
 
-def add_export(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "export",
-        _export,
-        summary=summary,
-        example="game-rl export runs/duel_ppo --format sb3 --output duel.zip",
-    )
+def add_export(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_export)
     add_run_arguments(parser)
     parser.add_argument("--format", choices=["sb3"], default="sb3", help="format of the file")
     add_output(parser, "--output", ZIP, required=True, text="zip file to write")
     add_json(parser)
 
 
-def add_import(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "import",
-        _import,
-        summary=summary,
-        example="game-rl import model.zip --config duel_ppo --set run_dir=runs/mine",
-    )
+def add_import(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_import)
     parser.add_argument(
         "file", type=Path, metavar="FILE", help="zip file that PPO.save or DQN.save wrote"
     )
     add_config_arguments(parser, required=True)
     add_json(parser)
+
+
+def add_lineage(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_lineage)
+    parser.add_argument(
+        "run",
+        metavar="RUN[@T]",
+        help="run directory, or an experiment's; T is a timestep (default: the newest checkpoint)",
+    )
+    add_json(parser)
+
+
+def _lineage(arguments: argparse.Namespace) -> int:
+    root, timesteps = named_checkpoint(arguments.run)
+    if ExperimentDir(root).exists():
+        from game_rl.experiments.descent import descent, descent_json, descent_tree
+
+        folder = find_experiment(root)
+        records = read_records(folder)
+        branches = descent(records)
+        if arguments.json:
+            print_facts([descent_json(branch) for branch in branches])
+            return 0
+        experiment = load_experiment(folder.config, is_saved=True)
+        tree = descent_tree(
+            str(root),
+            branches,
+            kind=experiment.config.kind,
+            frame_skip=experiment.run.env.frame_skip,
+            waited_frames=records[-1].waited_frames_of_all if records else 0,
+        )
+        Console().print(tree)
+        return 0
+    run_dir = find_run(root)
+    if timesteps is None:
+        saved = run_dir.checkpoints_newest_first()
+        timesteps = int(saved[0].name) if saved else 0
+    else:
+        kept_path(run_dir, timesteps)
+    config = load_config(run_dir.config, is_saved=True)
+    run = run_as_source(run_dir, timesteps, frame_skip=config.env.frame_skip)
+    if arguments.json:
+        print_facts(lineage_json(run))
+        return 0
+    table = Table("", "run", *numbers("timesteps", "frames"), "", box=None, pad_edge=False)
+    table.add_row(
+        Text(f"{run.path} at timestep {run.timesteps:,}"), run.run[:_ID_SHOWN], *_played(run)
+    )
+    counted = {id(source) for source in counted_once([run])}
+    for depth, source in all_sources(run.sources):
+        note = "" if id(source) in counted else "counted above or below"
+        words = f"{'  ' * (depth + 1)}{source.kind} of {source.path} at {source.timesteps:,}"
+        table.add_row(Text(words), source.run[:_ID_SHOWN], *_played(source), note)
+    total = [f"{number:,}" for number in played_in_all(run)]
+    table.add_row("all that was played", "", *total, style="bold")
+    Console().print(table, soft_wrap=True)
+    return 0
+
+
+def _played(source: Source) -> tuple[str, str]:
+    return f"{source.played_timesteps:,}", f"{source.frames:,}"
 
 
 def _checkpoints(arguments: argparse.Namespace) -> int:
@@ -95,39 +144,30 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
     elif not found:
         print(f"{arguments.run} has no checkpoint yet")
     else:
-        Console().print(_table(found, frame_skip))
+        headings = numbers("timestep", "frames", "size", "written")
+        table = Table(*headings, "", box=None, pad_edge=False)
+        for finding in found:
+            notes = [finding.damage or "whole"]
+            if finding.is_best and finding.best_mean_reward is not None:
+                way = "" if finding.best_deterministic else ", stochastic"
+                notes.append(f"best so far, mean reward {finding.best_mean_reward:.2f}{way}")
+            if finding.teacher_is_better:
+                notes.append("its teacher was as good or better in the validation, and is the best")
+            notes += finding.differences
+            if finding.other_code:
+                notes.append(finding.other_code)
+            written = "unknown"
+            if finding.written_s is not None:
+                written = datetime.fromtimestamp(finding.written_s).strftime("%Y-%m-%d %H:%M:%S")
+            table.add_row(
+                f"{finding.timesteps:,}",
+                f"{finding.frames(frame_skip):,}",
+                format_bytes(finding.nbytes),
+                written,
+                Text("; ".join(notes)),
+            )
+        Console().print(table)
     return 1 if any(finding.damage for finding in found) else 0
-
-
-def _table(found: "list[CheckpointFinding]", frame_skip: int) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("timestep", "frames", "size", "written"):
-        table.add_column(name, justify="right")
-    table.add_column("")
-    for finding in found:
-        notes = [finding.damage or "whole"]
-        if finding.is_best and finding.best_mean_reward is not None:
-            way = "" if finding.best_deterministic else ", stochastic"
-            notes.append(f"best so far, mean reward {finding.best_mean_reward:.2f}{way}")
-        if finding.teacher_is_better:
-            notes.append("its teacher was as good or better in the validation, and is the best")
-        notes += finding.differences
-        if finding.other_code:
-            notes.append(finding.other_code)
-        table.add_row(
-            f"{finding.timesteps:,}",
-            f"{finding.frames(frame_skip):,}",
-            format_bytes(finding.nbytes),
-            _time(finding.written_s),
-            Text("; ".join(notes)),
-        )
-    return table
-
-
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "unknown"
-    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _export(arguments: argparse.Namespace) -> int:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from game_rl.cli.arguments import add_command, add_group, not_negative
+from game_rl.cli.arguments import not_negative
 from game_rl.cli.outputs import add_output
+from game_rl.cli.parser import add_command, commands_of
 from game_rl.cli.printing import add_json, print_facts, print_result, print_table, print_words
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.experiments.study_config import load_study
@@ -33,20 +34,13 @@ from game_rl.experiments.compare.comparison_report import (
 from game_rl.files.durable_files import write_atomic
 
 if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
     from game_rl.config.experiments.study_config import Study
     from game_rl.experiments.compare.comparison import Comparison
     from game_rl.experiments.compare.comparison_report import Parts
 
 
-def add_compare(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "compare",
-        _compare,
-        summary=summary,
-        example="game-rl compare runs/ppo_* runs/pqn_* --output runs/ppo_or_pqn",
-    )
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_compare)
     parser.add_argument(
         "runs",
         nargs="+",
@@ -55,30 +49,6 @@ def add_compare(commands: "Commands", summary: str) -> None:
         help="directories of runs or experiments; the arm of the first one is the one that others "
         "are compared with. Or the file of one study",
     )
-    _add_options_of_runs(parser)
-    parser.add_argument(
-        "--x",
-        choices=["timesteps", "frames"],
-        default="timesteps",
-        help="x axis of the curves, counted over a run and everything that it comes from "
-        "(default: timesteps)",
-    )
-    add_output(
-        parser,
-        "--output",
-        metavar="FOLDER",
-        text="folder for report.md, report.json and report.png (default: none; for a study, its "
-        "results folder)",
-    )
-    parser.add_argument(
-        "--markdown",
-        action="store_true",
-        help="print the report in Markdown, as in report.md, instead of tables for a terminal",
-    )
-    add_json(parser)
-
-
-def _add_options_of_runs(parser: argparse.ArgumentParser) -> None:
     options = parser.add_argument_group("options for runs (for a study, its file decides)")
     options.add_argument(
         "--arm",
@@ -101,11 +71,6 @@ def _add_options_of_runs(parser: argparse.ArgumentParser) -> None:
     options.add_argument(
         "--unpaired", action="store_true", help="do not compare runs of the same seed in pairs"
     )
-    _add_rule(options)
-
-
-def _add_rule(options: argparse._ArgumentGroup) -> None:
-    """Add the options of the rule that gives the verdict."""
     options.add_argument(
         "--alpha",
         type=float,
@@ -126,25 +91,67 @@ def _add_rule(options: argparse._ArgumentGroup) -> None:
         metavar="D",
         help="judge an arm that is worse by less than this as not worse",
     )
+    parser.add_argument(
+        "--x",
+        choices=["timesteps", "frames"],
+        default="timesteps",
+        help="x axis of the curves, counted over a run and everything that it comes from "
+        "(default: timesteps)",
+    )
+    add_output(
+        parser,
+        "--output",
+        metavar="FOLDER",
+        text="folder for report.md, report.json and report.png (default: none; for a study, its "
+        "results folder)",
+    )
+    parser.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print the report in Markdown, as in report.md, instead of tables for a terminal",
+    )
+    add_json(parser)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
     arguments.runs = [path if path.is_dir() else find_config(path) for path in arguments.runs]
     files = [path for path in arguments.runs if path.is_file()]
     if not files:
-        return compare_runs(arguments)
+        return _compare_runs(arguments)
     if len(arguments.runs) > 1:
         raise UsageError(
             f"{files[0]} is a file: name only directories of runs, or only one study's file"
         )
+    from game_rl.experiments.study.study_report import study_findings
 
-    return report_study(arguments)
+    findings = study_findings(load_study(files[0]))
+    if arguments.output is None:
+        arguments.output = findings.study.config.results
+    _show_comparison(
+        arguments,
+        findings.comparison,
+        title=findings.study.config.question,
+        notes=list(findings.notes),
+        more=findings.breaks,
+    )
+    return 0
 
 
-def compare_runs(arguments: argparse.Namespace) -> int:
-    _check_numbers(arguments)
+def _compare_runs(arguments: argparse.Namespace) -> int:
+    if not 0 < arguments.alpha < 1:
+        raise UsageError(f"--alpha {arguments.alpha:g} is not between 0 and 1; 0.05 is usual")
+    for name in ("minimum", "margin"):
+        value = getattr(arguments, name)
+        if value is not None and value < 0:
+            raise UsageError(f"--{name} {value:g} is negative; 5 points of success rate are 0.05")
     found = [read_folder(path) for path in dict.fromkeys(arguments.runs)]
-    arms, is_final = arms_of(grouped(found, _patterns(arguments.arm)))
+    patterns = {}
+    for text in arguments.arm:
+        name, equals, pattern = text.partition("=")
+        if not (name and equals and pattern):
+            raise UsageError(f"--arm {text}: write a name and a pattern, such as --arm pqn='pqn_*'")
+        patterns[name] = pattern
+    arms, is_final = arms_of(grouped(found, patterns))
     names = [arm.name for arm in arms]
     against = arguments.against or names[0]
     if against not in names:
@@ -160,23 +167,22 @@ def compare_runs(arguments: argparse.Namespace) -> int:
     )
     pairs = [(name, against) for name in names if name != against]
     comparison = compare_arms(arms, rule, pairs)
-    note = (
-        "scores are of each run's final evaluation, on held-out episodes"
-        if is_final
-        else "some runs are not at their end: scores are of each run's newest evaluation, and the "
-        "verdict may change"
-    )
+    note = "scores are of each run's final evaluation, on held-out episodes"
+    if not is_final:
+        note = (
+            "some runs are not at their end: scores are of each run's newest evaluation, and the "
+            "verdict may change"
+        )
     changed = [
         f"{folder.name}: the game is changed: {text}"
         for folder in found
         for text in changed_games(folder.path)
     ]
-    title = ", ".join(names) if len(names) > 1 else names[0]
-    show_comparison(arguments, comparison, title=title, notes=[note, *changed])
+    _show_comparison(arguments, comparison, title=", ".join(names), notes=[note, *changed])
     return 0
 
 
-def show_comparison(
+def _show_comparison(
     arguments: argparse.Namespace,
     comparison: "Comparison",
     *,
@@ -206,59 +212,34 @@ def show_comparison(
     elif arguments.markdown:
         print("\n".join(lines))
     else:
-        _print_parts([f"**{title}**", "", *parts])
+        console = Console(highlight=False)
+        for part in (f"**{title}**", "", *parts):
+            if isinstance(part, str):
+                texts = enumerate(part.split("**"))  # every other one is bold
+                styled = Text.assemble(*((text, "bold" if n % 2 else "") for n, text in texts))
+                print_words(console, styled, indent=2 if part.startswith("- ") else 0)
+            else:
+                print_table(console, part.header, part.rows)
 
 
-def _print_parts(parts: "Parts") -> None:
-    """Print text and tables; bold text has asterisks around it, as in Markdown."""
-    console = Console(highlight=False)
-    for part in parts:
-        if not isinstance(part, str):
-            print_table(console, part.header, part.rows)
-            continue
-        texts = part.split("**")
-        styled = Text.assemble(*((text, "bold" if n % 2 else "") for n, text in enumerate(texts)))
-        print_words(console, styled, indent=2 if part.startswith("- ") else 0)
-
-
-def _patterns(texts: list[str]) -> dict[str, str]:
-    patterns = {}
-    for text in texts:
-        name, equals, pattern = text.partition("=")
-        if not (name and equals and pattern):
-            raise UsageError(f"--arm {text}: write a name and a pattern, such as --arm pqn='pqn_*'")
-        patterns[name] = pattern
-    return patterns
-
-
-def _check_numbers(arguments: argparse.Namespace) -> None:
-    if not 0 < arguments.alpha < 1:
-        raise UsageError(f"--alpha {arguments.alpha:g} is not between 0 and 1; 0.05 is usual")
-    for name in ("minimum", "margin"):
-        value = getattr(arguments, name)
-        if value is not None and value < 0:
-            raise UsageError(f"--{name} {value:g} is negative; 5 points of success rate are 0.05")
-
-
-def add_study(commands: "Commands", summary: str) -> None:
-    steps = add_group(commands, "study", summary, example="game-rl study status study_ppo_pqn")
+def add_study(parser: argparse.ArgumentParser) -> None:
+    steps = commands_of(parser)
     register = add_command(
         steps,
         "register",
-        _register,
-        summary="record a study's plan, and a hash of every file that may change a result",
-        example="game-rl study register study_ppo_pqn",
+        "record a study's plan, and a hash of every file that may change a result",
+        "game-rl study register study_ppo_pqn",
     )
+    register.set_defaults(command=_register)
     register.add_argument("file", type=Path, metavar="FILE", help="the study's file")
     add_json(register)
     give_up = add_command(
         steps,
         "give-up",
-        _give_up,
-        summary="count a run that cannot be brought to its end as failed, with the worst value",
-        example="game-rl study give-up study_ppo_pqn --arm pqn --seed 103 "
-        "--reason 'the emulator locks up'",
+        "count a run that cannot be brought to its end as failed, with the worst value",
+        "game-rl study give-up study_ppo_pqn --arm pqn --seed 103 --reason 'the emulator locks up'",
     )
+    give_up.set_defaults(command=_give_up)
     give_up.add_argument("file", type=Path, metavar="FILE", help="the study's file")
     give_up.add_argument("--arm", required=True, metavar="NAME", help="arm of the run")
     give_up.add_argument(
@@ -271,10 +252,10 @@ def add_study(commands: "Commands", summary: str) -> None:
     status = add_command(
         steps,
         "status",
-        _status,
-        summary="show which (arm, seed) has a result, and the progress of the others",
-        example="game-rl study status study_ppo_pqn",
+        "show which (arm, seed) has a result, and the progress of the others",
+        "game-rl study status study_ppo_pqn",
     )
+    status.set_defaults(command=_status)
     status.add_argument("file", type=Path, metavar="FILE", help="the study's file")
     add_json(status, "list")
 
@@ -319,23 +300,6 @@ def _study_of(file: Path) -> "Study":
             f"{file} is a folder; name the study's file, or a bundled one such as study_ppo_pqn"
         )
     return load_study(find_config(file))
-
-
-def report_study(arguments: argparse.Namespace) -> int:
-    """Print the report of a study, and write it to the study's results folder."""
-    from game_rl.experiments.study.study_report import study_findings
-
-    findings = study_findings(load_study(arguments.runs[0]))
-    if arguments.output is None:
-        arguments.output = findings.study.config.results
-    show_comparison(
-        arguments,
-        findings.comparison,
-        title=findings.study.config.question,
-        notes=list(findings.notes),
-        more=findings.breaks,
-    )
-    return 0
 
 
 def _status(arguments: argparse.Namespace) -> int:

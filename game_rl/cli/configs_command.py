@@ -5,31 +5,20 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
-from game_rl.cli.arguments import add_command
 from game_rl.cli.printing import add_json, print_facts, print_result
 from game_rl.config.bundled_configs import bundled_configs, named_files, summary_of
 from game_rl.config.loader import config_kind
 from game_rl.config.schema_guide import closest
 from game_rl.errors import UsageError
 
-if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
 
-
-def add_configs(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "configs",
-        _configs,
-        summary=summary,
-        example="game-rl configs duel_ppo > run.yaml",
-    )
+def add_configs(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_configs)
     parser.add_argument(
         "name",
         nargs="?",
@@ -46,11 +35,32 @@ def add_configs(commands: "Commands", summary: str) -> None:
 
 
 def _configs(arguments: argparse.Namespace) -> int:
+    known = bundled_configs()
     if arguments.name is None:
         if arguments.copy:
             raise UsageError("--copy copies one config: name it; game-rl configs lists them")
-        return _list(arguments)
-    file = _named(arguments.name)
+        rows = [_facts(file) for file in known.values()]
+        if arguments.json:
+            print_facts(rows)
+            return 0
+        table = Table(
+            Column("name", no_wrap=True),
+            Column("kind", no_wrap=True),
+            Column("what it is for", overflow="fold"),
+            box=None,
+            pad_edge=False,
+        )
+        for row in rows:
+            table.add_row(row["name"], row["kind"], Text(row["summary"]))
+        Console().print(table)
+        if not arguments.quiet:
+            print("train one with game-rl train NAME, print it with game-rl configs NAME")
+        return 0
+    file = known.get(Path(arguments.name).name.removesuffix(".yaml"))
+    if file is None:
+        meant = closest(arguments.name, list(known))
+        guess = f"; did you mean {meant}? game-rl" if meant else "; game-rl"
+        raise UsageError(f"there is no bundled config {arguments.name!r}{guess} configs lists them")
     if arguments.copy:
         return _copy(arguments, file)
     if arguments.json:
@@ -63,16 +73,6 @@ def _configs(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _named(name: str) -> Path:
-    known = bundled_configs()
-    found = known.get(Path(name).name.removesuffix(".yaml"))
-    if found is None:
-        meant = closest(name, list(known))
-        guess = f"; did you mean {meant}? game-rl" if meant else "; game-rl"
-        raise UsageError(f"there is no bundled config {name!r}{guess} configs lists them")
-    return found
-
-
 def _facts(file: Path) -> Mapping[str, str]:
     return {
         "name": file.stem,
@@ -82,27 +82,12 @@ def _facts(file: Path) -> Mapping[str, str]:
     }
 
 
-def _list(arguments: argparse.Namespace) -> int:
-    rows = [_facts(file) for file in bundled_configs().values()]
-    if arguments.json:
-        print_facts(rows)
-        return 0
-    table = Table(box=None, pad_edge=False)
-    table.add_column("name", no_wrap=True)
-    table.add_column("kind", no_wrap=True)
-    table.add_column("what it is for", overflow="fold")
-    for row in rows:
-        table.add_row(row["name"], row["kind"], Text(row["summary"]))
-    Console().print(table)
-    if not arguments.quiet:
-        print("train one with game-rl train NAME, print it with game-rl configs NAME")
-    return 0
-
-
 def _copy(arguments: argparse.Namespace, file: Path) -> int:
     """Copy a config and what it needs; files that are there with the same content stay."""
-    sources = [file, *named_files(file)]
-    sources += dict.fromkeys(_schema_of(source) for source in sources)
+    sources = dict.fromkeys([file, *named_files(file)])
+    for source in tuple(sources):  # and the schema that its first line names for editors
+        first, _, _ = source.read_text(encoding="utf-8").partition("\n")
+        sources[source.with_name(first.partition("$schema=")[2].strip())] = None
     targets = {Path(source.name): source for source in sources}
     for target, source in targets.items():
         if target.exists() and target.read_bytes() != source.read_bytes():
@@ -117,9 +102,3 @@ def _copy(arguments: argparse.Namespace, file: Path) -> int:
     text = f"{file.name}" + (f", with {', '.join(names[1:])}" if names[1:] else "")
     print_result(arguments, names, text, f"train it with game-rl train {file.name}")
     return 0
-
-
-def _schema_of(file: Path) -> Path:
-    """Return the schema that a config's first line names for editors."""
-    first, _, _ = file.read_text(encoding="utf-8").partition("\n")
-    return file.with_name(first.partition("$schema=")[2].strip())

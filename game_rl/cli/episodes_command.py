@@ -1,39 +1,120 @@
-"""`game-rl episodes`."""
+"""`game-rl episodes`, and the options that choose among logged episodes, also of `record`."""
 
 import argparse
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from game_rl.checkpoints.named import open_run
-from game_rl.cli.arguments import add_command, positive
-from game_rl.cli.logged_choice import add_logged_choice, logged_choice, logged_of, refuse_empty
-from game_rl.cli.printing import add_json, print_facts
-from game_rl.episodes.logged_episodes import LoggedEpisode, LoggedEpisodes
+from game_rl.cli.arguments import not_negative, positive
+from game_rl.cli.printing import add_json, numbers, print_facts
+from game_rl.episodes.logged_episodes import (
+    EpisodeChoice,
+    LoggedEpisodes,
+    read_logged_episodes,
+)
+from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import run_of
 from game_rl.files.durable_files import folder_bytes
+from game_rl.files.run_dir import RunDir
 from game_rl.system.output import as_printed
 from game_rl.system.units import format_bytes
-
-if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
 
 _SHOWN = 20
 
 
-def add_episodes(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "episodes",
-        _episodes,
-        summary=summary,
-        example="game-rl episodes runs/duel_ppo --best --from 100000",
+def add_logged_choice(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--best", action="store_true", help="those with the highest rewards, the best first"
     )
+    parser.add_argument(
+        "--worst", action="store_true", help="those with the lowest rewards, the worst first"
+    )
+    parser.add_argument(
+        "--evaluations",
+        action="store_true",
+        help="episodes of evaluations instead of the training; --best and --worst then choose in "
+        "each evaluation",
+    )
+    parser.add_argument(
+        "--from",
+        type=not_negative,
+        dest="first",
+        metavar="T",
+        help="those that ended at timestep T of the run or later",
+    )
+    parser.add_argument(
+        "--to",
+        type=not_negative,
+        dest="last",
+        metavar="T",
+        help="those that ended at timestep T of the run or before",
+    )
+
+
+def has_logged_choice(arguments: argparse.Namespace) -> bool:
+    """Whether one of the options was given."""
+    is_given = arguments.best or arguments.worst or arguments.evaluations
+    return is_given or arguments.first is not None or arguments.last is not None
+
+
+def logged_choice(arguments: argparse.Namespace, *, of_all: bool = False) -> EpisodeChoice:
+    """Return what the options choose.
+
+    Args:
+        of_all: whether episodes of evaluations are meant as well, without --evaluations.
+    """
+    first = arguments.first
+    last = arguments.last
+    if first is not None and last is not None and first > last:
+        raise UsageError(f"--from {first} is after --to {last}; exchange them")
+    choice = EpisodeChoice(
+        first=first,
+        last=last,
+        start_states=arguments.start_states,
+        best=arguments.best,
+        worst=arguments.worst,
+    )
+    if arguments.evaluations:
+        return replace(choice, kinds=("evaluation", "final"))
+    if of_all:
+        return replace(choice, kinds=("training", "evaluation", "final"))
+    return choice
+
+
+def logged_of(run_dir: RunDir) -> LoggedEpisodes:
+    """Return the run's logged episodes.
+
+    Raises:
+        UsageError: it has none.
+    """
+    found = read_logged_episodes(run_dir)
+    if not len(found):
+        raise UsageError(
+            f"{run_dir.root} has no logged episodes: none has ended yet, its config says "
+            "episodes: null, or an earlier version trained it"
+        )
+    return found
+
+
+def refuse_empty(chosen: LoggedEpisodes, logged: LoggedEpisodes, run_dir: RunDir) -> None:
+    """Raise UsageError if no episode was chosen."""
+    if len(chosen):
+        return
+    ended = logged.rows["timesteps"]
+    raise UsageError(
+        f"none of the {len(logged):,} logged episodes of {run_dir.root} fits; they ended between "
+        f"timestep {int(ended.min()):,} and {int(ended.max()):,}: game-rl episodes "
+        f"{quote(str(run_dir.root))} lists them"
+    )
+
+
+def add_episodes(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_episodes)
     parser.add_argument(
         "run",
         type=Path,
@@ -71,7 +152,31 @@ def _episodes(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_facts([episode.to_json() for episode in chosen])
         return 0
-    Console().print(_table(chosen))
+    headings = numbers("episode", "env", "timestep", "length", "reward", "success", no_wrap=True)
+    table = Table(
+        *headings,
+        Column("kind", no_wrap=True),
+        Column("start state", overflow="fold"),
+        Column("ending", overflow="fold"),
+        box=None,
+        pad_edge=False,
+        collapse_padding=True,  # fits 80 columns
+    )
+    for episode in chosen:
+        is_drawn = episode.kind != "training" and not episode.deterministic
+        fault = f"; no clip: {episode.fault}" if episode.fault else ""
+        table.add_row(
+            f"{episode.number:,}",
+            f"{episode.env}",
+            f"{episode.timesteps:,}",
+            f"{episode.length:,}",
+            f"{episode.reward:.2f}",
+            {None: "", True: "yes", False: "no"}[episode.success],
+            f"{episode.kind}, drawn" if is_drawn else episode.kind,
+            Text(as_printed(episode.start_state)),
+            Text(as_printed(f"{episode.ending}{fault}")),
+        )
+    Console().print(table)
     limit = "" if config.episodes is None else f" of at most {config.episodes.limit_mb:,} MB"
     print(
         f"{len(logged):,} episodes are logged, {logged[0].number:,} to {logged[-1].number:,}, in "
@@ -81,34 +186,3 @@ def _episodes(arguments: argparse.Namespace) -> int:
         example = f"game-rl record {quote(str(run_dir.root))} --logged {chosen[0].number}"
         print(f"a clip of one: {example}")
     return 0
-
-
-def _table(episodes: LoggedEpisodes) -> Table:
-    table = Table(box=None, pad_edge=False, collapse_padding=True)  # fits 80 columns
-    for name in ("episode", "env", "timestep", "length", "reward", "success"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("kind", no_wrap=True)
-    for name in ("start state", "ending"):
-        table.add_column(name, overflow="fold")
-    for episode in episodes:
-        table.add_row(
-            f"{episode.number:,}",
-            f"{episode.env}",
-            f"{episode.timesteps:,}",
-            f"{episode.length:,}",
-            f"{episode.reward:.2f}",
-            "" if episode.success is None else ("yes" if episode.success else "no"),
-            _kind(episode),
-            Text(as_printed(episode.start_state)),
-            Text(as_printed(_end(episode))),
-        )
-    return table
-
-
-def _kind(episode: LoggedEpisode) -> str:
-    is_drawn = episode.kind != "training" and not episode.deterministic
-    return f"{episode.kind}, drawn" if is_drawn else episode.kind
-
-
-def _end(episode: LoggedEpisode) -> str:
-    return episode.ending + (f"; no clip: {episode.fault}" if episode.fault else "")

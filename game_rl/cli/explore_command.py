@@ -4,12 +4,11 @@ import argparse
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.cli.arguments import add_command, not_negative, positive
+from game_rl.cli.arguments import not_negative, positive
 from game_rl.cli.printing import PROGRESS, add_json, print_result, print_words
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.loader import game_path, load_config
@@ -27,9 +26,6 @@ from game_rl.system.machine import effective_cpus
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.system.units import GIB, format_bytes, format_duration, parse_bytes
 
-if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
-
 _TRIPS = 64
 _TRIP_TIMESTEPS = 100
 _HELD_FRAMES = 40  # for which a button is held, on average
@@ -40,14 +36,8 @@ _LONGEST = 1_000_000  # timesteps of an episode, as in check-game
 _MOST_SCREENS = 40
 
 
-def add_explore(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "explore",
-        _explore,
-        summary=summary,
-        example="game-rl explore beacon --output explored --minutes 10",
-    )
+def add_explore(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_explore)
     parser.add_argument(
         "game",
         nargs="?",

@@ -13,9 +13,9 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from game_rl.cli.arguments import add_command, not_negative, positive
+from game_rl.cli.arguments import not_negative, positive
 from game_rl.cli.outputs import PNG, TRACE, add_output
-from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
+from game_rl.cli.printing import PROGRESS, add_json, numbers, print_facts, print_result
 from game_rl.config.loader import game_path
 from game_rl.errors import GameFileError, UsageError
 from game_rl.game_check.env_checks import courses_text
@@ -24,7 +24,6 @@ from game_rl.games.definition import Game, load_game
 from game_rl.games.starter import write_starter
 
 if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
     from game_rl.game_check.game_check import GameCheck, GameFileCheck
     from game_rl.game_check.seed_search import SeedsFound
 
@@ -42,14 +41,8 @@ _SEARCH_S = 120
 _SHOWN_CANDIDATES = 5
 
 
-def add_check_game(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "check-game",
-        _check_game,
-        summary=summary,
-        example="game-rl check-game my_game/game.yaml --recorded episode.json",
-    )
+def add_check_game(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_check_game)
     parser.add_argument("game", metavar="FILE", help="a game.yaml, or the name of a bundled game")
     parser.add_argument(
         "--recorded",
@@ -72,12 +65,6 @@ def add_check_game(commands: "Commands", summary: str) -> None:
         help="check everything but the ROM, the files of start states and play; tell which of them "
         "are missing",
     )
-    _add_seed_search(parser)
-    _add_written_files(parser)
-    add_json(parser)
-
-
-def _add_seed_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--find-seed",
         type=positive,
@@ -87,9 +74,6 @@ def _add_seed_search(parser: argparse.ArgumentParser) -> None:
         help="search work RAM and high RAM for the game's random numbers, for `random_seed`, and "
         f"check nothing else; takes at most about this long (default: {_SEARCH_S})",
     )
-
-
-def _add_written_files(parser: argparse.ArgumentParser) -> None:
     add_output(
         parser,
         "--sheet",
@@ -111,16 +95,11 @@ def _add_written_files(parser: argparse.ArgumentParser) -> None:
         text="CSV for variables, parts, rewards and conditions at each timestep of the recorded "
         "episode, or of the random ones if there is none",
     )
+    add_json(parser)
 
 
-def add_new_game(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "new-game",
-        _new_game,
-        summary=summary,
-        example="game-rl new-game roms/my_game.gb --folder my_game",
-    )
+def add_new_game(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_new_game)
     parser.add_argument("rom", type=Path, metavar="ROM", help="the game's ROM, .gb or .gbc")
     parser.add_argument(
         "--folder", type=Path, metavar="DIR", help="folder for the file (default: the ROM's)"
@@ -129,10 +108,20 @@ def add_new_game(commands: "Commands", summary: str) -> None:
 
 
 def _check_game(arguments: argparse.Namespace) -> int:
-    from game_rl.game_check.game_check import check_game, read_recorded_episode
+    from game_rl.game_check.game_check import (
+        check_game,
+        check_game_file,
+        read_recorded_episode,
+    )
 
     if arguments.without_rom:
-        return _check_without_rom(arguments)
+        _refuse_options(arguments, (*_OF_PLAY, "find_seed"), "--without-rom plays nothing")
+        file_check = check_game_file(arguments.game)
+        if arguments.json:
+            print_facts(file_check.to_json())
+        else:
+            _print_file_check(file_check, Console())
+        return 0
     if arguments.find_seed is not None:
         return _find_seed(arguments)
     game = load_game(arguments.game)
@@ -160,18 +149,6 @@ def _check_game(arguments: argparse.Namespace) -> int:
         for what, path in written.items():
             print(f"{_WRITTEN[what]}: {path}")
     return _WRONG_GAME if check.errors else 0
-
-
-def _check_without_rom(arguments: argparse.Namespace) -> int:
-    from game_rl.game_check.game_check import check_game_file
-
-    _refuse_options(arguments, (*_OF_PLAY, "find_seed"), "--without-rom plays nothing")
-    check = check_game_file(arguments.game)
-    if arguments.json:
-        print_facts(check.to_json())
-    else:
-        _print_file_check(check, Console())
-    return 0
 
 
 def _write_sheets(arguments: argparse.Namespace, game: Game, check: "GameCheck") -> dict[str, Path]:
@@ -226,10 +203,9 @@ def _print_seeds(found: "SeedsFound", console: Console) -> None:
     tried = f"{found.tried:,} of {found.searched:,} bytes were tried in {found.seconds:,.0f} s"
     likely = [each for each in found.candidates if each.is_likely]
     if found.candidates:
-        table = Table("address", "type", title="candidates for random_seed", title_justify="left")
-        table.add_column("score", justify="right")
-        table.add_column("20 values give", justify="right")
-        table.add_column("from")
+        scores = numbers("score", "20 values give")
+        title = "candidates for random_seed"
+        table = Table("address", "type", *scores, "from", title=title, title_justify="left")
         for each in found.candidates[:_SHOWN_CANDIDATES]:
             place = f"0x{each.address:04X}"
             courses = courses_text(each.found.courses)
@@ -269,10 +245,10 @@ def _print_file_check(check: "GameFileCheck", console: Console) -> None:
     console.print(f"[bold]{escape(check.title)}[/]: {told}{escape(own)}")
     console.print(f"its actions need env.frame_skip of at least {check.least_frame_skip}")
     if check.parts:
-        parts = Table("part", "kind", "shape", title="parts", title_justify="left")
-        parts.add_column("bytes", justify="right")
+        headings = ("part", "kind", "shape")
+        parts = Table(*headings, *numbers("bytes"), title="parts", title_justify="left")
         for part in check.parts:
-            shape = " x ".join(str(n) for n in part.shape)
+            shape = " x ".join(map(str, part.shape))
             parts.add_row(part.name, part.kind, shape, f"{part.stored_bytes:,}")
         console.print(parts)
     if check.rom.path is not None:
@@ -297,21 +273,23 @@ def _print_check(check: "GameCheck", console: Console) -> None:
         f"[bold]{escape(check.title)}[/]: {check.timesteps:,} timesteps, "
         f"{check.episodes} episodes begun, {check.ended} ended, {check.successes} successes"
     )
-    variables = Table("variable", title="variables", title_justify="left")
-    for heading in ("lowest", "highest", "changes"):
-        variables.add_column(heading, justify="right")
+    bounds = numbers("lowest", "highest", "changes")
+    variables = Table("variable", *bounds, title="variables", title_justify="left")
     for v in check.variables:
         lowest = _in_digits(v.minimum)
         highest = _in_digits(v.maximum)
         variables.add_row(v.name, lowest, highest, f"{v.changes:,}")
-    terms = Table("term", title="reward", title_justify="left")
-    for heading in ("sum", "timesteps"):
-        terms.add_column(heading, justify="right")
+    terms = Table("term", *numbers("sum", "timesteps"), title="reward", title_justify="left")
     for term in check.reward_terms:
         terms.add_row(escape(term.name), f"{term.total:,.2f}", f"{term.times:,}")
     console.print(variables, terms)
     if check.parts:
-        console.print(_table_of_parts(check))
+        headings = ("part", "kind", "shape", "type")
+        parts = Table(*headings, *numbers("bytes stored"), title="parts", title_justify="left")
+        for part in check.parts:
+            shape = " x ".join(map(str, part.shape))
+            parts.add_row(part.name, part.kind, shape, part.dtype, f"{part.stored_bytes:,}")
+        console.print(parts)
     for each in check.courses:
         played = f" within {each.frames:,} frames" if each.frames else ""
         counts = f"{each.seeds} seeds gave {courses_text(each.courses)}{played}"
@@ -321,15 +299,6 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     _print_warnings(check.warnings, console)
     for error in check.errors:
         console.print("[red]error:[/]", escape(error))
-
-
-def _table_of_parts(check: "GameCheck") -> Table:
-    parts = Table("part", "kind", "shape", "type", title="parts", title_justify="left")
-    parts.add_column("bytes stored", justify="right")
-    for part in check.parts:
-        shape = " x ".join(map(str, part.shape))
-        parts.add_row(part.name, part.kind, shape, part.dtype, f"{part.stored_bytes:,}")
-    return parts
 
 
 def _in_digits(value: float) -> str:

@@ -98,31 +98,25 @@ def _no_command(first: str, rest: Sequence[str]) -> str:
     from game_rl.config.schema_guide import closest
 
     if first.startswith("-"):
-        return _option_first(first, rest)
+        at = next((n for n, word in enumerate(rest) if word in COMMANDS), None)
+        if at is not None:
+            ordered = [*rest[at:], first, *rest[:at]]
+            return f"options stand after the command: game-rl {shlex.join(ordered)}"
+        near = get_close_matches(first, ["--help", "--version"], n=1, cutoff=0.75)
+        guess = f"did you mean game-rl {near[0]}?" if near else "options stand after it"
+        return f"{first} stands where a command is due; {guess}"
     if first == "help":
         about = [word for word in rest if word in COMMANDS][:1]
         return f"help is an option: {shlex.join(['game-rl', *about, '--help'])}"
     if first in _OTHER_WORDS:
         return f"there is no command {first!r}; use {' '.join([_OTHER_WORDS[first], *rest])}"
-    if first.endswith((".yaml", ".yml")):
+    if first.endswith((".yaml", ".yml")) or first in bundled_configs():
         return f"a command is missing: game-rl train {shlex.join([first, *rest])}"
     if any((Path(first) / name).is_file() for name in ("config.yaml", "experiment.yaml")):
         return f"a command is missing: game-rl status {shlex.join([first, *rest])}"
-    if first in bundled_configs():
-        return f"a command is missing: game-rl train {shlex.join([first, *rest])}"
     meant = closest(first, list(COMMANDS))
     guess = f"; did you mean {shlex.join(['game-rl', meant, *rest])}?" if meant else ""
     return f"there is no command {first!r}{guess}"
-
-
-def _option_first(option: str, rest: Sequence[str]) -> str:
-    if any(word in COMMANDS for word in rest):
-        at = next(n for n, word in enumerate(rest) if word in COMMANDS)
-        ordered = [*rest[at:], option, *rest[:at]]
-        return f"options stand after the command: game-rl {shlex.join(ordered)}"
-    meant = get_close_matches(option, ["--help", "--version"], n=1, cutoff=0.75)
-    guess = f"did you mean game-rl {meant[0]}?" if meant else "options stand after it"
-    return f"{option} stands where a command is due; {guess}"
 
 
 def _unknown_options(unknown: Sequence[str], parser: argparse.ArgumentParser) -> str:

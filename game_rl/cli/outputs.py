@@ -6,6 +6,7 @@ so that a slip of the hand costs no game file, config or ROM.
 
 import argparse
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,13 +99,19 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         if getattr(arguments, each.destination) is not None
         if each.only_if is None or getattr(arguments, each.only_if[0]) == each.only_if[1]
     ]
-    files = [(each.option, *file) for each, path in given for file in _files(each, path)]
+    files: list[tuple[str, Path, tuple[FileKind, ...]]] = []
+    for each, path in given:
+        if each.is_report:
+            files += ((each.option, path / name, (kind,)) for name, kind in _REPORT.items())
+        else:
+            files.append((each.option, path, each.kinds))
     for each, path in given:
         if not each.is_report and not each.any_name:
             _check_ending(each, path)
-    others = {name: value for name, value in vars(arguments).items() if name not in _own(outputs)}
+    own = {each.destination for each in outputs} | {"outputs"}
+    others = {name: value for name, value in vars(arguments).items() if name not in own}
     for number, (option, path, kinds) in enumerate(files):
-        check_place(path, option)
+        _check_place(option, path)
         for source in _paths(others):
             if _is_same(path, source):
                 raise UsageError(
@@ -116,34 +123,21 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         _check_replaced(option, path, kinds)
 
 
-def _own(outputs: tuple[_Output, ...]) -> set[str]:
-    return {each.destination for each in outputs} | {"outputs"}
-
-
-def _files(output: _Output, path: Path) -> Iterator[tuple[Path, tuple[FileKind, ...]]]:
-    if not output.is_report:
-        yield path, output.kinds
-        return
-    for name, kind in _REPORT.items():
-        yield path / name, (kind,)
-
-
 def _check_ending(output: _Output, path: Path) -> None:
     endings = [kind.suffix for kind in output.kinds]
-    if path.suffix.lower() in endings or _is_device(path):
+    if path.suffix.lower() in endings:
         return
+    with suppress(OSError):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            return  # a device
     found = f"not {path.suffix}" if path.suffix else "and has no ending"
     raise UsageError(
         f"{output.option} {path}: the file's name must end in {' or '.join(endings)}, {found}"
     )
 
 
-def check_place(path: Path, option: str = "--output") -> None:
-    """Refuse a file whose place is a folder, or in a file; its folder is made later.
-
-    Raises:
-        UsageError: nothing can be written there.
-    """
+def _check_place(option: str, path: Path) -> None:
+    """Refuse a file whose place is a folder, or in a file; its folder is made later."""
     if path.is_dir():
         raise UsageError(f"{option} {path} is a folder; name a file in it")
     above = next(folder for folder in path.absolute().parents if folder.exists())
@@ -171,13 +165,6 @@ def _paths(values: Mapping[str, object]) -> Iterator[Path]:
         for each in several:
             if isinstance(each, str | Path):
                 yield Path(each)
-
-
-def _is_device(path: Path) -> bool:
-    try:
-        return path.exists() and not path.is_file() and not path.is_dir()
-    except OSError:
-        return False
 
 
 def _is_same(path: Path, other: Path) -> bool:

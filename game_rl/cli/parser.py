@@ -6,9 +6,9 @@ import importlib
 import platform
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from game_rl.emulator.state_speed import describe_states
 from game_rl.errors import UsageError
@@ -30,161 +30,238 @@ _NAMES_WIDTH = 13
 _WIDTH = 96
 
 
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add_command(
+    commands: Commands, name: str, summary: str, example: str, *, is_group: bool = False
+) -> argparse.ArgumentParser:
+    """Add a parser, whose default `command` carries the command out and returns the exit code.
+
+    Args:
+        is_group: whether it has commands of its own, and nothing else.
+    """
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if is_group:
+        return parser
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("-q", "--quiet", action="store_true", help="print only the result, and errors")
+    how.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print a training's every update, and the traceback of an error",
+    )
+    return parser
+
+
+def commands_of(parser: argparse.ArgumentParser) -> Commands:
+    """Return what the commands of a group are added to."""
+    return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+
 @dataclass(frozen=True)
 class Command:
-    """A command, whose module has a function `add_NAME` that adds its parser.
+    """A command, whose module has a function `add_NAME` that adds arguments to its parser.
 
     Attributes:
+        module: its name within `cli`.
         summary: what it does, in half a sentence.
+        is_group: whether it has commands of its own.
     """
 
     name: str
     module: str
     summary: str
+    example: str
+    is_group: bool = False
 
-    def add_to(self, commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-        module = importlib.import_module(self.module)
-        getattr(module, f"add_{self.name.replace('-', '_')}")(commands, self.summary)
+    def add_to(self, commands: Commands) -> None:
+        module = importlib.import_module(f"game_rl.cli.{self.module}")
+        parser = add_command(
+            commands, self.name, self.summary, self.example, is_group=self.is_group
+        )
+        getattr(module, f"add_{self.name.replace('-', '_')}")(parser)
 
 
 GROUPS: Mapping[str, Sequence[Command]] = {
     "train, and look at what was trained": (
         Command(
             "demo",
-            "game_rl.cli.demo_command",
+            "train_command",
             "train on the bundled game duel for minutes, evaluate the agent and record a GIF of it",
+            "game-rl demo",
         ),
         Command(
             "train",
-            "game_rl.cli.train_command",
+            "train_command",
             "train an agent, evaluate it and record a clip, or carry out an experiment or a study",
+            "game-rl train duel_ppo seed=1",
         ),
         Command(
             "preflight",
-            "game_rl.cli.preflight_command",
+            "preflight_command",
             "predict the memory, disk and time that a run, an experiment or a study needs",
+            "game-rl preflight duel_ppo --on ram=32GiB,cpus=8",
         ),
         Command(
             "tune",
-            "game_rl.cli.tune_command",
+            "tune_command",
             "try numbers of envs and workers (ppo, pqn); print the fastest as a diff",
+            "game-rl tune duel_ppo",
         ),
         Command(
             "runs",
-            "game_rl.cli.runs_command",
+            "status_command",
             "list every run and experiment with state, timesteps, success and size",
+            "game-rl runs runs --prune",
         ),
         Command(
             "watch",
-            "game_rl.cli.watch_command",
+            "watch_command",
             "show a run, an experiment or a folder of runs on a live page in the browser",
+            "game-rl watch runs/duel_ppo --open",
         ),
         Command(
             "status",
-            "game_rl.cli.status_command",
+            "status_command",
             "show the progress of a run or an experiment, and what of it is uploaded",
+            "game-rl status runs/duel_ppo",
         ),
         Command(
             "evaluate",
-            "game_rl.cli.play_commands",
+            "play_commands",
             "play episodes with a trained agent and summarise them",
+            "game-rl evaluate runs/duel_ppo --checkpoint latest --episodes 50",
         ),
         Command(
             "record",
-            "game_rl.cli.play_commands",
+            "play_commands",
             "record a GIF or MP4 of episodes: new ones with a trained agent, or logged ones again",
+            "game-rl record runs/duel_ppo --best --worst --grid --overlay",
         ),
         Command(
             "episodes",
-            "game_rl.cli.episodes_command",
+            "episodes_command",
             "list the episodes that a run has logged, of its training and its evaluations",
+            "game-rl episodes runs/duel_ppo --best --from 100000",
         ),
         Command(
             "plot",
-            "game_rl.cli.picture_commands",
+            "picture_commands",
             "plot evaluations, rewards, speed, memory and disk of runs, their seeds, experiments",
+            "game-rl plot runs/ppo_* runs/pqn_* --x frames --output curves.png",
         ),
         Command(
             "report",
-            "game_rl.cli.picture_commands",
+            "picture_commands",
             "write all about a run or an experiment into one HTML file",
+            "game-rl report runs/duel_ppo --output report.html",
         ),
         Command(
             "places",
-            "game_rl.cli.places_command",
+            "picture_commands",
             "draw a map of the places that a run's agents have visited, for games with a `place`",
+            "game-rl places runs/beacon_ppo --output beacon.png",
         ),
     ),
     "compare, keep and share": (
         Command(
             "compare",
-            "game_rl.cli.compare_commands",
+            "compare_commands",
             "compare runs and experiments over their seeds, or judge a study: tables, intervals, "
             "exact p-values, curves and verdicts",
+            "game-rl compare runs/ppo_* runs/pqn_* --output runs/ppo_or_pqn",
         ),
         Command(
             "study",
-            "game_rl.cli.compare_commands",
+            "compare_commands",
             "register a study before its first run, show its progress, give up a run",
+            "game-rl study status study_ppo_pqn",
+            is_group=True,
         ),
         Command(
             "checkpoints",
-            "game_rl.cli.checkpoint_commands",
+            "checkpoint_commands",
             "list a run's checkpoints and verify all their files",
+            "game-rl checkpoints runs/duel_ppo",
         ),
         Command(
             "lineage",
-            "game_rl.cli.lineage_command",
+            "checkpoint_commands",
             "show where a run's weights came from, in timesteps and emulator frames, or which runs "
             "of an experiment descend from which",
+            "game-rl lineage runs/duel_fork",
         ),
         Command(
             "export",
-            "game_rl.cli.checkpoint_commands",
+            "checkpoint_commands",
             "export a policy (ppo, or dqn without layer_norm) to a Stable-Baselines3 zip file",
+            "game-rl export runs/duel_ppo --format sb3 --output duel.zip",
         ),
         Command(
             "import",
-            "game_rl.cli.checkpoint_commands",
+            "checkpoint_commands",
             "begin a run (ppo, or dqn without layer_norm) from a Stable-Baselines3 policy",
+            "game-rl import model.zip --config duel_ppo --set run_dir=runs/mine",
         ),
         Command(
             "replay",
-            "game_rl.cli.replay_command",
+            "replay_command",
             "inspect, verify, compact, import or export a Lake of replay",
+            "game-rl replay info runs/duel_dqn/lake",
+            is_group=True,
         ),
         Command(
             "remote",
-            "game_rl.cli.remote_command",
+            "remote_command",
             "list, fetch, verify and upload runs and experiments in object storage",
+            "game-rl remote list s3://bucket/folder",
+            is_group=True,
         ),
     ),
     "configs, games, editors and shells": (
         Command(
             "configs",
-            "game_rl.cli.configs_command",
+            "configs_command",
             "list the configs that come with game_rl, print one, or copy it here",
+            "game-rl configs duel_ppo > run.yaml",
         ),
         Command(
             "check-game",
-            "game_rl.cli.game_commands",
+            "game_commands",
             "play a game.yaml's game and show what its variables and rewards do",
+            "game-rl check-game my_game/game.yaml --recorded episode.json",
         ),
-        Command("new-game", "game_rl.cli.game_commands", "write a starter game.yaml for a ROM"),
+        Command(
+            "new-game",
+            "game_commands",
+            "write a starter game.yaml for a ROM",
+            "game-rl new-game roms/my_game.gb --folder my_game",
+        ),
         Command(
             "explore",
-            "game_rl.cli.explore_command",
+            "explore_command",
             "find out how far random play gets in a game, by returning to states that it has found",
+            "game-rl explore beacon --output explored --minutes 10",
         ),
         Command(
             "schema",
-            "game_rl.cli.schema_command",
+            "editor_commands",
             "print the JSON Schema of a run config, for editors",
+            "game-rl schema > configs/run.schema.json",
         ),
         Command(
             "completion",
-            "game_rl.cli.completion_command",
+            "editor_commands",
             "print a script with which a shell completes commands, options, configs and runs",
+            'eval "$(game-rl completion bash)"  # in ~/.bashrc',
         ),
     ),
 }
@@ -197,15 +274,14 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are the user's mistakes, as all others."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}{self._way_out(message)}\nsee {self.prog} --help")
-
-    def _way_out(self, message: str) -> str:
-        """Return the choice that was probably meant, or how the command is called."""
+        way_out = ""
+        example = (self.epilog or "").removeprefix("example:").strip()
         if slip := _INVALID_CHOICE.search(message):
             meant = difflib.get_close_matches(slip[1], re.findall(r"'([^']*)'", slip[2]), n=1)
-            return f"; did you mean {meant[0]}?" if meant else ""
-        example = (self.epilog or "").removeprefix("example:").strip()
-        return f"; for example: {example}" if "are required" in message and example else ""
+            way_out = f"; did you mean {meant[0]}?" if meant else ""
+        elif "are required" in message and example:
+            way_out = f"; for example: {example}"
+        raise UsageError(f"{message}{way_out}\nsee {self.prog} --help")
 
 
 class _Version(argparse.Action):
@@ -224,11 +300,23 @@ def make_parser(
     names: Collection[str] = COMMANDS,
 ) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
     """Return the parser, and the parsers of these commands, which are all that it knows."""
+    listed = []
+    for title, group in GROUPS.items():
+        rows = (
+            textwrap.fill(
+                command.summary,
+                _WIDTH,
+                initial_indent=f"  {command.name:<{_NAMES_WIDTH}}",
+                subsequent_indent=" " * (_NAMES_WIDTH + 2),
+            )
+            for command in group
+        )
+        listed.append("\n".join((f"{title}:", *rows)))
     parser: argparse.ArgumentParser = _Parser(
         prog="game-rl",
         usage="game-rl COMMAND ...",
         description="Train agents on Game Boy games.",
-        epilog="\n\n".join((*_listed(), "game-rl COMMAND --help explains one", EXIT_CODES)),
+        epilog="\n\n".join((*listed, "game-rl COMMAND --help explains one", EXIT_CODES)),
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
             prog, max_help_position=16, width=_WIDTH
         ),
@@ -247,19 +335,3 @@ def make_parser(
         if name in COMMANDS:
             COMMANDS[name].add_to(commands)
     return parser, commands.choices
-
-
-def _listed() -> Iterable[str]:
-    """Yield the list of each group of commands."""
-    indent = " " * (_NAMES_WIDTH + 2)
-    for title, group in GROUPS.items():
-        rows = (
-            textwrap.fill(
-                command.summary,
-                _WIDTH,
-                initial_indent=f"  {command.name:<{_NAMES_WIDTH}}",
-                subsequent_indent=indent,
-            )
-            for command in group
-        )
-        yield "\n".join((f"{title}:", *rows))

@@ -1,32 +1,35 @@
-"""`game-rl plot`, `report`."""
+"""`game-rl plot`, `report`, `places`."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
 
-from game_rl.cli.arguments import add_command
+from game_rl.checkpoints.named import find_run
 from game_rl.cli.outputs import HTM, HTML, PNG, SVG, add_output
 from game_rl.cli.printing import add_json, print_result
+from game_rl.errors import UsageError
+from game_rl.events.run_view import PlotAxis
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.files.durable_files import write_atomic
-from game_rl.viewer.plotted_runs import plotted_panels, refuse_studies
-from game_rl.viewer.shown_experiment import shown_experiment
-from game_rl.viewer.shown_run import read_run
+from game_rl.places.place_layers import layers
+from game_rl.viewer.look import LIGHT
+from game_rl.viewer.panels import Panel
+from game_rl.viewer.run_panels import fitness_panel, run_panels
+from game_rl.viewer.shown_runs import (
+    ShownExperiment,
+    ShownRun,
+    grouped_runs,
+    read_run,
+    shown_experiment,
+)
 
-if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
-
-_AXIS_HELP = "x axis: timesteps, emulator frames or hours of training (default: timesteps)"
+_MOST_GROUPS = len(LIGHT.series)
+_STUDY_FILE = "registration.sha256"
 
 
-def add_plot(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "plot",
-        _plot,
-        summary=summary,
-        example="game-rl plot runs/ppo_* runs/pqn_* --x frames --output curves.png",
-    )
+def add_plot(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_plot)
     parser.add_argument(
         "runs",
         nargs="+",
@@ -40,14 +43,8 @@ def add_plot(commands: "Commands", summary: str) -> None:
     add_json(parser)
 
 
-def add_report(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "report",
-        _report,
-        summary=summary,
-        example="game-rl report runs/duel_ppo --output report.html",
-    )
+def add_report(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_report)
     parser.add_argument(
         "run", type=Path, metavar="RUN", help="run directory, or the directory of an experiment"
     )
@@ -58,7 +55,25 @@ def add_report(commands: "Commands", summary: str) -> None:
 
 def _add_axis(parser: argparse.ArgumentParser) -> None:
     choices = ["timesteps", "frames", "hours"]
-    parser.add_argument("--x", choices=choices, default="timesteps", help=_AXIS_HELP)
+    parser.add_argument(
+        "--x",
+        choices=choices,
+        default="timesteps",
+        help="x axis: timesteps, emulator frames or hours of training (default: timesteps)",
+    )
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_places)
+    parser.add_argument("run", metavar="RUN", help="run directory, of a finished or running run")
+    add_output(
+        parser,
+        "--output",
+        PNG,
+        default=Path("places.png"),
+        text="PNG to write (default: places.png)",
+    )
+    add_json(parser)
 
 
 def _plot(arguments: argparse.Namespace) -> int:
@@ -79,7 +94,7 @@ def _report(arguments: argparse.Namespace) -> int:
     from game_rl.viewer.experiment_report import experiment_report
     from game_rl.viewer.run_report import run_report
 
-    refuse_studies(arguments.run)
+    _refuse_studies(arguments.run)
     if ExperimentDir(arguments.run).exists():
         text = experiment_report(shown_experiment(arguments.run), arguments.x)
     else:
@@ -87,4 +102,80 @@ def _report(arguments: argparse.Namespace) -> int:
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(output, text)
     print_result(arguments, {"file": str(output), "bytes": len(text.encode())}, str(output))
+    return 0
+
+
+def plotted_panels(paths: Sequence[Path], axis: PlotAxis) -> list[Panel]:
+    """Return the panels of runs and experiments.
+
+    Raises:
+        UsageError: a path is neither a run nor an experiment, nothing is recorded yet, or there are
+            more different configs than colours.
+    """
+    runs: list[ShownRun] = []
+    experiments: list[ShownExperiment] = []
+    for path in paths:
+        _refuse_studies(path)
+        if ExperimentDir(path).exists():
+            experiments.append(shown_experiment(path))
+        else:
+            runs.append(read_run(path))
+    groups = [*grouped_runs(runs), *(group for each in experiments for group in each.groups)]
+    if len(groups) > _MOST_GROUPS:
+        raise UsageError(
+            f"these runs have {len(groups)} different configs, and a picture tells {_MOST_GROUPS} "
+            f"apart; name fewer runs, such as those of {groups[0].name} and {groups[1].name}"
+        )
+    panels = run_panels(groups, axis)
+    if len(experiments) == 1 and not runs:
+        panels = [*filter(None, [fitness_panel(experiments[0], axis)]), *panels]
+    if not panels:
+        names = ", ".join(map(str, paths))
+        raise UsageError(
+            f"{names}: nothing is recorded yet; the first points come with the first update, or "
+            "the first evaluation"
+        )
+    return panels
+
+
+def _refuse_studies(path: Path) -> None:
+    """Raise UsageError if a path is a study's file or the folder of its runs."""
+    if path.is_file():
+        raise UsageError(
+            f"{path} is a file, not the directory of a run or an experiment; if it is a study, "
+            f"game-rl compare {quote(str(path))} reports and plots it"
+        )
+    if (path / _STUDY_FILE).is_file():
+        inside = sorted(each.name for each in path.iterdir() if (each / "config.yaml").is_file())
+        example = f", such as {path / inside[0]}" if inside else ""
+        raise UsageError(
+            f"{path} has the runs of a study: name single ones{example}, or report the whole study "
+            "with game-rl compare and its file"
+        )
+
+
+def _places(arguments: argparse.Namespace) -> int:
+    from game_rl.places.places_picture import read_place_counts, write_places_map
+
+    run_dir = find_run(Path(arguments.run))
+    counts = read_place_counts(run_dir)
+    write_places_map(run_dir, counts, arguments.output)
+    maps = layers(counts)
+    facts = {
+        "picture": str(arguments.output),
+        "place": list(counts.names),
+        "since": counts.since,
+        "timesteps": counts.timesteps,
+        "elsewhere": counts.elsewhere,
+        "places": counts.n_places,
+        "maps": [
+            {"name": each.name, "timesteps": int(each.counts.sum()), "x": each.x0, "y": each.y0}
+            for each in maps
+        ],
+    }
+    text = (
+        f"{arguments.output}: {counts.n_places:,} places of {', '.join(counts.names)}, visited in "
+        f"{counts.timesteps:,} timesteps"
+    )
+    print_result(arguments, facts, text)
     return 0

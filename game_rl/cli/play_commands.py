@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,13 @@ from rich.text import Text
 from game_rl.checkpoints.named import open_run
 from game_rl.checkpoints.run_game import changed_game_keys, check_playable, open_game
 from game_rl.cli.arguments import (
-    add_command,
     add_run_arguments,
     named_checkpoint,
     named_policy,
     not_negative,
     positive,
 )
-from game_rl.cli.logged_choice import (
+from game_rl.cli.episodes_command import (
     add_logged_choice,
     has_logged_choice,
     logged_choice,
@@ -28,31 +28,23 @@ from game_rl.cli.logged_choice import (
     refuse_empty,
 )
 from game_rl.cli.outputs import GIF, MP4, add_output
-from game_rl.cli.printing import add_json, print_facts, print_notes, print_result
+from game_rl.cli.printing import add_json, numbers, print_facts, print_notes, print_result
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_starts import chosen_start_states, game_changes
-from game_rl.episodes.logged_episodes import LoggedEpisode, LoggedEpisodes
+from game_rl.episodes.logged_episodes import LoggedEpisodes
 from game_rl.errors import UsageError
+from game_rl.events import StartStateResult
 from game_rl.files.run_dir import RunDir
 from game_rl.games.actions import RANDOM, constant_action
 from game_rl.games.definition import Game
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluation import Evaluation
-    from game_rl.cli.arguments import Commands
-    from game_rl.events import StartStateResult
-    from game_rl.playback.policy_values import PolicyWatcher
     from game_rl.playback.shown_episode import OverlayItem
 
 
-def add_evaluate(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "evaluate",
-        _evaluate,
-        summary=summary,
-        example="game-rl evaluate runs/duel_ppo --checkpoint latest --episodes 50",
-    )
+def add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_evaluate)
     add_run_arguments(parser)
     parser.add_argument(
         "--episodes",
@@ -77,10 +69,7 @@ def add_evaluate(commands: "Commands", summary: str) -> None:
 
 def _add_episode_choice(parser: argparse.ArgumentParser, *, default: str, states: str) -> None:
     parser.add_argument(
-        "--seed",
-        type=not_negative,
-        metavar="N",
-        help=f"seed of the episodes (default: {default})",
+        "--seed", type=not_negative, metavar="N", help=f"seed of the episodes (default: {default})"
     )
     parser.add_argument(
         "--start-states",
@@ -91,14 +80,8 @@ def _add_episode_choice(parser: argparse.ArgumentParser, *, default: str, states
     )
 
 
-def add_record(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "record",
-        _record,
-        summary=summary,
-        example="game-rl record runs/duel_ppo --best --worst --grid --overlay",
-    )
+def add_record(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_record)
     add_run_arguments(parser)
     parser.add_argument(
         "--episodes",
@@ -118,12 +101,6 @@ def add_record(commands: "Commands", summary: str) -> None:
         MP4,
         text="file to write, .gif or .mp4 (default: a GIF in the run's videos/)",
     )
-    _add_look(parser)
-    add_json(parser)
-    _add_logged(parser)
-
-
-def _add_look(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grid", action="store_true", help="show the episodes side by side, not one by one"
     )
@@ -135,9 +112,7 @@ def _add_look(parser: argparse.ArgumentParser) -> None:
         help="write below the screen: action, reward (of the episode so far), value (what the "
         "policy of --checkpoint expects); all three if none is named",
     )
-
-
-def _add_logged(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
     logged = parser.add_argument_group(
         "logged episodes",
         "Play episodes again that the run has played, instead of new ones. Each of these options "
@@ -160,9 +135,7 @@ def evaluation_table(evaluation: "Evaluation", title: str) -> Group:
     """
     apart = evaluation.by_start_state
     if apart is not None:
-        rows = {name: _start_state_cells(result) for name, result in apart.items()}
-        whole = f"{title}, {_way(evaluation)}"
-        return _start_states_table({"all": _evaluation_cells(evaluation), **rows}, whole)
+        return _start_states_table({"all": evaluation, **apart}, f"{title}, {_way(evaluation)}")
     success = _with_interval(evaluation.success_rate, evaluation.success_interval, "{:.0%}")
     reward = _with_interval(evaluation.mean_reward, evaluation.reward_interval, "{:.2f}")
     table = Table(show_header=False)
@@ -173,7 +146,8 @@ def evaluation_table(evaluation: "Evaluation", title: str) -> Group:
     table.add_row("mean reward", f"{reward}; standard deviation {evaluation.std_reward:.2f}")
     table.add_row("mean length", f"{evaluation.mean_length:,.0f} timesteps")
     if evaluation.endings:
-        table.add_row("endings", Text(_endings(evaluation)))
+        endings = (f"{name} {count:,}" for name, count in evaluation.endings.items())
+        table.add_row("endings", Text(", ".join(endings)))
     return _titled(title, table)
 
 
@@ -194,53 +168,23 @@ def _with_interval(value: float | None, interval: tuple[float, float] | None, fo
     return f"{form.format(value)}, 95% interval {low} to {high}"
 
 
-def _endings(evaluation: "Evaluation") -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in evaluation.endings.items())
-
-
-def _start_state_cells(result: "StartStateResult") -> dict[str, str]:
-    success = result.success_rate
-    return {
-        "episodes": f"{result.episodes}",
-        "success": "not defined" if success is None else f"{success:.0%}",
-        "mean reward": f"{result.mean_reward:.2f}",
-    }
-
-
-def _evaluation_cells(evaluation: "Evaluation") -> dict[str, str]:
-    success = evaluation.success_rate
-    interval = evaluation.reward_interval
-    between = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
-    return {
-        "episodes": f"{evaluation.episodes}",
-        "success": "not defined" if success is None else f"{success:.0%}",
-        "mean reward": f"{evaluation.mean_reward:.2f}",
-        "95% interval": between,
-        "timesteps": f"{evaluation.mean_length:.0f}",
-    }
-
-
-def _start_states_table(rows: Mapping[str, Mapping[str, str]], title: str) -> Group:
-    table = Table()
-    table.add_column("start state")
-    for name in next(iter(rows.values())):
-        table.add_column(name, justify="right")
-    for name, cells in rows.items():
-        table.add_row(Text(name), *cells.values())
+def _start_states_table(rows: "Mapping[str, Evaluation | StartStateResult]", title: str) -> Group:
+    """Return a table of results by start state; a part of an evaluation has fewer cells."""
+    more = numbers("episodes", "success", "mean reward", "95% interval", "timesteps")
+    table = Table("start state", *more)
+    for name, result in rows.items():
+        success = result.success_rate
+        cells = [
+            f"{result.episodes}",
+            "not defined" if success is None else f"{success:.0%}",
+            f"{result.mean_reward:.2f}",
+        ]
+        if not isinstance(result, StartStateResult):
+            interval = result.reward_interval
+            cells.append("" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}")
+            cells.append(f"{result.mean_length:.0f}")
+        table.add_row(Text(name), *cells)
     return _titled(title, table)
-
-
-def _variables_table(evaluation: "Evaluation") -> Table:
-    """Return a table of the game's variables at the end of an episode."""
-    title = Text("variables at the end of an episode")
-    table = Table(title=title, title_justify="left")
-    table.add_column("variable")
-    for name in ("mean", "deviation", "least", "largest"):
-        table.add_column(name, justify="right")
-    for name, found in evaluation.variables.items():
-        cells = (f"{value:,.6g}" for value in (found.min, found.max))
-        table.add_row(Text(name), f"{found.mean:,.2f}", f"{found.std:,.2f}", *cells)
-    return table
 
 
 @dataclass(frozen=True)
@@ -281,25 +225,27 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         }
         print_facts(reports if arguments.start_states else reports[None])
         return 0
-    for table in _result_tables(results, player, f"{root}"):
-        Console().print(table)
+    evaluation = next(iter(results.values()))
+    console = Console()
+    if arguments.start_states:
+        by_state = {str(name): each for name, each in results.items()}
+        title = f"{root}, {player.name}, {_way(evaluation)}"
+        console.print(_start_states_table(by_state, title))
+    else:
+        action = player.facts(evaluation).get("action")
+        policy = player.name if action is None else f"always {action}"
+        console.print(evaluation_table(evaluation, f"{root}, {policy}"))
+        if evaluation.variables:
+            title = "variables at the end of an episode"
+            headings = numbers("mean", "deviation", "least", "largest")
+            table = Table("variable", *headings, title=Text(title), title_justify="left")
+            for name, found in evaluation.variables.items():
+                cells = (f"{value:,.6g}" for value in (found.min, found.max))
+                table.add_row(Text(name), f"{found.mean:,.2f}", f"{found.std:,.2f}", *cells)
+            console.print(table)
     for change in changes:
         print(f"the game is changed: {change}")
     return 0
-
-
-def _result_tables(
-    results: Mapping[str | None, "Evaluation"], player: _Player, root: str
-) -> list[Group | Table]:
-    """Return the tables of one evaluation, or one table of those of several start states."""
-    evaluation = next(iter(results.values()))
-    if None not in results:
-        cells = {str(name): _evaluation_cells(each) for name, each in results.items()}
-        return [_start_states_table(cells, f"{root}, {player.name}, {_way(evaluation)}")]
-    action = player.facts(evaluation).get("action")
-    policy = player.name if action is None else f"always {action}"
-    table = evaluation_table(evaluation, f"{root}, {policy}")
-    return [table, *([_variables_table(evaluation)] if evaluation.variables else [])]
 
 
 def _learned_player(arguments: argparse.Namespace, root: Path, checkpoint: str) -> _Player:
@@ -403,15 +349,32 @@ def _record_logged(arguments: argparse.Namespace) -> int:
         print_notes([f"changed since the episode was logged: {'; '.join(changed)}"])
     make_watcher = None
     if "value" in overlay:
-        make_watcher = _watcher_maker(root, checkpoint, arguments.game)
+        from game_rl.playback.recording import PolicyWatcher
+        from game_rl.playback.trained_run import open_trained_run
+
+        run = open_trained_run(root, checkpoint, arguments.game)
+        if run.config.env.wrappers:
+            raise UsageError(
+                "the wrappers of the run change what its policy sees, and a logged episode is "
+                "played without them, so there are no values; use --overlay action reward"
+            )
+        make_watcher = partial(PolicyWatcher, run)
     from game_rl.playback.episode_replay import record_logged
 
-    output = arguments.output or run_dir.videos / _clip_name(chosen)
+    name = f"episode_{chosen[0].number:06d}.gif"
+    if len(chosen) > 1:
+        name = f"episodes_{chosen[0].number:06d}_and_{len(chosen) - 1}_more.gif"
+    output = arguments.output or run_dir.videos / name
     made = record_logged(
         chosen, game, output, overlay=overlay, grid=arguments.grid, make_watcher=make_watcher
     )
     facts = {"file": str(made), "episodes": [episode.to_json() for episode in chosen]}
-    lines = [str(made), *(_episode_line(episode) for episode in chosen)]
+    lines = [str(made)]
+    lines += (
+        f"episode {episode.number:,}: {episode.kind}, ended at timestep {episode.timesteps:,}, "
+        f"{episode.length:,} timesteps, reward {episode.reward:.2f}, {episode.ending}"
+        for episode in chosen
+    )
     print_result(arguments, facts, "\n".join(lines))
     return 0
 
@@ -432,30 +395,3 @@ def _chosen_logged(arguments: argparse.Namespace, run_dir: RunDir) -> LoggedEpis
     chosen = replace(choice, most=most, only_playable=True).of(logged)
     refuse_empty(chosen, logged, run_dir)
     return chosen
-
-
-def _watcher_maker(root: Path, checkpoint: str, game: str | None) -> "Callable[[], PolicyWatcher]":
-    from game_rl.playback.policy_values import PolicyWatcher
-    from game_rl.playback.trained_run import open_trained_run
-
-    run = open_trained_run(root, checkpoint, game)
-    if run.config.env.wrappers:
-        raise UsageError(
-            "the wrappers of the run change what its policy sees, and a logged episode is played "
-            "without them, so there are no values; use --overlay action reward"
-        )
-    return lambda: PolicyWatcher(run)
-
-
-def _clip_name(chosen: LoggedEpisodes) -> str:
-    first = f"{chosen[0].number:06d}"
-    if len(chosen) == 1:
-        return f"episode_{first}.gif"
-    return f"episodes_{first}_and_{len(chosen) - 1}_more.gif"
-
-
-def _episode_line(episode: LoggedEpisode) -> str:
-    return (
-        f"episode {episode.number:,}: {episode.kind}, ended at timestep {episode.timesteps:,}, "
-        f"{episode.length:,} timesteps, reward {episode.reward:.2f}, {episode.ending}"
-    )

@@ -1,7 +1,6 @@
 """`game-rl preflight` of runs, experiments and studies."""
 
 import argparse
-import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict
@@ -12,8 +11,8 @@ from rich.console import Console, RenderableType
 from rich.highlighter import ReprHighlighter
 from rich.text import Text
 
-from game_rl.cli.arguments import NO_CONFIG, add_command, add_config_arguments
-from game_rl.cli.printing import PROGRESS
+from game_rl.cli.arguments import NO_CONFIG, add_config_arguments
+from game_rl.cli.printing import PROGRESS, add_json, print_facts
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind, load_config
@@ -24,7 +23,6 @@ from game_rl.games.definition import load_game
 from game_rl.lake.lake_feed import level_problems
 
 if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
     from game_rl.config.schema import RunConfig
     from game_rl.games.definition import Game
     from game_rl.preflight.facts import EpisodeLengths, MeasuredLake
@@ -34,14 +32,8 @@ if TYPE_CHECKING:
     from game_rl.system.machine import Machine
 
 
-def add_preflight(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "preflight",
-        _preflight,
-        summary=summary,
-        example="game-rl preflight duel_ppo --on ram=32GiB,cpus=8",
-    )
+def add_preflight(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_preflight)
     add_config_arguments(parser, required=False)
     parser.add_argument(
         "--storage",
@@ -76,7 +68,7 @@ def add_preflight(commands: "Commands", summary: str) -> None:
         action="store_true",
         help="list every check with what it compared, also those that found nothing",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _hours(text: str) -> float:
@@ -129,7 +121,7 @@ def _print_json(
         answers["recommendation"] = found.to_json()
     if explains:
         answers["checks"] = [check.to_json() for check in forecast.checks]
-    print(json.dumps(answers, indent=2))
+    print_facts(answers)
 
 
 def _print(
@@ -202,7 +194,7 @@ def _plain_storage(arguments: argparse.Namespace) -> int:
         raise UsageError("--storage computes from plain numbers alone: leave the config out")
     storage = parse_storage(arguments.storage)
     if arguments.json:
-        print(json.dumps(storage.to_json(), indent=2))
+        print_facts(storage.to_json())
     else:
         Console().print(render_storage(storage))
     return 3 if storage.full_at is not None else 0

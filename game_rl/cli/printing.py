@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from game_rl.events.slow_work import telling_if_slow
@@ -124,6 +124,11 @@ def _breaks(text: str, width: int, indent: int) -> list[int]:
             used = indent
         used += cell_len(word[0])
     return found
+
+
+def numbers(*names: str, no_wrap: bool = False) -> list[Column]:
+    """Return columns of a rich table that are flush right."""
+    return [Column(name, justify="right", no_wrap=no_wrap) for name in names]
 
 
 def add_json(parser: argparse.ArgumentParser, what: Literal["object", "list"] = "object") -> None:

@@ -120,12 +120,10 @@ class ProgressLine:
         free = width - cell_len(_GAP.join([texts["where"], *rest]))
         if free >= _NO_BAR_CELLS and standing.total:
             line.append(_GAP)
-            line.append(_bar(standing, min(free - len(_GAP), _BAR_CELLS[1])))
+            cells = min(free - len(_GAP), _BAR_CELLS[1])
+            filled = round(cells * min(1.0, standing.done / standing.total))
+            line.append("━" * filled, "bar.complete")
+            line.append("─" * (cells - filled), "bar.back")
         for text in rest:
             line.append(_GAP + text)
         yield line
-
-
-def _bar(standing: Standing, cells: int) -> Text:
-    filled = round(cells * min(1.0, standing.done / standing.total))
-    return Text.assemble(("━" * filled, "bar.complete"), ("─" * (cells - filled), "bar.back"))

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import threading
-from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TaskID,
     TextColumn,
 )
@@ -29,7 +29,7 @@ from game_rl import events
 from game_rl.checkpoints.checkpoint_files import read_manifest, read_verified
 from game_rl.checkpoints.named import open_run
 from game_rl.checkpoints.run_game import find_game
-from game_rl.cli.arguments import add_command, add_group
+from game_rl.cli.parser import add_command, commands_of
 from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config, load_yaml_model
@@ -53,19 +53,15 @@ from game_rl.system.packages import check_extra
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
     from game_rl.files.run_dir import RunDir
     from game_rl.storage.inventory import (
         ExperimentAddress,
         RemoteAddress,
-        StoredExperiment,
-        StoredRun,
     )
-    from game_rl.storage.manifest import RunManifest
     from game_rl.storage.object_store import ObjectStore
-    from game_rl.storage.upload_settings import UploadSettings
 
 
+_TASK = TaskID(0)
 _MOST_FAILURES = 120  # with pauses of five seconds, for about ten minutes
 _CONTINUES = "the same command continues where it stopped"
 _URL = (
@@ -74,40 +70,24 @@ _URL = (
 )
 
 
-def add_remote(commands: "Commands", summary: str) -> None:
-    remote = add_group(
-        commands, "remote", summary, example="game-rl remote list s3://bucket/folder"
-    )
+def add_remote(parser: argparse.ArgumentParser) -> None:
+    remote = commands_of(parser)
     listing = add_command(
         remote,
         "list",
-        list_stored,
-        summary="list the runs and experiments at an address",
-        example="game-rl remote list s3://bucket/folder",
+        "list the runs and experiments at an address",
+        "game-rl remote list s3://bucket/folder",
     )
+    listing.set_defaults(command=_list)
     listing.add_argument("url", metavar="URL", help=_URL)
     add_json(listing, "list")
-    _add_fetch(remote)
-    verifying = add_command(
-        remote,
-        "verify",
-        _verify,
-        summary="read all stored checkpoints and generations, and compare them with their hashes",
-        example="game-rl remote verify s3://bucket/folder",
-    )
-    verifying.add_argument("url", metavar="URL[@T]", help=_URL)
-    add_json(verifying)
-    _add_push(remote)
-
-
-def _add_fetch(remote: "Commands") -> None:
     fetching = add_command(
         remote,
         "fetch",
-        _fetch,
-        summary="fetch a run or an experiment to a new folder, where it can be resumed and played",
-        example="game-rl remote fetch s3://bucket/folder/runs/ID@301056 runs/mine",
+        "fetch a run or an experiment to a new folder, where it can be resumed and played",
+        "game-rl remote fetch s3://bucket/folder/runs/ID@301056 runs/mine",
     )
+    fetching.set_defaults(command=_fetch)
     fetching.add_argument(
         "url",
         metavar="URL[@T]",
@@ -119,16 +99,22 @@ def _add_fetch(remote: "Commands") -> None:
     claims = fetching.add_mutually_exclusive_group()
     claims.add_argument("--refuse-active", action="store_true", help=argparse.SUPPRESS)
     claims.add_argument("--take-over", action="store_true", help=argparse.SUPPRESS)
-
-
-def _add_push(remote: "Commands") -> None:
+    verifying = add_command(
+        remote,
+        "verify",
+        "read all stored checkpoints and generations, and compare them with their hashes",
+        "game-rl remote verify s3://bucket/folder",
+    )
+    verifying.set_defaults(command=_verify)
+    verifying.add_argument("url", metavar="URL[@T]", help=_URL)
+    add_json(verifying)
     pushing = add_command(
         remote,
         "push",
-        _push,
-        summary="upload everything of a run or an experiment that is not stored yet",
-        example="game-rl remote push runs/duel_ppo",
+        "upload everything of a run or an experiment that is not stored yet",
+        "game-rl remote push runs/duel_ppo",
     )
+    pushing.set_defaults(command=_push)
     pushing.add_argument(
         "run", type=Path, metavar="RUN", help="run directory, or the directory of an experiment"
     )
@@ -162,10 +148,10 @@ def _named(fault: StoreFault, way_on: str) -> StorageError | UsageError:
     return StorageError(f"{fault}; {way_on}") if fault.kind in PASSING_FAULTS else fault
 
 
-Command = Callable[[Namespace], int]
+Command = Callable[[argparse.Namespace], int]
 
 
-def waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
+def _waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
     """Carry out a command in a thread, as a request may block for minutes and sees no Ctrl-C.
 
     On Ctrl-C, the process ends like one that is killed: files that are whole stay.
@@ -176,10 +162,17 @@ def waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
 
     def decorated(command: Command) -> Command:
         @functools.wraps(command)
-        def carried_out(arguments: Namespace) -> int:
+        def carried_out(arguments: argparse.Namespace) -> int:
             check_extra("obstore", "game-rl remote")
             done: Future[int] = Future()
-            threading.Thread(target=_settle, args=(done, command, arguments), daemon=True).start()
+
+            def settle() -> None:
+                try:
+                    done.set_result(command(arguments))
+                except BaseException as error:  # noqa: BLE001 - raised again by the one that waits
+                    done.set_exception(error)
+
+            threading.Thread(target=settle, daemon=True).start()
             try:
                 return done.result()
             except StoreFault as fault:
@@ -194,29 +187,32 @@ def waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
     return decorated
 
 
-@waiting_for_storage(_CONTINUES)
+def _bar(
+    text: str, count: ProgressColumn, *, total: int | None = None, console: Console = PROGRESS
+) -> Progress:
+    """Return the progress of one task, `_TASK`."""
+    progress = Progress(TextColumn(text), BarColumn(), count, console=console)
+    progress.add_task("", total=total)
+    return progress
+
+
+@_waiting_for_storage(_CONTINUES)
 def _fetch(arguments: argparse.Namespace) -> int:
     from game_rl.storage.fetch import fetch_run
     from game_rl.storage.inventory import ExperimentAddress
 
     is_taken_over = not arguments.refuse_active
     if (found := ExperimentAddress.parse(arguments.url)) is not None:
-        return fetch_to(found, arguments, take_over=is_taken_over)
-    store, address = _opened(arguments.url, patience(PROGRESS))
-    progress = Progress(TextColumn("fetching"), BarColumn(), DownloadColumn(), console=PROGRESS)
-    task = progress.add_task("", total=None)
-
-    def begin(manifest: "RunManifest") -> None:
-        progress.update(task, total=manifest.n_bytes)
-
-    with progress:
+        return _fetch_experiment(found, arguments, take_over=is_taken_over)
+    store, address = _opened(arguments.url, _patience())
+    with _bar("fetching", DownloadColumn()) as progress:
         fetched = fetch_run(
             store,
             address,
             arguments.folder,
             take_over=is_taken_over,
-            begin=begin,
-            tell=lambda n_bytes: progress.advance(task, n_bytes),
+            begin=lambda manifest: progress.update(_TASK, total=manifest.n_bytes),
+            tell=lambda n_bytes: progress.advance(_TASK, n_bytes),
         )
     manifest = fetched.manifest
     n_bytes = fetched.fetched_bytes
@@ -270,10 +266,10 @@ class _Verified:
     failure: str = ""
 
 
-@waiting_for_storage("the same command reads everything again")
+@_waiting_for_storage("the same command reads everything again")
 def _verify(arguments: argparse.Namespace) -> int:
     found = []
-    for one in (*verified_experiments(arguments.url), *_verified_runs(arguments.url)):
+    for one in (*_verified_experiments(arguments.url), *_verified_runs(arguments.url)):
         found.append(one)
         if one.text and not arguments.json:
             print(one.text)
@@ -296,14 +292,12 @@ def _verified_runs(url: str) -> "Iterator[_Verified]":
 
     if ExperimentAddress.parse(url) is not None:
         return
-    store, address = _opened(url, patience(PROGRESS))
+    store, address = _opened(url, _patience())
     if not stored_runs(store) and address.run is None and stored_experiments(store):
         return
-    progress = Progress(TextColumn("reading"), BarColumn(), MofNCompleteColumn(), console=PROGRESS)
-    task = progress.add_task("", total=None)
-    with progress:
+    with _bar("reading", MofNCompleteColumn()) as progress:
         verdict = verify_stored(
-            store, address, lambda read, count: progress.update(task, completed=read, total=count)
+            store, address, lambda read, count: progress.update(_TASK, completed=read, total=count)
         )
     damage = {f"{run}@{timesteps}": text for (run, timesteps), text in verdict.damage.items()}
     facts = {
@@ -326,34 +320,12 @@ def _verified_runs(url: str) -> "Iterator[_Verified]":
     yield _Verified(facts, text, failure if damage else "")
 
 
-@waiting_for_storage(_CONTINUES)
+@_waiting_for_storage(_CONTINUES)
 def _push(arguments: argparse.Namespace) -> int:
     from game_rl.storage.upload_process import push
 
     if ExperimentDir(arguments.run).exists():
         return _push_experiment(arguments)
-    settings = _push_settings(arguments)
-    console = PROGRESS if arguments.json or arguments.quiet else Console()
-    progress = Progress(TextColumn("sending"), BarColumn(), DownloadColumn(), console=console)
-    task = progress.add_task("", total=None)
-    sent = list[events.Uploaded]()
-
-    def show(event: "events.Event") -> None:
-        if isinstance(event, events.Uploaded):
-            sent.append(event)
-        _show_push(event, progress, task)
-
-    with progress:
-        push(settings, show, advice=RETRIED, most_failures=_MOST_FAILURES)
-    if arguments.json:
-        facts = {"to": settings.address, "kind": "run"}
-        checkpoints = [int(event.checkpoint) for event in sent]
-        n_bytes = sum(event.sent_bytes for event in sent)
-        print_facts({**facts, "checkpoints": checkpoints, "sent_bytes": n_bytes})
-    return 0
-
-
-def _push_settings(arguments: argparse.Namespace) -> "UploadSettings":
     run_dir, config = open_run(arguments.run)
     config = config.model_copy(update={"game": find_game(run_dir, config)})
     if arguments.to is not None:
@@ -369,7 +341,32 @@ def _push_settings(arguments: argparse.Namespace) -> "UploadSettings":
     )
     if settings is None:
         raise UsageError(f"{arguments.run} has no upload.to in its config; add --to URL")
-    return settings
+    console = PROGRESS if arguments.json or arguments.quiet else Console()
+    progress = _bar("sending", DownloadColumn(), console=console)
+    sent = list[events.Uploaded]()
+
+    def show(event: events.Event) -> None:
+        match event:
+            case events.UploadProgress():
+                total = max(progress.tasks[0].total or 0, event.waiting_bytes)
+                done = total - event.waiting_bytes
+                progress.update(_TASK, total=total, completed=done)
+            case events.Uploaded():
+                sent.append(event)
+                took = format_duration(event.seconds)
+                text = f"✓ checkpoint {int(event.checkpoint):,} uploaded in {took}, verified"
+                console.print(text, highlight=False, soft_wrap=True)
+            case events.Warned():
+                console.print(event.text, markup=False, soft_wrap=True)
+
+    with progress:
+        push(settings, show, advice=_RETRIED, most_failures=_MOST_FAILURES)
+    if arguments.json:
+        facts = {"to": settings.address, "kind": "run"}
+        checkpoints = [int(event.checkpoint) for event in sent]
+        n_bytes = sum(event.sent_bytes for event in sent)
+        print_facts({**facts, "checkpoints": checkpoints, "sent_bytes": n_bytes})
+    return 0
 
 
 def _upload(url: str) -> UploadConfig:
@@ -380,31 +377,17 @@ def _upload(url: str) -> UploadConfig:
         raise UsageError(f"--to: {message}") from None
 
 
-def _show_push(event: events.Event, progress: Progress, task: int) -> None:
-    match event:
-        case events.UploadProgress():
-            total = max(progress.tasks[0].total or 0, event.waiting_bytes)
-            done = total - event.waiting_bytes
-            progress.update(TaskID(task), total=total, completed=done)
-        case events.Uploaded():
-            took = format_duration(event.seconds)
-            text = f"✓ checkpoint {int(event.checkpoint):,} uploaded in {took}, verified"
-            progress.console.print(text, highlight=False, soft_wrap=True)
-        case events.Warned():
-            progress.console.print(event.text, markup=False, soft_wrap=True)
-
-
 _LOCK_WAIT_S = 5.0
 
 
-def fetch_to(
+def _fetch_experiment(
     address: "ExperimentAddress", arguments: argparse.Namespace, *, take_over: bool
 ) -> int:
     """Fetch the experiment to a new folder."""
     from game_rl.storage.fetch import fetch_experiment
 
     folder = arguments.folder
-    stored = fetch_experiment(address, folder, take_over=take_over, patience=patience(PROGRESS))
+    stored = fetch_experiment(address, folder, take_over=take_over, patience=_patience())
     kind = stored.tree.kind
     n_bytes = stored.n_bytes
     print_result(
@@ -422,12 +405,18 @@ def fetch_to(
     return 0
 
 
-def verified_experiments(url: str) -> "Iterator[_Verified]":
+def _verified_experiments(url: str) -> "Iterator[_Verified]":
     """Verify all blobs that the experiments at an address need."""
-    from game_rl.storage.inventory import ExperimentAddress, find_stored, stored_experiments
+    from game_rl.storage.inventory import (
+        ExperimentAddress,
+        damaged_blobs,
+        find_stored,
+        needed_blobs,
+        stored_experiments,
+    )
     from game_rl.storage.object_store import ObjectStore
 
-    waits = patience(PROGRESS)
+    waits = _patience()
     one = ExperimentAddress.parse(url)
     if one is not None:
         store = ObjectStore(one.to, patience=waits)
@@ -439,41 +428,32 @@ def verified_experiments(url: str) -> "Iterator[_Verified]":
         found = stored_experiments(store)
     only = () if one is None or one.generation is None else (one.generation,)
     for stored in found:
-        yield _verified_experiment(store, stored, only)
-
-
-def _verified_experiment(
-    store: "ObjectStore", stored: "StoredExperiment", only: tuple[int, ...]
-) -> _Verified:
-    from game_rl.storage.inventory import damaged_blobs, needed_blobs
-
-    blobs = needed_blobs(store, stored, *only)
-    kind = stored.tree.kind
-    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=PROGRESS) as progress:
-        task = progress.add_task("", total=len(blobs))
-        damage = damaged_blobs(store, stored, blobs, lambda *_: progress.advance(task))
-    generations = list(only or stored.generations)
-    n_bytes = sum(blobs.values())
-    facts = {
-        "kind": kind,
-        "id": stored.experiment,
-        "generations": generations,
-        "blobs": len(blobs),
-        "bytes": n_bytes,
-        "damage": damage,
-    }
-    if damage:
-        failure = (
-            f"the {kind} {stored.experiment} at {store.address} cannot be fetched whole: "
-            f"{'; '.join(damage)}; if this machine has it, delete those blobs and push it again"
-        )
-        return _Verified(facts, "", failure)
-    text = (
-        f"{kind} {stored.experiment}: {_counted(len(generations), 'generation')}, "
-        f"{len(blobs):,} blobs, {format_bytes(n_bytes)}: every byte is as it was written"
-    )
-    return _Verified(facts, text)
+        blobs = needed_blobs(store, stored, *only)
+        kind = stored.tree.kind
+        with _bar("reading", MofNCompleteColumn(), total=len(blobs)) as progress:
+            damage = damaged_blobs(store, stored, blobs, lambda *_: progress.advance(_TASK))
+        generations = list(only or stored.generations)
+        n_bytes = sum(blobs.values())
+        facts = {
+            "kind": kind,
+            "id": stored.experiment,
+            "generations": generations,
+            "blobs": len(blobs),
+            "bytes": n_bytes,
+            "damage": damage,
+        }
+        if damage:
+            failure = (
+                f"the {kind} {stored.experiment} at {store.address} cannot be fetched whole: "
+                f"{'; '.join(damage)}; if this machine has it, delete those blobs and push it again"
+            )
+            yield _Verified(facts, "", failure)
+        else:
+            text = (
+                f"{kind} {stored.experiment}: {_counted(len(generations), 'generation')}, "
+                f"{len(blobs):,} blobs, {format_bytes(n_bytes)}: every byte is as it was written"
+            )
+            yield _Verified(facts, text)
 
 
 def _push_experiment(arguments: argparse.Namespace) -> int:
@@ -499,7 +479,7 @@ def _push_experiment(arguments: argparse.Namespace) -> int:
         settings = settings.model_copy(update={"take_over": arguments.take_over, "is_last": True})
         write_state(folder, state)
         try:
-            sent = push_experiment(settings, patience(PROGRESS))
+            sent = push_experiment(settings, _patience())
         finally:
             remove_snapshot(folder)
         write_state(folder, state.model_copy(update={"generation": generation}))
@@ -517,22 +497,7 @@ _COLUMNS = ("kind", "id", "game", "kept", "newest", "size", "saved", "written by
 _TEXTS = ("kind", "id", "game", "written by")
 
 
-def list_stored(arguments: argparse.Namespace) -> int:
-    try:
-        runs, experiments = _found(arguments.url)
-    except StoreFault as fault:
-        raise _named(fault, "try again") from fault
-    if arguments.json:
-        found = [*(one.to_json() for one in experiments), *(run.to_json() for run in runs)]
-        print_facts(found)
-    elif not runs and not experiments:
-        print(f"there is no run and no experiment at {arguments.url}")
-    else:
-        Console(width=max(140, Console().width)).print(_table(runs, experiments))
-    return 0
-
-
-def _found(url: str) -> "tuple[list[StoredRun], list[StoredExperiment]]":
+def _list(arguments: argparse.Namespace) -> int:
     from game_rl.storage.inventory import (
         ExperimentAddress,
         find_stored,
@@ -540,27 +505,36 @@ def _found(url: str) -> "tuple[list[StoredRun], list[StoredExperiment]]":
         stored_experiments,
     )
 
-    if (one := ExperimentAddress.parse(url)) is not None:
-        return [], [find_stored(one)]
-    store, address = _opened(url)
-    runs = [run for run in list_runs(store) if address.run in (None, run.run)]
-    return runs, stored_experiments(store) if address.run is None else []
-
-
-def _table(runs: "list[StoredRun]", experiments: "list[StoredExperiment]") -> Table:
+    url = arguments.url
+    runs = []
+    try:
+        if (one := ExperimentAddress.parse(url)) is not None:
+            experiments = [find_stored(one)]
+        else:
+            store, address = _opened(url)
+            runs = [run for run in list_runs(store) if address.run in (None, run.run)]
+            experiments = stored_experiments(store) if address.run is None else []
+    except StoreFault as fault:
+        raise _named(fault, "try again") from fault
+    if arguments.json:
+        print_facts([*(one.to_json() for one in experiments), *(run.to_json() for run in runs)])
+        return 0
+    if not runs and not experiments:
+        print(f"there is no run and no experiment at {url}")
+        return 0
     table = Table(box=None, pad_edge=False)
     for name in _COLUMNS:
         table.add_column(name, justify="left" if name in _TEXTS else "right", no_wrap=True)
-    for one in experiments:
+    for stored in experiments:
         table.add_row(
-            one.tree.kind,
-            one.experiment,
-            one.tree.game or "",
-            _counted(len(one.generations), "generation"),
-            f"{one.generations[-1]}",
-            format_bytes(one.n_bytes),
-            one.saved,
-            _writer(one.writer_host, is_active=one.is_active),
+            stored.tree.kind,
+            stored.experiment,
+            stored.tree.game or "",
+            _counted(len(stored.generations), "generation"),
+            f"{stored.generations[-1]}",
+            format_bytes(stored.n_bytes),
+            stored.saved,
+            _writer(stored.writer_host, is_active=stored.is_active),
         )
     for run in runs:
         table.add_row(
@@ -573,7 +547,8 @@ def _table(runs: "list[StoredRun]", experiments: "list[StoredExperiment]") -> Ta
             run.newest_saved,
             _writer(run.writer_host, is_active=run.is_active),
         )
-    return table
+    Console(width=max(140, Console().width)).print(table)
+    return 0
 
 
 def _counted(count: int, what: str) -> str:
@@ -585,23 +560,16 @@ def _writer(host: str | None, *, is_active: bool) -> str:
 
 
 _LONGEST_OUTAGE_S = 600.0
-RETRIED = "It is retried for several minutes; Ctrl-C ends the command"
+_RETRIED = "It is retried for several minutes; Ctrl-C ends the command"
 
 
-def patience(console: Console) -> Patience:
+def _patience() -> Patience:
     """Return the patience of a command in the foreground, which prints a line for each outage.
 
     A fault that only the user can end, such as a bucket that does not exist, is not waited for.
     """
 
     def tell(fault: StoreFault) -> None:
-        console.print(f"{fault}. {RETRIED}", markup=False, highlight=False, soft_wrap=True)
+        PROGRESS.print(f"{fault}. {_RETRIED}", markup=False, highlight=False, soft_wrap=True)
 
     return Patience(_LONGEST_OUTAGE_S, waits_for=PASSING_FAULTS, tell=tell)
-
-
-def _settle(done: Future[int], command: Command, arguments: Namespace) -> None:
-    try:
-        done.set_result(command(arguments))
-    except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
-        done.set_exception(error)

@@ -13,9 +13,10 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from game_rl.cli.arguments import add_command, add_group, positive
+from game_rl.cli.arguments import positive
 from game_rl.cli.outputs import PICKLE, add_output
-from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
+from game_rl.cli.parser import Commands, add_command, commands_of
+from game_rl.cli.printing import PROGRESS, add_json, numbers, print_facts, print_result
 from game_rl.config.loader import load_config
 from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import LakeError, UsageError
@@ -23,49 +24,40 @@ from game_rl.games.definition import load_game
 from game_rl.system.units import format_bytes
 
 if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
     from game_rl.lake.upkeep import LakeReport, LakeStatistics
 
 
-def add_replay(commands: "Commands", summary: str) -> None:
-    actions = add_group(
-        commands, "replay", summary, example="game-rl replay info runs/duel_dqn/lake"
-    )
-    info = _add_of_lake(
-        actions,
-        "info",
-        _info,
-        "show the transitions, bytes, streams, episodes and damaged files of a Lake",
-    )
-    verify = _add_of_lake(
-        actions,
-        "verify",
-        _verify,
-        "compare every byte of a Lake with its checksums, and unpack every block",
-    )
-    merging = "merge small segments of a Lake that no process is writing to"
-    compact = _add_of_lake(actions, "compact", _compact, merging)
-    for parser in (info, verify, compact, _add_import(actions), _add_export(actions)):
-        add_json(parser)
+def add_replay(parser: argparse.ArgumentParser) -> None:
+    actions = commands_of(parser)
+    for name, run, summary in (
+        (
+            "info",
+            _info,
+            "show the transitions, bytes, streams, episodes and damaged files of a Lake",
+        ),
+        (
+            "verify",
+            _verify,
+            "compare every byte of a Lake with its checksums, and unpack every block",
+        ),
+        ("compact", _compact, "merge small segments of a Lake that no process is writing to"),
+    ):
+        inner = add_command(actions, name, summary, f"game-rl replay {name} runs/duel_dqn/lake")
+        inner.set_defaults(command=run)
+        inner.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
+        add_json(inner)
+    _add_import(actions)
+    _add_export(actions)
 
 
-def _add_of_lake(
-    commands: "Commands", name: str, run: Callable[[argparse.Namespace], int], summary: str
-) -> argparse.ArgumentParser:
-    example = f"game-rl replay {name} runs/duel_dqn/lake"
-    parser = add_command(commands, name, run, summary=summary, example=example)
-    parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
-    return parser
-
-
-def _add_import(commands: "Commands") -> argparse.ArgumentParser:
+def _add_import(actions: Commands) -> None:
     parser = add_command(
-        commands,
+        actions,
         "import",
-        _import,
-        summary="convert a replay buffer that Stable-Baselines3 saved to a Lake",
-        example="game-rl replay import replay_buffer.pkl --output my_lake",
+        "convert a replay buffer that Stable-Baselines3 saved to a Lake",
+        "game-rl replay import replay_buffer.pkl --output my_lake",
     )
+    parser.set_defaults(command=_import)
     parser.add_argument(
         "file",
         type=Path,
@@ -86,17 +78,17 @@ def _add_import(commands: "Commands") -> argparse.ArgumentParser:
         help="config of a run with the observations of a DictReplayBuffer, whose arrays do not "
         "tell what they mean",
     )
-    return parser
+    add_json(parser)
 
 
-def _add_export(commands: "Commands") -> argparse.ArgumentParser:
+def _add_export(actions: Commands) -> None:
     parser = add_command(
-        commands,
+        actions,
         "export",
-        _export,
-        summary="export a Lake's transitions for Stable-Baselines3 or Minari",
-        example="game-rl replay export my_lake --format sb3 --output replay_buffer.pkl",
+        "export a Lake's transitions for Stable-Baselines3 or Minari",
+        "game-rl replay export my_lake --format sb3 --output replay_buffer.pkl",
     )
+    parser.set_defaults(command=_export)
     parser.add_argument("lake", type=Path, metavar="LAKE", help="folder of the Lake")
     parser.add_argument("--format", choices=["sb3", "minari"], default="sb3", help="default: sb3")
     add_output(
@@ -115,7 +107,7 @@ def _add_export(commands: "Commands") -> argparse.ArgumentParser:
         metavar="N",
         help="number of Discrete actions (default: the largest action in the Lake, plus 1)",
     )
-    return parser
+    add_json(parser)
 
 
 def _compact(arguments: argparse.Namespace) -> int:
@@ -136,15 +128,16 @@ def _import(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.file}: {what}; name a file that save_replay_buffer wrote")
     if arguments.output.exists():
         raise UsageError(f"{arguments.output} exists; name a new folder, or delete it")
-    config = None if arguments.config is None else load_config(arguments.config)
+    observation_format = None
+    if arguments.config is not None:
+        config = load_config(arguments.config)
+        observation_format = make_observation_format(config.env, load_game(config.game))
     with _bar() as bar:
         found = import_replay(
             arguments.file,
             arguments.output,
             frame_stack=arguments.frame_stack,
-            observation_format=None
-            if config is None
-            else make_observation_format(config.env, load_game(config.game)),
+            observation_format=observation_format,
             progress=bar,
         )
     no_checksum = (
@@ -242,9 +235,8 @@ def _print_statistics(found: "LakeStatistics", console: Console) -> None:
         )
     if found.pins:
         console.print(f"kept for: {', '.join(found.pins)}", markup=False)
-    table = Table("stream", title="streams", title_justify="left")
-    for heading in ("envs", "transitions", "updates", "episodes", "mean return", "mean length"):
-        table.add_column(heading, justify="right")
+    headings = numbers("envs", "transitions", "updates", "episodes", "mean return", "mean length")
+    table = Table("stream", *headings, title="streams", title_justify="left")
     for stream in found.streams:
         table.add_row(
             escape(stream.stream),

@@ -1,6 +1,8 @@
 """Printing a run's events to standard output, as text or as JSON."""
 
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,12 +12,65 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from rich.text import Text
 
 from game_rl import events
-from game_rl.cli.calm_lines import CalmLines
 from game_rl.cli.printing import print_words
 from game_rl.cli.progress_line import ProgressLine, Standing
-from game_rl.events import Event, TimedEvent
+from game_rl.events import Event, MilestoneReached, TimedEvent
 from game_rl.events.time_left import EndClock, TimeLeft
 from game_rl.system.units import format_bytes, format_duration, with_frames
+
+_WITHIN_S = 60.0
+_MOST_LINES = 10
+
+
+class CalmLines:
+    """Prints milestones at once, but no more than ten a minute.
+
+    What comes beyond them is counted, and one line says so when the minute is over.
+
+    Args:
+        show: prints a text with the timestep that it belongs to.
+        clock: function that returns the time in seconds.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[MilestoneReached, str], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._show = show
+        self._clock = clock
+        self._since_s = -_WITHIN_S
+        self._n_shown = 0
+        self._held: list[MilestoneReached] = []
+
+    def add(self, event: MilestoneReached) -> None:
+        self.show_due()
+        if self._clock() - self._since_s >= _WITHIN_S:
+            self._since_s = self._clock()
+            self._n_shown = 0
+        if self._n_shown < _MOST_LINES:
+            self._n_shown += 1
+            self._show(event, f"milestone: {event.text}")
+        else:
+            self._held.append(event)
+
+    def show_due(self) -> None:
+        """Print how many were left out, if a minute has passed since the first of them."""
+        if self._clock() - self._since_s >= _WITHIN_S:
+            self.show_all()
+
+    def show_all(self) -> None:
+        """Print how many were left out, because the minute is over or the run ends."""
+        held = self._held
+        self._held = []
+        if len(held) == 1:
+            self._show(held[0], f"milestone: {held[0].text}")
+        elif held:
+            last = held[-1]
+            text = f"{len(held):,} more milestones, which `game-rl status` lists, up to this one"
+            self._show(last, f"{text}: {last.text}")
+
 
 _LINES_A_RUN = 20  # without a terminal to draw a bar on
 _REDRAWS_A_SECOND = 5
@@ -82,7 +137,11 @@ class RunConsole:
             case events.Begun() | events.Resumed():
                 self._begin(event)
             case events.Forked():
-                self._show_fork(event)
+                self._print(f"a fork of {event.parent_path}, timestep {event.parent_timesteps:,}")
+                for change in event.changes:
+                    self._mark("changed:", change)
+                for part in event.not_taken_over:
+                    self._mark("starts again:", part)
             case events.Progress() | events.RolloutEnded():
                 self._show_progress(event)
             case events.OfflineProgress():
@@ -90,21 +149,51 @@ class RunConsole:
             case events.Evaluating():
                 self._show_evaluating(event)
             case events.Evaluated(is_final=False):
-                self._line(event, _evaluation_line(event))
+                success = _success(event.success_rate)
+                best = ", the best so far" if event.is_best else ""
+                text = (
+                    f"evaluation of {event.episodes}{_way(event)}: "
+                    f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{success}, "
+                    f"length {event.mean_length:.0f}{best}"
+                )
+                self._line(event, text)
             case events.Evaluated(is_final=True):
                 self._progress.show_doing("recording a clip")
             case events.ConfirmationPlayed():
-                self._line(event, _confirmation_line(event))
+                reached = "reached" if event.is_reached else "not reached, so the run continues"
+                self._line(event, f"confirmation{_way(event)}: {event.in_words}; {reached}")
             case events.StopConditionMet():
                 self._line(event, f"the run ends here: {event.text}")
             case events.CheckpointSaved():
-                self._line(event, _checkpoint_line(event), style="dim")
+                took = format_duration(event.seconds)
+                text = f"checkpoint of {format_bytes(event.n_bytes)} saved in {took}"
+                if (saved := event.compression_saved) is not None:
+                    text += f", its replay {saved:.1%} smaller than whole frame stacks"
+                self._line(event, text, style="dim")
             case events.ExplorationRestarted():
-                self._line(event, _restart_line(event))
+                text = (
+                    f"exploration begins again: {event.share:.1%} of the actions are random, "
+                    f"falling until timestep {event.at + event.over:,}"
+                )
+                self._line(event, text)
             case events.TeacherReady():
-                self._line(event, _teacher_line(event))
+                result = f"reward {event.mean_reward:.2f}{_success(event.success_rate)}"
+                text = (
+                    f"teacher: {event.path} at timestep {event.policy_timesteps:,}, temperature "
+                    f"{event.temperature:.3g}, {result} in the episodes of the evaluations"
+                )
+                self._line(event, text)
             case events.Validated():
-                self._line(event, _validation_line(event))
+                success = _success(event.student_success_rate)
+                student = f"reward {event.student_mean_reward:.2f}{success}"
+                success = _success(event.teacher_success_rate)
+                teacher = f"reward {event.teacher_mean_reward:.2f}{success}"
+                text = (
+                    f"{event.episodes} new episodes: student (timestep "
+                    f"{event.student_timesteps:,}) {student}; teacher {teacher}; the best is the "
+                    f"{event.best}"
+                )
+                self._line(event, text)
             case events.Ended():
                 self.close()
             case _:
@@ -113,9 +202,13 @@ class RunConsole:
     def _show_notice(self, event: Event) -> None:  # noqa: C901 - a case an event
         match event:
             case events.UploadQueued():
-                self._line(event, _queued_line(event), style="dim")
+                size = format_bytes(event.n_bytes)
+                text = f"⏳ queued checkpoint {int(event.checkpoint):,} ({size}) → {event.to}"
+                self._line(event, text, style="dim")
             case events.Uploaded():
-                self._line(event, _uploaded_line(event), style="dim")
+                took = format_duration(event.seconds)
+                text = f"✓ checkpoint {int(event.checkpoint):,} uploaded in {took}, verified"
+                self._line(event, text, style="dim")
             case events.UploadProgress(is_ending=True):
                 self._show_last_uploads(event)
             case events.MilestoneReached():
@@ -137,7 +230,16 @@ class RunConsole:
         self._total = event.total_timesteps
         self._frame_skip = event.frame_skip or 1
         if isinstance(event, events.Resumed):
-            self._tell_resumed(event)
+            for change in event.changes:
+                self._mark("changed:", change)
+            self._print(
+                f"resuming from timestep {self._frames(event.timesteps, event.waited_frames)}, "
+                f"checkpoint {event.checkpoint}: {', '.join(event.restored)}"
+            )
+            for reason in event.not_restored:
+                self._mark("not bit for bit as without the break:", reason)
+            if event.other_code:
+                self._mark("note:", f"the checkpoint is from other code: {event.other_code}")
         if self.watch:
             print_words(self._console, Text.assemble("watch it: ", (self.watch, "bold")))
         self._print(f"the network multiplies in {event.precision}, on {event.device}")
@@ -146,28 +248,15 @@ class RunConsole:
         if event.stop_when:
             self._print(f"the run may end early: {', or '.join(event.stop_when)}")
 
-    def _tell_resumed(self, event: events.Resumed) -> None:
-        for change in event.changes:
-            self._mark("changed:", change)
-        self._print(
-            f"resuming from timestep {self._frames(event.timesteps, event.waited_frames)}, "
-            f"checkpoint {event.checkpoint}: {', '.join(event.restored)}"
-        )
-        for reason in event.not_restored:
-            self._mark("not bit for bit as without the break:", reason)
-        if event.other_code:
-            self._mark("note:", f"the checkpoint is from other code: {event.other_code}")
-
-    def _show_fork(self, event: events.Forked) -> None:
-        self._print(f"a fork of {event.parent_path}, timestep {event.parent_timesteps:,}")
-        for change in event.changes:
-            self._mark("changed:", change)
-        for part in event.not_taken_over:
-            self._mark("starts again:", part)
-
     def _show_progress(self, event: events.Progress | events.RolloutEnded) -> None:
         self._calm.show_due()
-        standing = self._standing(event)
+        standing = Standing(
+            done=event.timesteps,
+            total=self._total,
+            speed=event.timesteps_per_s,
+            mean_reward=event.mean_reward,
+            success_rate=event.success_rate,
+        )
         self._progress.show(standing)
         texts = standing.texts(self._time_left())
         if self._console.is_terminal:
@@ -178,16 +267,7 @@ class RunConsole:
         elif not self._console.is_terminal and event.timesteps >= self._next_line_at:
             self._next_line_at = event.timesteps + -(-self._total // _LINES_A_RUN)
             where, *more = [choices[0] for choices in texts.values()]
-            self._print(f"{'  '.join(filter(None, (f'{where:>27}', *more)))}")
-
-    def _standing(self, event: events.Progress | events.RolloutEnded) -> Standing:
-        return Standing(
-            done=event.timesteps,
-            total=self._total,
-            speed=event.timesteps_per_s,
-            mean_reward=event.mean_reward,
-            success_rate=event.success_rate,
-        )
+            self._print("  ".join(filter(None, (f"{where:>27}", *more))))
 
     def _time_left(self) -> TimeLeft | None:
         with self._clock_lock:  # the live line is drawn in a thread of its own
@@ -268,66 +348,9 @@ class RunConsole:
         print_words(self._console, Text.assemble((mark, "yellow"), f" {text}"))
 
 
-def _evaluation_line(event: events.Evaluated) -> str:
-    success = _success(event.success_rate)
-    best = ", the best so far" if event.is_best else ""
-    way = "" if event.deterministic else ", stochastic"
-    return (
-        f"evaluation of {event.episodes}{way}: "
-        f"reward {event.mean_reward:.2f} ± {event.std_reward:.2f}{success}, "
-        f"length {event.mean_length:.0f}{best}"
-    )
-
-
-def _confirmation_line(event: events.ConfirmationPlayed) -> str:
-    way = "" if event.deterministic else ", stochastic"
-    decision = "reached" if event.is_reached else "not reached, so the run continues"
-    return f"confirmation{way}: {event.in_words}; {decision}"
-
-
-def _queued_line(event: events.UploadQueued) -> str:
-    name = int(event.checkpoint)
-    size = format_bytes(event.n_bytes)
-    return f"⏳ queued checkpoint {name:,} ({size}) → {event.to}"
-
-
-def _uploaded_line(event: events.Uploaded) -> str:
-    name = int(event.checkpoint)
-    took = format_duration(event.seconds)
-    return f"✓ checkpoint {name:,} uploaded in {took}, verified"
-
-
-def _restart_line(event: events.ExplorationRestarted) -> str:
-    return (
-        f"exploration begins again: {event.share:.1%} of the actions are random, falling until "
-        f"timestep {event.at + event.over:,}"
-    )
-
-
-def _teacher_line(event: events.TeacherReady) -> str:
-    return (
-        f"teacher: {event.path} at timestep {event.policy_timesteps:,}, temperature "
-        f"{event.temperature:.3g}, reward {event.mean_reward:.2f}{_success(event.success_rate)} "
-        "in the episodes of the evaluations"
-    )
-
-
-def _validation_line(event: events.Validated) -> str:
-    student = f"reward {event.student_mean_reward:.2f}{_success(event.student_success_rate)}"
-    teacher = f"reward {event.teacher_mean_reward:.2f}{_success(event.teacher_success_rate)}"
-    return (
-        f"{event.episodes} new episodes: student (timestep {event.student_timesteps:,}) {student}; "
-        f"teacher {teacher}; the best is the {event.best}"
-    )
+def _way(event: events.Evaluated | events.ConfirmationPlayed) -> str:
+    return "" if event.deterministic else ", stochastic"
 
 
 def _success(rate: float | None) -> str:
     return "" if rate is None else f", success {rate:.0%}"
-
-
-def _checkpoint_line(event: events.CheckpointSaved) -> str:
-    size = format_bytes(event.n_bytes)
-    took = format_duration(event.seconds)
-    saved = event.compression_saved
-    smaller = "" if saved is None else f", its replay {saved:.1%} smaller than whole frame stacks"
-    return f"checkpoint of {size} saved in {took}{smaller}"

@@ -5,8 +5,8 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from math import gcd
 from pathlib import Path
@@ -44,9 +44,13 @@ def smoke_test(arguments: argparse.Namespace) -> int:
     is_json = arguments.log == "json"
     console = Console(quiet=is_json or arguments.quiet)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="game_rl_smoke_") as folder, _named_failures():
+    with tempfile.TemporaryDirectory(prefix="game_rl_smoke_") as folder:
         went = _run if kind is None else _experiment
-        way = went(arguments, Path(folder) / "run", console)
+        try:
+            way = went(arguments, Path(folder) / "run", console)
+        except GameRLError as error:  # whose text may name the folder, which is gone
+            error.args = (f"the smoke test failed: {error}",)
+            raise
     took = format_duration(time.monotonic() - started)
     text = f"[bold green]the smoke test passed[/] in {took}: {way}"
     Console(quiet=is_json).print(text, soft_wrap=True)
@@ -70,7 +74,11 @@ def _run(arguments: argparse.Namespace, run_dir: Path, console: Console) -> str:
         show=forecast_shown(console, is_verbose=arguments.verbose),
     )
     changes = smoke_changes(config)
-    _show(changes, config.model_dump(mode="json"), console)
+    before = config.model_dump(mode="json")
+    for key, value in changes.items():
+        name = ".".join(key)
+        text = f"{name}: {json.dumps(value_at(before, name))} -> {json.dumps(value)}"
+        console.print(f"for the smoke test: {text}", soft_wrap=True, markup=False, highlight=False)
     small = with_changed(config, {**changes, ("run_dir",): run_dir})
     from game_rl.training.train import TrainCommand, resume, train
 
@@ -94,37 +102,20 @@ def _experiment(arguments: argparse.Namespace, run_dir: Path, console: Console) 
     small = load_experiment(arguments.config, [*arguments.set, *overrides])
     watcher = ExperimentConsole(console, is_verbose=arguments.verbose)
     stop = StopRequest(math.inf)
+
+    def listen(event: ExperimentEvent) -> None:
+        if not isinstance(event, ChampionFound):  # which is thrown away with the folder
+            watcher(event)
+
     command = ExperimentCommand(
         stop=stop,
         force=arguments.force,
-        listeners=[print_json if arguments.log == "json" else _without_places(watcher)],
+        listeners=[print_json if arguments.log == "json" else listen],
         show=watcher.show_preflight,
     )
     with stopping_on_signals(stop, watcher.notice):
         begin_experiment(small, command)
     return "preflight, two members, one generation, a champion"
-
-
-def _without_places(watcher: ExperimentConsole) -> Callable[[ExperimentEvent], None]:
-    """Leave out where the champion is, as the folder is thrown away."""
-    return lambda event: None if isinstance(event, ChampionFound) else watcher(event)
-
-
-def _show(changes: Mapping[Key, object], before: Mapping[str, object], console: Console) -> None:
-    for key, value in changes.items():
-        name = ".".join(key)
-        text = f"{name}: {json.dumps(value_at(before, name))} -> {json.dumps(value)}"
-        console.print(f"for the smoke test: {text}", soft_wrap=True, markup=False, highlight=False)
-
-
-@contextmanager
-def _named_failures() -> Iterator[None]:
-    """Say of each error that it is the smoke test's, as the folder that it may name is gone."""
-    try:
-        yield
-    except GameRLError as error:
-        error.args = (f"the smoke test failed: {error}",)
-        raise
 
 
 _UPDATES = 2

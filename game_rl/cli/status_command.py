@@ -1,120 +1,211 @@
-"""`game-rl status`."""
+"""`game-rl runs` and `status`."""
 
 import argparse
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shlex import quote
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from game_rl.checkpoints.named import find_run
-from game_rl.cli.arguments import add_command
-from game_rl.cli.printing import add_json, print_facts, print_words
+from game_rl.cli.printing import add_json, numbers, print_facts, print_notes, print_words
 from game_rl.cli.progress_line import left_words
+from game_rl.errors import UsageError
 from game_rl.events import Evaluated
 from game_rl.events.run_view import STATE_WORDS, milestone_rows, read_view
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
-from game_rl.files.run_dir import RunDir
 from game_rl.storage.journal import stored_part
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from game_rl.cli.arguments import Commands
-    from game_rl.events.run_view import MilestoneRow, RunView
+    from game_rl.events.run_view import RunView
+    from game_rl.experiments.run_list import ListedRun
     from game_rl.storage.journal import StoredPart
-
 
 _NAMES_WIDTH = 12
 _S_IN_HOUR = 3_600
 
 
-def add_status(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "status",
-        _status,
-        summary=summary,
-        example="game-rl status runs/duel_ppo",
+def add_runs(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_runs)
+    parser.add_argument(
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("runs"),
+        metavar="DIR",
+        help="folder that has the run directories in it, at any depth (default: runs)",
     )
+    parser.add_argument(
+        "--prune",
+        action="store_true",
+        help="ask, then delete unneeded files of stopped runs: checkpoints other than the best and "
+        "the newest, and what was set aside as damaged or when a run or an experiment went back",
+    )
+    parser.add_argument("--yes", action="store_true", help="with --prune: do not ask")
+    add_json(parser, "list")
+
+
+def add_status(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_status)
     parser.add_argument(
         "run", type=Path, metavar="RUN", help="run directory, or the directory of an experiment"
     )
     add_json(parser)
 
 
+def _runs(arguments: argparse.Namespace) -> int:
+    from game_rl.experiments.run_list import runs_below
+
+    if arguments.yes and not arguments.prune:
+        raise UsageError("--yes answers the question of --prune: add --prune, or leave --yes out")
+    found = runs_below(arguments.folder)
+    if arguments.prune:
+        return _prune(found, arguments)
+    if arguments.json:
+        print_facts([run.to_json() for run in found])
+    elif not found:
+        print(f"there is no run in {arguments.folder} yet; start one with game-rl train")
+    else:
+        _show_runs(found)
+    return 0
+
+
+def _show_runs(runs: "Sequence[ListedRun]") -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in ("run", "kind", "state"):
+        table.add_column(name, overflow="fold")
+    for name in ("timesteps", "success", "reward", "size"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for run in runs:
+        total = "" if run.total_timesteps is None else f" / {run.total_timesteps:,}"
+        table.add_row(
+            Text(str(run.root) if run.link_to is None else f"{run.root} (a link)"),
+            run.kind,
+            Text(STATE_WORDS.get(run.state, run.state)),
+            "" if run.timesteps is None else f"{run.timesteps:,}{total}",
+            "" if run.success_rate is None else f"{run.success_rate:.0%}",
+            "" if run.mean_reward is None else f"{run.mean_reward:.2f}",
+            format_bytes(run.n_bytes),
+        )
+    console = Console()
+    console.print(table)
+    for run in runs:
+        if run.fault:
+            console.print("[yellow]warning:[/]", Text(run.fault), soft_wrap=True)
+    if spare := sum(run.spare_bytes for run in runs if run.link_to is None):
+        print(f"{format_bytes(spare)} of this are no longer needed: --prune deletes them")
+
+
+def _prune(runs: "Sequence[ListedRun]", arguments: argparse.Namespace) -> int:
+    from game_rl.experiments.run_list import delete_spare
+
+    if arguments.json and not arguments.yes:
+        raise UsageError("--prune asks before it deletes, and --json does not: add --yes")
+    spare = [run for run in runs if run.spare and run.link_to is None]
+    folders = [_place(path, run.root) for run in spare for path in run.spare]
+    print_notes(
+        f"{run.root} is a link to {run.link_to}, of which nothing is deleted here; game-rl runs "
+        f"{quote(str(run.link_to))} --prune does it"
+        for run in runs
+        if run.spare and run.link_to is not None
+    )
+    if not arguments.json:
+        print("\n".join(folders) or "there is nothing to delete")
+    n_bytes = sum(run.spare_bytes for run in spare)
+    these = f"{len(folders)} folders, {format_bytes(n_bytes)}"
+    if folders and not arguments.yes:
+        if not sys.stdin.isatty():
+            raise UsageError("--prune asks before it deletes; add --yes where nobody can answer")
+        if input(f"delete these {these}? [y/N] ").strip().lower() not in ("y", "yes"):
+            print("nothing was deleted")
+            return 0
+    for run in spare:
+        delete_spare(run)
+    if arguments.json:
+        print_facts(folders)
+    elif folders:
+        print(f"deleted {these}")
+    return 0
+
+
+def _place(path: Path, root: Path) -> str:
+    """Return a path to delete, and where it is if a link within the run leads there."""
+    real = path.resolve()
+    is_inside = real == root.resolve() / path.relative_to(root)
+    return str(path) if is_inside else f"{path} (in {real})"
+
+
 def _status(arguments: argparse.Namespace) -> int:
     if ExperimentDir(arguments.run).exists():
-        return show_status(arguments.run, as_json=arguments.json)
+        from game_rl.experiments.experiment_status import experiment_status
+        from game_rl.experiments.experiment_tables import status_table
+
+        status = experiment_status(find_experiment(arguments.run))
+        if arguments.json:
+            print_facts(status.to_json())
+        else:
+            Console().print(status_table(status))
+        return 0
     run_dir = find_run(arguments.run)
     run = read_view(run_dir)
     stored = stored_part(run_dir)
     milestones = milestone_rows(run.events, is_newest=True)
-    checkpoint = _last_checkpoint(run, run_dir)
+    saved = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
+    if run.checkpoint is not None:  # which another process may be writing
+        saved.append(run.checkpoint.timesteps)
+    checkpoint = max(saved, default=None)
     run_id = run_dir.identity().id
     if arguments.json:
-        uploads = None if stored is None else asdict(stored)
-        rows = [asdict(row) for row in milestones]
-        facts = {"run": run_id, **_facts(run), "last_checkpoint": checkpoint}
-        print_facts({**facts, "milestones": rows, "uploads": uploads})
+        evaluation = run.newest(Evaluated)
+        played = {"policy_timesteps", "mean_reward", "success_rate", "is_final"}
+        facts = {
+            "run": run_id,
+            "is_training": run.is_training,
+            "timesteps": run.timesteps,
+            "frames": run.frames,
+            "total_timesteps": run.total_timesteps,
+            "timesteps_per_s": run.timesteps_per_s,
+            "evaluation": None if evaluation is None else evaluation.model_dump(include=played),
+            "baselines": [event.in_words for event in run.baselines],
+            "ended": None if run.end is None else run.end.reason,
+            "stop_when": run.stop_when,
+            "game_changes": run.game_changes,
+            "ended_by": run.ended_by,
+            "hints": [hint.text for hint in run.hints],
+            "stuck_episodes": run.stuck_episodes,
+            "last_checkpoint": checkpoint,
+            "milestones": [asdict(row) for row in milestones],
+            "uploads": None if stored is None else asdict(stored),
+        }
+        print_facts(facts)
         return 0
     console = Console(highlight=False)
     lines = [
         *_lines_of_progress(run),
         ("checkpoint", _timesteps(checkpoint)),
-        *([] if stored is None else _upload_lines(stored)),
+        *([] if stored is None else _lines_of_uploads(stored)),
         *_lines_of_notes(run),
         ("id", run_id),
     ]
     for name, text in lines:
         print_words(console, f"{name:<{_NAMES_WIDTH}} {text}", indent=_NAMES_WIDTH + 1)
     if milestones:
+        headings = numbers("timestep", "frame", "after", no_wrap=True)
+        table = Table("milestone", *headings, box=None, pad_edge=False)
+        for row in milestones:
+            frame = "" if row.frame is None else f"{row.frame:,}"
+            after = format_duration(_S_IN_HOUR * row.hours)
+            table.add_row(escape(row.text), f"{row.timesteps:,}", frame, after)
         print()
-        console.print(milestone_table(milestones))
+        console.print(table)
     return 0
-
-
-def _last_checkpoint(run: "RunView", run_dir: RunDir) -> int | None:
-    """Return the timesteps of the newest checkpoint, which another process may be writing."""
-    here = [int(path.name) for path in run_dir.checkpoints_newest_first()[:1]]
-    saved = [] if run.checkpoint is None else [run.checkpoint.timesteps]
-    return max([*here, *saved], default=None)
-
-
-def _facts(run: "RunView") -> dict[str, Any]:
-    evaluation = run.newest(Evaluated)
-    played = {"policy_timesteps", "mean_reward", "success_rate", "is_final"}
-    return {
-        "is_training": run.is_training,
-        "timesteps": run.timesteps,
-        "frames": run.frames,
-        "total_timesteps": run.total_timesteps,
-        "timesteps_per_s": run.timesteps_per_s,
-        "evaluation": None if evaluation is None else evaluation.model_dump(include=played),
-        "baselines": [event.in_words for event in run.baselines],
-        "ended": None if run.end is None else run.end.reason,
-        "stop_when": run.stop_when,
-        "game_changes": run.game_changes,
-        "ended_by": run.ended_by,
-        "hints": [hint.text for hint in run.hints],
-        "stuck_episodes": run.stuck_episodes,
-    }
-
-
-def milestone_table(milestones: "Sequence[MilestoneRow]") -> Table:
-    """Return the milestones as a table, the earliest first."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("milestone")
-    for heading in ("timestep", "frame", "after"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in milestones:
-        frame = "" if row.frame is None else f"{row.frame:,}"
-        after = format_duration(_S_IN_HOUR * row.hours)
-        table.add_row(escape(row.text), f"{row.timesteps:,}", frame, after)
-    return table
 
 
 def _lines_of_progress(run: "RunView") -> list[tuple[str, str]]:
@@ -123,9 +214,21 @@ def _lines_of_progress(run: "RunView") -> list[tuple[str, str]]:
     if run.state == "unknown":
         state = "unknown: this user may not read the file `lock` of the run"
     left = left_words(run.time_left()[1])[0]
-    lines = [("state", ", ".join(filter(None, (state, left)))), ("timesteps", _how_far(run))]
+    how_far = f"{run.timesteps:,}"
+    if run.total_timesteps:
+        is_open = run.stop_when and not run.ended_by
+        at_most = "at most " if is_open and run.timesteps < run.total_timesteps else ""
+        share = min(1.0, run.timesteps / run.total_timesteps)
+        how_far += f" of {at_most}{run.total_timesteps:,} ({share:.0%})"
+    if run.timesteps_per_s is not None:
+        how_far += f", {run.timesteps_per_s:,.0f}/s"
+    lines = [("state", ", ".join(filter(None, (state, left)))), ("timesteps", how_far)]
     if (evaluation := run.newest(Evaluated)) is not None:
-        lines.append(("evaluation", _evaluation_words(evaluation)))
+        rate = evaluation.success_rate
+        success = "" if rate is None else f"success {rate:.0%}, "
+        final = "final, " if evaluation.is_final else ""
+        policy = f"{final}policy of timestep {evaluation.policy_timesteps:,}"
+        lines.append(("evaluation", f"{success}reward {evaluation.mean_reward:.2f} ({policy})"))
     lines += [("baseline", event.in_words) for event in run.baselines]
     if run.ended_by:
         lines.append(("ended early", run.ended_by))
@@ -137,44 +240,23 @@ def _lines_of_progress(run: "RunView") -> list[tuple[str, str]]:
 def _lines_of_notes(run: "RunView") -> list[tuple[str, str]]:
     lines = [("changed game", change) for change in run.game_changes]
     if run.stuck_episodes:
-        lines.append(("stuck", _stuck_line(run.stuck_episodes)))
+        text = (
+            f"{run.stuck_episodes:.0%} of the last episodes repeat the same states for long; "
+            "`same_place_for` or `no_reward_for` in game.yaml's `endings` truncates them"
+        )
+        lines.append(("stuck", text))
     lines += [("hint", hint.text) for hint in run.hints]
     if run.frames is not None:
         lines.append(("frames", f"{run.frames:,}"))
     return lines
 
 
-def _how_far(run: "RunView") -> str:
-    total = ""
-    speed = ""
-    if run.total_timesteps:
-        is_open = run.stop_when and not run.ended_by
-        at_most = "at most " if is_open and run.timesteps < run.total_timesteps else ""
-        share = min(1.0, run.timesteps / run.total_timesteps)
-        total = f" of {at_most}{run.total_timesteps:,} ({share:.0%})"
-    if run.timesteps_per_s is not None:
-        speed = f", {run.timesteps_per_s:,.0f}/s"
-    return f"{run.timesteps:,}{total}{speed}"
-
-
-def _evaluation_words(event: Evaluated) -> str:
-    rate = "" if event.success_rate is None else f"success {event.success_rate:.0%}, "
-    final = "final, " if event.is_final else ""
-    reward = f"{rate}reward {event.mean_reward:.2f}"
-    return f"{reward} ({final}policy of timestep {event.policy_timesteps:,})"
-
-
-def _stuck_line(share: float) -> str:
-    return (
-        f"{share:.0%} of the last episodes repeat the same states for long; `same_place_for` or "
-        "`no_reward_for` in game.yaml's `endings` truncates them"
-    )
-
-
-def _upload_lines(uploads: "StoredPart") -> list[tuple[str, str]]:
-    newest = "" if not uploads.is_newest_safe else ", the newest one"
-    safe = f"checkpoint {_timesteps(uploads.newest)}{newest}, at {uploads.address}"
-    lines = [("safe", safe if uploads.newest is not None else f"nothing yet at {uploads.address}")]
+def _lines_of_uploads(uploads: "StoredPart") -> list[tuple[str, str]]:
+    safe = "nothing yet"
+    if uploads.newest is not None:
+        newest = ", the newest one," if uploads.is_newest_safe else ","
+        safe = f"checkpoint {_timesteps(uploads.newest)}{newest}"
+    lines = [("safe", f"{safe} at {uploads.address}")]
     if uploads.waiting:
         waiting = ", ".join(f"{timesteps:,}" for timesteps in uploads.waiting[:6])
         size = format_bytes(uploads.waiting_bytes)
@@ -184,16 +266,3 @@ def _upload_lines(uploads: "StoredPart") -> list[tuple[str, str]]:
 
 def _timesteps(timesteps: int | None) -> str:
     return "none yet" if timesteps is None else f"{timesteps:,}"
-
-
-def show_status(root: Path, *, as_json: bool) -> int:
-    """Print the status of the experiment at `root`."""
-    from game_rl.experiments.experiment_status import experiment_status
-    from game_rl.experiments.experiment_tables import status_table
-
-    status = experiment_status(find_experiment(root))
-    if as_json:
-        print_facts(status.to_json())
-    else:
-        Console().print(status_table(status))
-    return 0

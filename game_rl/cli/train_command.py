@@ -1,7 +1,6 @@
-"""`game-rl train`: a run, an experiment, a study."""
+"""`game-rl train` of a run, an experiment or a study, and `demo`."""
 
 import argparse
-import functools
 import json
 import math
 import os
@@ -9,8 +8,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -20,7 +20,6 @@ from rich.text import Text
 
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import (
-    add_command,
     add_config_arguments,
     named_checkpoint,
     not_negative,
@@ -28,6 +27,7 @@ from game_rl.cli.arguments import (
 )
 from game_rl.cli.printing import forecast_shown, print_words
 from game_rl.cli.run_console import RunConsole, print_json
+from game_rl.config.bundled_configs import bundled_configs
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind
@@ -40,63 +40,46 @@ from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.system.units import format_duration, with_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from game_rl.cli.arguments import Commands
-    from game_rl.cli.experiment_console import ExperimentConsole
     from game_rl.config.schema import RunConfig
     from game_rl.experiments.study.study_forecast import StudyReport
     from game_rl.experiments.study.study_results import PairResult
     from game_rl.experiments.tasks import Death
     from game_rl.training.train import TrainingResult
 
+_DEMO = "duel_ppo"
 
-def add_train(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "train",
-        train_as_asked,
-        summary=summary,
-        example="game-rl train duel_ppo seed=1",
-        trains=True,
+
+def add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_demo)
+    parser.add_argument(
+        "set",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help=f"keys of the config {_DEMO} to override, such as seed=1; run_dir=... names the "
+        "folder (default: runs/demo_ and the time)",
     )
+    _add_training_options(parser)
+    parser.set_defaults(
+        config=None, resume=None, fork=None, at=None, generation=None, until=None, take_over=False
+    )
+
+
+def add_train(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=train_as_asked)
     add_config_arguments(parser, required=False)
-    _add_resume(parser)
-    _add_beginnings(parser)
     parser.add_argument(
-        "--until",
-        type=not_negative,
-        metavar="T",
-        help="train up to the first update at or beyond timestep T, save and end; 0: end after "
-        "algorithm.learn_from.offline",
+        "--resume",
+        metavar="RUN[@T]",
+        help="continue the run or experiment in RUN; @T means --at T, or --generation T of an "
+        "experiment. One at an address in object storage is fetched first, to the folder of "
+        "run_dir=...",
     )
-    add_training_options(parser)
-
-
-def add_training_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every training that begins or continues."""
     parser.add_argument(
-        "--force",
+        "--take-over",
         action="store_true",
-        help="start even if the preflight says that it does not fit this machine",
+        help="upload even if another machine uploads this run, whose uploads are refused from "
+        "then on",
     )
-    parser.add_argument(
-        "--smoke",
-        action="store_true",
-        help="run every stage, scaled down to a minute, in a folder that is deleted: "
-        "preflight, two updates, an evaluation, a checkpoint, a resume and a clip (of an "
-        "experiment: two members, one generation)",
-    )
-    parser.add_argument(
-        "--log",
-        choices=["text", "json"],
-        default="text",
-        help="format of the output; json prints each event as one JSON object a line",
-    )
-
-
-def _add_beginnings(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose where a run or an experiment begins or continues from."""
     parser.add_argument(
         "--at",
         type=not_negative,
@@ -118,22 +101,49 @@ def _add_beginnings(parser: argparse.ArgumentParser) -> None:
         help="with --resume EXPERIMENT: go back to the end of generation N; later ones are set "
         "aside",
     )
-
-
-def _add_resume(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--resume",
-        metavar="RUN[@T]",
-        help="continue the run or experiment in RUN; @T means --at T, or --generation T of an "
-        "experiment. One at an address in object storage is fetched first, to the folder of "
-        "run_dir=...",
+        "--until",
+        type=not_negative,
+        metavar="T",
+        help="train up to the first update at or beyond timestep T, save and end; 0: end after "
+        "algorithm.learn_from.offline",
     )
+    _add_training_options(parser)
+
+
+def _add_training_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every training that begins or continues."""
     parser.add_argument(
-        "--take-over",
+        "--force",
         action="store_true",
-        help="upload even if another machine uploads this run, whose uploads are refused from "
-        "then on",
+        help="start even if the preflight says that it does not fit this machine",
     )
+    parser.add_argument(
+        "--smoke",
+        action="store_true",
+        help="run every stage, scaled down to a minute, in a folder that is deleted: "
+        "preflight, two updates, an evaluation, a checkpoint, a resume and a clip (of an "
+        "experiment: two members, one generation)",
+    )
+    parser.add_argument(
+        "--log",
+        choices=["text", "json"],
+        default="text",
+        help="format of the output; json prints each event as one JSON object a line",
+    )
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    for word in arguments.set:
+        if "=" not in word:
+            raise UsageError(
+                f"game-rl demo trains {_DEMO} and takes KEY=VALUE alone, not {word!r}; "
+                "game-rl train takes a config"
+            )
+    arguments.config = bundled_configs()[_DEMO]
+    folder = f"run_dir=runs/demo_{datetime.now():%Y%m%d_%H%M%S}"
+    arguments.set = [folder, *arguments.set]
+    return train_as_asked(arguments)
 
 
 def train_as_asked(arguments: argparse.Namespace) -> int:
@@ -157,7 +167,7 @@ def train_as_asked(arguments: argparse.Namespace) -> int:
     if arguments.generation is not None and (kind is None or arguments.resume is None):
         raise UsageError("--generation goes back in an experiment: name it with --resume")
     if kind is not None:
-        return train_study(arguments) if kind == "study" else _train_members(arguments)
+        return _train_study(arguments) if kind == "study" else _train_members(arguments)
     if arguments.resume is not None:
         refuse_run_of_experiment(Path(arguments.resume))
 
@@ -264,10 +274,6 @@ def _trained(
         return resume(Path(arguments.resume), command, overrides=arguments.set, at=arguments.at)
 
 
-def _watch_command(root: Path) -> str:
-    return shell_command("game-rl", "watch", str(root), "--open")
-
-
 def _check_combination(arguments: argparse.Namespace) -> None:
     is_new = arguments.config is not None or arguments.fork is not None
     if arguments.resume is None and not is_new:
@@ -338,13 +344,6 @@ def _print_result(result: "TrainingResult", console: "Console", *, with_hints: b
         _print_steps(next_steps(root, result.video), console)
 
 
-def _print_steps(steps: "Sequence[tuple[str, str]]", console: Console) -> None:
-    """Print commands, each in one line so that it can be copied, however narrow the terminal is."""
-    console.print("what to look at next:")
-    for name, text in steps:
-        console.print(f"  {name:<10} {text}", soft_wrap=True, markup=False, highlight=False)
-
-
 def _experiment_kind(arguments: argparse.Namespace) -> str | None:
     """Return the kind of what `--config` describes or `--resume` names; None for a run."""
     if arguments.fork is not None:
@@ -368,8 +367,9 @@ def _train_members(arguments: argparse.Namespace) -> int:
         result=Console(quiet=is_json),
         is_verbose=arguments.verbose,
     )
+    stop = StopRequest(math.inf)
     command = ExperimentCommand(
-        stop=(stop := StopRequest(math.inf)),
+        stop=stop,
         force=arguments.force,
         take_over=arguments.take_over,
         measures_lake=True,
@@ -380,36 +380,26 @@ def _train_members(arguments: argparse.Namespace) -> int:
         if arguments.config is not None:
             experiment = load_experiment(arguments.config, arguments.set)
             root = experiment.config.run_dir
-            _follow(watcher, root)
+            watcher.follow(root, watch=_watch_command(root))
             begin_experiment(experiment, command)
         else:
             root = Path(arguments.resume)
-            _follow(watcher, root)
+            watcher.follow(root, watch=_watch_command(root))
             resume_experiment(
-                Path(arguments.resume),
-                command,
-                generation=arguments.generation,
-                overrides=arguments.set,
+                root, command, generation=arguments.generation, overrides=arguments.set
             )
     if not arguments.quiet:
-        _print_steps(_experiment_steps(root), Console(quiet=is_json))
+        curves = _shell_command("tensorboard", "--logdir", str(root))
+        steps = [*_ways_to_look(root, "champion.gif"), ("curves", curves)]
+        _print_steps(steps, Console(quiet=is_json))
     return 0
 
 
-def _experiment_steps(root: Path) -> list[tuple[str, str]]:
-    """Return the commands to look at an experiment with that has ended, each with its name."""
-    return [
-        ("watch", _watch_command(root)),
-        ("report", shell_command("game-rl", "report", str(root), "--output", "report.html")),
-        ("status", shell_command("game-rl", "status", str(root))),
-        ("record", shell_command("game-rl", "record", str(root), "--output", "champion.gif")),
-        ("curves", shell_command("tensorboard", "--logdir", str(root))),
-    ]
-
-
-def _follow(watcher: "ExperimentConsole", root: Path) -> None:
-    watcher.watch = _watch_command(root)
-    watcher.follow(root)
+def _print_steps(steps: Sequence[tuple[str, str]], console: Console) -> None:
+    """Print commands, each in one line so that it can be copied, however narrow the terminal is."""
+    console.print("what to look at next:")
+    for name, text in steps:
+        console.print(f"  {name:<10} {text}", soft_wrap=True, markup=False, highlight=False)
 
 
 def next_steps(run: Path, video: Path | None) -> list[tuple[str, str]]:
@@ -419,66 +409,86 @@ def next_steps(run: Path, video: Path | None) -> list[tuple[str, str]]:
         run: directory of a run that has ended.
         video: its clip, if one was recorded.
     """
-    clip = [] if video is None else [("clip", shlex.quote(str(video)))]
-    episodes = ["evaluate", str(run), "--episodes", "100", "--seed", "1"]
+    run_dir = RunDir(run)
+    curves = shlex.quote(str(run_dir.progress))
+    if run_dir.tensorboard.is_dir() or not run_dir.progress.exists():
+        curves = _shell_command("tensorboard", "--logdir", str(run))
+    evaluate = _shell_command("game-rl", "evaluate", str(run), "--episodes", "100", "--seed", "1")
+    steps = [*_ways_to_look(run, "clip.gif"), ("evaluate", evaluate), ("curves", curves)]
+    return steps if video is None else [("clip", shlex.quote(str(video))), *steps]
+
+
+def _ways_to_look(root: Path, clip: str) -> list[tuple[str, str]]:
+    """Return the commands to look at a run or an experiment with, each with its name."""
+    name = str(root)
     return [
-        *clip,
-        ("watch", _watch_command(run)),
-        ("report", shell_command("game-rl", "report", str(run), "--output", "report.html")),
-        ("status", shell_command("game-rl", "status", str(run))),
-        ("record", shell_command("game-rl", "record", str(run), "--output", "clip.gif")),
-        ("evaluate", shell_command("game-rl", *episodes)),
-        *_curves(RunDir(run)),
+        ("watch", _watch_command(root)),
+        ("report", _shell_command("game-rl", "report", name, "--output", "report.html")),
+        ("status", _shell_command("game-rl", "status", name)),
+        ("record", _shell_command("game-rl", "record", name, "--output", clip)),
     ]
 
 
-def _curves(run_dir: RunDir) -> list[tuple[str, str]]:
-    if run_dir.tensorboard.is_dir() or not run_dir.progress.exists():
-        return [("curves", shell_command("tensorboard", "--logdir", str(run_dir.root)))]
-    return [("curves", shlex.quote(str(run_dir.progress)))]
+def _watch_command(root: Path) -> str:
+    return _shell_command("game-rl", "watch", str(root), "--open")
 
 
-def shell_command(program: str, *arguments: str) -> str:
-    """Return a command line, with the program's path where the shell does not find its name."""
-    return shlex.join([_found(program), *arguments])
+def _shell_command(program: str, *arguments: str) -> str:
+    """Return a command line, with the program's path where the shell does not find its name.
 
-
-def _found(program: str) -> str:
-    """Return the program's name, or its path beside this Python, relative to here if it is below.
-
-    `make demo` installs into a virtual environment that the person has not activated.
+    `make demo` installs into a virtual environment that the person has not activated. The path is
+    relative to the current folder if it is below.
     """
     beside = Path(sys.executable).parent / program
-    if shutil.which(program) is not None or not beside.exists():
-        return program
-    here = Path.cwd()
-    return str(beside.relative_to(here) if beside.is_relative_to(here) else beside)
+    if shutil.which(program) is None and beside.exists():
+        here = Path.cwd()
+        program = str(beside.relative_to(here) if beside.is_relative_to(here) else beside)
+    return shlex.join([program, *arguments])
 
 
-def train_study(arguments: argparse.Namespace) -> int:
+def _train_study(arguments: argparse.Namespace) -> int:
     """Make the missing results of a study."""
-    from game_rl.cli.members_line import MembersLine
-    from game_rl.experiments.study.study_report import study_progress
+    from game_rl.cli.experiment_console import MembersLine, death_words
+    from game_rl.experiments.study.study_report import result_words, study_progress
     from game_rl.experiments.study.study_run import StudyCommand, run_study
 
-    console = Console(quiet=arguments.log == "json" or arguments.quiet)
+    is_json = arguments.log == "json"
+    console = Console(quiet=is_json or arguments.quiet)
     stop = StopRequest(math.inf)
     study = load_study(arguments.config, arguments.set)
     line = MembersLine(console, lambda: study_progress(study))
 
-    show_forecast = forecast_shown(console, is_verbose=False)
+    show_preflight = forecast_shown(console, is_verbose=False)
 
-    def show(report: "StudyReport") -> None:
-        show_forecast(report)
+    def show_forecast(report: "StudyReport") -> None:
+        show_preflight(report)
         line.start()
+
+    def show_result(result: "PairResult", done: int, count: int) -> None:
+        if is_json:
+            print(result.model_dump_json(exclude_none=True), flush=True)
+        took = format_duration(result.seconds)
+        text = f"[{done}/{count}] {result.arm}, seed {result.seed}: {result_words(result)}, {took}"
+        console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+    def show_death(death: "Death") -> None:
+        ended = death.ended
+        words = death_words(
+            name=ended.job.name,
+            code=ended.code,
+            deaths=death.count,
+            pause_s=death.pause_s,
+            cause=ended.cause,
+        )
+        console.print(f"warning: {words}", soft_wrap=True, markup=False)
 
     command = StudyCommand(
         stop=stop,
         force=arguments.force,
         measures_lakes=True,
-        show=show,
-        on_result=_print_json if arguments.log == "json" else functools.partial(_show, console),
-        on_death=functools.partial(_show_death, console),
+        show=show_forecast,
+        on_result=show_result,
+        on_death=show_death,
     )
     with (
         closing(line),
@@ -488,29 +498,3 @@ def train_study(arguments: argparse.Namespace) -> int:
     report = f"game-rl compare {quote(str(arguments.config))}"
     console.print(f"report       {report}", soft_wrap=True, markup=False)
     return 0
-
-
-def _show(console: "Console", result: "PairResult", done: int, count: int) -> None:
-    from game_rl.experiments.study.study_report import result_words
-
-    took = format_duration(result.seconds)
-    text = f"[{done}/{count}] {result.arm}, seed {result.seed}: {result_words(result)}, {took}"
-    console.print(text, soft_wrap=True, markup=False, highlight=False)
-
-
-def _print_json(result: "PairResult", done: int, count: int) -> None:  # noqa: ARG001 - as `_show`
-    print(result.model_dump_json(exclude_none=True), flush=True)
-
-
-def _show_death(console: "Console", death: "Death") -> None:
-    from game_rl.cli.experiment_console import death_words
-
-    ended = death.ended
-    words = death_words(
-        name=ended.job.name,
-        code=ended.code,
-        deaths=death.count,
-        pause_s=death.pause_s,
-        cause=ended.cause,
-    )
-    console.print(f"warning: {words}", soft_wrap=True, markup=False)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
-from game_rl.cli.arguments import add_command, add_config_arguments, positive
-from game_rl.cli.printing import PROGRESS, add_json, print_facts
+from game_rl.cli.arguments import add_config_arguments, positive
+from game_rl.cli.printing import PROGRESS, add_json, numbers, print_facts
 from game_rl.config.loader import Document, config_kind, game_path, kind_in, named_file
 from game_rl.config.proposal import propose
 from game_rl.config.strict_model import flat
@@ -27,8 +27,7 @@ from game_rl.games.definition import load_game
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
-    from game_rl.measure.tune import EnvSetting, Trial, Tuning
+    from game_rl.measure.tune import Trial, Tuning
     from game_rl.preflight.workload import SpeedForecast
 
 
@@ -41,14 +40,8 @@ _UNDECIDED = (
 )
 
 
-def add_tune(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "tune",
-        _tune,
-        summary=summary,
-        example="game-rl tune duel_ppo",
-    )
+def add_tune(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_tune)
     add_config_arguments(parser, required=True)
     parser.add_argument(
         "--seconds",
@@ -65,8 +58,11 @@ def _tune(arguments: argparse.Namespace) -> int:
     from game_rl.system.machine import detect_machine
     from game_rl.training.admission import startable_config
 
+    def announce(text: str) -> None:
+        PROGRESS.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
+
     refuse_experiment(arguments.config, arguments.set)
-    config = startable_config(arguments.config, arguments.set, announce=_announce)
+    config = startable_config(arguments.config, arguments.set, announce=announce)
     game = load_game(config.game)
     machine = detect_machine(config.run_dir)
     setting_of(config)
@@ -86,10 +82,6 @@ def _tune(arguments: argparse.Namespace) -> int:
     if is_interrupted:
         raise KeyboardInterrupt
     return 0
-
-
-def _announce(text: str) -> None:
-    PROGRESS.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
 
 
 @contextmanager
@@ -143,7 +135,15 @@ def _print_found(tuning: "Tuning", arguments: argparse.Namespace, console: Conso
     best = tuning.best
     if best is None:
         return
-    console.print(_table(tuning, best))
+    title = "timesteps/s while collecting and over the whole run; predicted peak of RAM"
+    names = ("n_envs", "workers", "n_steps", "collecting", "whole run", "RAM")
+    headings = (*numbers(*names, no_wrap=True), Column(no_wrap=True))
+    table = Table(
+        *headings, box=None, pad_edge=False, title=title, title_justify="left", title_style=""
+    )
+    for trial in sorted(tuning.trials, key=lambda trial: -trial.collecting_per_s):
+        table.add_row(*_cells(tuning, trial, best), style="bold" if trial is best else "")
+    console.print(table)
     console.print()
     console.print(_outcome(tuning, best))
     if best is tuning.present:
@@ -165,17 +165,6 @@ def _print_found(tuning: "Tuning", arguments: argparse.Namespace, console: Conso
     )
 
 
-def _table(tuning: "Tuning", best: "Trial") -> Table:
-    title = "timesteps/s while collecting and over the whole run; predicted peak of RAM"
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="")
-    for heading in ("n_envs", "workers", "n_steps", "collecting", "whole run", "RAM"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for trial in sorted(tuning.trials, key=lambda trial: -trial.collecting_per_s):
-        table.add_row(*_cells(tuning, trial, best), style="bold" if trial is best else "")
-    return table
-
-
 def _outcome(tuning: "Tuning", best: "Trial") -> str:
     present = tuning.forecast(tuning.present)
     fastest = tuning.forecast(best)
@@ -189,20 +178,20 @@ def _outcome(tuning: "Tuning", best: "Trial") -> str:
     if present is not None:
         gain = fastest.timesteps_per_s / present.timesteps_per_s - 1
         lines = [f"{lines[0]}, {gain:.0%} faster", f"present  {_speed(present)}"]
-    undecided = [] if tuning.is_decided else [_UNDECIDED]
-    return "\n".join([*undecided, *lines, _what_changes(tuning.present.setting, best.setting)])
-
-
-def _what_changes(present: "EnvSetting", best: "EnvSetting") -> str:
+    if not tuning.is_decided:
+        lines.insert(0, _UNDECIDED)
     same = "Rollouts have as many timesteps in both, and batches and updates are the same"
-    if best.n_steps == present.n_steps:
-        return f"{same}."
-    sooner = "sooner" if best.n_steps < present.n_steps else "later"
-    return (
-        f"{same}; but with n_steps {best.n_steps:,} instead of {present.n_steps:,} returns are "
+    before = tuning.present.setting.n_steps
+    after = best.setting.n_steps
+    if after == before:
+        return "\n".join([*lines, f"{same}."])
+    sooner = "sooner" if after < before else "later"
+    text = (
+        f"{same}; but with n_steps {after:,} instead of {before:,} returns are "
         f"cut {sooner}: an env's rewards count for at most so many timesteps, and the network "
         "estimates the rest. So it may learn differently: compare both on your game."
     )
+    return "\n".join([*lines, text])
 
 
 def _speed(forecast: "SpeedForecast") -> str:
@@ -242,24 +231,20 @@ def refuse_experiment(path: Path, overrides: Sequence[str]) -> None:
     kind = kind_in(source, root)
     if kind is None:
         return
-    sections = _sections(root, kind)
-    ways = [_command(source, section) for section in sections]
-    found = list(dict.fromkeys(way for way in ways if way is not None))
-    way = (
-        f"name the config of a run: {' or '.join(found)}"
-        if found
-        else "write the config of a run into a file of its own, and name that: game-rl tune "
-        "--config FILE"
-    )
-    raise UsageError(f"{path} is a {kind}, and game-rl tune is for a single run; {way}")
-
-
-def _sections(root: Node, kind: str) -> Iterator[Node]:
-    """Yield the sections that may name the config of a run."""
+    sections = [root.nearest(("member",))]  # that may name the config of a run
     if kind == "study":
-        yield from root.nearest(("arms",)).children().values() if root.has(("arms",)) else ()
-    else:
-        yield root.nearest(("member",))
+        sections = []
+        if root.has(("arms",)):
+            sections = list(root.nearest(("arms",)).children().values())
+    ways = [_command(source, section) for section in sections]
+    found = list(dict.fromkeys(filter(None, ways)))
+    way = f"name the config of a run: {' or '.join(found)}"
+    if not found:
+        way = (
+            "write the config of a run into a file of its own, and name that: game-rl tune "
+            "--config FILE"
+        )
+    raise UsageError(f"{path} is a {kind}, and game-rl tune is for a single run; {way}")
 
 
 def _command(source: Document, section: Node) -> str | None:
@@ -277,9 +262,6 @@ def _command(source: Document, section: Node) -> str | None:
         node = section.nearest(("game",))
         folder = Document(file, ConfigError).folder_of(node)
         own["game"] = str(game_path(game, relative_to=folder) or game)
-    words = [f"--set {quote(f'{key}={_text(value)}')}" for key, value in flat(own).items()]
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in flat(own).items()}
+    words = [f"--set {quote(f'{key}={text}')}" for key, text in texts.items()]
     return " ".join([f"game-rl tune --config {quote(os.path.normpath(file))}", *words])
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from game_rl.checkpoints.named import find_run
-from game_rl.cli.arguments import add_command, not_negative
+from game_rl.cli.arguments import not_negative
 from game_rl.errors import UsageError
 from game_rl.system.processes import python_variables
 from game_rl.viewer.access import is_host_name, is_loopback
@@ -20,20 +20,13 @@ from game_rl.viewer.watched_place import WatchedPlace
 if TYPE_CHECKING:
     import socket
 
-    from game_rl.cli.arguments import Commands
 
 _PORT = 8765
 _MOST_PORT = 65_535
 
 
-def add_watch(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "watch",
-        _watch,
-        summary=summary,
-        example="game-rl watch runs/duel_ppo --open",
-    )
+def add_watch(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_watch)
     parser.add_argument(
         "run",
         type=Path,
@@ -48,13 +41,6 @@ def add_watch(commands: "Commands", summary: str) -> None:
         metavar="N",
         help=f"port of the page, 0 for any free one (default: {_PORT})",
     )
-    _add_hosts(parser)
-    parser.add_argument(
-        "--open", action="store_true", help="open the page in the browser of this machine"
-    )
-
-
-def _add_hosts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -71,6 +57,9 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
         "may be given several times (default: localhost, numbers of this machine and, with --host, "
         "its own names)",
     )
+    parser.add_argument(
+        "--open", action="store_true", help="open the page in the browser of this machine"
+    )
 
 
 def _watch(arguments: argparse.Namespace) -> int:
@@ -83,7 +72,13 @@ def _watch(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.run} has no run to show")
     if arguments.port > _MOST_PORT:
         raise UsageError(f"--port {arguments.port}: the highest port is {_MOST_PORT:,}")
-    allowed = [_allowed_host(text) for text in arguments.allow_host]
+    for text in arguments.allow_host:
+        if not is_host_name(text):
+            raise UsageError(
+                f"--allow-host {text}: this is not a name of a host; give it without http://, port "
+                "and path, such as --allow-host hub.example.org"
+            )
+    allowed = [text.lower() for text in arguments.allow_host]
     listening = listen(host, arguments.port)
     token = secrets.token_urlsafe(32)
     port = int(listening.getsockname()[1])
@@ -107,7 +102,15 @@ def _ways(host: str, port: int, token: str, allowed: Sequence[str]) -> tuple[lis
     if not is_loopback(host):
         from game_rl.system.machine import interface_addresses  # which takes a tenth of a second
 
-        _warn_of_others(port)
+        here = shlex.quote(f"{port}:127.0.0.1:{port}")
+        print(
+            "warning: other machines can reach this page, and whoever reads the traffic reads the "
+            "token, since it is not encrypted. Without --host, and with\n"
+            f"  ssh -L {here} USER@THIS_MACHINE\n"
+            "on your own machine, the page is at the same address there, and nobody else reads it.",
+            file=sys.stderr,
+            flush=True,
+        )
         reached = interface_addresses()
         return addresses(host, port, token, allowed=allowed, reached=reached), [
             "If this is a container, use the address and port under which it is published. If "
@@ -118,27 +121,6 @@ def _ways(host: str, port: int, token: str, allowed: Sequence[str]) -> tuple[lis
         for name in allowed
     ]
     return addresses(host, port, token), proxies
-
-
-def _allowed_host(text: str) -> str:
-    if not is_host_name(text):
-        raise UsageError(
-            f"--allow-host {text}: this is not a name of a host; give it without http://, port and "
-            "path, such as --allow-host hub.example.org"
-        )
-    return text.lower()
-
-
-def _warn_of_others(port: int) -> None:
-    here = shlex.quote(f"{port}:127.0.0.1:{port}")
-    print(
-        "warning: other machines can reach this page, and whoever reads the traffic reads the "
-        "token, since it is not encrypted. Without --host, and with\n"
-        f"  ssh -L {here} USER@THIS_MACHINE\n"
-        "on your own machine, the page is at the same address there, and nobody else reads it.",
-        file=sys.stderr,
-        flush=True,
-    )
 
 
 def _serve(

@@ -11,7 +11,7 @@ from math import sqrt
 from typing import Literal, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from game_rl.events import (
     BaselinePlayed,
@@ -32,7 +32,7 @@ from game_rl.events import (
 from game_rl.events.event_log import EventFollower, read_events
 from game_rl.events.time_left import EndClock, TimeLeft
 from game_rl.files.run_dir import RunDir
-from game_rl.statistics import Z95, wilson_interval
+from game_rl.statistics import Z95, Floats, wilson_interval
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,6 @@ STATE_WORDS: dict[str, str] = {
     "killed": "killed",
     "unknown": "state unknown",
 }
-Floats = NDArray[np.float64]
 _Kind = TypeVar("_Kind", bound=Event)
 _LAST_BYTES = 65_536  # more than the last hundred events
 _LAST_POINTS = 5  # of a curve that changes with each episode

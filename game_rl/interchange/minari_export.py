@@ -104,7 +104,9 @@ def _episodes(view: LakeView, progress: Progress) -> Iterator[EpisodeBuffer]:
             if episode is None:
                 continue
             episode.frames.append(rows_of(next_frames, i))
-            episode.actions.append(_action(batch.actions[i]))
+            action = batch.actions[i]
+            kind = np.float32 if action.dtype.kind == "f" else np.int64
+            episode.actions.append(np.asarray(action, kind))
             episode.rewards.append(float(batch.rewards[i]))
             if columns.ended[row]:
                 yield episode.buffer(number, terminated=bool(columns.terminated[row]))
@@ -112,7 +114,3 @@ def _episodes(view: LakeView, progress: Progress) -> Iterator[EpisodeBuffer]:
                 episode = None
         done += len(columns.rows)
         progress("exporting", done, len(view))
-
-
-def _action(action: Array) -> Array:
-    return np.asarray(action, np.float32 if action.dtype.kind == "f" else np.int64)

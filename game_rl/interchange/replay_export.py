@@ -158,22 +158,22 @@ class BufferFile:
 def _export_pictures(view: LakeView, file: BufferFile, progress: Progress) -> None:
     done = 0
     for number, batch in enumerate(blocks_in_order(view)):
-        _put_batch(file, done, batch, _ends(view, number))
+        block = view.columns(number)
+        ends = block.ended[block.rows].copy()
+        if not view.continued[number] or view.columns(number + 1).is_first[0]:
+            ends[-1] = True  # where the Lake's part of the episode ends
+        columns = {
+            **_named("observations", batch.stacks),
+            **_named("next_observations", batch.next_stacks),
+            "actions": batch.actions,
+            "rewards": batch.rewards,
+            "dones": ends,
+            "timeouts": ends & (batch.discounts != 0),
+        }
+        for name, values in columns.items():
+            file.put(name, values, place=done * (values.size // len(values)))
         done += len(batch.rewards)
         progress("exporting", done, len(view))
-
-
-def _put_batch(file: BufferFile, place: int, batch: Batch, ends: NDArray[np.bool_]) -> None:
-    columns = {
-        **_named("observations", batch.stacks),
-        **_named("next_observations", batch.next_stacks),
-        "actions": batch.actions,
-        "rewards": batch.rewards,
-        "dones": ends,
-        "timeouts": ends & (batch.discounts != 0),
-    }
-    for name, values in columns.items():
-        file.put(name, values, place=place * (values.size // len(values)))
 
 
 def _named(attribute: str, observations: Observation) -> dict[str, NDArray[Any]]:
@@ -181,15 +181,6 @@ def _named(attribute: str, observations: Observation) -> dict[str, NDArray[Any]]
     if isinstance(observations, Mapping):
         return {f"{attribute}/{name}": array for name, array in observations.items()}
     return {attribute: observations}
-
-
-def _ends(view: LakeView, number: int) -> NDArray[np.bool_]:
-    """Return where an episode ended, or where the Lake's part of it ends."""
-    columns = view.columns(number)
-    ends = columns.ended[columns.rows].copy()
-    if not view.continued[number] or view.columns(number + 1).is_first[0]:
-        ends[-1] = True
-    return ends
 
 
 def _layouts(schema: LakeSchema, n_rows: int, n_envs: int) -> list[ArrayLayout]:
@@ -271,24 +262,20 @@ def export_arrays(view: LakeView, file: BufferFile, progress: Progress) -> None:
     Raises:
         LakeError: a block is damaged or missing.
     """
+    kind = view.schema.arrays
+    assert kind is not None
     n_envs = n_envs_of(view)
     done = 0
     for env, numbers in enumerate(sequences_of(view)):
         n = int(view.n_transitions[numbers].sum())
         places = range(env, env + n * n_envs, n_envs) if n_envs > 1 else range(done, done + n)
         _put_columns(file, view, numbers, places)
-        _put_windows(file, view, numbers, places)
+        for window in windows(view, numbers):
+            values = window.rows.reshape(-1).view(kind.dtype)
+            name = "next_observations" if window.is_next else "observations"
+            file.put(name, values, place=places[window.place] * len(values))
         done += n
         progress("exporting", done, len(view))
-
-
-def _put_windows(file: BufferFile, view: LakeView, numbers: list[int], places: range) -> None:
-    kind = view.schema.arrays
-    assert kind is not None
-    for window in windows(view, numbers):
-        values = window.rows.reshape(-1).view(kind.dtype)
-        name = "next_observations" if window.is_next else "observations"
-        file.put(name, values, place=places[window.place] * len(values))
 
 
 def _put_columns(file: BufferFile, view: LakeView, numbers: list[int], places: range) -> None:
@@ -300,13 +287,11 @@ def _put_columns(file: BufferFile, view: LakeView, numbers: list[int], places: r
         here = places[done : done + len(rows)]
         _put_at(file, "actions", columns.actions[rows], here)
         _put_at(file, "rewards", columns.rewards[rows], here)
-        _put_at(file, "dones", _has(flags, TERMINATED | TRUNCATED), here)
-        _put_at(file, "timeouts", _has(flags, TRUNCATED | LATE_TIMEOUT), here)
+        dones = (flags & (TERMINATED | TRUNCATED)) > 0
+        timeouts = (flags & (TRUNCATED | LATE_TIMEOUT)) > 0
+        _put_at(file, "dones", dones.astype(np.float32), here)
+        _put_at(file, "timeouts", timeouts.astype(np.float32), here)
         done += len(rows)
-
-
-def _has(flags: NDArray[np.uint8], which: int) -> NDArray[np.float32]:
-    return ((flags & which) > 0).astype(np.float32)
 
 
 def _put_at(file: BufferFile, name: str, values: Array, places: range) -> None:

@@ -85,38 +85,20 @@ def import_replay(
         with new_directory(output) as folder:
             lake = Lake.create(folder, schema)
             _fill(lake, replay, path, progress)
-            return _imported(lake, path)
-
-
-def _imported(lake: Lake, path: Path) -> ImportedReplay:
-    schema = lake.schema
-    n = len(lake.view())
-    return ImportedReplay(
-        n,
-        schema.description,
-        schema.frame_stack,
-        schema.packing.bits,
-        path.stat().st_size,
-        n * schema.raw_bytes,
-        lake.n_bytes(),
-        has_checksum(path),
-    )
+            n = len(lake.view())
+            return ImportedReplay(
+                n_transitions=n,
+                observations=schema.description,
+                frame_stack=schema.frame_stack,
+                bits=schema.packing.bits,
+                file_bytes=path.stat().st_size,
+                raw_bytes=n * schema.raw_bytes,
+                lake_bytes=lake.n_bytes(),
+                had_checksum=has_checksum(path),
+            )
 
 
 # ---------------------------------------------------------------------- what the rows look like
-
-
-def _array_schema(replay: SavedReplay, path: Path, frame_stack: int | None) -> LakeSchema:
-    if frame_stack is not None:
-        raise LakeError(
-            f"{path}: its observations are {replay.observations.dtype} "
-            f"{replay.observations.shape[2:]}, not pictures; leave --frame-stack out: windows are "
-            "found by comparing observations"
-        )
-    try:
-        return array_schema(replay)
-    except LakeError as error:
-        raise LakeError(f"{path}: {error}") from None
 
 
 def _schema(
@@ -129,7 +111,16 @@ def _schema(
     if replay.are_dicts or observation_format is not None:
         return _parts_schema(replay, path, frame_stack, observation_format)
     if not replay.are_pictures:
-        return _array_schema(replay, path, frame_stack)
+        if frame_stack is not None:
+            raise LakeError(
+                f"{path}: its observations are {replay.observations.dtype} "
+                f"{replay.observations.shape[2:]}, not pictures; leave --frame-stack out: windows "
+                "are found by comparing observations"
+            )
+        try:
+            return array_schema(replay)
+        except LakeError as error:
+            raise LakeError(f"{path}: {error}") from None
     channels = replay.observations.shape[2]
     if frame_stack is not None and channels % frame_stack:
         raise LakeError(f"{path}: {channels} channels cannot be a stack of {frame_stack} frames")
@@ -168,7 +159,10 @@ def _parts_schema(
     wanted = {name: (box.shape, box.dtype) for name, box in space.items()}
     for name in sorted({*wanted, *found}):
         if found.get(name) != wanted.get(name):
-            theirs, ours = (_form_in_words(forms.get(name)) for forms in (found, wanted))
+            theirs, ours = (
+                f"{forms[name][1]} {list(forms[name][0] or ())}" if name in forms else "missing"
+                for forms in (found, wanted)
+            )
             raise LakeError(
                 f"{path}: the part {name} of its observations is {theirs}, and {ours} by the "
                 "config; name the config of the run that the buffer is of"
@@ -189,10 +183,6 @@ _Form = tuple[tuple[int, ...] | None, np.dtype[Any] | None]
 def _forms(replay: SavedReplay) -> dict[str, _Form]:
     arrays = replay.observations.arrays
     return {name: (array.shape[2:], array.dtype) for name, array in arrays.items()}
-
-
-def _form_in_words(form: _Form | None) -> str:
-    return "missing" if form is None else f"{form[1]} {list(form[0] or ())}"
 
 
 def _is_stack(replay: SavedReplay, n: int) -> bool:
@@ -270,14 +260,23 @@ def _appended(
     env: int,
 ) -> Iterator[int]:
     """Append the transitions of an env one by one; yield the count so far."""
-    moving = _stacked_columns(observation_format)
+
+    def batch_of_one(observation: Observation) -> Observation:
+        if isinstance(observation, Mapping):
+            return {name: array[None] for name, array in observation.items()}
+        return observation[None]
+
+    # which bytes of a row belong to what an observation has of earlier timesteps
+    moving = np.zeros(observation_format.row_bytes, np.bool_)
+    for name, n in observation_format.stacks.items():
+        moving[observation_format.columns[name]] = n == observation_format.stack
     current = None  # the rows of the newest observation of the episode
     for done, row in enumerate(replay.rows.tolist()):
-        observations = _batch_of_one(replay.observations[row, env])
+        observations = batch_of_one(replay.observations[row, env])
         stack = observation_format.pack_stacks(observations)[0]
         if current is not None and not np.array_equal(current, stack):
             writer.leave_gap()
-        following = observation_format.pack_stacks(_batch_of_one(replay.next_of(row, env)))[0]
+        following = observation_format.pack_stacks(batch_of_one(replay.next_of(row, env)))[0]
         is_stack = np.array_equal(stack[1:, moving], following[:-1, moving])
         action = replay.actions[row, env].astype(schema.action_dtype)
         terminated = replay.terminated[row, env]
@@ -294,20 +293,6 @@ def _appended(
         )
         current = None if terminated or truncated else following
         yield done + 1
-
-
-def _batch_of_one(observation: Observation) -> Observation:
-    if isinstance(observation, Mapping):
-        return {name: array[None] for name, array in observation.items()}
-    return observation[None]
-
-
-def _stacked_columns(observation_format: ObservationFormat) -> NDArray[np.bool_]:
-    """Return which bytes of a row belong to what an observation has of earlier timesteps."""
-    moving = np.zeros(observation_format.row_bytes, np.bool_)
-    for name, n in observation_format.stacks.items():
-        moving[observation_format.columns[name]] = n == observation_format.stack
-    return moving
 
 
 _Rows = NDArray[np.void]
@@ -347,19 +332,16 @@ def _has_windows(replay: SavedReplay) -> bool:
     if not shape or not 1 < shape[0] < _MOST_ROWS or not len(replay.rows):
         return False
     chosen = np.linspace(0, len(replay.rows) - 1, min(len(replay.rows), _MOST_COMPARED))
-    pairs = [
-        (row, env)
-        for row in replay.rows[chosen.astype(int)].tolist()
-        for env in range(replay.observations.shape[1])
-        if replay.knows_next_of(row, env)
-    ]
-    return 2 * sum(_is_moved_on(replay, row, env) for row, env in pairs) > len(pairs)
-
-
-def _is_moved_on(replay: SavedReplay, row: int, env: int) -> bool:
-    before = replay.observations[row, env]
-    after = replay.next_of(row, env)
-    return _moves_on(_as_rows(before, len(before)), _as_rows(after, len(after)))
+    n = 0
+    n_moved = 0
+    for row in replay.rows[chosen.astype(int)].tolist():
+        for env in range(replay.observations.shape[1]):
+            if replay.knows_next_of(row, env):
+                before = replay.observations[row, env]
+                after = replay.next_of(row, env)
+                n += 1
+                n_moved += _moves_on(_as_rows(before, len(before)), _as_rows(after, len(after)))
+    return 2 * n_moved > n
 
 
 def _as_rows(observation: Array, n: int) -> _Rows:
@@ -403,16 +385,13 @@ def _written(schema: LakeSchema, writer: RowWriter, replay: SavedReplay, env: in
         known = None  # frees its memory before the next window is read
         known = _as_rows(replay.next_of(row, env), n)
         moves_on = _moves_on(before, known)
-        flags = FIRST * begins | JUMP * (not moves_on) | _ending(replay, row, env)
+        ending = LATE_TIMEOUT if replay.timeouts[row, env] else 0
+        if replay.dones[row, env]:
+            ending = TRUNCATED if replay.timeouts[row, env] else TERMINATED
+        flags = FIRST * begins | JUMP * (not moves_on) | ending
         action = replay.actions[row, env].reshape(schema.action_shape)
         writer.add_transition(action, replay.rewards[row, env], flags)
         writer.add_rows(known[-1:] if moves_on else known)
         begins = bool(replay.dones[row, env])
         del before
         yield done + 1
-
-
-def _ending(replay: SavedReplay, row: int, env: int) -> int:
-    if replay.dones[row, env]:
-        return TRUNCATED if replay.timeouts[row, env] else TERMINATED
-    return LATE_TIMEOUT if replay.timeouts[row, env] else 0

@@ -219,7 +219,10 @@ class _Attributes:
                 {key: FileArray(self._loaded(name, each)) for key, each in value.items()}
             )
         found = self.array(name)
-        return _channels_first(found) if _are_pictures(found) else FileArray(found)
+        if found.dtype != np.uint8 or found.ndim != 5:
+            return FileArray(found)
+        has_channels_last = found.shape[-1] < min(found.shape[2:4])
+        return np.moveaxis(found, -1, 2) if has_channels_last else found
 
     def flags(self, name: str, *, are_checked: bool) -> NDArray[np.bool_]:
         found = self.array(name)
@@ -233,10 +236,6 @@ class _Attributes:
         return value.load(self.file)
 
 
-def _are_pictures(observations: Array) -> bool:
-    return observations.dtype == np.uint8 and observations.ndim == 5
-
-
 def _rows(path: Path, pos: int, *, is_full: bool, size: int, lean: bool) -> NDArray[np.int64]:
     """Return the rows of transitions, oldest first.
 
@@ -248,12 +247,6 @@ def _rows(path: Path, pos: int, *, is_full: bool, size: int, lean: bool) -> NDAr
     if not is_full:
         return np.arange(pos)
     return (np.arange(pos + lean, pos + size)) % size
-
-
-def _channels_first(observations: Array) -> Array:
-    """Return a view [size, n_envs, C, H, W]."""
-    is_last = observations.shape[-1] < min(observations.shape[2:4])
-    return np.moveaxis(observations, -1, 2) if is_last else observations
 
 
 _LEAST_BYTES = 1 << 16  # smaller elements are views of the mapped file instead of reads

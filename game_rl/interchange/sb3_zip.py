@@ -45,7 +45,7 @@ from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import CheckpointError
 from game_rl.files.durable_files import rename, write_atomic
 from game_rl.files.run_dir import RunDir
-from game_rl.games.definition import Game, load_game
+from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write, exchangeable
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.training.resuming import fixed_state
@@ -118,21 +118,16 @@ def import_policy(path: Path, config: RunConfig) -> RunDir:
         _load(zipped, model, path)
         run_dir.checkpoints.mkdir(parents=True)
         place = run_dir.checkpoint(zipped.num_timesteps)
-        save_checkpoint(place, model, _state(zipped, config, game, model), None, run_dir)
+        fixed = fixed_state(config, game, config.total_timesteps, device=str(model.device))
+        state = CheckpointState(
+            num_timesteps=zipped.num_timesteps, n_updates=zipped.n_updates, best=None, **vars(fixed)
+        )
+        save_checkpoint(place, model, state, None, run_dir)
     finally:
         model.logger.close()
     run_dir.identity()  # so that it can be forked
     write_atomic(run_dir.config, dump_config(config))  # last: it makes the directory a run
     return run_dir
-
-
-def _state(
-    zipped: "Sb3Zip", config: RunConfig, game: Game, model: BaseAlgorithm
-) -> CheckpointState:
-    fixed = fixed_state(config, game, config.total_timesteps, device=str(model.device))
-    return CheckpointState(
-        num_timesteps=zipped.num_timesteps, n_updates=zipped.n_updates, best=None, **vars(fixed)
-    )
 
 
 @dataclass(frozen=True)
@@ -157,14 +152,16 @@ def read_sb3_zip(path: Path, *, weights_bytes: int) -> Sb3Zip:
             raise CheckpointError(f"there is no file {path}")
         with zipfile.ZipFile(path) as archive:
             policy = _read_tensors(archive, "policy.pth", limit, path)
-            has_optimizer = "policy.optimizer.pth" in archive.namelist()
-            optimizer = (
-                _read_tensors(archive, "policy.optimizer.pth", limit, path) if has_optimizer else {}
-            )
+            optimizer: Mapping[str, Any] = {}
+            if "policy.optimizer.pth" in archive.namelist():
+                optimizer = _read_tensors(archive, "policy.optimizer.pth", limit, path)
             counters = _read_counters(archive, limit, path)
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise CheckpointError(f"{path} is not a zip of Stable-Baselines3: {error}") from None
-    return Sb3Zip(_weights(policy, path), _moments(optimizer), *counters)
+    for name, value in policy.items():
+        if not isinstance(value, torch.Tensor):
+            raise CheckpointError(f"{path}: policy.pth has {name}, which is not a tensor")
+    return Sb3Zip(policy, _moments(optimizer), *counters)
 
 
 def _read(archive: zipfile.ZipFile, name: str, limit: int, path: Path) -> bytes:
@@ -209,13 +206,6 @@ def _read_counters(archive: zipfile.ZipFile, limit: int, path: Path) -> tuple[in
         if not isinstance(value, int) or not 0 <= value < 10**12:
             raise CheckpointError(f"{path}: data has a counter of {value!r:.50}")
     return counters[0], counters[1]
-
-
-def _weights(state: Mapping[str, Any], path: Path) -> Tensors:
-    for name, value in state.items():
-        if not isinstance(value, torch.Tensor):
-            raise CheckpointError(f"{path}: policy.pth has {name}, which is not a tensor")
-    return state
 
 
 def _moments(state: Mapping[str, Any]) -> Tensors:

@@ -42,7 +42,11 @@ _LONGEST_PAUSE_S = 300.0
 def main(what: str) -> int:
     """Run the process; `check` only says whether somebody is logged in, by the exit code."""
     if what == "check":
-        return _check()
+        try:
+            wandb.login(verify=False, timeout=1)
+        except Exception:  # noqa: BLE001 - of many kinds; each says that nobody is logged in
+            return 1
+        return 0
     ignore_signals("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
     yield_to_others()
     settings = WandbSettings.model_validate_json(sys.stdin.readline())
@@ -50,14 +54,6 @@ def main(what: str) -> int:
         _Sender(settings).follow(_heard())
     except Exception as error:  # noqa: BLE001 - whatever it is, the training must hear of it
         _say(f"Weights & Biases: {_text(error)}; the curves stay in wandb.jsonl")
-        return 1
-    return 0
-
-
-def _check() -> int:
-    try:
-        wandb.login(verify=False, timeout=1)
-    except Exception:  # noqa: BLE001 - of many kinds; each says that nobody is logged in
         return 1
     return 0
 

@@ -64,10 +64,21 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
     written = checkpoint_times(read_events(run_dir))
     best = None if newest is None else best_of(run_dir, newest)
     teaches = newest is not None and is_teacher_best(run_dir, newest)
-    return [
-        CheckpointFinding(
+    found = []
+    for path in paths:
+        timesteps = int(path.name)
+        is_best = best is not None and best_checkpoint(run_dir, best) == path
+        waited_frames = 0
+        differences: tuple[str, ...] = ()
+        other_code = ""
+        if timesteps in opened:
+            state = opened[timesteps].state
+            waited_frames = state.waited_frames
+            differences = version_differences(state.versions, installed_versions())
+            other_code = code_difference(state.versions, state.source_sha256)
+        finding = CheckpointFinding(
             timesteps=timesteps,
-            waited_frames=opened[timesteps].state.waited_frames if timesteps in opened else 0,
+            waited_frames=waited_frames,
             nbytes=sum(file.stat().st_size for file in path.iterdir()),
             written_s=written[timesteps].timestamp() if timesteps in written else None,
             damage=damage.get(timesteps),
@@ -75,25 +86,11 @@ def survey(run_dir: RunDir) -> list[CheckpointFinding]:
             teacher_is_better=is_best and teaches,
             best_mean_reward=None if best is None else best.mean_reward,
             best_deterministic=None if best is None else best.deterministic,
-            differences=_differences(opened.get(timesteps)),
-            other_code=_other_code(opened.get(timesteps)),
+            differences=differences,
+            other_code=other_code,
         )
-        for path in paths
-        for timesteps in [int(path.name)]
-        for is_best in [best is not None and best_checkpoint(run_dir, best) == path]
-    ]
-
-
-def _differences(checkpoint: CheckpointFolder | None) -> tuple[str, ...]:
-    if checkpoint is None:
-        return ()
-    return version_differences(checkpoint.state.versions, installed_versions())
-
-
-def _other_code(checkpoint: CheckpointFolder | None) -> str:
-    if checkpoint is None:
-        return ""
-    return code_difference(checkpoint.state.versions, checkpoint.state.source_sha256)
+        found.append(finding)
+    return found
 
 
 def is_teacher_best(run_dir: RunDir, newest: CheckpointFolder) -> bool:

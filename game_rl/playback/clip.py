@@ -1,17 +1,19 @@
 """Writing pictures of a screen as a GIF with little memory per picture, or as an MP4."""
 
+import importlib
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import GifImagePlugin, Image
 
 from game_rl.errors import UsageError
-from game_rl.system.packages import load_with_extra
+from game_rl.system.packages import check_extra
 
 Picture = NDArray[np.uint8]  # [height, width, 3] RGB
 Indices = NDArray[np.uint8]  # [height, width], indices into a palette
@@ -39,9 +41,8 @@ def clip_writer(path: Path) -> ClipWriter:
         return write_gif
     if suffix != ".mp4":
         raise UsageError(f"{path} must end in .gif or .mp4")
-    # imported by name: GIFs are written where the extra `video` is not installed
-    module = load_with_extra("game_rl.playback.mp4", "av", str(path), way_out="write a .gif")
-    return cast("ClipWriter", module.write_mp4)
+    check_extra("av", str(path), way_out="write a .gif")
+    return write_mp4
 
 
 def write_gif(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
@@ -58,6 +59,22 @@ def write_gif(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
     units = max(round(seconds / _GIF_UNIT_S), _SHORTEST_UNITS)
     with path.open("wb") as file:
         _write_frames(file, map(index, waiting), palette, units)
+
+
+def write_mp4(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
+    """Write an MP4 that shows each picture for `seconds`."""
+    av = importlib.import_module("av")  # of the extra `video`, which GIFs do without
+    with av.open(str(path), "w", format="mp4") as container:
+        rate = Fraction(1 / seconds).limit_denominator(1000)
+        stream = container.add_stream("libx264", rate=rate, options={"crf": "18"})
+        stream.pix_fmt = "yuv420p"
+        for number, picture in enumerate(map(enlarged, pictures)):
+            if number == 0:
+                stream.height, stream.width = picture.shape[:2]
+            for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
 
 
 def save_clip(pictures: Iterable[Picture], seconds: float, output: Path) -> Path:
@@ -115,16 +132,14 @@ def _palette(waiting: KeptPictures) -> tuple[bytes, Callable[[Picture], Indices]
     colours = waiting.colours
     if len(colours) <= _GIF_COLOURS:
         channels = np.stack([colours >> shift & 255 for shift in (16, 8, 0)], axis=1)
-        return channels.astype(np.uint8).tobytes(), lambda picture: _exact(picture, colours)
+        return channels.astype(np.uint8).tobytes(), lambda picture: np.searchsorted(
+            colours, _codes(picture)
+        ).astype(np.uint8)
     few = Image.fromarray(np.concatenate(waiting.samples())).quantize(_GIF_COLOURS)
     rgb = bytes(few.getpalette() or ())
     return rgb, lambda picture: np.asarray(
         Image.fromarray(picture).quantize(palette=few, dither=Image.Dither.NONE)
     )
-
-
-def _exact(picture: Picture, colours: NDArray[np.uint32]) -> Indices:
-    return np.searchsorted(colours, _codes(picture)).astype(np.uint8)
 
 
 def _codes(picture: Picture) -> NDArray[np.uint32]:

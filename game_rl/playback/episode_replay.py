@@ -49,12 +49,7 @@ def config_of(episode: LoggedEpisode) -> RunConfig:
 
 
 def replayed(
-    episodes: LoggedEpisodes,
-    index: int,
-    game: Game,
-    *,
-    hold: int,
-    watcher: Watcher | None = None,
+    episodes: LoggedEpisodes, index: int, game: Game, *, hold: int, watcher: Watcher | None = None
 ) -> ShownEpisode:
     """Return an episode that is played again while it is shown.
 

@@ -1,25 +1,24 @@
 """Recording clips of episodes as GIF or MP4: of a policy at play."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import torch
+from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
 
+from game_rl.algorithms.policies import policy_outputs
+from game_rl.buffers.unpacking import observation_tensors
 from game_rl.checkpoints.model_state import drawing_from
-from game_rl.emulator.emulator import (
-    FRAMES_PER_SECOND,
-    Emulator,
-    RecordingEmulator,
-    picture_frames,
-)
+from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator, RecordingEmulator, picture_frames
 from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.make_env import make_emulator, make_env, make_observation_format
+from game_rl.envs.observation import Observation
 from game_rl.playback.clip import clip_writer, save_clip
-from game_rl.playback.policy_values import value_function
 from game_rl.playback.shown_episode import (
     OverlayItem,
     ShownEpisode,
@@ -31,6 +30,46 @@ from game_rl.playback.shown_episode import (
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.seeds import seed_for
 from game_rl.vec_env.frame_stacks import frame_stack_of, new_stacks
+
+
+def value_function(policy: BasePolicy) -> Callable[[Observation], float]:
+    """Return the function from a batch of one observation to the return that a policy expects.
+
+    It is the value of PPO, and the highest Q of the others, in units of the rewards as they were
+    learned.
+    """
+
+    def value(observations: Observation) -> float:
+        tensors = observation_tensors(observations, policy.device)
+        with torch.no_grad():
+            values, _ = policy_outputs(policy, tensors)
+            return float(values)
+
+    return value
+
+
+class PolicyWatcher:
+    """Stacks the frames of an episode, and says what a run's policy expects; a `Watcher`."""
+
+    def __init__(self, run: TrainedRun) -> None:
+        observation_format = make_observation_format(run.config.env, run.game)
+        self._stacks = new_stacks(
+            observation_format.frame_space, frame_stack_of(observation_format)
+        )
+        actions = spaces.Discrete(len(run.game.action_names))
+        self._value = value_function(run.policy(observation_format.space, actions))
+
+    def begin(self, observation: Observation) -> None:
+        self._stacks.put(0, observation)
+        self._stacks.begin_episode(0)
+
+    def value(self) -> float:
+        observations: Any = self._stacks.all()
+        return self._value(observations)
+
+    def see(self, observation: Observation) -> None:
+        self._stacks.turn()
+        self._stacks.put(0, observation)
 
 
 def record_run(
@@ -68,12 +107,9 @@ def record_run(
         play = _Play(run, env, watched, has_value="value" in overlay)
         played = play.episodes(episodes, seed=seed)
         shown = (side_by_side if grid else in_a_row)(played, overlay)
-        pictures = islice(shown, _most_pictures(max_s, frames))
+        most = None if max_s is None else max(1, int(max_s * FRAMES_PER_SECOND / frames))
+        pictures = islice(shown, most)
         return save_clip(pictures, frames / FRAMES_PER_SECOND, output)
-
-
-def _most_pictures(max_s: float | None, picture_frames: int) -> int | None:
-    return None if max_s is None else max(1, int(max_s * FRAMES_PER_SECOND / picture_frames))
 
 
 class _Play:
@@ -111,7 +147,9 @@ class _Play:
             observations: Any = self._stacks.all()
             if self._value is not None:
                 value = self._value(observations)
-            action = _act(self._policy, observations, deterministic=self._run.deterministic)
+            deterministic = self._run.deterministic
+            actions, _ = self._policy.predict(observations, deterministic=deterministic)
+            action = int(actions[0])
             observation, reward, terminated, truncated, _ = self._env.step(action)
             self._stacks.turn()
             self._stacks.put(0, observation)
@@ -121,8 +159,3 @@ class _Play:
             yield ShownTimestep(pictures, self._names[action], float(total), value)
         end = [self._env.render()] * self._hold
         yield ShownTimestep(end, self._names[action], float(total), value)
-
-
-def _act(policy: BasePolicy, observations: Any, *, deterministic: bool) -> int:  # noqa: ANN401
-    actions, _ = policy.predict(observations, deterministic=deterministic)
-    return int(actions[0])

@@ -81,19 +81,16 @@ def side_by_side(
     last: list[Picture | None] = [None] * len(kept)
     for pictures_now in zip_longest(*kept):
         last = [old if new is None else new for old, new in zip(last, pictures_now, strict=True)]
-        yield _grid([picture for picture in last if picture is not None], columns)
-
-
-def _grid(pictures: Sequence[Picture], columns: int) -> Picture:
-    height, width = pictures[0].shape[:2]
-    rows = -(-len(pictures) // columns)
-    shape = (rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP, 3)
-    grid = np.full(shape, _PAPER, np.uint8)
-    for number, picture in enumerate(pictures):
-        top = (number // columns) * (height + _GAP)
-        left = (number % columns) * (width + _GAP)
-        grid[top : top + height, left : left + width] = picture
-    return grid
+        shown = [picture for picture in last if picture is not None]
+        height, width = shown[0].shape[:2]
+        rows = -(-len(shown) // columns)
+        shape = (rows * (height + _GAP) - _GAP, columns * (width + _GAP) - _GAP, 3)
+        grid = np.full(shape, _PAPER, np.uint8)
+        for number, picture in enumerate(shown):
+            top = (number // columns) * (height + _GAP)
+            left = (number % columns) * (width + _GAP)
+            grid[top : top + height, left : left + width] = picture
+        yield grid
 
 
 def _pictures(episode: ShownEpisode, overlay: Collection[OverlayItem]) -> Iterator[Picture]:
@@ -106,8 +103,10 @@ def _pictures(episode: ShownEpisode, overlay: Collection[OverlayItem]) -> Iterat
 def _strip(label: str, timestep: ShownTimestep, overlay: Collection[OverlayItem]) -> Picture:
     """Return what stands below the screen: uint8 [26, 160, 3]."""
     action = timestep.action if "action" in overlay else ""
-    reward = f"reward {_signed(timestep.reward)}" if "reward" in overlay else ""
-    value = f"value {timestep.value:.2f}" if timestep.value is not None else ""
+    reward = ""
+    if "reward" in overlay:
+        reward = f"reward {round(timestep.reward, 2) + 0.0:+.2f}"  # no -0.00
+    value = "" if timestep.value is None else f"value {timestep.value:.2f}"
     strip = Image.new("RGB", (160, 2 * (_LINE + _MARGIN)), _PAPER)
     draw = ImageDraw.Draw(strip)
     font = ImageFont.load_default_imagefont()
@@ -120,10 +119,6 @@ def _strip(label: str, timestep: ShownTimestep, overlay: Collection[OverlayItem]
             shown = shown[:-1]
         draw.text((_MARGIN, top), shown, _INK, font)
     return np.asarray(strip)
-
-
-def _signed(number: float) -> str:
-    return f"{round(number, 2) + 0.0:+.2f}"  # no -0.00
 
 
 def _plain(text: str) -> str:

@@ -91,10 +91,16 @@ class TrainedPolicy:
         if isinstance(observation, dict):
             found = {name: getattr(each, "shape", None) for name, each in observation.items()}
         shown = f"a {type(observation).__name__}" if found is None else f"the shape {found}"
+        space = self.network.observation_space
+        shapes = f"{space.shape}"
+        if isinstance(space, spaces.Dict):
+            shapes = "a dict of " + ", ".join(
+                f"{name} {each.shape}" for name, each in space.items()
+            )
         return (
-            f"the observation has {shown}, and the policy sees "
-            f"{_shapes(self.network.observation_space)} (or n of them); take the observations of "
-            "game_rl.make_env(policy.config), which reset returns as `observation, info`"
+            f"the observation has {shown}, and the policy sees {shapes} (or n of them); take the "
+            "observations of game_rl.make_env(policy.config), which reset returns as "
+            "`observation, info`"
         )
 
 
@@ -109,9 +115,3 @@ def trained_policy(run: TrainedRun) -> TrainedPolicy:
         deterministic=run.deterministic,
         network=run.policy(observation_format.space, spaces.Discrete(len(action_names))),
     )
-
-
-def _shapes(space: spaces.Space[Any]) -> str:
-    if isinstance(space, spaces.Dict):
-        return "a dict of " + ", ".join(f"{name} {each.shape}" for name, each in space.items())
-    return f"{space.shape}"

@@ -14,11 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.make_algorithm import make_policy
 from game_rl.algorithms.policies import policy_outputs
-from game_rl.algorithms.reward_scaling import (
-    REWARD_STATE,
-    make_reward_scaling,
-    take_reward_state,
-)
+from game_rl.algorithms.reward_scaling import REWARD_STATE, make_reward_scaling, take_reward_state
 from game_rl.buffers.unpacking import observation_tensors
 from game_rl.callbacks.baselines import Baseline, play_baseline
 from game_rl.callbacks.evaluation import Evaluation, Values, evaluate
@@ -117,7 +113,10 @@ def open_own_run(root: Path, checkpoint: str, game: str | None = None) -> Traine
     played = open_game(run_dir, config, game)
     found, best = _find_checkpoint(run_dir, checkpoint)
     found.check_game(played)
-    deterministic = _acts_deterministically(config, best, found.state.num_timesteps)
+    chosen = config.evaluation.deterministic
+    deterministic = chosen is not False
+    if best is not None and (best.timesteps == found.state.num_timesteps or chosen == "auto"):
+        deterministic = best.deterministic
     return TrainedRun(run_dir, config, played, found, deterministic)
 
 
@@ -130,13 +129,6 @@ def open_teacher(root: Path, game: str | None = None) -> TrainedRun:
     checkpoint.check_game(played)
     config = config.model_copy(update={"algorithm": checkpoint.config.algorithm})
     return TrainedRun(run_dir, config, played, checkpoint, deterministic=True, is_teacher=True)
-
-
-def _acts_deterministically(config: RunConfig, best: Best | None, timesteps: int) -> bool:
-    chosen = config.evaluation.deterministic
-    if best is not None and (best.timesteps == timesteps or chosen == "auto"):
-        return best.deterministic
-    return chosen is not False
 
 
 def _find_checkpoint(run_dir: RunDir, name: str) -> tuple[Checkpoint, Best | None]:
@@ -152,18 +144,14 @@ def _find_checkpoint(run_dir: RunDir, name: str) -> tuple[Checkpoint, Best | Non
                 f"{run_dir.root} has no best checkpoint yet, because no evaluation has finished; "
                 "use --checkpoint latest"
             )
-        return _best(run_dir, best), best
+        path = best_checkpoint(run_dir, best)
+        if not path.exists():
+            raise CheckpointError(
+                f"the best checkpoint of {run_dir.root}, {path.relative_to(run_dir.root)}, is "
+                "gone; use --checkpoint latest"
+            )
+        return Checkpoint(path).verify(), best
     return kept_checkpoint(run_dir, timesteps), best
-
-
-def _best(run_dir: RunDir, best: Best) -> Checkpoint:
-    path = best_checkpoint(run_dir, best)
-    if not path.exists():
-        raise CheckpointError(
-            f"the best checkpoint of {run_dir.root}, {path.relative_to(run_dir.root)}, is gone; "
-            "use --checkpoint latest"
-        )
-    return Checkpoint(path).verify()
 
 
 def evaluate_run(

@@ -9,10 +9,13 @@ import ipaddress
 import re
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -87,29 +90,38 @@ class Access:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        headers = _Headers(scope["headers"])
+        headers = Headers(scope=scope)
         refused = self._refusal(scope, headers)
+        answer: App = self._app
         if refused is not None:
-            await _answer(send, *refused)
+            status, text = refused
+            answer = PlainTextResponse(text, status)
         elif scope["path"] == "/" and b"token=" in scope["query_string"]:
-            await self._exchange(scope, send)
+            answer = self._exchange(scope)
         elif not self._has_cookie(headers):
-            if _comes_from_elsewhere(scope, headers):
-                await _answer(send, 200, _OPENING.format(query=f"?{_AGAIN}"), _HTML)
-            else:
-                await _answer(send, 401, f"a token is missing: {_ASK}\n")
-        else:
-            await self._app(scope, receive, _with_headers(send))
+            answer = PlainTextResponse(f"a token is missing: {_ASK}\n", 401)
+            is_page = scope["path"] == "/" and scope["query_string"] != _AGAIN.encode()
+            if is_page and headers.get("sec-fetch-site") in _ELSEWHERE:
+                # another site has led here, so a cookie may be there that was not sent
+                answer = HTMLResponse(_OPENING.format(query=f"?{_AGAIN}"))
+        await answer(scope, receive, _with_headers(send))
 
-    def _refusal(self, scope: Scope, headers: "_Headers") -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """Return status and text for what is refused whatever the token is."""
-        hosts = headers.all("host")
+        hosts = headers.getlist("host")
         if len(hosts) != 1 or not self.knows(hosts[0]):
-            return 403, _unknown_host(hosts[0] if len(hosts) == 1 else "")
-        origin = headers.first("origin")
+            name = _name_in(hosts[0]) if len(hosts) == 1 else ""
+            if not is_host_name(name):
+                return 403, "the request does not name the host that it is for\n"
+            return 403, (
+                f"this page does not answer under the name {name}, so that no other site can read "
+                f"it under a name of its own. If {name} is your own name for this machine, or a "
+                f"proxy in front of it, start game-rl watch with --allow-host {name}\n"
+            )
+        origin = headers.get("origin")
         if origin and not self._is_own(origin, hosts[0]):
             return 403, "a page of another site may not read this one\n"
-        if headers.first("sec-fetch-site") in ("cross-site", "same-site") and scope["path"] != "/":
+        if headers.get("sec-fetch-site") in _ELSEWHERE and scope["path"] != "/":
             return 403, "a page of another site may not read this one\n"
         if scope["method"] != "GET":
             return 405, "only GET is allowed: nothing can be changed here\n"
@@ -132,7 +144,7 @@ class Access:
             return False
         return netloc == host.lower() or _name_in(netloc) in self._allowed
 
-    async def _exchange(self, scope: Scope, send: Send) -> None:
+    def _exchange(self, scope: Scope) -> Response:
         """Take the token out of the address and into a cookie that scripts cannot read.
 
         The cookie has no path, so it is for the folder of this address, as the browser has it: a
@@ -140,14 +152,12 @@ class Access:
         """
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if not self._is_token(given):
-            await _answer(send, 401, f"the token is wrong: {_ASK}\n")
-            return
+            return PlainTextResponse(f"the token is wrong: {_ASK}\n", 401)
         cookie = f"{self.cookie}={given}; HttpOnly; SameSite=Strict"
-        more = (*_HTML, (b"set-cookie", cookie.encode()))
-        await _answer(send, 200, _OPENING.format(query=""), more)
+        return HTMLResponse(_OPENING.format(query=""), headers={"set-cookie": cookie})
 
-    def _has_cookie(self, headers: "_Headers") -> bool:
-        for text in headers.all("cookie"):
+    def _has_cookie(self, headers: Headers) -> bool:
+        for text in headers.getlist("cookie"):
             try:
                 found = SimpleCookie(text).get(self.cookie)
             except CookieError:
@@ -161,13 +171,7 @@ class Access:
 
 
 _HOST_NAME = re.compile(r"[0-9a-z_]([0-9a-z_.-]{0,251}[0-9a-z_.])?|[0-9a-f:.]{2,45}")
-_HTML = ((b"content-type", b"text/html; charset=utf-8"),)
-
-
-def _comes_from_elsewhere(scope: Scope, headers: "_Headers") -> bool:
-    """Whether another site has led to the page, so that a cookie may be there and not be sent."""
-    is_page = scope["path"] == "/" and scope["query_string"] != _AGAIN.encode()
-    return is_page and headers.first("sec-fetch-site") in ("cross-site", "same-site")
+_ELSEWHERE = ("cross-site", "same-site")
 
 
 def _name_in(host: str) -> str:
@@ -178,43 +182,9 @@ def _name_in(host: str) -> str:
         return ""
 
 
-def _unknown_host(host: str) -> str:
-    name = _name_in(host)
-    if not is_host_name(name):
-        return "the request does not name the host that it is for\n"
-    return (
-        f"this page does not answer under the name {name}, so that no other site can read it under "
-        f"a name of its own. If {name} is your own name for this machine, or a proxy in front of "
-        f"it, start game-rl watch with --allow-host {name}\n"
-    )
-
-
 def is_host_name(text: str) -> bool:
     """Whether it is a number or a name of a host, without a port."""
     return _HOST_NAME.fullmatch(text.lower()) is not None
-
-
-class _Headers:
-    def __init__(self, pairs: Collection[tuple[bytes, bytes]]) -> None:
-        self._pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs]
-
-    def all(self, name: str) -> list[str]:
-        return [value for each, value in self._pairs if each == name]
-
-    def first(self, name: str) -> str:
-        return next(iter(self.all(name)), "")
-
-
-async def _answer(
-    send: Send, status: int, text: str, more: Iterable[tuple[bytes, bytes]] = ()
-) -> None:
-    body = text.encode()
-    more = list(more)
-    if not any(name == b"content-type" for name, _ in more):
-        more.append((b"content-type", b"text/plain; charset=utf-8"))
-    headers = [(b"content-length", b"%d" % len(body)), *more, *HEADERS]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 def _with_headers(send: Send) -> Send:

@@ -20,7 +20,6 @@ from game_rl.statistics import paired_values, unpaired_values
 from game_rl.viewer.look import LIGHT
 from game_rl.viewer.panel_figure import draw_panel, in_look
 from game_rl.viewer.panels import (
-    Floats,
     Panel,
     PlotLine,
     SeedCurve,
@@ -96,8 +95,15 @@ def _difference_panel(comparison: Comparison, difference: Difference, axis: Axis
         two = values_at(theirs, places)
         interval = None
         if min(len(ours), len(theirs)) >= LEAST_SEEDS:
-            interval = _band(one, two, comparison)
-            note = f"with the {1 - comparison.rule.alpha:.0%} interval at each place"
+            level = 1 - comparison.rule.alpha
+            ends = []
+            for our, their in zip(one.T, two.T, strict=True):
+                is_paired = comparison.rule.paired
+                found = paired_values(our - their) if is_paired else unpaired_values(our, their)
+                ends.append(found.interval(level) or (np.nan, np.nan))
+            low, high = np.array(ends, dtype=np.float64).T
+            interval = (low, high)
+            note = f"with the {level:.0%} interval at each place"
         colour = list(by_name).index(difference.arm)
         gain = one.mean(axis=0) - two.mean(axis=0)
         lines.append(PlotLine(difference.arm, colour, places, gain, interval=interval))
@@ -129,17 +135,6 @@ def _curves(
     ]
     both = [(one, two) for one, two in pairs if one is not None and two is not None]
     return [one for one, _ in both], [two for _, two in both]
-
-
-def _band(one: Floats, two: Floats, comparison: Comparison) -> tuple[Floats, Floats]:
-    """Return the ends of the difference's interval, computed separately at each place."""
-    level = 1 - comparison.rule.alpha
-    bounds = []
-    for ours, theirs in zip(one.T, two.T, strict=True):
-        is_paired = comparison.rule.paired
-        found = paired_values(ours - theirs) if is_paired else unpaired_values(ours, theirs)
-        bounds.append(found.interval(level) or (np.nan, np.nan))
-    return np.array([low for low, _ in bounds]), np.array([high for _, high in bounds])
 
 
 def plotted_curve(outcome: Outcome, metric: Metric, axis: Axis) -> SeedCurve | None:

@@ -9,6 +9,7 @@ from game_rl.system.units import format_bytes, format_duration
 
 Tone = Literal["plain", "good", "bad", "quiet"]
 
+_RESOURCES = {"disk": "disk", "ram": "memory"}
 _FREQUENT = {"rollout_ended", "lakes_followed", "rows_drawn", "curves_recorded", "evaluating"}
 
 _TITLES: dict[str, tuple[str, Tone]] = {
@@ -50,12 +51,26 @@ def _of_run(event: TimedEvent) -> Happening | None:  # noqa: C901 - a case an ev
         case events.Begun():
             return Happening("begun", f"{event.algorithm.upper()} on {event.device}")
         case events.Resumed():
-            return Happening("resumed", _resumed(event))
+            words = [f"from timestep {int(event.checkpoint.rpartition('/')[2]):,}"]
+            if event.not_restored:
+                words.append(f"not restored: {'; '.join(event.not_restored)}")
+            if event.changes:
+                words.append(f"changed: {', '.join(event.changes)}")
+            if event.other_code:
+                words.append(event.other_code)
+            return Happening("resumed", "; ".join(words))
         case events.Forked():
             text = f"from {event.parent_path} at timestep {event.parent_timesteps:,}"
             return Happening("forked", text)
         case events.Evaluated():
-            return _evaluated(event)
+            way = "" if event.deterministic else "stochastic, "
+            result = _result(event.success_rate, event.mean_reward)
+            text = f"{way}{event.episodes} episodes: {result}"
+            if event.is_final:
+                return Happening("final evaluation", text, "good")
+            if event.is_best:
+                return Happening("evaluation", f"{text}; the best so far", "good")
+            return Happening("evaluation", text)
         case events.BaselinePlayed():
             return Happening("baseline", event.in_words)
         case events.ConfirmationPlayed():
@@ -79,25 +94,6 @@ def _of_run(event: TimedEvent) -> Happening | None:  # noqa: C901 - a case an ev
             return Happening(f"little {_RESOURCES[event.resource]} left", event.text, "bad")
         case events.Ended():
             return _ended(event.reason, event.text)
-    return _of_transfer(event) or _of_learning(event)
-
-
-def _resumed(event: events.Resumed) -> str:
-    words = [f"from timestep {int(event.checkpoint.rpartition('/')[2]):,}"]
-    if event.not_restored:
-        words.append(f"not restored: {'; '.join(event.not_restored)}")
-    if event.changes:
-        words.append(f"changed: {', '.join(event.changes)}")
-    if event.other_code:
-        words.append(event.other_code)
-    return "; ".join(words)
-
-
-_RESOURCES = {"disk": "disk", "ram": "memory"}
-
-
-def _of_transfer(event: TimedEvent) -> Happening | None:
-    match event:
         case events.UploadQueued():
             return Happening("upload", f"checkpoint {int(event.checkpoint):,} waits", "quiet")
         case events.Uploaded():
@@ -105,11 +101,6 @@ def _of_transfer(event: TimedEvent) -> Happening | None:
             return Happening("uploaded", text, "quiet")
         case events.Recorded():
             return Happening("clip recorded", "", "quiet")
-    return None
-
-
-def _of_learning(event: TimedEvent) -> Happening | None:
-    match event:
         case events.ExplorationRestarted():
             return Happening("exploration", f"{event.share:.1%} of the actions are random again")
         case events.TeacherReady():
@@ -121,15 +112,6 @@ def _of_learning(event: TimedEvent) -> Happening | None:
             text = f"student {student}; teacher {teacher}; the best is the {event.best}"
             return Happening("validation", text)
     return None
-
-
-def _evaluated(event: events.Evaluated) -> Happening:
-    way = "" if event.deterministic else "stochastic, "
-    text = f"{way}{event.episodes} episodes: {_result(event.success_rate, event.mean_reward)}"
-    if event.is_final:
-        return Happening("final evaluation", text, "good")
-    best = "; the best so far" if event.is_best else ""
-    return Happening("evaluation", text + best, "good" if event.is_best else "plain")
 
 
 def _of_experiment(event: TimedEvent) -> Happening | None:  # noqa: C901 - a case an event
@@ -152,7 +134,7 @@ def _of_experiment(event: TimedEvent) -> Happening | None:  # noqa: C901 - a cas
             text = event.text or f"ended with exit code {event.code}"
             return Happening(event.name, text, "bad")
         case events.GenerationEnded():
-            copies = "no copies" if not event.copies else f"{event.copies} copied"
+            copies = f"{event.copies} copied" if event.copies else "no copies"
             return Happening(f"generation {event.generation}", f"ended, {copies}")
         case events.ChampionFound():
             text = _result(event.final.success_rate, event.final.mean_reward)

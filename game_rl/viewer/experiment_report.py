@@ -1,11 +1,9 @@
 """The report of a population or a mixture: one file for people who have only a browser."""
 
-from datetime import UTC, datetime
 from shlex import quote
 from statistics import fmean
 
 from game_rl.config.experiments.experiment import dump_experiment
-from game_rl.config.output_config import without_secrets
 from game_rl.events import (
     ChampionFound,
     ExperimentBegun,
@@ -19,12 +17,13 @@ from game_rl.events import (
 from game_rl.events.run_view import STATE_WORDS, PlotAxis
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.records import GenerationRecord, Value
-from game_rl.viewer.behaviour_section import clip_card
 from game_rl.viewer.report_sections import (
-    changed_keys_table,
+    clip_card,
+    config_section,
     percent,
     percent_interval,
     plots_section,
+    reproduce_section,
     versions_section,
 )
 from game_rl.viewer.report_style import (
@@ -32,14 +31,14 @@ from game_rl.viewer.report_style import (
     element,
     folded,
     note,
-    page,
     pair,
+    report,
     section,
     table,
     tile,
 )
-from game_rl.viewer.run_panels import run_panels
-from game_rl.viewer.shown_experiment import ShownExperiment, fitness_panel
+from game_rl.viewer.run_panels import fitness_panel, run_panels
+from game_rl.viewer.shown_runs import ShownExperiment
 
 _MOST_ROWS = 30
 _METRICS = {"success_rate": "success", "mean_reward": "mean reward"}
@@ -47,41 +46,30 @@ _METRICS = {"success_rate": "success", "mean_reward": "mean reward"}
 
 def experiment_report(shown: ShownExperiment, axis: PlotAxis = "timesteps") -> str:
     """Return an experiment's report as HTML, with everything in it."""
+    config = shown.experiment.config
+    run = shown.experiment.run
+    about = f"{config.kind} of {config.members} {run.algorithm.name.upper()} members on {run.game}"
     panels = [*filter(None, [fitness_panel(shown, axis)]), *run_panels(shown.groups, axis)]
     clip = clip_card(shown.folder.champion / "videos", quote(str(shown.folder.root)))
-    sections = [
+    settings = config_section(
+        "Keys of the members that differ from their defaults:",
+        run,
+        dump_experiment(shown.experiment),
+    )
+    return report(
+        shown.name,
+        f"{about[0].upper()}{about[1:]}, seed {config.seed}",
+        _state(shown),
+        _tiles(shown),
         section("At play", "clip", element("div", clip, class_="columns")),
         plots_section(panels),
         _champion_section(shown),
         _generations_section(shown),
         _lineage_section(shown),
         _members_section(shown),
-        pair([_config_section(shown)], [_events_section(shown), _reproduce_section(shown)]),
-        *(versions_section(run) for run in shown.members[:1]),
-    ]
-    written = f"Written by game-rl report at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
-    return page(
-        f"{shown.name} – report",
-        *_header(shown),
-        _tiles(shown),
-        *sections,
-        element("footer", written),
+        pair([settings], [_events_section(shown), _reproduce_section(shown)]),
+        *(versions_section(each) for each in shown.members[:1]),
     )
-
-
-def _header(shown: ShownExperiment) -> list[Html]:
-    config = shown.experiment.config
-    run = shown.experiment.run
-    words, kind = _state(shown)
-    about = f"{config.kind} of {config.members} {run.algorithm.name.upper()} members on {run.game}"
-    return [
-        element("h1", shown.name),
-        element(
-            "p",
-            f"{about[0].upper()}{about[1:]}, seed {config.seed} ",
-            element("span", words, class_=f"state {kind}"),
-        ),
-    ]
 
 
 def _state(shown: ShownExperiment) -> tuple[str, str]:
@@ -152,20 +140,19 @@ def _champion_section(shown: ShownExperiment) -> Html:
         last = shown.experiment.config.generations
         text = f"There is none yet: it is found after {shown.stage} {last}."
         return section("Champion", "champion", note(text))
-    rows = []
-    for what in ("selection", "validation"):
-        for each in champion.candidates:
-            words = "selected it" if what == "selection" else "chose among candidates"
-            fitness = each.selection if what == "selection" else each.validation
-            rows.append((words, each.folder, f"{fitness.episodes}", *_cells(fitness)))
-    final = champion.final
-    rows.append(("were held out", champion.folder, f"{final.episodes}", *_cells(final)))
+    judged = [
+        *(("selected it", each.folder, each.selection) for each in champion.candidates),
+        *(("chose among candidates", each.folder, each.validation) for each in champion.candidates),
+        ("were held out", champion.folder, champion.final),
+    ]
+    rows = [
+        (words, folder, f"{fitness.episodes}", *_cells(fitness))
+        for words, folder, fitness in judged
+    ]
     head = ("episodes that", "member", "number", *_FITNESS)
     why = "Each row's episodes chose or judged it alone; only the held-out ones are its score."
-    return section(
-        "Champion", "champion", table(head, rows, numbers=(2, 3, 4, 5)),
-        element("p", why, class_="muted"),
-    )  # fmt: skip
+    about = element("p", why, class_="muted")
+    return section("Champion", "champion", table(head, rows, numbers=(2, 3, 4, 5)), about)
 
 
 def _generations_section(shown: ShownExperiment) -> Html:
@@ -243,25 +230,14 @@ def _value_words(value: Value) -> str:
     return f"{value:.3g}"
 
 
-def _config_section(shown: ShownExperiment) -> Html:
-    text = without_secrets(dump_experiment(shown.experiment))
-    return section(
-        "Config",
-        "config",
-        element("p", "Keys of the members that differ from their defaults:", class_="muted"),
-        changed_keys_table(shown.experiment.run),
-        folded("The whole config", element("pre", element("code", text))),
-    )
-
-
 def _events_section(shown: ShownExperiment) -> Html:
-    told = [(event, words) for event in shown.events if (words := _words(event))]
-    if not told:
-        return section("What happened", "events", note("There is no events.jsonl yet."))
     rows = [
         (f"{event.time:%Y-%m-%d %H:%M:%S}", f"{event.generation or ''}", words)
-        for event, words in told
+        for event in shown.events
+        if (words := _words(event))
     ]
+    if not rows:
+        return section("What happened", "events", note("There is no events.jsonl yet."))
     head = ("time (UTC)", f"after {shown.stage}", "event")
     return section("What happened", "events", table(head, rows, numbers=(1,), texts=(2,)))
 
@@ -273,9 +249,8 @@ def _words(event: ExperimentEvent) -> str:
         case WentBack():
             return f"went back; later records are in {event.set_aside}"
         case MemberDied():
-            return f"member {event.name} died with exit code {event.code}; {event.text}".rstrip(
-                "; "
-            )
+            text = f"member {event.name} died with exit code {event.code}; {event.text}"
+            return text.rstrip("; ")
         case ExperimentWarned():
             return event.text
         case ChampionFound():
@@ -287,14 +262,7 @@ def _words(event: ExperimentEvent) -> str:
 
 def _reproduce_section(shown: ShownExperiment) -> Html:
     root = quote(str(shown.folder.root))
-    lines = [
-        "# the whole config is in this report; save it as again.yaml",
-        "game-rl train again.yaml run_dir=runs/again",
-        "",
-        "# of this experiment",
-        f"game-rl lineage {root}",
-    ]
+    commands = [f"game-rl lineage {root}"]
     if shown.champion is not None:
-        lines.append(f"game-rl evaluate {root} --episodes {shown.champion.final.episodes}")
-    text = "\n".join(lines)
-    return section("How to reproduce it", "reproduce", element("pre", element("code", text)))
+        commands.append(f"game-rl evaluate {root} --episodes {shown.champion.final.episodes}")
+    return reproduce_section("experiment", commands)

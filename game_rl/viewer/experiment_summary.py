@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
@@ -35,12 +36,9 @@ def experiment_seconds_left(
     begun = [event for event in events if isinstance(event, GenerationBegun)]
     if not took or not begun:
         return None
-    ended = any(
-        isinstance(event, GenerationEnded) and event.generation >= status.generations
-        for event in events[events.index(begun[-1]) :]
-    )
-    if ended:
-        return None  # the champion is sought
+    for event in events[events.index(begun[-1]) :]:
+        if isinstance(event, GenerationEnded) and event.generation >= status.generations:
+            return None  # the champion is sought
     mean = fmean(took[-_NEWEST:])
     in_this = mean - (now - begun[-1].time).total_seconds()
     after = max(0, status.generations - begun[-1].generation)
@@ -87,6 +85,12 @@ def experiment_summary(root: Path) -> Json:
     champion = read_record(folder.champion_record, ChampionRecord)
     events = read_experiment_events(folder.events)
     config = folder.config.stat()
+    lines = [(event, line) for event in events if (line := happening(event)) is not None]
+    mixing = (status.drawn, status.differences)
+    shown_champion: Json | None = None
+    if champion is not None:
+        final = champion.final.model_dump(mode="json")
+        shown_champion = {"folder": champion.folder, "number": champion.number, "final": final}
     return {
         **_what_is_learned(folder.config, config.st_mtime_ns),
         "kind": status.kind,
@@ -102,9 +106,11 @@ def experiment_summary(root: Path) -> Json:
         "members": _members(status, records),
         "table": [_generation(record) for record in records],
         "lineage": _lineage(records),
-        "champion": None if champion is None else _champion(champion),
-        "mixing": [w for w in (_words(status.drawn), _words(status.differences)) if w],
-        "happenings": _happenings(events),
+        "champion": shown_champion,
+        "mixing": [each.words for each in mixing if each is not None and each.words],
+        "happenings": [
+            {"time": event.time.isoformat(), **asdict(line)} for event, line in lines[-_MOST_LINES:]
+        ],
     }
 
 
@@ -132,10 +138,6 @@ def _what_is_learned(config: Path, mtime_ns: int) -> Json:
     file = Path(run.game)
     name = file.parent.name if file.name == "game.yaml" else file.stem
     return {"game": name, "algorithm": run.algorithm.name, "n_envs": run.env.n_envs}
-
-
-def _words(found: Any) -> str:  # noqa: ANN401 - a status that has words, or None
-    return "" if found is None else str(found.words)
 
 
 def _members(status: ExperimentStatus, records: Sequence[GenerationRecord]) -> list[Json]:
@@ -193,27 +195,3 @@ def _lineage(records: Sequence[GenerationRecord]) -> list[Json]:
         for copy in record.copies:
             parents[copy.folder] = (record.generation, copy.parent)
     return found
-
-
-def _champion(record: ChampionRecord) -> Json:
-    return {
-        "folder": record.folder,
-        "number": record.number,
-        "final": record.final.model_dump(mode="json"),
-    }
-
-
-def _happenings(events: Sequence[ExperimentEvent]) -> list[Json]:
-    found: list[Json] = []
-    for event in events:
-        line = happening(event)
-        if line is not None:
-            found.append(
-                {
-                    "time": event.time.isoformat(),
-                    "title": line.title,
-                    "text": line.text,
-                    "tone": line.tone,
-                }
-            )
-    return found[-_MOST_LINES:]

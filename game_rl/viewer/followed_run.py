@@ -1,9 +1,12 @@
 """A run as its page shows it, kept up to date from the files that the run leaves."""
 
 import importlib
+import os
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,8 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 
+from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.events import (
     BaselinePlayed,
+    Begun,
+    CheckpointSaved,
     CurvesRecorded,
     Evaluated,
     Event,
@@ -21,11 +27,13 @@ from game_rl.events import (
     RolloutEnded,
 )
 from game_rl.events.event_log import EventFollower
-from game_rl.events.run_view import RunView
+from game_rl.events.run_view import RunView, success_interval
 from game_rl.files.run_dir import RunDir
+from game_rl.files.saved_forecast import SavedForecast, read_footprint, read_forecast
+from game_rl.system.units import GIB
 from game_rl.viewer.event_words import happening
-from game_rl.viewer.run_summary import machine_use, run_summary
 
+Json = dict[str, Any]
 MACHINE_EVERY_S = 15.0
 MOST_POINTS = 400
 """Points of a curve on the page, which is never wider in pixels."""
@@ -40,6 +48,117 @@ _LOOPED = "game/looped/"
 _Points = list[tuple[int, float]]
 _Kind = TypeVar("_Kind")
 _CLIPS = (".gif", ".mp4")
+_CURVED = (RolloutEnded, Evaluated, CurvesRecorded)
+
+
+def run_summary(run: RunView) -> Json:
+    """Return what the events say about the run's progress and results."""
+    start = run.start
+    rollout = run.rollout
+    frames = run.frames
+    phase, left = run.time_left()
+    regular = [event for event in run.all_of(Evaluated) if not event.is_final]
+    best = [event for event in regular if event.is_best]
+    saved = run.newest(CheckpointSaved)
+    checkpoint: Json | None = None
+    if saved is not None:
+        checkpoint = {"timesteps": saved.timesteps, "n_bytes": saved.n_bytes}
+        checkpoint["time"] = saved.time.isoformat()
+    end = run.end
+    ended: Json | None = None
+    if end is not None:
+        text = end.text or (run.ended_by if end.reason == "completed" else "")
+        ended = {"reason": end.reason, "text": text, "time": end.time.isoformat()}
+    return {
+        "algorithm": next((e.algorithm for e in run.all_of(Begun)), None),
+        "device": None if start is None else start.device,
+        "version": "" if start is None else start.version,
+        "state": run.state,
+        "ended": ended,
+        "trained_s": run.trained_s,
+        "timesteps": run.timesteps,
+        "total_timesteps": run.total_timesteps,
+        "stop_when": list(run.stop_when),
+        "game_changes": list(run.game_changes),
+        "timesteps_per_s": run.timesteps_per_s,
+        "mean_reward": None if rollout is None else rollout.mean_reward,
+        "success_rate": None if rollout is None else rollout.success_rate,
+        "phase": phase,
+        "seconds_left": None if left is None else left.seconds,
+        "left_is": None if left is None else left.qualifier,
+        "last_event": run.events[-1].time.isoformat() if run.events else None,
+        "frames": frames,
+        "played_s": None if frames is None else frames / FRAMES_PER_SECOND,
+        "evaluation": _evaluation(regular[-1]) if regular else None,
+        "best_evaluation": _evaluation(best[-1]) if best else None,
+        "final_evaluation": None if run.final is None else _evaluation(run.final),
+        "checkpoint": checkpoint,
+    }
+
+
+def _evaluation(event: Evaluated) -> Json:
+    states = event.by_start_state or {}
+    return {
+        "policy_timesteps": event.policy_timesteps,
+        "deterministic": event.deterministic,
+        "episodes": event.episodes,
+        "mean_reward": event.mean_reward,
+        "std_reward": event.std_reward,
+        "success_rate": event.success_rate,
+        "success_interval": success_interval(event),
+        "mean_length": event.mean_length,
+        "by_start_state": {k: v.model_dump() for k, v in states.items()} or None,
+    }
+
+
+def machine_use(run_dir: RunDir, newest: Mapping[str, float]) -> Json:
+    """Return bytes of memory and disk: predicted, in use, available.
+
+    It walks through the run directory, which takes a moment if there is a Lake.
+
+    Args:
+        newest: newest value of each training curve, by its name.
+    """
+    plan = read_forecast(run_dir.preflight) or SavedForecast()
+    measured = read_footprint(run_dir.footprint).get("ram_peak_bytes")
+    lake = 0
+    rest = 0
+    for folder, _, names in os.walk(run_dir.root):
+        is_lake = Path(folder).is_relative_to(run_dir.lake)
+        for name in names:
+            with suppress(OSError):  # it has just been renamed
+                size = Path(folder, name).stat().st_size
+                if is_lake:
+                    lake += size
+                else:
+                    rest += size
+    free = None
+    with suppress(OSError):
+        free = shutil.disk_usage(run_dir.root).free
+    return {
+        "ram": {
+            "predicted": plan.ram.predicted_peak_bytes,
+            "limit": plan.ram.limit_bytes,
+            "now": _bytes(newest.get("resources/ram_gib")),
+            "free": _bytes(newest.get("resources/ram_free_gib")),
+            "peak": None if measured is None else measured.measured,
+        },
+        "vram": {
+            "predicted": plan.vram.predicted_peak_bytes,
+            "now": _bytes(newest.get("resources/vram_gib")),
+        },
+        "disk": {
+            "predicted": plan.disk.predicted_total_bytes,
+            "now": lake + rest,
+            "free": free,
+        },
+        "lake": {"now": lake, "predicted": plan.disk.lake_bytes} if lake else None,
+        "cpu_percent": newest.get("resources/cpu_percent"),
+    }
+
+
+def _bytes(gib: float | None) -> int | None:
+    return None if gib is None else round(gib * GIB)
 
 
 class FollowedRun:
@@ -69,12 +188,12 @@ class FollowedRun:
         self._is_of_experiment = is_of_experiment
         self._clock = clock
         self._follower = EventFollower(run_dir)
-        self._machine: dict[str, Any] = {}
-        self._circles: dict[str, Any] = {}
+        self._machine: Json = {}
+        self._circles: Json = {}
         self._machine_due = 0.0
-        self.state: dict[str, Any] = {}
+        self.state: Json = {}
         self._replacements = 0
-        self._config: dict[str, Any] = {}
+        self._config: Json = {}
         self._config_mtime_ns: int | None = None
         self._read_config_if_new()
 
@@ -108,13 +227,13 @@ class FollowedRun:
     def events(self) -> list[Event]:
         return [event for _, event in self._follower.events]
 
-    def happenings(self, after: int = -1) -> list[dict[str, Any]]:
+    def happenings(self, after: int = -1) -> list[Json]:
         """Return the newest lines of the list of events, oldest first.
 
         Args:
             after: offset in the file of the last event that is known already.
         """
-        found: list[dict[str, Any]] = []
+        found: list[Json] = []
         for offset, event in reversed(self._follower.events):
             if offset <= after or len(found) == MOST_HAPPENINGS:
                 break
@@ -129,7 +248,7 @@ class FollowedRun:
         """Offset of the newest event, or -1."""
         return self._follower.events[-1][0] if self._follower.events else -1
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Json:
         """Return the state of the run as JSON."""
         events = self.events
         view = RunView(events, self.run_dir.is_locked)
@@ -138,6 +257,7 @@ class FollowedRun:
             self._machine = machine_use(self.run_dir, newest)
             self._circles = going_in_circles(newest)
             self._machine_due = self._clock() + MACHINE_EVERY_S
+        hints = {event.name: event for event in _of(events, HintGiven)}  # the newest of each name
         return {
             "name": self.name,
             "path": str(self.run_dir.root),
@@ -150,10 +270,9 @@ class FollowedRun:
             "milestones": [
                 event.model_dump(mode="json") for event in _of(events, MilestoneReached)
             ],
-            "hints": _standing_hints(events),
+            "hints": [hint.model_dump(mode="json") for hint in hints.values()],
             "clips": [clip.name for clip in self.clips()],
-            "n_curve_points": sum(1 for e in events if isinstance(e, RolloutEnded | Evaluated))
-            + len(_of(events, CurvesRecorded)),
+            "n_curve_points": sum(isinstance(event, _CURVED) for event in events),
         }
 
     def clips(self) -> list[Path]:
@@ -164,27 +283,26 @@ class FollowedRun:
         found = [path for path in inside if path.suffix in _CLIPS and path.is_file()]
         return sorted(found, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
 
-    def curves(self) -> dict[str, Any]:
+    def curves(self) -> Json:
         """Return the curves as JSON: by name, timesteps and values."""
         found: dict[str, _Points] = {}
         for name, timesteps, value in _points(self.events):
             found.setdefault(name, []).append((timesteps, value))
         return {name: _as_lists(points) for name, points in sorted(found.items())}
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Json:
         """Return the run's config as its file has it."""
         try:
             return {"text": self.run_dir.config.read_text(encoding="utf-8")}
         except (OSError, ValueError):
             return {"text": ""}
 
-    def places(self) -> dict[str, Any]:
+    def places(self) -> Json:
         """Return the map of visited places as JSON, with modules that other runs do not need."""
         if not self.run_dir.places.is_file():
             return {}
         module = importlib.import_module("game_rl.places.place_layers")
-        found: dict[str, Any] = module.places_json(self.run_dir)
-        return found
+        return dict(module.places_json(self.run_dir))
 
 
 def newest_values(events: Sequence[Event]) -> dict[str, float]:
@@ -195,7 +313,7 @@ def newest_values(events: Sequence[Event]) -> dict[str, float]:
     return newest
 
 
-def going_in_circles(newest: Mapping[str, float]) -> dict[str, Any]:
+def going_in_circles(newest: Mapping[str, float]) -> Json:
     """Return the share of the last episodes that are stuck, and what is earned in loops."""
     looped = {
         name.removeprefix(_LOOPED): v for name, v in newest.items() if name.startswith(_LOOPED)
@@ -265,24 +383,17 @@ def _as_lists(points: _Points) -> dict[str, list[float]]:
     if len(points) > MOST_POINTS:
         at = np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(int)
         points = [points[n] for n in at]
-    return {"timesteps": [t for t, _ in points], "values": [_rounded(v) for _, v in points]}
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.5g}")
+    return {
+        "timesteps": [timesteps for timesteps, _ in points],
+        "values": [float(f"{value:.5g}") for _, value in points],
+    }
 
 
 def _of(events: Sequence[Event], kind: type[_Kind]) -> list[_Kind]:
     return [event for event in events if isinstance(event, kind)]
 
 
-def _standing_hints(events: Sequence[Event]) -> list[dict[str, Any]]:
-    """Return the newest hint of each name."""
-    newest = {event.name: event for event in _of(events, HintGiven)}
-    return [event.model_dump(mode="json") for event in newest.values()]
-
-
-def _read_config(path: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> Json:
     """Return what the page names of the config; it is YAML that game_rl has written itself."""
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))

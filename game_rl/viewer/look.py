@@ -50,16 +50,7 @@ LIGHT = Look(
     accent="#0b6b4f",
     good="#1a7043",
     bad="#b3261e",
-    series=(
-        "#0b6b4f",
-        "#2f7fe0",
-        "#c96a0a",
-        "#6d1fa0",
-        "#6a1b12",
-        "#cc4fb0",
-        "#16324f",
-        "#7a7f83",
-    ),
+    series=("#0b6b4f", "#2f7fe0", "#c96a0a", "#6d1fa0", "#6a1b12", "#cc4fb0", "#16324f", "#7a7f83"),
 )
 DARK = Look(
     background="#14171a",
@@ -70,16 +61,7 @@ DARK = Look(
     accent="#6fd3a8",
     good="#6fcf97",
     bad="#ff8a80",
-    series=(
-        "#5fd6ab",
-        "#ffc46b",
-        "#6f9dff",
-        "#e86a8f",
-        "#b9c2cc",
-        "#8a5cf0",
-        "#eef59a",
-        "#2f8f66",
-    ),
+    series=("#5fd6ab", "#ffc46b", "#6f9dff", "#e86a8f", "#b9c2cc", "#8a5cf0", "#eef59a", "#2f8f66"),
 )
 
 

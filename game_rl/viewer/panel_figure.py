@@ -79,7 +79,17 @@ def draw_panels(panels: Sequence[Panel], look: Look) -> Figure:
         draw_panel(axes, panel, look, has_title=True, has_legend=not shared)
         every_axes.append(axes)
     if shared:
-        _shared_legend(figure, every_axes, shared)
+        handles: dict[str, Artist] = {}
+        for axes in every_axes:
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                handles.setdefault(label, handle)
+        figure.legend(
+            [handles[label] for label in shared],
+            shared,
+            loc="outside upper left",
+            ncols=min(4, len(shared)),
+            fontsize=10,
+        )
     return figure
 
 
@@ -87,24 +97,9 @@ def _shared_labels(panels: Sequence[Panel]) -> list[str]:
     """Return the labels of a legend for all panels; none if panels name other things than runs."""
     by_panel = [list(dict.fromkeys(line.label for line in p.lines if line.label)) for p in panels]
     most = max(by_panel, key=len)
-    is_shared = (
-        len(panels) > 1 and len(most) > 1 and all(set(each) <= set(most) for each in by_panel)
-    )
-    return most if is_shared else []
-
-
-def _shared_legend(figure: Figure, every_axes: Sequence[Axes], labels: Sequence[str]) -> None:
-    handles: dict[str, Artist] = {}
-    for axes in every_axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    figure.legend(
-        [handles[label] for label in labels],
-        labels,
-        loc="outside upper left",
-        ncols=min(4, len(labels)),
-        fontsize=10,
-    )
+    if len(panels) == 1 or len(most) == 1 or any(set(each) - set(most) for each in by_panel):
+        return []
+    return most
 
 
 def panel_svg(panel: Panel) -> str:
@@ -244,20 +239,15 @@ def _format_axes(axes: Axes, panel: Panel) -> None:
 # ---------------------------------------------------------------------- SVG for a page
 
 
-def _page_look() -> Look:
-    """Return a look of colours that occur nowhere else, to be replaced in the SVG."""
-    names = [field.name for field in fields(Look) if field.name != "series"]
-    plain = {name: f"#fe{number:02x}01" for number, name in enumerate(names)}
-    series = tuple(f"#fe{number:02x}02" for number in range(len(LIGHT.series)))
-    return Look(**plain, series=series)
-
-
-_PAGE = _page_look()
-_IN_THE_PAGE = {
-    getattr(_PAGE, field.name): f"var(--{field.name})"
-    for field in fields(Look)
-    if field.name != "series"
-} | {colour: f"var(--series-{number})" for number, colour in enumerate(_PAGE.series, start=1)}
+_NAMES = [field.name for field in fields(Look) if field.name != "series"]
+_PAGE = Look(
+    **{name: f"#fe{number:02x}01" for number, name in enumerate(_NAMES)},
+    series=tuple(f"#fe{number:02x}02" for number in range(len(LIGHT.series))),
+)
+"""A look of colours that occur nowhere else, to be replaced in the SVG."""
+_IN_THE_PAGE = {getattr(_PAGE, name): f"var(--{name})" for name in _NAMES} | {
+    colour: f"var(--series-{number})" for number, colour in enumerate(_PAGE.series, start=1)
+}
 
 
 def _for_a_page(text: str, name: str) -> str:

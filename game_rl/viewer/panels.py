@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+
+from game_rl.statistics import Floats
 
 _MOST_PLACES = 200
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

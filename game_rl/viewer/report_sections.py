@@ -1,23 +1,24 @@
 """Sections of a run's report."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from shlex import quote
+import base64
+from collections.abc import Sequence
+from pathlib import Path
 
-from game_rl.config.loader import dump_config
 from game_rl.config.output_config import without_secrets
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import changed_keys
 from game_rl.events import Evaluated, Event, HintGiven, MilestoneReached
 from game_rl.events.run_view import success_interval
-from game_rl.files.saved_forecast import MeasuredResource, SavedForecast
 from game_rl.statistics import wilson_interval
-from game_rl.system.units import format_bytes, format_deviation, format_duration
+from game_rl.system.units import MIB, format_bytes, format_deviation, format_duration
 from game_rl.viewer.event_words import Happening, happening
 from game_rl.viewer.panel_figure import panel_svg
 from game_rl.viewer.panels import Panel
 from game_rl.viewer.report_style import Html, element, folded, joined, note, section, table
-from game_rl.viewer.shown_run import ShownRun
+from game_rl.viewer.shown_runs import ShownRun
 
+_LARGEST_CLIP_BYTES = 24 * MIB
+_MIME = {".gif": "image/gif", ".mp4": "video/mp4"}
 _VERDICTS = {
     "fits": "the run fits the machine",
     "tight": "the run fits the machine, but only just",
@@ -29,6 +30,30 @@ MEASURED = {
     "disk_total_bytes": "disk",
 }
 """Keys of `footprint.json` that a report shows, with their names."""
+
+
+def clip_card(folder: Path, run: str) -> Html:
+    """Return a card with the best policy's clip or, without one, the newest of a folder.
+
+    Args:
+        run: how a command names the run.
+    """
+    found = [path for path in folder.glob("*.*") if path.suffix in _MIME]
+    clip = min(found, key=lambda path: (path.stem != "best", -path.stat().st_mtime), default=None)
+    if clip is None:
+        how = element("code", "game-rl record ", run)
+        content = note("No clip was recorded. ", how, " makes one for the next report.")
+    elif (size := clip.stat().st_size) > _LARGEST_CLIP_BYTES:
+        content = note(f"{clip} has {format_bytes(size)}, which is too large for this page.")
+    else:
+        data = f"data:{_MIME[clip.suffix]};base64,{base64.b64encode(clip.read_bytes()).decode()}"
+        what = f"The agent at play, from {clip.name}"
+        content = element("img", src=data, alt=what)
+        if clip.suffix == ".mp4":
+            content = element(
+                "video", src=data, controls=True, muted=True, loop=True, aria_label=what
+            )
+    return element("div", element("h3", "Clip"), content, class_="card")
 
 
 def footprint_section(run: ShownRun) -> Html:
@@ -43,41 +68,29 @@ def footprint_section(run: ShownRun) -> Html:
     if forecast.findings:
         found = [joined(element("code", f.key), f": {f.message}") for f in forecast.findings]
         parts.append(element("ul", *(element("li", each) for each in found)))
-    if rows := _measured_rows(run.footprint):
-        parts.append(
-            table(("", "predicted", "measured", "the prediction is"), rows, numbers=(1, 2))
-        )
-    else:
-        parts.append(note("What it takes is measured when the training ends."))
-    return section(title, "footprint", *parts, *_predicted_parts(forecast))
-
-
-def _measured_rows(footprint: Mapping[str, MeasuredResource]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for key, name in MEASURED.items():
-        found = footprint.get(key)
-        if found is None or found.predicted is None or found.measured is None:
+        of = run.footprint.get(key)
+        if of is None or of.predicted is None or of.measured is None or of.error is None:
             continue
-        if found.error is not None:
-            sizes = format_bytes(found.predicted), format_bytes(found.measured)
-            rows.append((name, *sizes, format_deviation(found.error)))
-    return rows
-
-
-def _predicted_parts(forecast: SavedForecast) -> list[Html]:
-    predicted = (
+        sizes = format_bytes(of.predicted), format_bytes(of.measured)
+        rows.append((name, *sizes, format_deviation(of.error)))
+    if rows:
+        head = ("", "predicted", "measured", "the prediction is")
+        parts.append(table(head, rows, numbers=(1, 2)))
+    else:
+        parts.append(note("What it takes is measured when the training ends."))
+    for name, kinds, total in (
         ("Memory", forecast.ram.parts, forecast.ram.predicted_peak_bytes),
         ("Disk", forecast.disk.parts, forecast.disk.predicted_total_bytes),
-    )
-    folds = []
-    for title, parts, total in predicted:
-        if parts:
-            rows = [(part.name, format_bytes(part.bytes)) for part in parts]
-            rows += [] if total is None else [("together", format_bytes(total))]
-            folds.append(
-                folded(f"{title} by parts, predicted", table(("part", "size"), rows, numbers=(1,)))
-            )
-    return folds
+    ):
+        rows = [(part.name, format_bytes(part.bytes)) for part in kinds]
+        if rows and total is not None:
+            rows.append(("together", format_bytes(total)))
+        if rows:
+            by_part = table(("part", "size"), rows, numbers=(1,))
+            parts.append(folded(f"{name} by parts, predicted", by_part))
+    return section(title, "footprint", *parts)
 
 
 _SHOWN_EVALUATIONS = 12
@@ -94,11 +107,6 @@ def percent_interval(ends: tuple[float, float]) -> str:
     return f"{100 * ends[0]:.0f}–{100 * ends[1]:.0f}"
 
 
-def command(*words: str) -> Html:
-    """Return a command line for a person to copy."""
-    return element("code", " ".join(words))
-
-
 def plots_section(panels: list[Panel], *, has_curves: bool = True) -> Html:
     """Return the section with a figure for each panel.
 
@@ -108,52 +116,44 @@ def plots_section(panels: list[Panel], *, has_curves: bool = True) -> Html:
     if not panels:
         text = "Nothing is recorded yet: the first point comes with the first update."
         return section("Curves", "curves", note(text))
-    parts = [element("div", *map(_figure, panels), class_="figures")]
+    figures = (
+        element(
+            "figure",
+            element("figcaption", panel.title, element("span", panel.note)),
+            Html(panel_svg(panel)),
+        )
+        for panel in panels
+    )
+    parts = [element("div", *figures, class_="figures")]
     if not has_curves:
         text = "The events have no training curves: the run is not so far yet, or it was trained "
         parts.append(note(f"{text}by an older version, whose curves TensorBoard shows."))
     return section("Curves", "curves", *parts)
 
 
-def _figure(panel: Panel) -> Html:
-    caption = element("figcaption", panel.title, element("span", panel.note))
-    return element("figure", caption, Html(panel_svg(panel)))
-
-
 # ---------------------------------------------------------------------- evaluations
 
 
 def evaluations_section(run: ShownRun) -> Html:
-    events = [*run.evaluations, *([] if run.final is None else [run.final])]
+    events = [*run.evaluations, *filter(None, [run.final])]
     if not events:
         every = run.config.evaluation.every_timesteps
         text = f"No evaluation yet: the first one is due at timestep {every:,}."
         return section("Evaluations", "evaluations", note(text))
     has_ways = len({event.deterministic for event in events}) > 1
-    shown = _shown_evaluations(events)
-    parts = [_evaluation_table(shown, has_ways=has_ways)]
-    if len(shown) < len(events):
-        parts.append(
-            folded(
-                f"All {len(events)} evaluations",
-                _evaluation_table(events, has_ways=has_ways),
-                has_extract=True,
-            )
-        )
+    whole = _evaluation_table(events, has_ways=has_ways)
+    parts = [whole]
+    if len(events) > _SHOWN_EVALUATIONS + 2:
+        # the newest, and the best one
+        kept = [*[event for event in events if event.is_best][-1:], *events[-_SHOWN_EVALUATIONS:]]
+        shown = [event for event in events if event in kept]
+        extract = _evaluation_table(shown, has_ways=has_ways)
+        parts = [extract, folded(f"All {len(events)} evaluations", whole, has_extract=True)]
     why = (
         "The interval is Wilson's of 95 %: it holds the success rate of this policy, not of "
         "another seed. The final evaluation plays the best policy on episodes that chose nothing."
     )
     return section("Evaluations", "evaluations", *parts, element("p", why, class_="muted"))
-
-
-def _shown_evaluations(events: list[Evaluated]) -> list[Evaluated]:
-    """Return the newest evaluations, and the best and the final one."""
-    if len(events) <= _SHOWN_EVALUATIONS + 2:
-        return events
-    best = [event for event in events if event.is_best][-1:]
-    kept = [*best, *events[-_SHOWN_EVALUATIONS:]]
-    return [event for event in events if event in kept]
 
 
 def _evaluation_table(events: list[Evaluated], *, has_ways: bool) -> Html:
@@ -177,23 +177,15 @@ def _evaluation_table(events: list[Evaluated], *, has_ways: bool) -> Html:
                 ", ".join(filter(None, marks)),
             )
         )
-    return table(*_without_empty(head, rows), numbers=tuple(range(7)))
-
-
-def _without_empty(
-    head: tuple[str, ...], rows: Sequence[tuple[str, ...]]
-) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
-    """Leave the cells of columns empty that are so in all rows; a game may define no success."""
-    used = [
-        any(cells) or not name for name, cells in zip(head, zip(*rows, strict=True), strict=True)
-    ]
-    return tuple(name if use else "" for name, use in zip(head, used, strict=True)), rows
+    # a column that is empty in all rows has no heading: a game may define no success
+    columns = zip(head, zip(*rows, strict=True), strict=True)
+    names = tuple(name if any(cells) else "" for name, cells in columns)
+    return table(names, rows, numbers=range(7))
 
 
 def start_states_section(run: ShownRun) -> list[Html]:
     """Return the results of the newest evaluation apart by start state, if there are several."""
-    events = [*run.better_evaluations, *([] if run.final is None else [run.final])]
-    event = next((event for event in reversed(events) if event.by_start_state), None)
+    event = next((each for each in reversed(run.shown_evaluations) if each.by_start_state), None)
     if event is None or event.by_start_state is None:
         return []
     rows = []
@@ -240,8 +232,13 @@ def hints_section(run: ShownRun) -> list[Html]:
 # ---------------------------------------------------------------------- config, events
 
 
-def changed_keys_table(config: RunConfig) -> Html:
-    """Return a table of the keys that differ from their defaults."""
+def config_section(about: str, config: RunConfig, text: str) -> Html:
+    """Return the section with the keys that differ from their defaults, and the whole config.
+
+    Args:
+        about: what the keys are.
+        text: the config as YAML, whose secrets are left out.
+    """
     rows = [
         (
             element("code", key),
@@ -250,18 +247,17 @@ def changed_keys_table(config: RunConfig) -> Html:
         )
         for key, (default, value) in changed_keys(config).items()
     ]
-    return table(("key", "this run", "default"), rows, texts=(1,))
-
-
-def config_section(run: ShownRun) -> Html:
-    text = without_secrets(dump_config(run.config))
     return section(
         "Config",
         "config",
-        element("p", "Keys that differ from their defaults:", class_="muted"),
-        changed_keys_table(run.config),
-        folded("The whole config", element("pre", element("code", text))),
+        element("p", about, class_="muted"),
+        table(("key", "this run", "default"), rows, texts=(1,)),
+        folded("The whole config", _code([without_secrets(text)])),
     )
+
+
+def _code(lines: Sequence[str]) -> Html:
+    return element("pre", element("code", "\n".join(lines)))
 
 
 def _value(value: object) -> str:
@@ -289,10 +285,10 @@ def events_section(run: ShownRun) -> Html:
         return section("What happened", "events", note("There is no events.jsonl yet."))
     important = [pair for pair in told if pair[0].event != "checkpoint_saved"]
     shown = important[-_SHOWN_EVENTS:]
-    folded_parts = []
+    parts = [_event_table(shown)]
     if len(shown) < len(told):
-        folded_parts.append(folded(f"All {len(told)} events", _event_table(told), has_extract=True))
-    return section("What happened", "events", _event_table(shown), *folded_parts)
+        parts.append(folded(f"All {len(told)} events", _event_table(told), has_extract=True))
+    return section("What happened", "events", *parts)
 
 
 def _event_table(told: Sequence[tuple[Event, Happening]]) -> Html:
@@ -326,43 +322,20 @@ def versions_section(run: ShownRun) -> Html:
     return section("Versions", "versions", table(("", ""), rows, texts=(1,)))
 
 
-def reproduce_section(run: ShownRun) -> Html:
-    root = quote(str(run.run_dir.root))
-    final = run.final
+def reproduce_section(of: str, commands: Sequence[str], *notes: str) -> Html:
+    """Return the section with the commands that train again, and others.
+
+    Args:
+        of: what the other commands are for.
+    """
     again = [
         "# the whole config is in this report; save it as again.yaml",
         "game-rl train again.yaml run_dir=runs/again",
+        "",
+        f"# of this {of}",
     ]
-    episodes = run.config.evaluation.final_episodes if final is None else final.episodes
-    here = [
-        f"game-rl evaluate {root} --episodes {episodes}",
-        f"game-rl record {root} --output clip.gif",
-        f"game-rl plot {root} --output curves.png",
-    ]
-    lines = "\n".join([*again, "", "# of this run", *here])
-    same = (
-        "With the same config, seed, versions, ROM and kind of processor, training on the CPU "
-        "gives the same weights, bit for bit."
-    )
-    more = list(_needs(run))
-    return section(
-        "How to reproduce it",
-        "reproduce",
-        element("pre", element("code", lines)),
-        element("p", same, class_="muted"),
-        *(element("p", text, class_="muted") for text in more),
-    )
-
-
-def _needs(run: ShownRun) -> Iterator[str]:
-    config = run.config
-    if config.fork is not None:
-        yield f"The run is a fork: it needs the run {config.fork.run} as well."
-    if config.custom_parts:
-        names = ", ".join(part.reference for part in config.custom_parts)
-        yield f"It uses code of your own, which must be in the current folder: {names}."
-    if "/" in config.game:
-        yield f"The game's file is {config.game}."
+    shown = (element("p", text, class_="muted") for text in notes)
+    return section("How to reproduce it", "reproduce", _code([*again, *commands]), *shown)
 
 
 def all_curves_section(run: ShownRun) -> Html:
@@ -372,18 +345,17 @@ def all_curves_section(run: ShownRun) -> Html:
     rows = []
     for name, curve in run.curves.items():
         values = curve.values
-        numbers = (values[0], values[-1], values.min(), values.max())
-        rows.append((element("code", name), _sparkline(values.tolist()), *map(_number, numbers)))
+        numbers = [
+            f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+            for value in (values[0], values[-1], values.min(), values.max())
+        ]
+        rows.append((element("code", name), _sparkline(values.tolist()), *numbers))
     head = ("curve", "", "first", "last", "least", "most")
     return section(
         "All training curves",
         "all-curves",
         folded(f"{len(rows)} curves, as in TensorBoard", table(head, rows, numbers=(2, 3, 4, 5))),
     )
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
 
 
 _SPARK = (120, 26)

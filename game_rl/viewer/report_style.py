@@ -1,6 +1,7 @@
 """The HTML of a report: texts are escaped by construction, no scripts, nothing from other files."""
 
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from html import escape
 
 from game_rl.system.output import valid_text
@@ -66,9 +67,7 @@ def table(
     return element(
         "div",
         element(
-            "table",
-            element("thead", element("tr", cells("th", head))),
-            element("tbody", *body),
+            "table", element("thead", element("tr", cells("th", head))), element("tbody", *body)
         ),
         class_="wide",
         tabindex="0",
@@ -186,6 +185,23 @@ def page(title: str, *body: str) -> str:
         "html", element("head", head), element("body", element("main", *body)), lang="en"
     )
     return f"<!doctype html>\n{html}\n"
+
+
+def report(name: str, about: str, state: tuple[str, str], *content: str) -> str:
+    """Return the page of a report.
+
+    Args:
+        about: what the report is about, in a line.
+        state: its state in words, and whether that is good, bad or neither ("").
+    """
+    words, kind = state
+    return page(
+        f"{name} – report",
+        element("h1", name),
+        element("p", f"{about} ", element("span", words, class_=f"state {kind}")),
+        *content,
+        element("footer", f"Written by game-rl report at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."),
+    )
 
 
 def section(title: str, name: str, *content: str) -> Html:

@@ -1,67 +1,46 @@
 """The panels of runs: evaluation, reward terms, speed, memory and disk against the forecast."""
 
-import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from game_rl.events import CheckpointSaved, CurvesRecorded, Evaluated
+from game_rl.events import CheckpointSaved, CurvesRecorded, Evaluated, GenerationEnded
 from game_rl.events.run_view import PlotAxis, reward_interval, success_interval
-from game_rl.experiments.compare.comparison import arm_names, settings_of
+from game_rl.experiments.records import GenerationRecord, TrainedMember
+from game_rl.statistics import Floats
 from game_rl.system.units import GIB
 from game_rl.viewer.look import BASELINES, EVALUATION, STOCHASTIC_EVALUATION, TRAINING
-from game_rl.viewer.panels import Floats, Panel, PlotLine, SeedCurve, Unit, seed_lines, thinned
-from game_rl.viewer.shown_run import ShownRun
+from game_rl.viewer.panels import (
+    LineStyle,
+    Panel,
+    PlotLine,
+    SeedCurve,
+    Unit,
+    seed_lines,
+    thinned,
+)
+from game_rl.viewer.shown_runs import RunGroup, ShownExperiment, ShownRun
 
 X_LABELS = {"timesteps": "timesteps", "frames": "emulator frames", "hours": "hours of training"}
 REWARD_TERM = "game/reward/"
 MOST_TERMS = 8
 """Reward terms in one panel, as many as the palette has colours."""
 _MOST_PANELS = 4
+_S_IN_HOUR = 3600.0
+_Member = tuple[GenerationRecord, TrainedMember]
 _OF_AN_EPISODE = "sum over an episode, while training"
-
-
-@dataclass(frozen=True)
-class RunGroup:
-    """Runs of one colour: seeds of one config, or the members of an experiment.
-
-    Attributes:
-        of: what the runs are, for the legend.
-    """
-
-    name: str
-    runs: tuple[ShownRun, ...]
-    of: str = "seeds"
-
-    @property
-    def label(self) -> str:
-        count = len(self.runs)
-        return self.name if count == 1 else f"{self.name} ({count} {self.of})"
-
-
-def grouped_runs(runs: Sequence[ShownRun]) -> list[RunGroup]:
-    """Group runs by their configs, in the order in which they are named."""
-    groups: dict[str, list[ShownRun]] = {}
-    for run in runs:
-        settings = json.dumps(settings_of(run.config), sort_keys=True)
-        groups.setdefault(settings, []).append(run)
-    names = arm_names([[run.name for run in group] for group in groups.values()], taken=set())
-    shown = (
-        group[0].name if len(group) == 1 else name
-        for name, group in zip(names, groups.values(), strict=True)
-    )
-    return [RunGroup(n, tuple(group)) for n, group in zip(shown, groups.values(), strict=True)]
 
 
 def run_panels(groups: Sequence[RunGroup], axis: PlotAxis) -> list[Panel]:
     """Return the panels that these runs have something to show in."""
     panels = [
-        _evaluation_panel(groups, axis, is_success=True),
-        _evaluation_panel(groups, axis, is_success=False),
+        _evaluation_panel(groups, axis, _SUCCESS),
+        _evaluation_panel(groups, axis, _REWARD),
         *_reward_panels(groups, axis),
-        _curve_panel(groups, axis, "rollout/ep_len_mean", "Episode length", "number"),
+        _curve_panel(groups, axis, "rollout/ep_len_mean", "Episode length"),
         _speed_panel(groups, axis),
         _memory_panel(groups, axis),
         _disk_panel(groups, axis),
@@ -72,121 +51,108 @@ def run_panels(groups: Sequence[RunGroup], axis: PlotAxis) -> list[Panel]:
 # ---------------------------------------------------------------------- evaluation
 
 
-def _evaluation_panel(groups: Sequence[RunGroup], axis: PlotAxis, *, is_success: bool) -> Panel:
+@dataclass(frozen=True)
+class _Score:
+    """What evaluations measure.
+
+    Attributes:
+        key: its name in the events.
+        curve: the same while training.
+        interval_words: what `interval` returns the ends of.
+    """
+
+    name: str
+    title: str
+    unit: Unit
+    key: Literal["success_rate", "mean_reward"]
+    curve: str
+    interval: Callable[[Evaluated], tuple[float, float] | None]
+    interval_words: str
+
+    def values(self, events: Iterable[Evaluated]) -> list[tuple[Evaluated, float]]:
+        """Return the evaluations that have a value, each with it."""
+        values = ((event, getattr(event, self.key)) for event in events)
+        return [(event, value) for event, value in values if value is not None]
+
+    def curve_of(self, run: ShownRun, events: Iterable[Evaluated], axis: PlotAxis) -> SeedCurve:
+        known = self.values(events)
+        x = run.clock.at([event.policy_timesteps for event, _ in known], axis)
+        return SeedCurve(x, np.array([value for _, value in known], dtype=np.float64))
+
+
+_SUCCESS = _Score(
+    name="success",
+    title="Success rate",
+    unit="share",
+    key="success_rate",
+    curve="rollout/success_rate",
+    interval=success_interval,
+    interval_words="Wilson's 95 % interval",
+)
+_REWARD = _Score(
+    name="reward",
+    title="Mean reward",
+    unit="number",
+    key="mean_reward",
+    curve="rollout/ep_rew_mean",
+    interval=reward_interval,
+    interval_words="95 % interval",
+)
+
+
+def _evaluation_panel(groups: Sequence[RunGroup], axis: PlotAxis, score: _Score) -> Panel:
     lines: list[PlotLine] = []
     for colour, group in enumerate(groups):
         if len(group.runs) == 1:
-            lines += _lines_of_one(
-                group, colour, axis, is_success=is_success, alone=len(groups) == 1
-            )
+            lines += _lines_of_one(group, colour, axis, score, alone=len(groups) == 1)
         else:
-            curves = [_evaluation_curve(run, axis, is_success=is_success) for run in group.runs]
-            known = [curve for curve in curves if len(curve.x)]
-            lines += seed_lines(group.label, colour, known)
-        lines += _final_lines(group, colour, axis, is_success=is_success)
-    name, title = ("success", "Success rate") if is_success else ("reward", "Mean reward")
-    return Panel(
-        name,
-        title,
-        "share" if is_success else "number",
-        tuple(lines),
-        note=_evaluation_note(groups, is_success=is_success),
-        x_label=X_LABELS[axis],
-    )
-
-
-def _evaluation_note(groups: Sequence[RunGroup], *, is_success: bool) -> str:
+            found = (score.curve_of(run, run.better_evaluations, axis) for run in group.runs)
+            lines += seed_lines(group.label, colour, [curve for curve in found if len(curve.x)])
+        for run in group.runs:
+            for event, value in score.values(filter(None, [run.final])):
+                ends = score.interval(event)
+                interval = None if ends is None else (np.array(ends[:1]), np.array(ends[1:]))
+                x = run.clock.at([event.timesteps], axis)
+                y = np.array([value])
+                lines.append(PlotLine("", colour, x, y, style="final", interval=interval))
+    note = "evaluations; diamonds: final, held-out episodes"
     if any(len(group.runs) == 1 for group in groups):
-        kind = "Wilson's 95 % interval" if is_success else "95 % interval"
-        return f"evaluations with {kind}; diamond: final, held-out episodes"
-    return "evaluations; diamonds: final, held-out episodes"
+        note = f"evaluations with {score.interval_words}; diamond: final, held-out episodes"
+    return Panel(score.name, score.title, score.unit, tuple(lines), note, x_label=X_LABELS[axis])
 
 
 def _lines_of_one(
-    group: RunGroup, colour: int, axis: PlotAxis, *, is_success: bool, alone: bool
+    group: RunGroup, colour: int, axis: PlotAxis, score: _Score, *, alone: bool
 ) -> Iterator[PlotLine]:
-    """Yield a run's evaluations, for each way to act, and what it reached while training."""
+    """Yield a run's evaluations; of a run alone, those of each way to act, and what else there is.
+
+    That is what it reached while training, and what policies that have learned nothing reached.
+    """
     (run,) = group.runs
-    ways = {event.deterministic for event in run.evaluations}
-    name = "evaluation" if alone else group.name
-    if len(ways) == 2 and alone:
-        for way, words in ((True, "deterministic"), (False, "sampled")):
-            events = [event for event in run.evaluations if event.deterministic == way]
-            yield from _interval_line(
-                run, events, axis, is_success=is_success, label=f"evaluation, {words}",
-                colour=colour + (EVALUATION if way else STOCHASTIC_EVALUATION),
-            )  # fmt: skip
-    else:
-        yield from _interval_line(
-            run, run.better_evaluations, axis, is_success=is_success, label=name, colour=colour
-        )
-    curve = "rollout/success_rate" if is_success else "rollout/ep_rew_mean"
-    if alone and curve in run.curves:
-        found = thinned(_curve_of(run, curve, axis))
+    every = run.evaluations
+    shown = [("evaluation" if alone else group.name, colour, run.better_evaluations)]
+    if alone and len({event.deterministic for event in every}) == 2:
+        drawn = [event for event in every if not event.deterministic]
+        likeliest = [event for event in every if event.deterministic]
+        shown = [
+            ("evaluation, deterministic", colour + EVALUATION, likeliest),
+            ("evaluation, sampled", colour + STOCHASTIC_EVALUATION, drawn),
+        ]
+    for label, its_colour, events in shown:
+        if known := score.values(events):
+            found = score.curve_of(run, events, axis)
+            ends = [score.interval(event) or (np.nan, np.nan) for event, _ in known]
+            low, high = np.array(ends, dtype=np.float64).T
+            yield PlotLine(label, its_colour, found.x, found.y, interval=(low, high))
+    if alone and score.curve in run.curves:
+        found = thinned(_curve_of(run, score.curve, axis))
         yield PlotLine("while training", colour + TRAINING, found.x, found.y, style="second")
-    if alone:
-        yield from _baseline_lines(run, axis, is_success=is_success)
-
-
-def _baseline_lines(run: ShownRun, axis: PlotAxis, *, is_success: bool) -> Iterator[PlotLine]:
-    """Yield what policies that have learned nothing reached, as lines over the whole run."""
-    if not run.evaluations:
-        return
-    last = max(event.policy_timesteps for event in run.evaluations)
-    x = run.clock.at([0, last], axis)
-    for number, event in enumerate(run.baselines):
-        value = event.success_rate if is_success else event.mean_reward
-        if value is not None:
-            y = np.full(2, value, dtype=np.float64)
-            yield PlotLine(event.name, BASELINES + number, x, y, style="baseline")
-
-
-def _interval_line(
-    run: ShownRun,
-    events: Sequence[Evaluated],
-    axis: PlotAxis,
-    *,
-    is_success: bool,
-    label: str,
-    colour: int,
-) -> Iterator[PlotLine]:
-    values = [(event, _value(event, is_success=is_success)) for event in events]
-    known = [(event, value) for event, value in values if value is not None]
-    if not known:
-        return
-    x = run.clock.at([event.policy_timesteps for event, _ in known], axis)
-    y = np.array([value for _, value in known], dtype=np.float64)
-    of = success_interval if is_success else reward_interval
-    ends = [of(event) or (np.nan, np.nan) for event, _ in known]
-    low, high = np.array(ends, dtype=np.float64).T
-    yield PlotLine(label, colour, x, y, interval=(low, high))
-
-
-def _value(event: Evaluated, *, is_success: bool) -> float | None:
-    return event.success_rate if is_success else event.mean_reward
-
-
-def _evaluation_curve(run: ShownRun, axis: PlotAxis, *, is_success: bool) -> SeedCurve:
-    points = [
-        (e.policy_timesteps, _value(e, is_success=is_success)) for e in run.better_evaluations
-    ]
-    known = [(timesteps, value) for timesteps, value in points if value is not None]
-    x = run.clock.at([timesteps for timesteps, _ in known], axis)
-    return SeedCurve(x, np.array([value for _, value in known], dtype=np.float64))
-
-
-def _final_lines(
-    group: RunGroup, colour: int, axis: PlotAxis, *, is_success: bool
-) -> Iterator[PlotLine]:
-    for run in group.runs:
-        event = run.final
-        value = None if event is None else _value(event, is_success=is_success)
-        if event is None or value is None:
-            continue
-        ends = (success_interval if is_success else reward_interval)(event)
-        interval = None if ends is None else (np.array(ends[:1]), np.array(ends[1:]))
-        x = run.clock.at([event.timesteps], axis)
-        yield PlotLine("", colour, x, np.array([value]), style="final", interval=interval)
+    if alone and every:
+        x = run.clock.at([0, max(event.policy_timesteps for event in every)], axis)
+        for number, baseline in enumerate(run.baselines):
+            if (value := getattr(baseline, score.key)) is not None:
+                y = np.full(2, value, dtype=np.float64)
+                yield PlotLine(baseline.name, BASELINES + number, x, y, style="baseline")
 
 
 # ---------------------------------------------------------------------- training curves
@@ -212,14 +178,13 @@ def _group_lines(
     return tuple(lines)
 
 
-def _curve_panel(
-    groups: Sequence[RunGroup], axis: PlotAxis, name: str, title: str, unit: Unit
-) -> Panel:
+def _curve_panel(groups: Sequence[RunGroup], axis: PlotAxis, name: str, title: str) -> Panel:
     lines = _group_lines(groups, lambda group: _curves_of(group, name, axis))
-    is_term = name.startswith(REWARD_TERM)
-    note = _OF_AN_EPISODE if is_term else "mean of the last episodes, while training"
+    note = "mean of the last episodes, while training"
+    if name.startswith(REWARD_TERM):
+        note = _OF_AN_EPISODE
     panel_name = re.sub(r"\W+", "-", name)
-    return Panel(panel_name, title, unit, lines, note, x_label=X_LABELS[axis])
+    return Panel(panel_name, title, "number", lines, note, x_label=X_LABELS[axis])
 
 
 def terms_by_size(runs: Sequence[ShownRun]) -> list[str]:
@@ -238,15 +203,15 @@ def _reward_panels(groups: Sequence[RunGroup], axis: PlotAxis) -> list[Panel]:
     terms = terms_by_size([run for group in groups for run in group.runs])
     if len(groups) > 1:
         return [
-            _curve_panel(groups, axis, f"{REWARD_TERM}{term}", f"Reward: {term}", "number")
+            _curve_panel(groups, axis, f"{REWARD_TERM}{term}", f"Reward: {term}")
             for term in terms[:_MOST_PANELS]
         ]
     lines: list[PlotLine] = []
     for colour, term in enumerate(terms[:MOST_TERMS]):
         lines += seed_lines(term, colour, _curves_of(groups[0], f"{REWARD_TERM}{term}", axis))
-    hidden = len(terms) - MOST_TERMS
     note = _OF_AN_EPISODE
-    note += f"; {hidden} smaller terms are not shown" if hidden > 0 else ""
+    if len(terms) > MOST_TERMS:
+        note += f"; {len(terms) - MOST_TERMS} smaller terms are not shown"
     return [
         Panel("reward-terms", "Reward terms", "number", tuple(lines), note, x_label=X_LABELS[axis])
     ]
@@ -289,7 +254,11 @@ def _speed_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
 
 
 def _memory_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
-    lines = list(_group_lines(groups, lambda group: _in_bytes(group, "resources/ram_gib", axis)))
+    def in_bytes(group: RunGroup) -> list[SeedCurve]:
+        curves = _curves_of(group, "resources/ram_gib", axis)
+        return [SeedCurve(curve.x, curve.y * GIB) for curve in curves]
+
+    lines = list(_group_lines(groups, in_bytes))
     for colour, group in enumerate(groups):
         run = group.runs[0]
         predicted = None if run.forecast is None else run.forecast.ram.predicted_peak_bytes
@@ -302,12 +271,16 @@ def _memory_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
     )  # fmt: skip
 
 
-def _in_bytes(group: RunGroup, name: str, axis: PlotAxis) -> list[SeedCurve]:
-    return [SeedCurve(curve.x, curve.y * GIB) for curve in _curves_of(group, name, axis)]
-
-
 def _disk_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
-    lines = list(_group_lines(groups, lambda group: [_disk_curve(run, axis) for run in group.runs]))
+    def curve_of(run: ShownRun) -> SeedCurve:
+        events = [event for event in run.events if isinstance(event, CheckpointSaved)]
+        saved = [
+            (event.timesteps, event.run_bytes) for event in events if event.run_bytes is not None
+        ]
+        x = run.clock.at([timesteps for timesteps, _ in saved], axis)
+        return SeedCurve(x, np.array([n_bytes for _, n_bytes in saved], dtype=np.float64))
+
+    lines = list(_group_lines(groups, lambda group: [curve_of(run) for run in group.runs]))
     for colour, group in enumerate(groups):
         run = group.runs[0]
         rows = () if run.forecast is None else run.forecast.disk.plan.rows
@@ -323,12 +296,56 @@ def _disk_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
     )  # fmt: skip
 
 
-def _disk_curve(run: ShownRun, axis: PlotAxis) -> SeedCurve:
-    saved = [e for e in run.events if isinstance(e, CheckpointSaved) and e.run_bytes is not None]
-    x = run.clock.at([event.timesteps for event in saved], axis)
-    return SeedCurve(x, np.array([event.run_bytes for event in saved], dtype=np.float64))
-
-
 def _forecast(groups: Sequence[RunGroup], colour: int, x: Floats, y: Floats) -> PlotLine:
     label = "forecast" if len(groups) == 1 else ""
     return PlotLine(label, colour, x, y, style="forecast")
+
+
+# ---------------------------------------------------------------------- experiments
+
+
+def fitness_panel(shown: ShownExperiment, axis: PlotAxis) -> Panel | None:
+    """Return the fitness of all members by generation; None before the first one is complete."""
+    x_of: dict[int, float] = {}
+    if axis == "hours":
+        hours = 0.0
+        for event in shown.events:
+            if isinstance(event, GenerationEnded):
+                hours += event.seconds / _S_IN_HOUR
+                x_of[event.generation] = hours
+    else:
+        factor = shown.experiment.run.env.frame_skip if axis == "frames" else 1
+        x_of = {record.generation: float(record.timesteps * factor) for record in shown.records}
+    records = [record for record in shown.records if record.generation in x_of]
+    if not records:
+        return None
+
+    def line(label: str, colour: int, of: Iterable[_Member], style: LineStyle) -> PlotLine:
+        known = [(record, member.fitness) for record, member in of if record.generation in x_of]
+        scores = [(x_of[record.generation], each) for record, each in known if each is not None]
+        x = np.array([place for place, _ in scores], dtype=np.float64)
+        y = np.array([fitness.value for _, fitness in scores], dtype=np.float64)
+        ends = [fitness.success_interval for _, fitness in scores]
+        if style == "dots" or score is _REWARD or not ends or None in ends:
+            return PlotLine(label, colour, x, y, style)
+        low, high = np.array(ends, dtype=np.float64).T
+        return PlotLine(label, colour, x, y, style, interval=(low, high))
+
+    score = _REWARD
+    note = f"played at the end of each {shown.stage}"
+    if shown.experiment.config.fitness.metric == "success_rate":
+        score = _SUCCESS
+        note += "; with Wilson's 95 % interval"
+    whose = "the champion" if shown.champion is not None else "the best member"
+    every = ((record, member) for record in records for member in record.members)
+    return Panel(
+        "fitness",
+        f"Fitness ({score.title.lower()})",
+        score.unit,
+        (
+            line(f"{whose} and its ancestors", 0, shown.lineage, "main"),
+            line("each member", 1, every, "dots"),
+        ),
+        note,
+        x_label=X_LABELS[axis] if axis == "hours" else f"{X_LABELS[axis]} of a member",
+    )

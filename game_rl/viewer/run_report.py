@@ -1,13 +1,14 @@
 """The report of a run: one file for people who have nothing but a browser."""
 
-from datetime import UTC, datetime
+from shlex import quote
 
-from game_rl.events.run_view import STATE_WORDS, PlotAxis, success_interval
+from game_rl.config.loader import dump_config
+from game_rl.events.run_view import STATE_WORDS, Curve, PlotAxis, success_interval
 from game_rl.system.units import format_bytes, format_duration
-from game_rl.viewer.behaviour_section import behaviour_section
 from game_rl.viewer.report_sections import (
     MEASURED,
     all_curves_section,
+    clip_card,
     config_section,
     evaluations_section,
     events_section,
@@ -21,11 +22,13 @@ from game_rl.viewer.report_sections import (
     start_states_section,
     versions_section,
 )
-from game_rl.viewer.report_style import Html, element, page, pair, tile
-from game_rl.viewer.run_panels import grouped_runs, run_panels
-from game_rl.viewer.shown_run import ShownRun
+from game_rl.viewer.report_style import Html, bars, element, note, pair, report, section, tile
+from game_rl.viewer.run_panels import REWARD_TERM, run_panels, terms_by_size
+from game_rl.viewer.shown_runs import ShownRun, grouped_runs
 
 _S_IN_HOUR = 3600
+_ENDING = "game/ending/"
+_LAST_SHARE = 0.1  # of the run, over which the newest values of a curve are averaged
 _KINDS = {"completed": "good", "failed": "bad", "killed": "bad"}
 
 
@@ -34,30 +37,7 @@ def run_report(run: ShownRun, axis: PlotAxis = "timesteps") -> str:
 
     What the run does not have yet is said in its place.
     """
-    sections = [
-        behaviour_section(run),
-        plots_section(run_panels(grouped_runs([run]), axis), has_curves=bool(run.curves)),
-        *hints_section(run),
-        evaluations_section(run),
-        pair(start_states_section(run), milestones_section(run)),
-        pair([config_section(run)], [footprint_section(run), events_section(run)]),
-        all_curves_section(run),
-        pair([reproduce_section(run)], [versions_section(run)]),
-    ]
-    written = f"Written by game-rl report at {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
-    return page(
-        f"{run.name} – report",
-        *_header(run),
-        _tiles(run),
-        *sections,
-        element("footer", written),
-    )
-
-
-def _header(run: ShownRun) -> list[Html]:
     config = run.config
-    (words, kind) = state_of(run)
-    about = f"{config.algorithm.name.upper()} on {config.game}, seed {config.seed}"
     links = (
         ("behaviour", "What the policy does"),
         ("curves", "Curves"),
@@ -67,11 +47,22 @@ def _header(run: ShownRun) -> list[Html]:
         ("events", "What happened"),
         ("reproduce", "Reproduce"),
     )
-    return [
-        element("h1", run.name),
-        element("p", f"{about} ", element("span", words, class_=f"state {kind}")),
+    settings = config_section("Keys that differ from their defaults:", config, dump_config(config))
+    return report(
+        run.name,
+        f"{config.algorithm.name.upper()} on {config.game}, seed {config.seed}",
+        state_of(run),
         element("nav", *(element("a", text, href=f"#{name}") for name, text in links)),
-    ]
+        _tiles(run),
+        _behaviour_section(run),
+        plots_section(run_panels(grouped_runs([run]), axis), has_curves=bool(run.curves)),
+        *hints_section(run),
+        evaluations_section(run),
+        pair(start_states_section(run), milestones_section(run)),
+        pair([settings], [footprint_section(run), events_section(run)]),
+        all_curves_section(run),
+        pair([_reproduce_section(run)], [versions_section(run)]),
+    )
 
 
 def state_of(run: ShownRun) -> tuple[str, str]:
@@ -86,9 +77,17 @@ def _tiles(run: ShownRun) -> Html:
     found = [
         *_score_tiles(run),
         tile("timesteps", f"{run.timesteps:,}", f"{of_total} {frames}".strip()),
-        _time_tile(run),
-        *_footprint_tiles(run),
     ]
+    if seconds := float(run.clock.hours[-1]) * _S_IN_HOUR:
+        speed = f"{run.timesteps / seconds:,.0f} timesteps/s, evaluations included"
+        found.append(tile("time", format_duration(seconds), speed))
+    else:
+        found.append(tile("time", "none yet"))
+    for key, label in MEASURED.items():
+        of = run.footprint.get(key)
+        if of is not None and of.predicted is not None and of.measured is not None:
+            words = f"{format_bytes(of.predicted)} predicted"
+            found.append(tile(label, format_bytes(of.measured), words))
     return element("div", *found, class_="tiles")
 
 
@@ -108,19 +107,103 @@ def _score_tiles(run: ShownRun) -> list[Html]:
     return [*tiles, tile(f"mean reward, {which}", f"{event.mean_reward:.2f}", note)]
 
 
-def _time_tile(run: ShownRun) -> Html:
-    seconds = float(run.clock.hours[-1]) * _S_IN_HOUR
-    if not seconds:
-        return tile("time", "none yet")
-    speed = f"{run.timesteps / seconds:,.0f} timesteps/s, evaluations included"
-    return tile("time", format_duration(seconds), speed)
+def _reproduce_section(run: ShownRun) -> Html:
+    config = run.config
+    root = quote(str(run.run_dir.root))
+    episodes = config.evaluation.final_episodes if run.final is None else run.final.episodes
+    notes = [
+        "With the same config, seed, versions, ROM and kind of processor, training on the CPU "
+        "gives the same weights, bit for bit."
+    ]
+    if config.fork is not None:
+        notes.append(f"The run is a fork: it needs the run {config.fork.run} as well.")
+    if config.custom_parts:
+        names = ", ".join(part.reference for part in config.custom_parts)
+        notes.append(f"It uses code of your own, which must be in the current folder: {names}.")
+    if "/" in config.game:
+        notes.append(f"The game's file is {config.game}.")
+    commands = [
+        f"game-rl evaluate {root} --episodes {episodes}",
+        f"game-rl record {root} --output clip.gif",
+        f"game-rl plot {root} --output curves.png",
+    ]
+    return reproduce_section("run", commands, *notes)
 
 
-def _footprint_tiles(run: ShownRun) -> list[Html]:
-    tiles = []
-    for key, label in MEASURED.items():
-        found = run.footprint.get(key)
-        if found is not None and found.predicted is not None and found.measured is not None:
-            words = f"{format_bytes(found.predicted)} predicted"
-            tiles.append(tile(label, format_bytes(found.measured), words))
-    return tiles
+# ---------------------------------------------------------------------- behaviour
+
+
+def _behaviour_section(run: ShownRun) -> Html:
+    """Return the section with the clip, the actions, the reward terms and the endings."""
+    cards = [*filter(None, [_actions(run)])]
+    if shares := [*filter(None, [_rewards(run), _endings(run)])]:
+        cards.append(element("div", *shares))
+    clip = clip_card(run.run_dir.videos, quote(str(run.run_dir.root)))
+    parts = [element("div", clip, *cards, class_="columns")]
+    if not cards:
+        text = "Nothing is recorded yet: actions come with the first evaluation, rewards with the"
+        parts.append(note(f"{text} first episodes."))
+    return section("What the policy does", "behaviour", *parts)
+
+
+def _card(title: str, about: str, rows: list[tuple[str, float, str]]) -> Html:
+    return element(
+        "div", element("h3", title), element("p", about, class_="muted"), bars(rows), class_="card"
+    )
+
+
+def _actions(run: ShownRun) -> Html | None:
+    event = next((event for event in reversed(run.shown_evaluations) if event.action_counts), None)
+    if event is None or not any(event.action_counts):
+        return None
+    counts = event.action_counts
+    total = sum(counts)
+    # the game file of the newest checkpoint has their names
+    actions = {} if run.checkpoint_state is None else run.checkpoint_state.game.get("actions")
+    names = [str(name) for name in actions] if isinstance(actions, dict | list) else []
+    if len(names) != len(counts):
+        names = [str(n) for n in range(len(counts))]
+    largest = max(counts)
+    rows = [
+        (name, count / largest, f"{100 * count / total:.1f} %")
+        for name, count in zip(names, counts, strict=True)
+    ]
+    acts = "its most probable actions" if event.deterministic else "sampled actions"
+    which = "the final evaluation" if event.is_final else "the newest evaluation"
+    about = f"{which[0].upper()}{which[1:]}: {total:,} timesteps of the policy of timestep "
+    return _card("Actions", f"{about}{event.policy_timesteps:,}, which took {acts}.", rows)
+
+
+def _rewards(run: ShownRun) -> Html | None:
+    terms = [
+        (term, _newest(run, run.curves[f"{REWARD_TERM}{term}"])) for term in terms_by_size([run])
+    ]
+    largest = max((abs(value) for _, value in terms), default=0.0)
+    if not terms:
+        return None
+    rows = [(term, value / largest if largest else 0.0, f"{value:+.3g}") for term, value in terms]
+    about = "Sum of each term over an episode, on average over the last tenth of the training."
+    return _card("Reward terms", about, rows)
+
+
+def _endings(run: ShownRun) -> Html | None:
+    found = {
+        n.removeprefix(_ENDING): _newest(run, c)
+        for n, c in run.curves.items()
+        if n.startswith(_ENDING)
+    }
+    if not found:
+        return None
+    rest = 1 - sum(found.values())
+    shares = sorted(found.items(), key=lambda pair: -pair[1])
+    rows = [(name, share, f"{100 * share:.1f} %") for name, share in shares]
+    if rest > 0.0005:
+        rows.append(("cut short, or another ending", rest, f"{100 * rest:.1f} %"))
+    about = "Share of the episodes that ended so, over the last tenth of the training."
+    return _card("Endings of episodes", about, rows)
+
+
+def _newest(run: ShownRun, curve: Curve) -> float:
+    """Return the mean over the last tenth of the run's timesteps, or the last value."""
+    is_new = curve.timesteps > (1 - _LAST_SHARE) * run.timesteps
+    return float(curve.values[is_new].mean() if is_new.any() else curve.values[-1])

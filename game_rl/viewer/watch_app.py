@@ -13,11 +13,14 @@
 """
 
 import asyncio
+import functools
 import json
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from importlib import resources
+from pathlib import PurePath
 from typing import Any
 
 from starlette.requests import Request
@@ -27,9 +30,97 @@ from game_rl.files.run_dir import RunDir
 from game_rl.live.live_stream import HEARTBEAT, FrameEncoder, FrameHub
 from game_rl.system.output import valid_text
 from game_rl.viewer.access import Receive, Scope, Send
+from game_rl.viewer.followed_run import FollowedRun
 from game_rl.viewer.look import stylesheet
-from game_rl.viewer.run_board import RunBoard, page_news
-from game_rl.viewer.watched_place import WatchedPlace
+from game_rl.viewer.watched_place import WatchedPlace, is_of_experiment
+
+READ_EVERY_S = 0.9
+_OVERVIEW_EVERY_S = 2.0
+_LIST_EVERY_S = 2.0
+
+
+class RunBoard:
+    """Finds and follows the runs of a place.
+
+    Args:
+        clock: seconds, which only grow.
+    """
+
+    def __init__(self, place: WatchedPlace, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.place = place
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._runs: dict[str, RunDir] = {}
+        self._listed_at = float("-inf")
+        self._followed: dict[str, FollowedRun] = {}
+        self._read_at: dict[str, float] = {}
+        self._overview: dict[str, Any] = {}
+        self._overview_at = float("-inf")
+
+    async def runs(self) -> dict[str, RunDir]:
+        """Return the runs by name, as they were within the last seconds."""
+        if self._clock() - self._listed_at >= _LIST_EVERY_S:
+            self._runs = await asyncio.to_thread(self.place.runs)
+            self._listed_at = self._clock()
+        return self._runs
+
+    async def knows(self, name: str) -> bool:
+        """Whether there is something to show under a name; "" is the place itself."""
+        return not name or name in await self.runs()
+
+    async def fresh(self, name: str) -> FollowedRun | None:
+        """Return a run whose events were read within the last second; None if there is none."""
+        run_dir = (await self.runs()).get(name)
+        if run_dir is None:
+            return None
+        async with self._lock:
+            run = self._followed.get(name)
+            if run is None:
+                run = self._followed[name] = FollowedRun(
+                    run_dir, self.place.title_of(name), is_of_experiment=is_of_experiment(run_dir)
+                )
+            if self._clock() - self._read_at.get(name, float("-inf")) >= READ_EVERY_S:
+                await asyncio.to_thread(run.refresh)
+                self._read_at[name] = self._clock()
+        return run
+
+    async def overview(self) -> dict[str, Any] | None:
+        """Return the experiment or the list of runs; None if the place is one run."""
+        names = await self.runs()
+        if "" in names:
+            return None
+        async with self._lock:
+            if self._clock() - self._overview_at >= _OVERVIEW_EVERY_S:
+                self._overview = await asyncio.to_thread(self.place.overview, names)
+                self._overview_at = self._clock()
+        return self._overview
+
+
+async def page_news(board: RunBoard, name: str, last_id: str) -> dict[str, Any] | None:
+    """Return what is new for a client; None if there is nothing of that name.
+
+    `state` has the numbers of a run, `overview` those of an experiment or of several runs. Of the
+    list of events, `happened` has the lines after `last_id`, and `history` all of them: at first,
+    and after a resume that has superseded some. `id` is the number of starts of the run, a dot and
+    the offset of the newest line.
+
+    Args:
+        name: run, or "" for the place itself.
+        last_id: the `id` that the client has got last, or "".
+    """
+    run = await board.fresh(name)
+    if run is not None:
+        found: dict[str, Any] = {"state": run.state, "id": f"{run.cuts}.{run.end}"}
+        cuts, _, offset = last_id.partition(".")
+        is_id = cuts.isdecimal() and offset.isdecimal() and len(last_id) < 40
+        if not is_id or int(cuts) != run.cuts:
+            found["history"] = run.happenings()
+        elif run.end > int(offset):
+            found["happened"] = run.happenings(int(offset))
+        return found
+    overview = None if name else await board.overview()
+    return None if overview is None else {"overview": overview}
+
 
 _HEARTBEAT_AFTER = 10  # looks without a new screen
 _LOOKS_ONCE = 3
@@ -46,13 +137,7 @@ class FrameStream:
     """
 
     def __init__(
-        self,
-        board: RunBoard,
-        hub: FrameHub,
-        name: str,
-        large: int | None,
-        *,
-        is_once: bool = False,
+        self, board: RunBoard, hub: FrameHub, name: str, large: int | None, *, is_once: bool = False
     ) -> None:
         self._board = board
         self._hub = hub
@@ -145,9 +230,9 @@ class WatchApp:
         self._is_ending = asyncio.Event()
         self._answers: Mapping[str, Answer] = {
             "/api/state": self._state,
-            "/api/curves": self._curves,
-            "/api/places": self._places,
-            "/api/settings": self._settings,
+            "/api/curves": functools.partial(self._of_run, FollowedRun.curves),
+            "/api/places": functools.partial(self._of_run, FollowedRun.places),
+            "/api/settings": functools.partial(self._of_run, FollowedRun.settings),
             "/api/clip": self._clip,
         }
 
@@ -167,17 +252,11 @@ class WatchApp:
         """End all answers that would go on for ever."""
         self._is_ending.set()
 
-    async def _curves(self, request: Request) -> Response | None:
+    async def _of_run(
+        self, read: Callable[[FollowedRun], dict[str, Any]], request: Request
+    ) -> Response | None:
         run = await self._board.fresh(_run_of(request))
-        return None if run is None else _json(await asyncio.to_thread(run.curves))
-
-    async def _places(self, request: Request) -> Response | None:
-        run = await self._board.fresh(_run_of(request))
-        return None if run is None else _json(await asyncio.to_thread(run.places))
-
-    async def _settings(self, request: Request) -> Response | None:
-        run = await self._board.fresh(_run_of(request))
-        return None if run is None else _json(await asyncio.to_thread(run.settings))
+        return None if run is None else _json(await asyncio.to_thread(read, run))
 
     async def _clip(self, request: Request) -> Response | None:
         run = await self._board.fresh(_run_of(request))
@@ -226,10 +305,22 @@ async def _send_all(
     chunks: AsyncIterator[bytes], receive: Receive, send: Send, is_ending: asyncio.Event
 ) -> None:
     """Send chunks as they come, until they end, the client is gone, or the server ends."""
+
+    async def pass_on() -> None:
+        try:
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        finally:
+            await chunks.aclose()  # type: ignore[attr-defined]  # a generator
+
+    async def disconnected() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
     headers = [(b"content-type", b"application/octet-stream"), (b"x-accel-buffering", b"no")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    sending = asyncio.create_task(_pass_on(chunks, send))
-    gone = asyncio.create_task(_disconnected(receive))
+    sending = asyncio.create_task(pass_on())
+    gone = asyncio.create_task(disconnected())
     ending = asyncio.create_task(is_ending.wait())
     try:
         await asyncio.wait((sending, gone, ending), return_when=asyncio.FIRST_COMPLETED)
@@ -241,25 +332,12 @@ async def _send_all(
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _pass_on(chunks: AsyncIterator[bytes], send: Send) -> None:
-    try:
-        async for chunk in chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    finally:
-        await chunks.aclose()  # type: ignore[attr-defined]  # a generator
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 def _page_files() -> dict[str, Response]:
     """Return the page's files by path, read once."""
     folder = resources.files("game_rl.viewer") / "page"
     found: dict[str, Response] = {}
     for file in folder.iterdir():
-        media = _TYPES.get(file.name[file.name.rfind(".") :])
+        media = _TYPES.get(PurePath(file.name).suffix)
         if media is not None:
             path = "/" if file.name == "index.html" else f"/page/{file.name}"
             found[path] = Response(file.read_bytes(), media_type=media)

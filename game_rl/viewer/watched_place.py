@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 from game_rl.errors import GameRLError
@@ -13,7 +14,7 @@ from game_rl.events.event_log import read_events
 from game_rl.events.run_view import RunView
 from game_rl.files.run_dir import RunDir
 from game_rl.system.output import valid_text
-from game_rl.viewer.run_summary import run_summary
+from game_rl.viewer.followed_run import run_summary
 
 Kind = Literal["run", "experiment", "folder"]
 
@@ -56,17 +57,13 @@ class WatchedPlace:
 
     def overview(self, runs: Mapping[str, RunDir]) -> dict[str, Any]:
         """Return the numbers of the experiment, or of the runs of the folder."""
-        if not self._is_experiment:
-            return self._folder(runs)
-        # modules that the page of a run does not need, and which would take a fifth of its memory
-        module = importlib.import_module("game_rl.viewer.experiment_summary")
-        return {"name": self.root.absolute().name, **module.experiment_summary(self.root)}
-
-    def _folder(self, runs: Mapping[str, RunDir]) -> dict[str, Any]:
+        name = self.root.absolute().name
+        if self._is_experiment:
+            return {"name": name, **_experiment_summary().experiment_summary(self.root)}
         experiments = [_experiment_now(path) for path in _experiments_in(self.root)]
         return {
             "kind": "folder",
-            "name": self.root.absolute().name,
+            "name": name,
             "is_there": self.root.is_dir(),
             "members": [_brief_now(*each) for each in runs.items()] + experiments,
         }
@@ -82,11 +79,15 @@ def is_of_experiment(run_dir: RunDir) -> bool:
     return any((folder / _EXPERIMENT_FILE).is_file() for folder in above)
 
 
+def _experiment_summary() -> ModuleType:
+    """Return modules that the page of a run does not need: they take a fifth of its memory."""
+    return importlib.import_module("game_rl.viewer.experiment_summary")
+
+
 def _experiment_now(root: Path) -> dict[str, Any]:
     """Return what a tile shows of an experiment, which has a page of its own."""
-    module = importlib.import_module("game_rl.viewer.experiment_summary")
     try:
-        found: dict[str, Any] = module.experiment_brief(root)
+        found: dict[str, Any] = _experiment_summary().experiment_brief(root)
     except (GameRLError, OSError) as error:
         found = {"kind": "experiment", "state": "unknown", "text": str(error)}
     return {"folder": root.name, "path": str(root), "is_experiment": True, **found}

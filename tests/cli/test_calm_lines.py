@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.cli.calm_lines import CalmLines
+from game_rl.cli.run_console import CalmLines
 from game_rl.events import MilestoneReached
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.cli.completion_command import SHELLS
+from game_rl.cli.editor_commands import SHELLS
 from game_rl.cli.main import main
 from game_rl.cli.parser import COMMANDS
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from game_rl.cli import demo_command
+from game_rl.cli import train_command
 from game_rl.cli.main import main
 from game_rl.config.bundled_configs import bundled_configs
 from game_rl.config.loader import config_kind, load_config
@@ -85,7 +85,7 @@ def test_the_demo_is_the_default_run_in_a_new_folder(monkeypatch: pytest.MonkeyP
         asked.append(given)
         return 0
 
-    monkeypatch.setattr(demo_command, "train_as_asked", train_as_asked)
+    monkeypatch.setattr(train_command, "train_as_asked", train_as_asked)
     assert main(["demo", "seed=3"]) == 0
     assert main(["demo", "run_dir=runs/mine", "--force"]) == 0
     first, second = (load_config(each.config, each.set) for each in asked)

@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from game_rl.cli.members_line import MembersLine
+from game_rl.cli.experiment_console import MembersLine
 from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.events import ExperimentEvent, StretchEnded
 from game_rl.experiments.experiment_dir import ExperimentDir

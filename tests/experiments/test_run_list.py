@@ -20,7 +20,7 @@ from game_rl.events.run_view import RunView
 from game_rl.experiments.run_list import delete_spare, runs_below
 from game_rl.files.run_dir import RunDir
 from game_rl.playback.checkpoint_survey import survey
-from game_rl.viewer.run_summary import run_summary
+from game_rl.viewer.followed_run import run_summary
 
 
 def make_run(

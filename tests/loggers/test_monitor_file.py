@@ -9,7 +9,7 @@ import pytest
 from game_rl.checkpoints.evaluation_files import EpisodeLists, write_episodes
 from game_rl.errors import UsageError
 from game_rl.files.run_dir import RunDir
-from game_rl.loggers.monitor_file import MonitoredEpisode, MonitorFile
+from game_rl.loggers.log_files import MonitoredEpisode, MonitorFile
 
 
 def episode(number: int, ended_s: float) -> MonitoredEpisode:

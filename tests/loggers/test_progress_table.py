@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stable_baselines3.common.logger import CSVOutputFormat
 
 from game_rl.loggers.log_files import TableSize, cut_table, table_size
-from game_rl.loggers.progress_table import ProgressTable
+from game_rl.loggers.make_logger import ProgressTable
 
 Row = dict[str, float | str]
 NAMES = st.sampled_from(["a", "b", "game/x", "train/loss", "time/fps"])
@@ -101,7 +101,7 @@ def test_a_kill_while_the_header_grows_loses_no_row(
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("game_rl.loggers.progress_table.write_atomic", killed)
+    monkeypatch.setattr("game_rl.loggers.make_logger.write_atomic", killed)
     with pytest.raises(KeyboardInterrupt):
         write(table, {"a": 2, "b": 3})
     assert path.read_bytes() == b"a\n1\n"

@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageSequence
 
-from game_rl.playback.clip import write_gif
-from game_rl.playback.mp4 import write_mp4
+from game_rl.playback.clip import write_gif, write_mp4
 
 Pictures = list[NDArray[np.uint8]]
 

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from game_rl.cli.picture_commands import plotted_panels
 from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import ChampionRecord, read_record, read_records
 from game_rl.viewer.experiment_report import experiment_report
-from game_rl.viewer.plotted_runs import plotted_panels
-from game_rl.viewer.shown_experiment import fitness_panel, shown_experiment
+from game_rl.viewer.run_panels import fitness_panel
+from game_rl.viewer.shown_runs import shown_experiment
 from tests.experiments.compare.paper_accounts import write_accounts
 from tests.experiments.conftest import MakeMixture, MakePopulation
 from tests.experiments.plans.test_mixture_plan import carry_out_mixture

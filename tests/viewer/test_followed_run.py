@@ -38,8 +38,8 @@ from game_rl.viewer.followed_run import (
     FollowedRun,
     going_in_circles,
     newest_values,
+    run_summary,
 )
-from game_rl.viewer.run_summary import run_summary
 from tests.viewer.live_run import RUN_ID, first_events, make_run
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -30,8 +30,8 @@ from game_rl.events.run_view import reward_interval, run_clock
 from game_rl.files.run_dir import RunDir
 from game_rl.system.units import GIB
 from game_rl.viewer.panels import Panel, PlotLine, SeedCurve, seed_lines, thinned
-from game_rl.viewer.run_panels import RunGroup, grouped_runs, run_panels, speed_curve
-from game_rl.viewer.shown_run import ShownRun, read_run
+from game_rl.viewer.run_panels import run_panels, speed_curve
+from game_rl.viewer.shown_runs import RunGroup, ShownRun, grouped_runs, read_run
 from tests.experiments.compare.fake_runs import write_run
 from tests.tiny_run import MakeConfig, train_once
 

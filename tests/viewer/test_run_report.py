@@ -12,10 +12,10 @@ import pytest
 from game_rl.events import HintGiven, MilestoneReached, StartStateResult, Warned
 from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir
-from game_rl.viewer import behaviour_section, report_sections
+from game_rl.viewer import report_sections
+from game_rl.viewer.followed_run import machine_use
 from game_rl.viewer.run_report import run_report, state_of
-from game_rl.viewer.run_summary import machine_use
-from game_rl.viewer.shown_run import ShownRun, read_run
+from game_rl.viewer.shown_runs import ShownRun, read_run
 from tests.experiments.compare.fake_runs import write_run
 from tests.tiny_run import MakeConfig, train_once
 from tests.viewer.html_page import read_page
@@ -120,7 +120,7 @@ def test_every_file_of_a_run_may_be_missing_but_its_config(tiny: ShownRun) -> No
 
 
 def test_a_clip_that_is_too_large_is_named(tiny: ShownRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(behaviour_section, "_LARGEST_CLIP_BYTES", 10)
+    monkeypatch.setattr(report_sections, "_LARGEST_CLIP_BYTES", 10)
     found = read_page(run_report(tiny))
     assert not [link for link in found.links if link.startswith("data:")]
     assert "best.gif has" in found.text

@@ -7,7 +7,7 @@ from typing import Self
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
-from game_rl.loggers.monitor_file import MonitoredEpisode, MonitorFile
+from game_rl.loggers.log_files import MonitoredEpisode, MonitorFile
 from game_rl.training.extension import Extension, RunParts
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from game_rl.loggers.monitor_file import MonitorFile
+from game_rl.loggers.log_files import MonitorFile
 from game_rl.training.extensions.monitor_extension import MonitorCallback
 
 RUNNING: dict[str, Any] = {}

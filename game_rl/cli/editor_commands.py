@@ -1,17 +1,20 @@
-"""`game-rl completion`."""
+"""`game-rl schema` and `completion`: what editors and shells read."""
 
 import argparse
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import shtab
+from pydantic import BaseModel
 
-from game_rl.cli.arguments import add_command
 from game_rl.cli.parser import make_parser
 from game_rl.config.bundled_configs import bundled_configs
-
-if TYPE_CHECKING:
-    from game_rl.cli.arguments import Commands
+from game_rl.config.experiments.mixture_config import MixtureConfig
+from game_rl.config.experiments.population_config import PopulationConfig
+from game_rl.config.experiments.study_config import StudyConfig
+from game_rl.config.loader import json_schema
+from game_rl.config.schema import RunConfig
+from game_rl.games.definition import GameDefinition
 
 SHELLS = ("bash", "zsh", "tcsh")
 _RUNS = "_game_rl_runs"
@@ -66,14 +69,32 @@ _COMPLETERS: Mapping[str, Mapping[str, Any]] = {
 """How an argument is completed, by its name in the help."""
 
 
-def add_completion(commands: "Commands", summary: str) -> None:
-    parser = add_command(
-        commands,
-        "completion",
-        _completion,
-        summary=summary,
-        example='eval "$(game-rl completion bash)"  # in ~/.bashrc',
+_EXPERIMENTS: dict[str, type[BaseModel]] = {
+    "population": PopulationConfig,
+    "mixture": MixtureConfig,
+    "study": StudyConfig,
+}
+
+
+def add_schema(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_schema)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--game", action="store_true", help="print the schema of a game.yaml instead"
     )
+    for name, model in _EXPERIMENTS.items():
+        text = f"print that of a {name} instead"
+        which.add_argument(f"--{name}", action="store_const", dest="model", const=model, help=text)
+    parser.set_defaults(model=RunConfig)
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    print(json_schema(GameDefinition if arguments.game else arguments.model), end="")
+    return 0
+
+
+def add_completion(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_completion)
     parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
 
 
