@@ -11,7 +11,7 @@ from math import sqrt
 from typing import Literal, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from game_rl.events import (
     BaselinePlayed,
