@@ -54,7 +54,7 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
 
 
 def _tune(arguments: argparse.Namespace) -> int:
-    from game_rl.measure.tune import setting_of
+    from game_rl.measure.settings import setting_of
     from game_rl.system.machine import detect_machine
     from game_rl.training.admission import startable_config
 

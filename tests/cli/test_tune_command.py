@@ -10,7 +10,8 @@ from rich.console import Console
 from game_rl.cli.main import main
 from game_rl.cli.tune_command import _print_found, refuse_experiment
 from game_rl.errors import UsageError
-from game_rl.measure.tune import EnvSetting, Tuning
+from game_rl.measure.settings import EnvSetting
+from game_rl.measure.tune import Tuning
 from tests.experiments.conftest import PQN
 from tests.measure.test_tune import MEASURED, found, measure, tuning_of
 from tests.tiny_run import MakeConfig

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.config.schema import RunConfig
-from game_rl.measure.tune import (
+from game_rl.measure.settings import (
     EnvSetting,
     env_settings,
     setting_of,

@@ -8,8 +8,9 @@ import pytest
 from game_rl.config.schema import RunConfig
 from game_rl.errors import DoesNotFitError
 from game_rl.games.definition import load_game
+from game_rl.measure.settings import EnvSetting, with_setting
 from game_rl.measure.timed_training import VecStepTime
-from game_rl.measure.tune import EnvSetting, Trial, Tuning, with_setting
+from game_rl.measure.tune import Trial, Tuning
 from game_rl.preflight.workload import MeasuredSpeed
 from game_rl.system.machine import detect_machine
 from tests.tiny_run import MakeConfig
