@@ -450,12 +450,13 @@ def check_game_file(name_or_path: str) -> GameFileCheck:
         at = game.folder / rom.path
         path = at if at.is_file() else None
         looked_in = (str(at),)
+    names = tuple(definition.start_states)
     return GameFileCheck(
         title=definition.title,
         rom=NeededRom(rom.hashes, None if path is None else str(path), looked_in),
         missing_files={
             ".".join(key): str(game.folder / path)
-            for key, path in definition.state_files()
+            for key, path in sorted(definition.state_files(), key=lambda f: names.index(f[0][1]))
             if not (game.folder / path).is_file()
         },
         variables=tuple(definition.variables),
@@ -463,7 +464,7 @@ def check_game_file(name_or_path: str) -> GameFileCheck:
         rewards=tuple(definition.rewards),
         reward_class=definition.reward,
         endings=tuple(definition.endings),
-        start_states=tuple(definition.start_states),
+        start_states=names,
         parts=tuple(PartSize(name, part.kind, part.shape, part.nbytes) for name, part in parts),
         least_frame_skip=least_frame_skip(definition.actions),
     )
