@@ -8,8 +8,6 @@ TESTABLE := $(VENV)/.testable
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # one more than cores, as many tests wait for processes or pauses
 TEST_WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
-# slow ones wait for half of their time: for processes that they have killed, and their recovery
-SLOW_TEST_WORKERS ?= $(shell echo $$((2 * $$(nproc) + 1)))
 # https://download.pytorch.org/whl/cpu has the build of torch without CUDA, a tenth of the other one
 TORCH_INDEX ?=
 DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
@@ -53,7 +51,7 @@ test-slow: $(TESTABLE)  ## the tests that take more than a second of processor t
 
 test-ci: $(TESTABLE)  ## the same without those that CI leaves out, the longest first
 	$(BIN)/python -m pytest -m "(slow and not soak) or hypothesis" --hypothesis-profile full \
-	  --numprocesses $(SLOW_TEST_WORKERS) --dist worksteal
+	  --numprocesses $(TEST_WORKERS) --dist worksteal
 
 lint: $(TESTABLE)  ## ruff and mypy
 	$(BIN)/ruff check .
