@@ -219,7 +219,10 @@ def test_the_page_of_several_runs_has_no_fault_either(chromium: Any, tmp_path: P
 
 
 @pytest.mark.slow
-def test_keys_reach_every_agent_and_the_focus_stays_visible(opened: Opened) -> None:
+def test_keys_reach_every_agent_and_the_focus_stays_visible(
+    opened: Opened, training: tuple[RunDir, LiveGame, Watching]
+) -> None:
+    training[1].step()
     page = opened.open()
     page.wait_for_selector(".screen.live")
     page.keyboard.press("Tab")
