@@ -198,7 +198,8 @@ class Archive:
 
         The weight of a cell that n trips were in is 1 / sqrt(n + 1) (Ecoffet et al. 2021, "First
         return, then explore", Methods), times 0.1 + q^8, where q is the share of cells that have
-        no higher reward: the tenth with the highest rewards gets about half of the trips.
+        no higher reward. Were all seen equally often, and no two rewards equal, the tenth with the
+        highest rewards would get 37 % of the trips.
 
         Returns:
             Copies, which the round does not change.

@@ -112,11 +112,13 @@ class Explorer:
             has_ended = terminated or truncated
             if "lock_up" in info:
                 break
-            before, cell = cell, self._cell()
+            before = cell
+            cell = self._cell()
             if has_ended:
                 cell = (*cell, ENDED)
             if cell != before:
-                kept_before, kept = kept, self._kept()
+                kept_before = kept
+                kept = self._kept()
                 if all(now >= then for now, then in zip(kept, kept_before, strict=True)):
                     timesteps = after - entered
                     edge = (before, cell)

@@ -1,6 +1,6 @@
 """What is wrong with where an env's episodes begin, and with its rewards, found out by playing.
 
-Episodes shall differ from one another in what happens, not only in how memory begins. The same
+Episodes must differ from one another in what happens, not only in how memory begins. The same
 actions are played after several beginnings. What happens is the course of an episode: the screen
 and the watched variables after every fourth timestep. Memory is not compared: a counter there may
 differ although the level is the same.
