@@ -15,8 +15,8 @@ from game_rl.config.loader import game_path, load_config
 from game_rl.config.schema import EnvConfig
 from game_rl.errors import UsageError
 from game_rl.explore.archive import CellRecord
-from game_rl.explore.exploration import Exploration, ExploreDir, SavedExploration
-from game_rl.explore.trip import ExploreSettings
+from game_rl.explore.exploration import Exploration
+from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, SavedExploration
 from game_rl.files.durable_files import write_saved
 from game_rl.game_check.sheets import Moment, write_contact_sheet
 from game_rl.games.actions import least_frame_skip

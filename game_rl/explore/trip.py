@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from game_rl.config.schema import EnvConfig
-from game_rl.config.strict_model import StrictModel
 from game_rl.envs.episode_tracker import EpisodeTracker
 from game_rl.envs.make_env import make_game_env
 from game_rl.explore.archive import CellScore, Find, Trip, packed, unpacked
-from game_rl.games.cell import Cell, CoarseVariable, cell_reader
+from game_rl.explore.explore_dir import ExploreSettings
+from game_rl.games.cell import Cell, cell_reader
 from game_rl.games.definition import Game
 
 ENDED = 1
@@ -33,26 +32,6 @@ def screen_cell(screen: NDArray[np.uint8]) -> Cell:
     grey = Image.fromarray(screen).convert("L").resize((_COLUMNS, _ROWS), Image.Resampling.BOX)
     shades = np.asarray(grey, dtype=np.uint8) // (256 // _SHADES)
     return tuple(shades.ravel().tolist())
-
-
-class ExploreSettings(StrictModel):
-    """What an exploration depends on, besides the game."""
-
-    start_state: str
-    seed: int
-    cell: tuple[CoarseVariable, ...]
-    """Variables of a cell; none: a coarse picture of the screen, and rewards do not count."""
-    prefer: tuple[str, ...]
-    """Variables of which more is better where two ways to a cell have the same reward."""
-    env: EnvConfig
-    trips: int
-    """Trips of a round."""
-    trip_timesteps: int
-    """Timesteps of a trip, unless the episode ends before."""
-    repeat: float
-    """Probability that a timestep repeats the button of the one before."""
-    most_bytes: int
-    """Limit of the size of all states, in memory; the file has at most twice as many."""
 
 
 class _Watch(EpisodeTracker):

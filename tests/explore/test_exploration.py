@@ -10,8 +10,9 @@ from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_game_env
 from game_rl.errors import UsageError
 from game_rl.explore.archive import Archive, packed, unpacked
-from game_rl.explore.exploration import Exploration, ExploreDir, read_progress
-from game_rl.explore.trip import Explorer, ExploreSettings
+from game_rl.explore.exploration import Exploration
+from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, read_progress
+from game_rl.explore.trip import Explorer
 from game_rl.files.saved import parse_json
 from game_rl.games.definition import Game, load_game
 
