@@ -33,6 +33,7 @@ class PlannedRun:
 
     Attributes:
         has_places: whether the game names a `place`.
+        has_waits: whether the game's `step` makes timesteps longer.
         episode_timesteps: usual length of an episode.
         learned_blocks: blocks of the Lakes that it learns from.
         played_timesteps: timesteps that it plays, without those of a fork's parent.
@@ -50,6 +51,7 @@ class PlannedRun:
     n_actions: int
     four_shades: bool
     has_places: bool
+    has_waits: bool
     episode_timesteps: int
     learned_blocks: int
     played_timesteps: int
@@ -82,6 +84,10 @@ class Feature:
 
     def process_memory(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
         """Return the memory of processes of its own."""
+        return ()
+
+    def last_memory(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
+        """Return its memory once the training has closed, while the best policy plays."""
         return ()
 
     def network_memory(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002

@@ -50,10 +50,6 @@ RADAM_BLOCKS_KEPT = {"float32": 3, "bf16": 4}
 # have 64 MiB (glibc's HEAP_MAX_SIZE), and all but the first are returned.
 HEAP_TOP_BYTES = 64 * MIB
 
-# A clip's pictures are kept compressed until the last one is recorded. In random play a picture
-# takes 1,900 bytes of seasons, 2,800 of duel and 3,300 of beacon.
-RECORDED_PICTURE_BYTES = 3_300
-
 # Measured on one H200 with torch 2.11 for CUDA 13 (`benchmarks.preflight_accuracy --device cuda`):
 # what CUDA's context takes of the GPU once cuDNN and cuBLAS are loaded, and in the process; what
 # the libraries' workspaces take however small the network is; and how much torch's allocator

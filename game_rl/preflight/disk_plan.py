@@ -1,4 +1,8 @@
-"""The disk that a run or an experiment needs: its sizes, and when a smaller disk is full."""
+"""The disk that a run or an experiment needs: its sizes, and when a smaller disk is full.
+
+Features declare what they cost (`features.feature`). Only the Lake has a name here and a column of
+its own: it is what grows with every timestep, evicts at its capacity, and pauses where a run stops.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable

@@ -131,6 +131,7 @@ class RunFacts:
             n_actions=self.n_actions,
             four_shades=self.four_shades,
             has_places=self.has_places,
+            has_waits=self.has_waits,
             episode_timesteps=self.episode_timesteps,
             learned_blocks=self.learned_lakes.blocks,
             played_timesteps=training.played_timesteps,

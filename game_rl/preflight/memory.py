@@ -10,7 +10,6 @@ from game_rl.config.schema import RunConfig
 from game_rl.envs.observation import SCREEN
 from game_rl.features.feature import Part, PlannedRun
 from game_rl.features.feature_table import FEATURES
-from game_rl.features.features_above import n_pictures
 from game_rl.preflight import calibration
 from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.workload import training_arithmetic
@@ -131,7 +130,7 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
 
     collect: the rollout buffer or the replay fills, a page at a time.
     update: a gradient step on the CPU; only the packed minibatch if the network is on a GPU.
-    recording: the training is closed; the best policy plays, and pictures of the clip are kept.
+    recording: the training is closed; the best policy plays, for the last evaluation and a clip.
         The policy reuses the memory of the trained network, which stays with the process.
 
     Large blocks return to the system when they are freed. Small ones stay with the process, and so
@@ -145,7 +144,9 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     for feature in FEATURES:
         training = (*training, *feature.memory(planned))
     collect = (*training, _frames_in_flight(config, facts))
-    recording = (*always[:2], *network, *_recording(config, facts, network))
+    recording = (*always[:2], *network, _playing_policy(config, facts, network))
+    for feature in FEATURES:
+        recording = (*recording, *feature.last_memory(planned))
     if not config.learns:
         return MemoryFootprint((Phase("collect", collect), Phase("recording", recording)))
     step, spare, top = _gradient_step(config, facts)
@@ -347,19 +348,14 @@ def _kept(size: int) -> Part:
     return Part("kept by the allocator", size)
 
 
-def _recording(config: RunConfig, facts: RunFacts, network: tuple[Part, ...]) -> tuple[Part, Part]:
-    """Return the memory of the policy that plays the clip, and of the clip's pictures.
+def _playing_policy(config: RunConfig, facts: RunFacts, network: tuple[Part, ...]) -> Part:
+    """Return the memory of the policy that plays once the training has closed.
 
-    The policy's weights and those read from the file use the memory of the trained network first.
+    Its weights and those read from the file use the memory of the trained network first.
     """
     room = sum(part.bytes for part in network)
     policy = 2 * network_of(config, facts).policy_bytes
-    n = n_pictures(config, facts.episode_timesteps, has_waits=facts.has_waits)
-    pictures = n * calibration.RECORDED_PICTURE_BYTES
-    return (
-        Part("policy that plays", max(policy - room, 0)),
-        Part("pictures of the clip", pictures),
-    )
+    return Part("policy that plays", max(policy - room, 0))
 
 
 def _large(blocks: Iterable[int]) -> int:

@@ -30,6 +30,7 @@ from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
+from game_rl.playback.trained_run import TrainedRun
 from game_rl.seeds import seed_for
 from game_rl.system.process_memory import PssSampler
 from game_rl.system.stop_request import StopRequest
@@ -191,6 +192,18 @@ class Extension(CheckpointCompanion):
         raise NotImplementedError
 
     @classmethod
+    def check_new(cls, config: RunConfig, game: Game) -> None:
+        """Check what of it can be checked before a new run has a folder.
+
+        Raises:
+            GameRLError: the run cannot have this feature.
+        """
+
+    @classmethod
+    def begin_anew(cls, run_dir: RunDir) -> None:
+        """Remove what an earlier run has left of it in the folder of a new one."""
+
+    @classmethod
     def not_restored(
         cls,
         config: RunConfig,  # noqa: ARG003
@@ -268,6 +281,22 @@ class Extension(CheckpointCompanion):
 
     def close(self) -> None:
         """Close files and threads."""
+
+    @classmethod
+    def choose_best(
+        cls, run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest
+    ) -> None:
+        """Decide, once the training has ended, which policy is the run's best one.
+
+        Raises:
+            EvaluationInterrupted: a stop was requested; nothing is decided yet.
+        """
+
+    @classmethod
+    def log_final(
+        cls, best: TrainedRun, config: RunConfig, evaluation: Evaluation, events: EventLog
+    ) -> None:
+        """Log the episodes of the final evaluation, after the training has closed its files."""
 
 
 def evaluation_seed(config: RunConfig) -> int:

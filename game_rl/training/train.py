@@ -32,7 +32,6 @@ from game_rl.files.saved_forecast import measured_ram_peak_bytes
 from game_rl.games.definition import Game, load_game
 from game_rl.lake.lake_feed import level_problems
 from game_rl.playback.recording import record_run
-from game_rl.playback.teacher_copy import forget_teacher
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.preflight.preflight import FootprintComparison, PreflightReport, compare_footprint
 from game_rl.storage.background import BackgroundUpload, ask_once, upload_settings
@@ -46,11 +45,9 @@ from game_rl.training.admission import (
     refuse_existing_run,
 )
 from game_rl.training.extension import GivenCallback, evaluation_seed
-from game_rl.training.extensions.episodes_extension import log_final_episodes
-from game_rl.training.extensions.teacher_extension import check_teacher, validate_teacher
 from game_rl.training.extensions.upload_extension import UploadExtension, uploading_run
 from game_rl.training.forking import make_fork, plan_fork
-from game_rl.training.make_callbacks import episode_trackers, not_restored
+from game_rl.training.make_callbacks import EXTENSIONS, episode_trackers, not_restored
 from game_rl.training.resuming import (
     Asked,
     already_reached,
@@ -150,7 +147,8 @@ def train(
     run_dir = RunDir(config.run_dir)
     refuse_existing_run(run_dir)
     game = load_game(config.game)
-    check_teacher(config, game)
+    for extension in EXTENSIONS:
+        extension.check_new(config, game)
     report = report or _check_fit(config, game, command)
     warnings = _ask_storage(config, command)
     config = resolve_auto(config, game)
@@ -160,7 +158,8 @@ def train(
         run_dir.remove_leftovers()
         cut_log(run_dir, None)
         restore_evaluations(run_dir, "", b"")
-        forget_teacher(run_dir)
+        for extension in EXTENSIONS:
+            extension.begin_anew(run_dir)
         write_atomic(run_dir.config, dump_config(config))
         run = _Run(config, game, run_dir, command, report, warnings=warnings)
         return run.bring_to_its_end()
@@ -495,13 +494,14 @@ def evaluate_best(
 ) -> FinalEvaluation:
     """Play the best policy on episodes that were not used for any selection, and record it.
 
-    If the run has a teacher, the better of student and teacher is chosen first.
+    An extension may choose which policy is the best: with a teacher, that of student and teacher.
 
     Raises:
         Interrupted: a stop was requested; everything is saved.
     """
     try:
-        validate_teacher(run_dir, config, events, stop)
+        for extension in EXTENSIONS:
+            extension.choose_best(run_dir, config, events, stop)
     except EvaluationInterrupted:
         raise _stopped(run_dir, stop) from None
     try:
@@ -524,7 +524,8 @@ def evaluate_best(
         evaluation = evaluate_run(best, episodes=episodes, stop=stop, trackers=trackers)
     except EvaluationInterrupted:
         raise _stopped(run_dir, stop) from None
-    log_final_episodes(best, config, evaluation, events)
+    for extension in EXTENSIONS:
+        extension.log_final(best, config, evaluation, events)
     events.emit(
         evaluated_event(
             evaluation,

@@ -118,6 +118,23 @@ class EpisodesExtension(Extension):
     def close(self) -> None:
         self._logger.close()
 
+    @classmethod
+    def log_final(
+        cls, best: TrainedRun, config: RunConfig, evaluation: Evaluation, events: EventLog
+    ) -> None:
+        if config.episodes is None:
+            return
+        logger = episode_logger(best.run_dir, config.episodes, config, best.game, events, cut=None)
+        logger.begin()
+        logger.add_evaluation(
+            evaluation.ended,
+            timesteps=events.timesteps,
+            kind="final",
+            deterministic=evaluation.deterministic,
+        )
+        logger.sync()
+        logger.close()
+
     def _is_changed(self, checkpoint: Checkpoint) -> bool:
         """Whether what the envs play by is another than when the checkpoint was saved."""
         parts = self._parts
@@ -160,21 +177,3 @@ def episode_logger(
         return writer
 
     return EpisodeLogger(open_writer, events.warn)
-
-
-def log_final_episodes(
-    best: TrainedRun, config: RunConfig, evaluation: Evaluation, events: EventLog
-) -> None:
-    """Log the episodes of the final evaluation, after the training has closed its log."""
-    if config.episodes is None:
-        return
-    logger = episode_logger(best.run_dir, config.episodes, config, best.game, events, cut=None)
-    logger.begin()
-    logger.add_evaluation(
-        evaluation.ended,
-        timesteps=events.timesteps,
-        kind="final",
-        deterministic=evaluation.deterministic,
-    )
-    logger.sync()
-    logger.close()

@@ -39,6 +39,7 @@ from game_rl.playback.teacher_copy import (
     TeacherRecord,
     Validation,
     ValidationScore,
+    forget_teacher,
     has_teacher_copy,
     link_teacher,
     read_teacher,
@@ -151,6 +152,14 @@ class TeacherExtension(Extension):
         return cls(model.teacher)
 
     @classmethod
+    def check_new(cls, config: RunConfig, game: Game) -> None:
+        check_teacher(config, game)
+
+    @classmethod
+    def begin_anew(cls, run_dir: RunDir) -> None:
+        forget_teacher(run_dir)
+
+    @classmethod
     def forked(cls, plan: ForkPlan, run_dir: RunDir) -> Mapping[FileName, Saved]:
         """Link the parent's teacher with its measurements, if they remain valid."""
         parent = plan.source.run_dir
@@ -161,6 +170,55 @@ class TeacherExtension(Extension):
 
     def on_evaluated(self, success_rate: float | None) -> None:
         self._teacher.note_evaluation(success_rate)
+
+    @classmethod
+    def choose_best(
+        cls, run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest
+    ) -> None:
+        """Let student and teacher play the same episodes, unless they have; the better is the best.
+
+        The episodes' seed is used for nothing else: neither for evaluations, which selected the
+        student's best policy, nor for the run's final evaluation, which reports the winner.
+        """
+        newest, _ = newest_valid_checkpoint(run_dir)
+        best = best_of(run_dir, newest)
+        now = newest.state.num_timesteps
+        if (
+            not (episodes := config.validation_episodes)
+            or not has_teacher_copy(run_dir)
+            or best is None
+        ):
+            return
+        if read_validation(run_dir, at_timesteps=now, best=best.timesteps) is not None:
+            return
+        seed = seed_for(config.seed, "teacher_validation")
+
+        def play(run: TrainedRun) -> ValidationScore:
+            played = evaluate_run(run, episodes=episodes, seed=seed, stop=stop)
+            return ValidationScore(mean_reward=played.mean_reward, success_rate=played.success_rate)
+
+        validation = Validation(
+            at_timesteps=now,
+            student_timesteps=best.timesteps,
+            episodes=episodes,
+            student=play(open_own_run(run_dir.root, "best")),
+            teacher=play(open_teacher(run_dir.root)),
+        )
+        student = validation.student
+        teacher = validation.teacher
+        events.emit(
+            Validated(
+                timesteps=events.timesteps,
+                episodes=episodes,
+                student_timesteps=best.timesteps,
+                student_mean_reward=student.mean_reward,
+                student_success_rate=student.success_rate,
+                teacher_mean_reward=teacher.mean_reward,
+                teacher_success_rate=teacher.success_rate,
+                best="teacher" if validation.teacher_is_best else "student",
+            )
+        )
+        write_validation(run_dir, validation)
 
 
 def _keep(run_dir: RunDir, teacher: TrainedRun, record: TeacherRecord) -> None:
@@ -333,55 +391,3 @@ def _disagreements(
     for key in TEACHER.bound_of(different):
         taught, ours = different[key]
         yield f"{key} is {taught} there and {ours} here"
-
-
-def validate_teacher(
-    run_dir: RunDir, config: RunConfig, events: EventLog, stop: StopRequest
-) -> None:
-    """Let student and teacher play the same episodes, unless they have; the better one is the best.
-
-    The episodes' seed is used for nothing else: neither for evaluations, which selected the
-    student's best policy, nor for the run's final evaluation, which reports the winner.
-
-    Raises:
-        EvaluationInterrupted: a stop was requested; nothing is decided yet.
-    """
-    newest, _ = newest_valid_checkpoint(run_dir)
-    best = best_of(run_dir, newest)
-    now = newest.state.num_timesteps
-    if (
-        not (episodes := config.validation_episodes)
-        or not has_teacher_copy(run_dir)
-        or best is None
-    ):
-        return
-    if read_validation(run_dir, at_timesteps=now, best=best.timesteps) is not None:
-        return
-    seed = seed_for(config.seed, "teacher_validation")
-
-    def play(run: TrainedRun) -> ValidationScore:
-        played = evaluate_run(run, episodes=episodes, seed=seed, stop=stop)
-        return ValidationScore(mean_reward=played.mean_reward, success_rate=played.success_rate)
-
-    validation = Validation(
-        at_timesteps=now,
-        student_timesteps=best.timesteps,
-        episodes=episodes,
-        student=play(open_own_run(run_dir.root, "best")),
-        teacher=play(open_teacher(run_dir.root)),
-    )
-    student = validation.student
-    teacher = validation.teacher
-    events.emit(
-        Validated(
-            timesteps=events.timesteps,
-            episodes=episodes,
-            student_timesteps=best.timesteps,
-            student_mean_reward=student.mean_reward,
-            student_success_rate=student.success_rate,
-            teacher_mean_reward=teacher.mean_reward,
-            teacher_success_rate=teacher.success_rate,
-            best="teacher" if validation.teacher_is_best else "student",
-        )
-    )
-    write_validation(run_dir, validation)

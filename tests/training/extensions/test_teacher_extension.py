@@ -29,9 +29,9 @@ from game_rl.playback.teacher_copy import has_teacher_copy, read_validation
 from game_rl.playback.trained_run import open_trained_run
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.extensions.teacher_extension import (
+    TeacherExtension,
     check_teacher,
     describe_teacher,
-    validate_teacher,
 )
 from game_rl.training.forking import find_source, forked_config, make_fork, plan_fork
 from game_rl.training.train import evaluate_best, resume, train
@@ -390,7 +390,7 @@ def test_it_is_decided_once_and_anew_where_the_run_has_gone_on(
     run_dir, found = walking(validated_student, student=LEFT, teacher=RIGHT), list[Event]()
     events = EventLog(listeners=[found.append])
     for _ in range(2):
-        validate_teacher(run_dir, validated_student, events, StopRequest())
+        TeacherExtension.choose_best(run_dir, validated_student, events, StopRequest())
     assert len(found) == 1
     assert read_validation(run_dir, at_timesteps=64, best=64) is not None
     assert read_validation(run_dir, at_timesteps=128, best=64) is None
@@ -407,7 +407,7 @@ def test_the_table_of_checkpoints_says_that_the_best_is_the_teacher(
         assert main(["checkpoints", str(run_dir.root), "--json"]) == 0
         (row,) = json.loads(capsys.readouterr().out)
         said.append((row["is_best"], row["teacher_is_better"]))
-        validate_teacher(run_dir, validated_student, EventLog(), StopRequest())
+        TeacherExtension.choose_best(run_dir, validated_student, EventLog(), StopRequest())
     assert said == [(True, False), (True, True)]
     assert main(["checkpoints", str(run_dir.root)]) == 0
     assert "its teacher was as good or better" in " ".join(capsys.readouterr().out.split())
@@ -417,7 +417,7 @@ def test_a_stop_leaves_it_undecided(validated_student: RunConfig) -> None:
     run_dir, stop = RunDir(validated_student.run_dir), StopRequest()
     stop.ask(Interrupted("SIGTERM"))
     with pytest.raises(EvaluationInterrupted):
-        validate_teacher(run_dir, validated_student, EventLog(), stop)
+        TeacherExtension.choose_best(run_dir, validated_student, EventLog(), stop)
     assert not run_dir.validation.exists()
     assert not open_trained_run(run_dir.root, "best").is_teacher
 
@@ -429,5 +429,5 @@ def test_a_run_that_does_not_want_it_keeps_its_own_best(validated_student: RunCo
     algorithm = validated_student.algorithm.model_copy(update={"teacher": teacher})
     run_dir = walking(validated_student, student=LEFT, teacher=RIGHT)
     config = validated_student.model_copy(update={"algorithm": algorithm})
-    validate_teacher(run_dir, config, EventLog(), StopRequest())
+    TeacherExtension.choose_best(run_dir, config, EventLog(), StopRequest())
     assert not run_dir.validation.exists()
