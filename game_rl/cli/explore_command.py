@@ -26,9 +26,10 @@ from game_rl.system.machine import effective_cpus
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.system.units import GIB, format_bytes, format_duration, parse_bytes
 
-_TRIPS = 64
+_TRIPS = 16
 _TRIP_TIMESTEPS = 100
 _HELD_FRAMES = 40  # for which a button is held, on average
+_FRAME_SKIP = 8  # where no config says: finer timesteps take longer to get as far
 _USUAL_MINUTES = 10
 _USUAL_STATES = 2 * GIB
 _TELL_EVERY_S = 10.0
@@ -253,7 +254,7 @@ def _game_and_env(word: str) -> tuple[str, Game, EnvConfig]:
         return config.game, game, _explored(config.env)
     path = game_path(word, relative_to=Path())
     game = load_game(word)
-    frame_skip = max(EnvConfig().frame_skip, least_frame_skip(game.definition.actions))
+    frame_skip = max(_FRAME_SKIP, least_frame_skip(game.definition.actions))
     return word if path is None else str(path), game, _explored(EnvConfig(frame_skip=frame_skip))
 
 

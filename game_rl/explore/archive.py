@@ -197,18 +197,22 @@ class Archive:
         """Draw the cells from which a round's trips begin: rarely seen ones, and those far ahead.
 
         The weight of a cell that n trips were in is 1 / sqrt(n + 1) (Ecoffet et al. 2021, "First
-        return, then explore", Methods), times 0.1 + q^8, where q is the share of cells that have
-        no higher reward. Were all seen equally often, and no two rewards equal, the tenth with the
-        highest rewards would get 37 % of the trips.
+        return, then explore", Methods). By these weights alone, half of the trips begin. The others
+        go by levels, which are the different rewards: half of them begin in cells with the highest
+        reward, a quarter in those with the next one, and so on; within a level, the weights decide.
+        So a level that was just reached, in one cell, does not wait behind thousands of others.
 
         Returns:
             Copies, which the round does not change.
         """
         alive = [record for record in self.cells if record.state]
-        rewards = np.array([record.score.reward for record in alive])
-        share = np.searchsorted(np.sort(rewards), rewards, side="right") / len(alive)
         seen = np.array([record.seen for record in alive])
-        weights = (0.1 + share**8) / np.sqrt(seen + 1)
+        weights = 1 / np.sqrt(seen + 1)
+        # np.unique sorts, so the last level has the highest reward
+        _, levels = np.unique([record.score.reward for record in alive], return_inverse=True)
+        shares = 0.5 ** np.arange(levels.max(), -1, -1)
+        by_level = (shares / np.bincount(levels, weights))[levels] * weights
+        weights = weights / weights.sum() + by_level / by_level.sum()
         drawn = random.choice(len(alive), size=n, p=weights / weights.sum())
         return [replace(alive[index]) for index in drawn]
 
