@@ -17,6 +17,7 @@ from game_rl.errors import UsageError
 from game_rl.explore.archive import CellRecord
 from game_rl.explore.exploration import Exploration
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, SavedExploration
+from game_rl.explore.route import explored_game
 from game_rl.files.durable_files import write_saved
 from game_rl.game_check.sheets import Moment, write_contact_sheet
 from game_rl.games.actions import least_frame_skip
@@ -203,14 +204,7 @@ def _what_to_explore(
                     f"{name} {value} does not go with --resume, which continues what is in "
                     f"{folder.root}; leave it out, or explore in another folder"
                 )
-        saved = folder.read()
-        game = load_game(saved.game)
-        if game.rom.sha256 != saved.rom_sha256:
-            raise UsageError(
-                f"the ROM of {saved.game} has changed since the exploration in {folder.root} "
-                "began; explore anew in another folder"
-            )
-        return game, saved.settings
+        return explored_game(folder)
     if arguments.game is None:
         raise UsageError(
             f"a game is missing: name a bundled game ({', '.join(bundled_games())}), a game.yaml "

@@ -41,6 +41,7 @@ HTML = FileKind("an HTML page", ".html", (b"<!doctype html", b"<html"))
 HTM = FileKind("an HTML page", ".htm", HTML.first)
 ZIP = FileKind("a zip", ".zip", (b"pk",))
 PICKLE = FileKind("a replay buffer", ".pkl", (b"\x80",))
+ROUTE = FileKind("an episode", ".json", (b'{"start_state"',))
 TRACE = FileKind("a trace", ".csv", (b"episode,start_state,timestep",))
 _REPORT = {
     "report.md": FileKind("a report", ".md", (b"# ",)),

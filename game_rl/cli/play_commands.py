@@ -27,13 +27,16 @@ from game_rl.cli.episodes_command import (
     logged_of,
     refuse_empty,
 )
-from game_rl.cli.outputs import GIF, MP4, add_output
+from game_rl.cli.outputs import GIF, MP4, ROUTE, add_output
 from game_rl.cli.printing import add_json, numbers, print_facts, print_notes, print_result
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.episodes.logged_episodes import LoggedEpisodes
 from game_rl.errors import UsageError
 from game_rl.events import StartStateResult
+from game_rl.explore.archive import Archive
+from game_rl.explore.explore_dir import ExploreDir
+from game_rl.explore.route import BEST, explored_game, find_route, write_route
 from game_rl.files.run_dir import RunDir
 from game_rl.games.actions import RANDOM, constant_action
 from game_rl.games.definition import Game
@@ -99,7 +102,16 @@ def add_record(parser: argparse.ArgumentParser) -> None:
         "--output",
         GIF,
         MP4,
-        text="file to write, .gif or .mp4 (default: a GIF in the run's videos/)",
+        ROUTE,
+        text="file to write, .gif or .mp4 (default: a GIF in the run's videos/, or in the folder "
+        "of an exploration), or, with --route, .json, which check-game --recorded plays",
+    )
+    parser.add_argument(
+        "--route",
+        metavar="best|CELL|TERM",
+        help="of an exploration, whose folder is named instead of a run: the way with the highest "
+        "reward, that to the cell of a number on its sheet, or the first one that earned a reward "
+        "term (default: best)",
     )
     parser.add_argument(
         "--grid", action="store_true", help="show the episodes side by side, not one by one"
@@ -293,6 +305,13 @@ def _baseline_player(arguments: argparse.Namespace, config: RunConfig, game: Gam
 
 
 def _record(arguments: argparse.Namespace) -> int:
+    folder = ExploreDir(Path(arguments.run))
+    if folder.exists():
+        return _record_route(arguments, folder)
+    if arguments.route is not None:
+        folder.read()  # which says what is missing
+    if arguments.output is not None and arguments.output.suffix.lower() == ROUTE.suffix:
+        raise UsageError(f"--output {arguments.output}: only routes of explorations are written so")
     if arguments.logged is not None or has_logged_choice(arguments):
         return _record_logged(arguments)
     root, checkpoint = named_policy(arguments)
@@ -320,6 +339,52 @@ def _record(arguments: argparse.Namespace) -> int:
     told = "".join(f"\nthe game is changed: {change}" for change in changes)
     print_result(arguments, {"file": str(made), **facts}, f"{made}{told}")
     return 0
+
+
+_NOT_FOR_ROUTES = ("checkpoint", "episodes", "seed", "start_states", "logged")
+
+
+def _record_route(arguments: argparse.Namespace, folder: ExploreDir) -> int:
+    for name in _NOT_FOR_ROUTES:
+        if getattr(arguments, name) is not None:
+            raise _no_choice(f"--{name.replace('_', '-')}")
+    if has_logged_choice(arguments):
+        raise _no_choice("a choice among logged episodes")
+    if arguments.grid:
+        raise _no_choice("--grid")
+    overlay = _overlay(arguments)
+    if arguments.overlay and "value" in overlay:
+        raise UsageError("--overlay value: no policy plays a route; use action and reward")
+    game, settings = explored_game(folder, arguments.game)
+    archive = Archive.read(folder.archive, settings.most_bytes, has_states=False)
+    word = arguments.route or BEST
+    if word == BEST and not settings.cell:
+        raise UsageError(
+            "pictures earn no reward, so no way to them is the best; name the number of a cell, "
+            f"such as those on {folder.sheet}: --route 12"
+        )
+    route = find_route(archive, word)
+    output = arguments.output or folder.root / f"{route.name}.gif"
+    if output.suffix.lower() == ROUTE.suffix:
+        write_route(route, game, settings, output)
+    else:
+        from game_rl.playback.route_replay import record_route
+
+        record_route(route, game, settings, output, overlay=overlay)
+    facts: dict[str, object] = {"file": str(output), "timesteps": len(route.actions)}
+    text = f"{output}: {len(route.actions):,} timesteps"
+    if route.cell is not None:
+        facts |= {"cell": route.cell.number, "reward": route.cell.score.reward}
+        text += f" to cell {route.cell.number:,}, reward {route.cell.score.reward:g}"
+    if route.term is not None:
+        facts["term"] = route.term
+        text += f", at the end of which reward term {route.term} is earned for the first time"
+    print_result(arguments, facts, text)
+    return 0
+
+
+def _no_choice(option: str) -> UsageError:
+    return UsageError(f"{option} is for the episodes of a run; a route is chosen by --route")
 
 
 def _overlay(arguments: argparse.Namespace) -> "tuple[OverlayItem, ...]":

@@ -64,6 +64,7 @@ class Find:
     Attributes:
         after: timesteps of the trip until then.
         state: the env's packed state there; empty where the episode has ended.
+        terms: the reward terms that the episode has earned until then.
     """
 
     cell: Cell
@@ -71,6 +72,7 @@ class Find:
     score: CellScore
     state: bytes
     is_success: bool = False
+    terms: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -146,6 +148,7 @@ class Archive:
         cells: by number.
         steps: the graph: fewest timesteps from a cell to one that followed it, by their numbers.
         earned: the largest sum of each reward term in an episode.
+        firsts: the way that was the first to earn each reward term, as long as it led to a cell.
         rounds: rounds that were added.
         timesteps: timesteps that they have played.
         state_bytes: size of the cells' states.
@@ -159,14 +162,18 @@ class Archive:
         self.cells: list[CellRecord] = []
         self.steps: dict[tuple[int, int], int] = {}
         self.earned: dict[str, float] = {}
+        self.firsts: dict[str, Way] = {}
         self.rounds = 0
         self.timesteps = 0
         self._numbers: dict[Cell, int] = {}
         self._ways: list[Way] = []
 
     @classmethod
-    def read(cls, path: Path, most_bytes: int) -> "Archive":
+    def read(cls, path: Path, most_bytes: int, *, has_states: bool = True) -> "Archive":
         """Read the archive that a file has; an empty one if there is no file.
+
+        Args:
+            has_states: whether to keep the states, which take most of the memory.
 
         Raises:
             UsageError: a line is none of an archive.
@@ -174,7 +181,11 @@ class Archive:
         archive = cls(most_bytes)
         for number, (_, line) in enumerate(located_lines(path)):
             try:
-                archive._apply(_LINE.validate_python(parse_json(line)))
+                round_line = _LINE.validate_python(parse_json(line))
+                if not has_states:
+                    for found in round_line.finds:
+                        found.state = b""
+                archive._apply(round_line)
             except (ValueError, IndexError) as error:
                 raise UsageError(
                     f"{path}, line {number + 1}, is none of an archive ({error}); restore the file "
@@ -243,6 +254,9 @@ class Archive:
                 numbers.setdefault(find.cell, len(numbers))
                 actions = trip.actions[played : find.after]
                 line.finds.append(_found(find, actions, before, record.number))
+                for term in find.terms:
+                    if term not in self.firsts:
+                        line.firsts.setdefault(term, n_ways)
                 before = n_ways
                 played = find.after
                 n_ways += 1
@@ -317,6 +331,7 @@ class Archive:
             self.cells[number].seen += times
         self.steps.update({(a, b): timesteps for a, b, timesteps in line.steps})
         self.earned.update(line.earned)
+        self.firsts.update({term: self._ways[number] for term, number in line.firsts.items()})
         self.timesteps += line.timesteps
         self.rounds += bool(line.chosen)
         self._drop_excess()
@@ -349,7 +364,7 @@ class _Found(BaseModel):
 
 
 class _Line(BaseModel):
-    """A round in the file."""
+    """A round in the file; `firsts` are numbers of ways."""
 
     timesteps: int = 0
     chosen: list[int] = []
@@ -357,6 +372,7 @@ class _Line(BaseModel):
     seen: list[tuple[int, int]] = []
     steps: list[tuple[int, int, int]] = []
     earned: dict[str, float] = {}
+    firsts: dict[str, int] = {}
 
 
 _LINE = TypeAdapter(_Line)

@@ -4,7 +4,6 @@ All trips of a round begin from the archive as it was before the round, each wit
 and what they found is added in their order. So the archive is the same for any number of processes.
 """
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -17,8 +16,9 @@ from numpy.typing import NDArray
 from game_rl.explore.archive import Archive, CellRecord
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, RoundProgress, read_progress
 from game_rl.explore.exploring_processes import ExploringProcesses
+from game_rl.explore.route import BEST, find_route, write_route
 from game_rl.explore.trip import Explorer
-from game_rl.files.durable_files import rename, sync_directory, synced_file, write_atomic
+from game_rl.files.durable_files import rename, sync_directory, synced_file
 from game_rl.files.json_lines import JsonLines, located_lines
 from game_rl.games.definition import Game
 
@@ -98,15 +98,7 @@ class Exploration:
 
     def write_best(self) -> Path:
         """Write the best way as an episode that `check-game --recorded` plays; return the file."""
-        names = self._game.action_names
-        settings = self._settings
-        episode = {
-            "start_state": settings.start_state,
-            "seed": settings.seed,
-            "frame_skip": settings.env.frame_skip,
-            "actions": [names[action] for action in self.archive.best().way.whole()],
-        }
-        write_atomic(self._folder.best, json.dumps(episode) + "\n")
+        write_route(find_route(self.archive, BEST), self._game, self._settings, self._folder.best)
         return self._folder.best
 
     def screens(self, most: int) -> Iterator[tuple[CellRecord, NDArray[np.uint8]]]:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from game_rl.envs.episode_reward import EpisodeReward
 from game_rl.envs.episode_tracker import EpisodeTracker
 from game_rl.envs.make_env import make_game_env
 from game_rl.explore.archive import CellScore, Find, Trip, packed, unpacked
@@ -52,7 +53,9 @@ class Explorer:
         self._settings = settings
         names = [*(entry.variable for entry in settings.cell), *settings.prefer]
         self.env = make_game_env(settings.env, game, trackers=[lambda _: _Watch(names)])
-        self.env.draws = not settings.cell  # nobody looks at the observations
+        reward = self.env.tracker(EpisodeReward)
+        needs_screen = reward is not None and reward.needs_screen
+        self.env.draws = not settings.cell or needs_screen  # nobody looks at the observations
         self._values_of = cell_reader(settings.cell)
         self.env.reset(seed=settings.seed, options={"start_state": settings.start_state})
 
@@ -79,7 +82,7 @@ class Explorer:
         cell = self._cell()
         trip = Trip(b"")
         seen = {cell: None}  # in order
-        found = dict(known)
+        found: dict[Cell, CellScore] = {}
         entered = 0
         kept = self._kept()
         action = int(random.integers(n_actions))
@@ -104,20 +107,22 @@ class Explorer:
                     trip.steps[edge] = min(timesteps, trip.steps.get(edge, timesteps))
                 entered = after
                 seen[cell] = None
-                if found.get(cell) is None or self._score() > found[cell]:
-                    found[cell] = self._score()
+                best = found.get(cell) or known.get(cell)
+                score = self._score()
+                if best is None or score > best:
+                    found[cell] = score
                     trip.finds.append(self._find(cell, after, info, has_ended=has_ended))
             if has_ended:
                 break
         trip.actions = bytes(actions)
         trip.seen = list(seen)
-        if self._settings.cell:
-            trip.earned = {name: total for name, total in env.reward_terms.items() if total > 0}
+        trip.earned = self._earned()
         return trip
 
     def _find(self, cell: Cell, after: int, info: Mapping[str, Any], *, has_ended: bool) -> Find:
         state = b"" if has_ended else packed(self.env.save_state())
-        return Find(cell, after, self._score(), state, bool(info.get("is_success", False)))
+        is_success = bool(info.get("is_success", False))
+        return Find(cell, after, self._score(), state, is_success, tuple(self._earned()))
 
     def screen(self, state: bytes) -> NDArray[np.uint8]:
         """Return what a packed state shows, uint8 [144, 160, 3]."""
@@ -136,6 +141,12 @@ class Explorer:
     def _kept(self) -> tuple[float, ...]:
         values = self.env.episode.values
         return tuple(float(values[name]) for name in self._settings.prefer)
+
+    def _earned(self) -> dict[str, float]:
+        """Return the sum of each reward term that the episode has earned; pictures earn none."""
+        if not self._settings.cell:
+            return {}
+        return {name: total for name, total in self.env.reward_terms.items() if total > 0}
 
     def _score(self) -> CellScore:
         reward = sum(self.env.reward_terms.values()) if self._settings.cell else 0.0
