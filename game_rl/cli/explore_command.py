@@ -1,29 +1,29 @@
 """`game-rl explore`."""
 
 import argparse
+import errno
+import os
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
-import numpy as np
-from numpy.typing import NDArray
-
 from game_rl.cli.arguments import not_negative, positive
-from game_rl.cli.printing import PROGRESS, add_json, print_result, print_words
+from game_rl.cli.printing import PROGRESS, add_json, print_notes, print_result, print_words
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.loader import game_path, load_config
 from game_rl.config.schema import EnvConfig
-from game_rl.errors import UsageError
-from game_rl.explore.archive import CellRecord
+from game_rl.errors import DoesNotFitError, TrainingError, UsageError, system_fault
 from game_rl.explore.exploration import Exploration
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, SavedExploration
+from game_rl.explore.explore_forecast import ExploreForecast, ExploreNow, forecast_of
+from game_rl.explore.exploring_processes import ExploringProcesses
 from game_rl.explore.route import explored_game
 from game_rl.files.durable_files import write_saved
-from game_rl.game_check.sheets import Moment, write_contact_sheet
 from game_rl.games.actions import least_frame_skip
 from game_rl.games.definition import Game, bundled_games, load_game, unknown_name
 from game_rl.games.starter import write_starter
-from game_rl.system.machine import effective_cpus
+from game_rl.system.machine import disk_free_bytes, effective_cpus, effective_ram_bytes
+from game_rl.system.process_memory import process_tree_memory
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
 from game_rl.system.units import GIB, format_bytes, format_duration, parse_bytes
 
@@ -35,7 +35,7 @@ _USUAL_MINUTES = 10
 _USUAL_STATES = 2 * GIB
 _TELL_EVERY_S = 10.0
 _LONGEST = 1_000_000  # timesteps of an episode, as in check-game
-_MOST_SCREENS = 40
+_DRAW_EVERY_S = 60.0
 
 
 def add_explore(parser: argparse.ArgumentParser) -> None:
@@ -103,21 +103,92 @@ def _explore(arguments: argparse.Namespace) -> int:
         game, settings = _what_to_explore(arguments, folder)
         exploration = Exploration(folder, game, settings)
         stop = StopRequest(deadline_s=30.0)
-        with stopping_on_signals(stop, lambda text: print_words(PROGRESS, text)):
-            _explore_until(arguments, exploration, stop)
-        screens = exploration.screens(_MOST_SCREENS)
-        write_contact_sheet([_moment(*each) for each in screens], folder.sheet)
-        if settings.cell:
-            exploration.write_best()
+        n_processes = arguments.processes or effective_cpus()
+        try:
+            with (
+                stopping_on_signals(stop, lambda text: print_words(PROGRESS, text)),
+                ExploringProcesses(game, settings, n_processes) as explorers,
+            ):
+                forecast = _forecast(arguments, exploration, explorers, n_processes)
+                print_words(PROGRESS, forecast.in_words)
+                _check_forecast(arguments, forecast, exploration)
+                _explore_until(arguments, exploration, explorers, stop)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise TrainingError(
+                f"{system_fault(error, folder.root)}; all rounds up to this one are saved. Free "
+                f"some space, then continue with {_way_on(folder)}"
+            ) from None
     _print_found(arguments, exploration, folder)
     if stop.reason is not None:
         raise stop.interrupted("stopped; all rounds are saved")
     return 0
 
 
-def _moment(record: CellRecord, screen: NDArray[np.uint8]) -> Moment:
-    label = f"{record.number:,}: {record.score.timesteps:,} timesteps"
-    return Moment(f"{label}, {record.score.reward:g}" if record.score.reward else label, screen)
+def _way_on(folder: ExploreDir) -> str:
+    return f"game-rl explore --resume --output {quote(str(folder.root))}"
+
+
+def _forecast(
+    arguments: argparse.Namespace,
+    exploration: Exploration,
+    explorers: ExploringProcesses,
+    n_processes: int,
+) -> ExploreForecast:
+    """Have the processes play for a moment; return what the exploration takes at most."""
+    pace = explorers.pace()
+    timesteps = arguments.timesteps
+    if timesteps is None:
+        timesteps = round(60 * (arguments.minutes or _USUAL_MINUTES) * pace.per_s)
+    memory, _ = process_tree_memory(os.getpid())
+    _, available = effective_ram_bytes()
+    root = exploration.folder.root
+    now = ExploreNow(
+        memory_bytes=memory,
+        file_bytes=sum(path.stat().st_size for path in root.iterdir()),
+        available_memory_bytes=available,
+        available_disk_bytes=disk_free_bytes(root),
+    )
+    return forecast_of(
+        exploration.settings,
+        exploration.archive,
+        pace,
+        now,
+        n_processes=n_processes,
+        timesteps=timesteps,
+    )
+
+
+def _check_forecast(
+    arguments: argparse.Namespace, forecast: ExploreForecast, exploration: Exploration
+) -> None:
+    """Refuse to begin, or warn, if the machine has too little memory or disk.
+
+    Raises:
+        DoesNotFitError: a new exploration does not fit.
+    """
+    if forecast.verdict == "fits":
+        return
+    if forecast.verdict == "tight":
+        print_notes(["that is more than nine tenths of what is free"])
+        return
+    limit = format_bytes(exploration.settings.most_bytes)
+    if arguments.resume:
+        print_notes(
+            [
+                f"that is more than is free, if it takes all of its {limit} for states; if the "
+                "disk becomes full, the exploration ends, and all its rounds are saved"
+            ]
+        )
+        return
+    for path in exploration.folder.root.iterdir():
+        if path.name != "lock":
+            path.unlink()  # nothing is explored yet
+    raise DoesNotFitError(
+        f"the exploration takes {forecast.in_words}; lower --states (now {limit}), free some "
+        "space, or choose an --output on another disk"
+    )
 
 
 def _print_found(
@@ -138,7 +209,8 @@ def _print_found(
         f"{folder.root}: {len(archive.cells):,} cells in {archive.timesteps:,} timesteps, "
         f"{format_duration(exploration.seconds)}\n{folder.sheet}: some of their screens"
     )
-    hint = f"go on:  game-rl explore --resume --output {quote(str(folder.root))}"
+    root = quote(str(folder.root))
+    hint = f"go on:  {_way_on(folder)}\nsee it:  game-rl report {root} --output explored.html"
     if saved.settings.cell:
         facts["earned"] = archive.earned
         facts["best"] = {
@@ -152,24 +224,27 @@ def _print_found(
             f"\n{folder.best}: the best way earns {best.score.reward:g} in "
             f"{best.score.timesteps:,} timesteps and {ending}"
         )
-        played = f"{quote(saved.game)} --recorded {quote(str(folder.best))}"
-        hint += f"\nplay the best way:  game-rl check-game {played}"
+        hint += f"\nfilm the best way:  game-rl record {root} --route best"
     else:
         hint += f"\nsay what a cell is:  edit {quote(saved.game)}, then explore that"
     print_result(arguments, facts, text, hint)
 
 
 def _explore_until(
-    arguments: argparse.Namespace, exploration: Exploration, stop: StopRequest
+    arguments: argparse.Namespace,
+    exploration: Exploration,
+    explorers: ExploringProcesses,
+    stop: StopRequest,
 ) -> None:
-    """Explore until the limit, and tell how far it is."""
+    """Explore until the limit, and tell how far it is; draw it every minute, and in the end."""
     minutes = arguments.minutes or _USUAL_MINUTES
     ends_s = exploration.seconds + 60 * minutes
     most_timesteps = exploration.archive.timesteps + (arguments.timesteps or 0)
     told_s = exploration.seconds
     earlier = exploration.archive.timesteps
     began_s = exploration.seconds
-    for archive in exploration.rounds(arguments.processes or effective_cpus()):
+    drawn_s = exploration.seconds
+    for archive in exploration.rounds(explorers):
         seconds = exploration.seconds
         for term in exploration.new_terms:
             print_words(
@@ -186,9 +261,13 @@ def _explore_until(
                 f"{archive.timesteps:>12,}   {len(archive.cells):,} cells  reward "
                 f"{best.score.reward:g}  {speed:,.0f} timesteps/s  {format_duration(seconds)}",
             )
+        if seconds - drawn_s >= _DRAW_EVERY_S:
+            drawn_s = seconds
+            exploration.draw(explorers)
         is_over = archive.timesteps >= most_timesteps if arguments.timesteps else seconds >= ends_s
         if is_over or stop.is_asked:
             break
+    exploration.draw(explorers)
 
 
 def _what_to_explore(

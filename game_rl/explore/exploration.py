@@ -7,19 +7,18 @@ and what they found is added in their order. So the archive is the same for any 
 import os
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from game_rl.explore.archive import Archive, CellRecord
+from game_rl.explore.archive import Archive, Way
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, RoundProgress, read_progress
+from game_rl.explore.explore_pictures import cell_moment, shown_cells, way_moments
 from game_rl.explore.exploring_processes import ExploringProcesses
 from game_rl.explore.route import BEST, find_route, write_route
-from game_rl.explore.trip import Explorer
 from game_rl.files.durable_files import rename, sync_directory, synced_file
 from game_rl.files.json_lines import JsonLines, located_lines
+from game_rl.game_check.sheets import write_contact_sheet
 from game_rl.games.definition import Game
 
 
@@ -30,6 +29,7 @@ class Exploration:
         folder: where it is kept; it continues what is there.
 
     Attributes:
+        folder, game, settings: as given.
         archive: all that was found so far.
         new_terms: the reward terms that the last round was the first to earn.
         seconds: time of all rounds, those of earlier sittings included.
@@ -39,48 +39,53 @@ class Exploration:
     """
 
     def __init__(self, folder: ExploreDir, game: Game, settings: ExploreSettings) -> None:
-        self._folder = folder
-        self._game = game
-        self._settings = settings
+        self.folder = folder
+        self.game = game
+        self.settings = settings
         if folder.archive.exists():
             end = sum(len(line) for _, line in located_lines(folder.archive))
             os.truncate(folder.archive, end)  # a kill may have left a part of a line
+        folder.compacting.unlink(missing_ok=True)
         self.archive = Archive.read(folder.archive, settings.most_bytes)
         self.new_terms: tuple[str, ...] = ()
         self.seconds = max((line.seconds for line in read_progress(folder)), default=0.0)
+        self._drawn: Way | None = None
 
-    def rounds(self, n_processes: int) -> Iterator[Archive]:
+    def rounds(self, explorers: ExploringProcesses) -> Iterator[Archive]:
         """Explore round after round, and yield the archive once the round is in the file."""
-        settings = self._settings
+        settings = self.settings
         archive = self.archive
         before_s = time.monotonic() - self.seconds
-        with ExploringProcesses(self._game, settings, n_processes) as explorers:
-            if not archive.cells:
-                self._append(archive.begin(explorers.beginning()))
-            while True:
-                if archive.written_bytes > 2 * settings.most_bytes:
-                    self._compact()
-                seed = (settings.seed, archive.rounds)
-                chosen = archive.choose(settings.trips, np.random.default_rng(seed))
-                trips = explorers.trips(chosen, seed, archive.scores())
-                earned = set(archive.earned)
-                self._append(archive.add_round(chosen, trips))
-                self.new_terms = tuple(sorted(set(archive.earned) - earned))
-                self.seconds = time.monotonic() - before_s
-                self._note_progress()
-                yield archive
+        if not archive.cells:
+            self._append(archive.begin(explorers.beginning()))
+        while True:
+            if archive.written_bytes > 2 * settings.most_bytes:
+                self._compact()
+            seed = (settings.seed, archive.rounds)
+            chosen = archive.choose(settings.trips, np.random.default_rng(seed))
+            trips = explorers.trips(chosen, seed, archive.scores())
+            earned = set(archive.earned)
+            self._append(archive.add_round(chosen, trips))
+            self.new_terms = tuple(sorted(set(archive.earned) - earned))
+            self.seconds = time.monotonic() - before_s
+            self._note_progress()
+            yield archive
 
     def _append(self, line: str) -> None:
-        with JsonLines(self._folder.archive) as file:
+        with JsonLines(self.folder.archive) as file:
             file.append(line)
 
     def _compact(self) -> None:
         """Write the archive's file anew, without the states that are not needed any more."""
-        path = self._folder.archive
-        new = path.with_suffix(".tmp")
-        with synced_file(new) as file:
-            for line in self.archive.compacted(path):
-                file.write(line.encode() + b"\n")
+        path = self.folder.archive
+        new = self.folder.compacting
+        try:
+            with synced_file(new) as file:
+                for line in self.archive.compacted(path):
+                    file.write(line.encode() + b"\n")
+        except OSError:
+            new.unlink()  # a full disk has no room for half a file
+            raise
         rename(new, path)
         sync_directory(path.parent)
         self.archive.written_bytes = self.archive.state_bytes
@@ -93,19 +98,29 @@ class Exploration:
             cells=len(self.archive.cells),
             reward=self.archive.best().score.reward,
         )
-        with JsonLines(self._folder.progress) as file:
+        with JsonLines(self.folder.progress) as file:
             file.append(line.model_dump_json())
 
     def write_best(self) -> Path:
         """Write the best way as an episode that `check-game --recorded` plays; return the file."""
-        write_route(find_route(self.archive, BEST), self._game, self._settings, self._folder.best)
-        return self._folder.best
+        write_route(find_route(self.archive, BEST), self.game, self.settings, self.folder.best)
+        return self.folder.best
 
-    def screens(self, most: int) -> Iterator[tuple[CellRecord, NDArray[np.uint8]]]:
-        """Yield some cells, spread over all, with what is seen in them, uint8 [144, 160, 3]."""
-        held = [record for record in self.archive.cells if record.state]
-        step = max(1.0, len(held) / most)
-        with closing(Explorer(self._game, self._settings)) as explorer:
-            for index in range(min(most, len(held))):
-                record = held[int(index * step)]
-                yield record, explorer.screen(record.state)
+    def draw(self, explorers: ExploringProcesses) -> None:
+        """Draw the sheet and, if it is new, the best way, which is written to `best.json` too.
+
+        Raises:
+            UsageError: a picture cannot be written.
+            ReplayError: the best way does not play as it was found.
+        """
+        cells = shown_cells(self.archive.cells, self.settings)
+        screens = explorers.screens([record.state for record in cells])
+        write_contact_sheet(list(map(cell_moment, cells, screens)), self.folder.sheet)
+        best = self.archive.best().way
+        if not self.settings.cell or best is self._drawn:
+            return
+        self.write_best()
+        moments = way_moments(explorers.gains(best.whole()))
+        if moments:
+            write_contact_sheet(moments, self.folder.best_picture)
+        self._drawn = best

@@ -11,7 +11,7 @@ from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import StrictModel
 from game_rl.errors import UsageError
 from game_rl.files.json_lines import located_lines, parsed
-from game_rl.files.run_dir import locked
+from game_rl.files.run_dir import is_locked, locked
 from game_rl.files.saved import Saved, Sha256, read_saved
 from game_rl.games.cell import CoarseVariable
 
@@ -61,6 +61,11 @@ class ExploreDir:
         return self.root / "archive.jsonl"
 
     @property
+    def compacting(self) -> Path:
+        """The archive without what it needs no more, as long as it is being written."""
+        return self.root / "archive.tmp"
+
+    @property
     def progress(self) -> Path:
         """Seconds, timesteps, cells and best reward after each round, one JSON object a line."""
         return self.root / "progress.jsonl"
@@ -74,6 +79,16 @@ class ExploreDir:
     def best(self) -> Path:
         """The actions of the best way, in the form of `check-game --recorded`."""
         return self.root / "best.json"
+
+    @property
+    def best_picture(self) -> Path:
+        """Screens of the best way, where it earns a reward."""
+        return self.root / "best.png"
+
+    @property
+    def is_locked(self) -> bool | None:
+        """Whether a process explores in the folder; None if this user cannot find out."""
+        return is_locked(self.root / "lock")
 
     def exists(self) -> bool:
         return self.saved.is_file()

@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import pickle
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, Union, cast
 from game_rl.errors import GameRLError, WorkerError
 from game_rl.explore.archive import CellRecord, CellScore, Find, Trip
 from game_rl.explore.explore_dir import ExploreSettings
-from game_rl.explore.trip import Explorer
+from game_rl.explore.trip import Explorer, Gain, Pace, Screen
 from game_rl.games.cell import Cell
 from game_rl.games.definition import Game
 from game_rl.system.output import keep_output_harmless
@@ -36,25 +36,6 @@ Context = Union["ForkServerContext", "SpawnContext"]
 _LEAVE_TIMEOUT_S = 2.0
 
 
-class _Job(NamedTuple):
-    """A trip to play: its number in the round, and the packed state from which it begins."""
-
-    number: int
-    state: bytes
-
-
-class _Request(NamedTuple):
-    """What a process is to play; without jobs, the beginning of the episode.
-
-    Attributes:
-        known: pickled scores of all known cells.
-    """
-
-    seed: tuple[int, ...] = ()
-    jobs: Sequence[_Job] = ()
-    known: bytes = b""
-
-
 class ExploringProcesses:
     """Processes with an `Explorer` each. Use it as a context manager.
 
@@ -68,6 +49,7 @@ class ExploringProcesses:
         context = cast("Context", multiprocessing.get_context(method))
         self._connections: list[Connection] = []
         self._processes: list[BaseProcess] = []
+        self._known: dict[Cell, CellScore] = {}
         with changed_environment(python_variables()), short_temporary_folder():
             for number in range(n_processes):
                 ours, theirs = context.Pipe()
@@ -95,28 +77,52 @@ class ExploringProcesses:
 
     def beginning(self) -> Find:
         """Return the first cell of the episode."""
-        self._send(0, _Request())
-        found = self._answer(0)
-        assert isinstance(found, Find)
-        return found
+        return cast("Find", self._ask(_ExplorerProcess.beginning))
+
+    def screens(self, states: Sequence[bytes]) -> list[Screen]:
+        """Return what packed states show, each uint8 [144, 160, 3]."""
+        return cast("list[Screen]", self._ask(_ExplorerProcess.screens, states))
+
+    def gains(self, actions: bytes) -> list[Gain]:
+        """Play a way from the beginning; return the moments at which it earns a reward."""
+        return cast("list[Gain]", self._ask(_ExplorerProcess.gains, actions))
+
+    def pace(self) -> Pace:
+        """Have all processes play for a moment at once, and return how fast they are together."""
+        every = range(len(self._processes))
+        for number in every:
+            self._send(number, (_ExplorerProcess.pace.__name__, ()))
+        found = cast("list[Pace]", [self._answer(number) for number in every])
+        return Pace(max(pace.state_bytes for pace in found), sum(pace.per_s for pace in found))
 
     def trips(
         self, chosen: Sequence[CellRecord], seed: tuple[int, ...], scores: Mapping[Cell, CellScore]
     ) -> list[Trip]:
-        """Play a trip from each cell; the trips are the same for any number of processes."""
-        known = pickle.dumps(scores)
+        """Play a trip from each cell; the trips are the same for any number of processes.
+
+        Args:
+            scores: of all known cells; a cell never goes.
+        """
+        known = self._known
+        changed = {cell: score for cell, score in scores.items() if known.get(cell) is not score}
+        known.update(changed)
+        pickled = pickle.dumps(changed)
         jobs = [_Job(index, record.state) for index, record in enumerate(chosen)]
         n_processes = len(self._processes)
+        name = _ExplorerProcess.trips.__name__
         for number in range(n_processes):
-            self._send(number, _Request(seed, jobs[number::n_processes], known))
+            self._send(number, (name, (seed, jobs[number::n_processes], pickled)))
         found: dict[int, Trip] = {}
         for number in range(n_processes):
-            answer = self._answer(number)
-            assert isinstance(answer, dict)
-            found |= answer
+            found |= cast("dict[int, Trip]", self._answer(number))
         return [found[index] for index in range(len(chosen))]
 
-    def _send(self, number: int, request: _Request) -> None:
+    def _ask(self, method: Callable[..., object], *arguments: object) -> object:
+        """Have the first process call a method of its own, and return what that returns."""
+        self._send(0, (method.__name__, arguments))
+        return self._answer(0)
+
+    def _send(self, number: int, request: tuple[str, tuple[object, ...]]) -> None:
         try:
             self._connections[number].send(request)
         except OSError:
@@ -150,25 +156,50 @@ def _run_explorer(connection: Connection, game: Game, settings: ExploreSettings)
     let_others_finish()
     keep_output_harmless()  # a reward in Python may print
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    explorer: Explorer | None = None
+    process: _ExplorerProcess | None = None
     with suppress(EOFError, OSError):
         while True:
-            request: _Request = connection.recv()
+            name, arguments = connection.recv()
             try:
-                explorer = explorer or Explorer(game, settings)
-                connection.send(_played(explorer, request))
+                process = process or _ExplorerProcess(game, settings)
+                connection.send(getattr(process, name)(*arguments))
             except GameRLError as error:
                 connection.send(error)
 
 
-def _played(explorer: Explorer, request: _Request) -> Find | dict[int, Trip]:
-    if not request.jobs and not request.known:
-        return explorer.beginning()
-    known = pickle.loads(request.known)  # noqa: S301 - from our own parent
-    return {
-        job.number: explorer.trip(job.state, (*request.seed, job.number), known)
-        for job in request.jobs
-    }
+class _Job(NamedTuple):
+    """A trip to play: its number in the round, and the packed state from which it begins."""
+
+    number: int
+    state: bytes
+
+
+class _ExplorerProcess:
+    """What one of the processes does; its methods are called by name."""
+
+    def __init__(self, game: Game, settings: ExploreSettings) -> None:
+        self._explorer = Explorer(game, settings)
+        self._known: dict[Cell, CellScore] = {}
+
+    def beginning(self) -> Find:
+        return self._explorer.beginning()
+
+    def screens(self, states: Sequence[bytes]) -> list[Screen]:
+        return [self._explorer.screen(state) for state in states]
+
+    def gains(self, actions: bytes) -> list[Gain]:
+        return self._explorer.gains(actions)
+
+    def pace(self) -> Pace:
+        return self._explorer.pace()
+
+    def trips(self, seed: tuple[int, ...], jobs: Sequence[_Job], changed: bytes) -> dict[int, Trip]:
+        """Play trips; `changed` are pickled scores of cells that are new, or better than before."""
+        self._known.update(pickle.loads(changed))  # noqa: S301 - from our own parent
+        return {
+            job.number: self._explorer.trip(job.state, (*seed, job.number), self._known)
+            for job in jobs
+        }
 
 
 def _leave_with_parent() -> None:

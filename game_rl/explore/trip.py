@@ -1,7 +1,8 @@
 """A trip of an exploration: return to a cell, then play on at random, and note what is found."""
 
+import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from PIL import Image
 from game_rl.envs.episode_reward import EpisodeReward
 from game_rl.envs.episode_tracker import EpisodeTracker
 from game_rl.envs.make_env import make_game_env
+from game_rl.errors import ReplayError
 from game_rl.explore.archive import CellScore, Find, Trip, packed, unpacked
 from game_rl.explore.explore_dir import ExploreSettings
 from game_rl.games.cell import Cell, cell_reader
@@ -33,6 +35,30 @@ def screen_cell(screen: NDArray[np.uint8]) -> Cell:
     grey = Image.fromarray(screen).convert("L").resize((_COLUMNS, _ROWS), Image.Resampling.BOX)
     shades = np.asarray(grey, dtype=np.uint8) // (256 // _SHADES)
     return tuple(shades.ravel().tolist())
+
+
+Screen = NDArray[np.uint8]
+"""A picture of the whole screen, uint8 [144, 160, 3]."""
+
+
+class Gain(NamedTuple):
+    """A moment of a way at which it earns a reward, or its end.
+
+    Attributes:
+        timesteps: of the episode until then.
+        terms: the reward terms that are earned.
+    """
+
+    timesteps: int
+    terms: tuple[str, ...]
+    screen: Screen
+
+
+class Pace(NamedTuple):
+    """How fast an explorer plays, in timesteps a second, and the size of the game's states."""
+
+    state_bytes: int
+    per_s: float
 
 
 class _Watch(EpisodeTracker):
@@ -124,9 +150,44 @@ class Explorer:
         is_success = bool(info.get("is_success", False))
         return Find(cell, after, self._score(), state, is_success, tuple(self._earned()))
 
-    def screen(self, state: bytes) -> NDArray[np.uint8]:
-        """Return what a packed state shows, uint8 [144, 160, 3]."""
+    def pace(self) -> Pace:
+        """Play a trip from the beginning, as the rounds do."""
+        state = self.beginning().state
+        began_s = time.perf_counter()
+        trip = self.trip(state, (0,), {})
+        seconds = time.perf_counter() - began_s
+        largest = max(len(each) for each in (state, *(find.state for find in trip.finds)))
+        return Pace(largest, len(trip.actions) / seconds)
+
+    def gains(self, actions: bytes) -> list[Gain]:
+        """Play a way from the beginning; return its end, and the moments at which it is rewarded.
+
+        Raises:
+            ReplayError: the episode ends before the way does.
+        """
+        self.beginning()
+        found = []
+        before = self.env.reward_terms
+        for timesteps, action in enumerate(actions, 1):
+            if not self.env.episode.running:
+                raise ReplayError(
+                    f"the way of {len(actions):,} timesteps ends after {timesteps - 1:,}; the game "
+                    "file, game_rl or PyBoy is another one than when it was found: explore anew"
+                )
+            self.env.step(action)
+            terms = self.env.reward_terms
+            gained = tuple(name for name, sum_ in terms.items() if sum_ > before.get(name, 0.0))
+            before = terms
+            if gained or timesteps == len(actions):
+                found.append(Gain(timesteps, gained, self._seen()))
+        return found
+
+    def screen(self, state: bytes) -> Screen:
+        """Return what a packed state shows."""
         self.env.load_state(unpacked(state))
+        return self._seen()
+
+    def _seen(self) -> Screen:
         draws = self.env.draws
         self.env.draws = False
         picture = self.env.render()

@@ -12,6 +12,7 @@ from game_rl.errors import UsageError
 from game_rl.explore.archive import Archive, packed, unpacked
 from game_rl.explore.exploration import Exploration
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, read_progress
+from game_rl.explore.exploring_processes import ExploringProcesses
 from game_rl.explore.trip import Explorer
 from game_rl.files.saved import parse_json
 from game_rl.games.definition import Game, load_game
@@ -38,8 +39,9 @@ def explored(root: Path, *, rounds: int, processes: int = 1, most_bytes: int = 1
     """Explore some rounds more in a folder."""
     root.mkdir(exist_ok=True)
     exploration = Exploration(ExploreDir(root), GAME, settings(most_bytes=most_bytes))
-    for _ in itertools.islice(exploration.rounds(processes), rounds):
-        pass
+    with ExploringProcesses(GAME, exploration.settings, processes) as explorers:
+        for _ in itertools.islice(exploration.rounds(explorers), rounds):
+            pass
     exploration.write_best()
     return exploration.archive
 

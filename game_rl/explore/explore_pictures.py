@@ -1,0 +1,73 @@
+"""Pictures of an exploration: a sheet of its screens, and the moments of the best way."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from game_rl.explore.archive import CellRecord
+from game_rl.explore.explore_dir import ExploreSettings
+from game_rl.explore.trip import Gain
+from game_rl.game_check.sheets import Moment
+
+MOST_SCREENS = 40
+"""Screens on a sheet."""
+_LETTERS = 26
+"""Of a label, which is as wide as a screen."""
+
+
+def shown_cells(cells: Sequence[CellRecord], settings: ExploreSettings) -> list[CellRecord]:
+    """Return the cells of the sheet: at most 40 that have a state, in the order of their numbers.
+
+    Of pictures, they are the most different ones; else, they are spread evenly over all.
+    """
+    held = [record for record in cells if record.state]
+    if len(held) <= MOST_SCREENS:
+        return held
+    if not settings.cell:
+        pictures = np.array([record.cell for record in held], np.int16)
+        return [held[index] for index in sorted(furthest(pictures, MOST_SCREENS))]
+    return [held[n * len(held) // MOST_SCREENS] for n in range(MOST_SCREENS)]
+
+
+def furthest(points: NDArray[np.int16], n: int) -> list[int]:
+    """Return the first of some points, then always the one that is furthest from those before it.
+
+    The distance of two points is the sum of the differences of their numbers (Gonzalez 1985,
+    "Clustering to minimize the maximum intercluster distance").
+
+    Args:
+        points: int16 [points, numbers].
+        n: of the points to return, at most as many as there are.
+
+    Returns:
+        Their indices; of points that are equally far, the first one.
+    """
+    chosen = [0]
+    nearest = np.abs(points - points[0]).sum(axis=1)
+    while len(chosen) < n:
+        index = int(nearest.argmax())
+        chosen.append(index)
+        nearest = np.minimum(nearest, np.abs(points - points[index]).sum(axis=1))
+    return chosen
+
+
+def cell_moment(record: CellRecord, screen: NDArray[np.uint8]) -> Moment:
+    """Return a cell as the sheet shows it: its number, after how long, with which reward."""
+    label = f"{record.number:,}: {record.score.timesteps:,} timesteps"
+    if record.score.reward:
+        label += f", {record.score.reward:g}"
+    return Moment(label, screen)
+
+
+def way_moments(gains: Sequence[Gain]) -> list[Moment]:
+    """Return at most 40 of the moments of a way, its first reward and its end among them."""
+    n = len(gains)
+    count = min(n, MOST_SCREENS)
+    chosen = [gains[round(k * (n - 1) / max(1, count - 1))] for k in range(count)]
+    moments = []
+    for gain in chosen:
+        what = "+".join(gain.terms) or "end"
+        label = f"{gain.timesteps:,}: {what}"
+        moments.append(Moment(label[:_LETTERS], gain.screen))
+    return moments
