@@ -15,7 +15,7 @@ from game_rl.config.schema import EnvConfig
 from game_rl.errors import DoesNotFitError, TrainingError, UsageError, system_fault
 from game_rl.explore.exploration import Exploration
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, SavedExploration
-from game_rl.explore.explore_forecast import ExploreForecast, ExploreNow, forecast_of
+from game_rl.explore.explore_forecast import ExploreForecast, Taken, forecast_of
 from game_rl.explore.exploring_processes import ExploringProcesses
 from game_rl.explore.route import explored_game
 from game_rl.files.durable_files import write_saved
@@ -144,17 +144,12 @@ def _forecast(
     memory, _ = process_tree_memory(os.getpid())
     _, available = effective_ram_bytes()
     root = exploration.folder.root
-    now = ExploreNow(
-        memory_bytes=memory,
-        file_bytes=sum(path.stat().st_size for path in root.iterdir()),
-        available_memory_bytes=available,
-        available_disk_bytes=disk_free_bytes(root),
-    )
     return forecast_of(
         exploration.settings,
         exploration.archive,
         pace,
-        now,
+        now=Taken(memory, sum(path.stat().st_size for path in root.iterdir())),
+        available=Taken(available, disk_free_bytes(root)),
         n_processes=n_processes,
         timesteps=timesteps,
     )
@@ -168,17 +163,15 @@ def _check_forecast(
     Raises:
         DoesNotFitError: a new exploration does not fit.
     """
+    limit = format_bytes(exploration.settings.most_bytes)
     if forecast.verdict == "fits":
         return
-    if forecast.verdict == "tight":
-        print_notes(["that is more than nine tenths of what is free"])
-        return
-    limit = format_bytes(exploration.settings.most_bytes)
-    if arguments.resume:
+    if forecast.verdict == "tight" or arguments.resume:
+        what = "the most" if forecast.verdict == "tight" else "that"
         print_notes(
             [
-                f"that is more than is free, if it takes all of its {limit} for states; if the "
-                "disk becomes full, the exploration ends, and all its rounds are saved"
+                f"{what} is more than is free, with its {limit} for states; if the disk becomes "
+                "full, the exploration ends, and all its rounds are saved"
             ]
         )
         return
@@ -186,8 +179,8 @@ def _check_forecast(
         if path.name != "lock":
             path.unlink()  # nothing is explored yet
     raise DoesNotFitError(
-        f"the exploration takes {forecast.in_words}; lower --states (now {limit}), free some "
-        "space, or choose an --output on another disk"
+        f"the exploration takes {forecast.in_words}; lower --states (now {limit}), explore for "
+        "fewer --minutes, free some space, or choose an --output on another disk"
     )
 
 

@@ -91,9 +91,13 @@ class ExploringProcesses:
         """Have all processes play for a moment at once, and return how fast they are together."""
         every = range(len(self._processes))
         for number in every:
-            self._send(number, (_ExplorerProcess.pace.__name__, ()))
+            self._send(number, (_ExplorerProcess.pace.__name__, (number,)))
         found = cast("list[Pace]", [self._answer(number) for number in every])
-        return Pace(max(pace.state_bytes for pace in found), sum(pace.per_s for pace in found))
+        return Pace(
+            state_bytes=max(pace.state_bytes for pace in found),
+            per_s=sum(pace.per_s for pace in found),
+            finds=sum(pace.finds for pace in found) / len(found),
+        )
 
     def trips(
         self, chosen: Sequence[CellRecord], seed: tuple[int, ...], scores: Mapping[Cell, CellScore]
@@ -190,8 +194,8 @@ class _ExplorerProcess:
     def gains(self, actions: bytes) -> list[Gain]:
         return self._explorer.gains(actions)
 
-    def pace(self) -> Pace:
-        return self._explorer.pace()
+    def pace(self, seed: int) -> Pace:
+        return self._explorer.pace(seed)
 
     def trips(self, seed: tuple[int, ...], jobs: Sequence[_Job], changed: bytes) -> dict[int, Trip]:
         """Play trips; `changed` are pickled scores of cells that are new, or better than before."""

@@ -1,0 +1,142 @@
+"""A table of what an exploration loses when it is killed at random moments.
+
+    python -m tests.faults.explore_faults [--kills 30] [--seed 0]
+
+Each trial is an exploration of beacon in a process of its own, with so small a limit for states
+that its file is compacted again and again. It is killed three times, before, halfway through or
+after an operation on its files, or at any moment, is continued each time, and must end with the
+very bytes of an exploration that was never killed.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from game_rl.explore.archive import Archive
+from game_rl.explore.exploration import Exploration
+from game_rl.explore.explore_dir import ExploreDir
+from game_rl.explore.exploring_processes import ExploringProcesses
+from game_rl.games.definition import load_game
+from tests.explore.test_exploration import settings
+from tests.faults.faulty_run import Faults, injected
+
+ROUNDS = 12
+MOST_BYTES = 60_000
+KILLS_A_TRIAL = 3
+_HANG_S = 300
+_KILLS = ("kill-before", "kill-half", "kill-after")
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """How an exploration has ended.
+
+    Attributes:
+        code: exit code, negative for a signal.
+        rounds: the last round that it has told of; 0 for none.
+        operations: how often it has done what to its files, if it came to its end.
+    """
+
+    code: int
+    rounds: int
+    operations: dict[str, int]
+
+
+def explore(
+    folder: Path, plan: str = "none:0:none", *, kill_after_s: float | None = None
+) -> Sitting:
+    """Explore up to the last round, or up to a fault; see `faulty_run`."""
+    word = [sys.executable, "-m", "tests.faults.explore_faults", "--child", plan, str(folder)]
+    with subprocess.Popen(word, stdout=subprocess.PIPE, encoding="utf-8") as process:
+        try:
+            output, _ = process.communicate(timeout=kill_after_s or _HANG_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, _ = process.communicate()
+            assert kill_after_s is not None, "it hangs"
+    told = [line for line in output.splitlines() if line.isdecimal()]
+    counts = [line for line in output.splitlines() if line.startswith("{")]
+    return Sitting(
+        process.returncode,
+        int(told[-1]) if told else 0,
+        json.loads(counts[0]) if counts else {},
+    )
+
+
+def problem_of_trial(
+    folder: Path, whole: bytes, operations: dict[str, int], draw: random.Random
+) -> str:
+    """Kill an exploration three times; return what is wrong in the end, or nothing."""
+    found = ExploreDir(folder)
+    folder.mkdir()
+    for _ in range(KILLS_A_TRIAL):
+        if draw.random() < 0.3:
+            sitting = explore(folder, kill_after_s=draw.uniform(1.0, 8.0))
+        else:
+            operation = draw.choice(sorted(operations))
+            kill = draw.choice(_KILLS if operation == "write" else _KILLS[::2])
+            count = draw.randint(1, operations[operation])
+            sitting = explore(folder, f"{operation}:{count}:{kill}")
+        kept = Archive.read(found.archive, MOST_BYTES).rounds
+        if kept < sitting.rounds:
+            return f"it has told of round {sitting.rounds}, and {kept} are in the file"
+    if explore(folder).code != 0:
+        return "it cannot be continued"
+    if found.archive.read_bytes() != whole:
+        return "the archive has other bytes"
+    left = sorted(path.name for path in folder.iterdir())
+    return "" if left == ["archive.jsonl", "progress.jsonl"] else f"{left} are left"
+
+
+def kill_trials(kills: int, seed: int) -> list[str]:
+    """Return what is wrong in each trial."""
+    draw = random.Random(seed)
+    with tempfile.TemporaryDirectory() as root:
+        undisturbed = Path(root) / "undisturbed"
+        undisturbed.mkdir()
+        operations = explore(undisturbed).operations
+        assert operations.get("rename", 0) > 1, "the file is compacted several times"
+        whole = ExploreDir(undisturbed).archive.read_bytes()
+        return [
+            problem_of_trial(Path(root) / f"{number}", whole, operations, draw)
+            for number in range(-(-kills // KILLS_A_TRIAL))
+        ]
+
+
+def _explore_here(plan: str, folder: Path) -> None:
+    game = load_game("beacon")
+    faults = Faults(plan, str(folder))
+    with injected(faults):
+        exploration = Exploration(ExploreDir(folder), game, settings(game, most_bytes=MOST_BYTES))
+        left = ROUNDS - exploration.archive.rounds
+        with ExploringProcesses(game, exploration.settings, 1) as explorers:
+            for archive in itertools.islice(exploration.rounds(explorers), left):
+                print(archive.rounds, flush=True)
+    print(json.dumps(faults.counts))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--child", nargs=2, metavar=("PLAN", "FOLDER"))
+    arguments = parser.parse_args()
+    if arguments.child:
+        plan, folder = arguments.child
+        _explore_here(plan, Path(folder))
+        return 0
+    problems = kill_trials(arguments.kills, arguments.seed)
+    bad = [each for each in problems if each]
+    print(f"{KILLS_A_TRIAL * len(problems)} kills, {len(bad)} bad")
+    print("\n".join(bad))
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
