@@ -24,6 +24,7 @@ from game_rl.config.output_config import (
     RecordingConfig,
     UploadConfig,
 )
+from game_rl.config.pool_config import PoolConfig
 from game_rl.config.strict_model import Problem, Role, RunSection, StrictModel, with_changed
 from game_rl.config.values import (
     Count,
@@ -133,6 +134,8 @@ class EnvConfig(RunSection):
     """Names of start states in game.yaml. Each episode starts in one of them, in training and in
     evaluations. [shore, caves]: sampled uniformly. {shore: 1, caves: 3}: sampled by weight, here
     three of four in caves. null: all of them, uniformly."""
+    pool: Annotated[PoolConfig | None, Role.LEARNING] = None
+    """States in which episodes of the training begin, besides the start states; null: none."""
     max_idle_frames: Annotated[int, Field(ge=0, le=100_000), Role.GAME] = 30
     """Each episode starts with frames without buttons. Their number is drawn at random, from 0 to
     this."""

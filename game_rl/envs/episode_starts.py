@@ -1,7 +1,8 @@
 """Where an episode begins, with a cache of start states."""
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,73 @@ _MOST_IDLE_FRAMES = 100_000  # as in the config: half an hour of the game
 _MOST_BEGINNINGS = 16  # if half of them lock up, 65,535 of 65,536 episodes still begin
 
 
+POOL = "(pool)"
+"""In the place of the start state's name if an episode begins in a state of a pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolBeginning:
+    """A state of a pool, in which an episode may begin.
+
+    Attributes:
+        number: its number, which no other state of the pool ever has.
+        state: the emulator's state.
+        start_state: the start state from which it was reached; what that holds stays held.
+        reward, timesteps: earned and played on the way to it.
+    """
+
+    number: int
+    state: bytes
+    start_state: str
+    reward: float
+    timesteps: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDraw:
+    """How episodes begin in a pool.
+
+    Attributes:
+        share: probability that an episode begins in it.
+        numbers: its states.
+        bounds: where the part of each state of 0..1 ends; float64, the last one is at least 1.
+    """
+
+    share: float
+    numbers: Sequence[int]
+    bounds: NDArray[np.float64]
+
+    def drawn(self, random: np.random.Generator) -> int | None:
+        """Draw a state; None for a start state. Two numbers are drawn in either case."""
+        is_from_pool = random.random() < self.share
+        index = int(np.searchsorted(self.bounds, random.random(), side="right"))
+        return self.numbers[min(index, len(self.numbers) - 1)] if is_from_pool else None
+
+
+def pool_draw(share: float, numbers: Sequence[int], weights: Sequence[float]) -> PoolDraw:
+    """Return the draw of these states, each with a weight that is not negative, one above 0."""
+    sums = np.cumsum(np.asarray(weights, np.float64))
+    return PoolDraw(share, tuple(numbers), sums / sums[-1])
+
+
+@dataclass(slots=True)
+class StartPool:
+    """The pool from which an env draws, beside its start states.
+
+    Attributes:
+        draw: how it draws; None: it does not.
+        states: by number.
+    """
+
+    draw: PoolDraw | None = None
+    states: dict[int, PoolBeginning] = field(default_factory=dict)
+
+    def keep(self, numbers: Collection[int], new: Sequence[PoolBeginning]) -> None:
+        """Add states, and forget those that are not among these numbers."""
+        self.states |= {each.number: each for each in new}
+        self.states = {number: self.states[number] for number in numbers}
+
+
 class EpisodeStarts:
     """Draws the beginning of an episode and brings the emulator there.
 
@@ -35,6 +103,8 @@ class EpisodeStarts:
         draws: whether the last frame of the beginning is drawn.
         idle_frames, game_seed: those of the last beginning.
         seed_variable: the variable that gets a random value; None if there is none.
+        pool: states in which episodes begin, too; empty unless somebody fills it.
+        begun: the state of the pool in which the last episode began; None: in a start state.
     """
 
     def __init__(self, emulator: Emulator, game: Game, config: EnvConfig) -> None:
@@ -56,6 +126,8 @@ class EpisodeStarts:
         self._written = _values_by_start(game, "write")
         self._held = _values_by_start(game, "hold_values")
         self.idle_frames = self.game_seed = 0
+        self.pool = StartPool()
+        self.begun: PoolBeginning | None = None
 
     def begin_alive(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
         """Call `begin`, again with new draws for what `options` leave open if the game locks up.
@@ -77,8 +149,9 @@ class EpisodeStarts:
     def begin(self, random: np.random.Generator, options: Mapping[str, Any]) -> str:
         """Bring the emulator to the beginning of an episode; return the start state's name.
 
-        `options` may fix "start_state", "idle_frames" and "game_seed". All numbers are drawn
-        regardless, so an option does not change later episodes.
+        If it begins in a state of the pool, the name is of the start state that led there. With
+        "start_state" in `options`, it does not. They may also fix "idle_frames" and "game_seed".
+        All numbers are drawn regardless, so an option does not change later episodes.
 
         Raises:
             UsageError: an option is unknown, or cannot have its value.
@@ -89,15 +162,22 @@ class EpisodeStarts:
             drawn = int(np.searchsorted(self._bounds, random.random(), side="right"))
         idle_frames = int(random.integers(self.max_idle_frames + 1))
         game_seed = int(random.integers(2**32))
+        pooled = None if self.pool.draw is None else self.pool.draw.drawn(random)
         for option in options:
             if option not in _OPTIONS:
                 raise UsageError(unknown_name(str(option), "option", _OPTIONS, of="reset"))
         idle_frames = _whole(options, "idle_frames", idle_frames, most=_MOST_IDLE_FRAMES)
         game_seed = _whole(options, "game_seed", game_seed, most=2**32 - 1)
-        name = str(options.get("start_state", self.names[drawn]))
-        if name not in self._known:
-            raise UsageError(unknown_name(name, "start state", self._known, of=self._title))
-        self.bring(name, game_seed=game_seed, idle_frames=idle_frames)
+        self.begun = None
+        if pooled is not None and "start_state" not in options:
+            self.begun = self.pool.states[pooled]
+            name = self.begun.start_state
+            self.bring_to(self.begun, game_seed=game_seed, idle_frames=idle_frames)
+        else:
+            name = str(options.get("start_state", self.names[drawn]))
+            if name not in self._known:
+                raise UsageError(unknown_name(name, "start state", self._known, of=self._title))
+            self.bring(name, game_seed=game_seed, idle_frames=idle_frames)
         self.idle_frames = idle_frames
         self.game_seed = game_seed
         return name
@@ -107,6 +187,14 @@ class EpisodeStarts:
         self.emulator.load_state(self._states.state(name))
         for variable, value in self._written.get(name, ()):
             set_variable(self.emulator, variable, value)
+        self._begin_from(name, game_seed=game_seed, idle_frames=idle_frames)
+
+    def bring_to(self, state: PoolBeginning, *, game_seed: int, idle_frames: int) -> None:
+        """Bring the emulator to a beginning in a state of a pool."""
+        self.emulator.load_state(state.state)
+        self._begin_from(state.start_state, game_seed=game_seed, idle_frames=idle_frames)
+
+    def _begin_from(self, name: str, *, game_seed: int, idle_frames: int) -> None:
         if self.seed_variable is not None:
             self.seed_variable.write(self.emulator, game_seed)
         self.hold_values(name)

@@ -28,6 +28,7 @@ class RunningEpisode:
 
     Attributes:
         start_state, idle_frames, game_seed: where it began.
+        pool_state: number of the state of a pool in which it began; None: in the start state.
         running: whether it goes on.
         timesteps: number of its timesteps.
         chosen: index of the action that the agent chose.
@@ -44,6 +45,7 @@ class RunningEpisode:
     start_state: str = ""
     idle_frames: int = 0
     game_seed: int = 0
+    pool_state: int | None = None
     running: bool = False
     timesteps: int = 0
     chosen: int = 0

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Concatenate, NoReturn, ParamSpec, SupportsInt, TypeVar
+from typing import Annotated, Any, Concatenate, NoReturn, ParamSpec, SupportsInt, TypeVar
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
-from pydantic import JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.action_player import WAITED_FRAMES, ActionPlayer
-from game_rl.envs.episode_starts import EpisodeStarts
+from game_rl.envs.episode_starts import POOL, EpisodeStarts
 from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode
 from game_rl.envs.observation import Observation, ObservationFormat
 from game_rl.errors import LockUpError
@@ -24,6 +24,10 @@ from game_rl.games.variables import Value, VariableReader, numbers_of
 _Tracker = TypeVar("_Tracker", bound=EpisodeTracker)
 _Found = TypeVar("_Found")
 _Arguments = ParamSpec("_Arguments")
+
+
+POOL_STATE = "pool_state"
+"""Key of an episode's first and last `info`: number of the state of a pool in which it began."""
 
 
 class WrapperState(Saved):
@@ -54,6 +58,8 @@ class EnvState(Saved):
     random: dict[str, JsonValue]
     """State of the env's NumPy bit generator."""
     start_state: str
+    pool_state: Annotated[int | None, Field(exclude_if=lambda number: number is None)] = None
+    """Number of the state of a pool in which the episode began; it is left out if it did not."""
     timesteps: int
     running: bool
     last_action: int | None = None
@@ -78,10 +84,12 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
     Observations are new uint8 [C, H, W] arrays that belong to the caller; with parts they are new
     dicts of new arrays, and "screen" is such an array, if there is one. `info` has "start_state"
-    at a reset. During the episode it is empty, but for "waited_frames", the frames that a timestep
-    has played on by the game's `step`, and for what the trackers add. At its end it has
-    "start_state", "game" (each variable that is a number), and what the trackers say of the
-    episode. When the game locks up the CPU, the episode is truncated, and `info` has "lock_up".
+    at a reset. It is "(pool)" if the episode begins in a state of a pool, whose number "pool_state"
+    is (see `EpisodeStarts`). During the episode `info` is empty, but for "waited_frames", the
+    frames that a timestep has played on by the game's `step`, and for what the trackers add. At its
+    end it has "start_state" or "pool_state" again, "game" (each variable that is a number), and
+    what the trackers say of the episode. When the game locks up the CPU, the episode is truncated,
+    and `info` has "lock_up".
 
     The env plays, and calls its trackers in order: after each reset and timestep, at the end of an
     episode, and to save and load its state. Whatever else there is to an episode, such as rewards,
@@ -200,12 +208,13 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self.player.last = None
         self.episode = RunningEpisode(
             start_state=start_state,
+            pool_state=None if starts.begun is None else starts.begun.number,
             idle_frames=starts.idle_frames,
             game_seed=starts.game_seed,
             running=True,
             values=self.read_variables(),
-            info={"start_state": start_state},
         )
+        self.episode.info = self._beginning()
         for tracker in self.trackers:
             tracker.reset(self.episode)
         return self._handed_out(), self.episode.info
@@ -242,12 +251,19 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         episode = self.episode
         episode.running = False
         episode.played = self.player.played
-        info: dict[str, Any] = {"lock_up": str(error), "start_state": episode.start_state}
+        info: dict[str, Any] = {"lock_up": str(error), **self._beginning()}
         if self.player.waited_frames:
             info[WAITED_FRAMES] = self.player.waited_frames
         for tracker in self.trackers:
             info |= tracker.cut_short(episode)
         return self._handed_out(), 0.0, False, True, info
+
+    def _beginning(self) -> dict[str, Any]:
+        """Return what `info` says of the beginning of the episode."""
+        episode = self.episode
+        if episode.pool_state is None:
+            return {"start_state": episode.start_state}
+        return {"start_state": POOL, POOL_STATE: episode.pool_state}
 
     def _handed_out(self) -> Observation:
         """Return the observation; a dict of parts is a copy, as that of the trackers stays."""
@@ -259,7 +275,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         """Return the `info` of an episode that ends now."""
         episode = self.episode
         episode.values = self.read_variables()
-        found = {"game": numbers_of(episode.values), "start_state": episode.start_state}
+        found = {"game": numbers_of(episode.values), **self._beginning()}
         for tracker in self.trackers:
             found |= tracker.summary(episode)
         return found
@@ -301,6 +317,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
             emulator=self.emulator.save_state(picture=self.draws),
             random=dict(self.np_random.bit_generator.state),
             start_state=self.episode.start_state,
+            pool_state=self.episode.pool_state,
             timesteps=self.episode.timesteps,
             running=self.episode.running,
             last_action=self.player.last,
@@ -323,6 +340,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self.player.last = state.last_action
         self.episode = RunningEpisode(
             start_state=state.start_state,
+            pool_state=state.pool_state,
             running=state.running,
             timesteps=state.timesteps,
             values=self.watched.read(self.emulator) if state.running else {},

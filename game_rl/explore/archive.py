@@ -378,6 +378,57 @@ class _Line(BaseModel):
 _LINE = TypeAdapter(_Line)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownCell:
+    """The best way to a cell in an archive's file, without its state.
+
+    Attributes:
+        line, find: offset of the line that has the state, and the place among its finds.
+    """
+
+    score: CellScore
+    line: int
+    find: int
+
+
+def known_cells(path: Path) -> list[KnownCell]:
+    """Return the cells with a state, in the order in which they were found first.
+
+    `Archive.read` needs the memory of all states; this needs that of one line.
+
+    Raises:
+        UsageError: a line is none of an archive.
+    """
+    cells: dict[Cell, KnownCell | None] = {}
+    for offset, text in located_lines(path):
+        for index, found in enumerate(_line(path, text).finds):
+            score = CellScore(found.reward, tuple(found.kept), -found.timesteps)
+            known = KnownCell(score, offset, index) if found.state else None
+            cells[tuple(found.cell)] = known
+    return [known for known in cells.values() if known is not None]
+
+
+def states_of(path: Path, cells: Sequence[KnownCell]) -> Iterator[EnvState]:
+    """Yield the state of each of these cells of an archive's file."""
+    texts: dict[int, list[_Found]] = {}
+    with path.open("rb") as file:
+        for cell in cells:
+            file.seek(cell.line)
+            if cell.line not in texts:
+                texts = {cell.line: _line(path, file.readline()).finds}
+            yield unpacked(texts[cell.line][cell.find].state)
+
+
+def _line(path: Path, text: bytes) -> _Line:
+    try:
+        return _LINE.validate_python(parse_json(text))
+    except ValueError as error:
+        raise UsageError(
+            f"{path} is damaged: a line is none of an archive ({error}); restore the file from a "
+            "copy, or explore anew in another folder"
+        ) from None
+
+
 def _found(find: Find, actions: bytes, before: int | None, parent: int | None) -> _Found:
     return _Found(
         cell=list(find.cell),

@@ -17,6 +17,7 @@ from game_rl.lake.lake_feed import LakeFeature
 from game_rl.lake.lake_pool import LearningFeature
 from game_rl.live.live_writer import LiveFeature
 from game_rl.places.place_counts import PlacesFeature
+from game_rl.pool.pool_feature import PoolFeature
 
 
 class CustomCallbackState(Saved):
@@ -71,6 +72,7 @@ FEATURES: tuple[Feature, ...] = (
     LakeFeature(),
     CustomCallbacksFeature(),
     PlacesFeature(),
+    PoolFeature(),
     EpisodesFeature(),
     LiveFeature(),
     TeacherFeature(),

@@ -24,6 +24,7 @@ from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, load_game
 from game_rl.games.parts.part_spec import unused_parts
 from game_rl.lake.lake_feed import level_problems
+from game_rl.pool.pool_source import check_source
 from game_rl.preflight.preflight import PreflightReport, preflight
 from game_rl.preflight.random_play import measured_lake
 from game_rl.system.machine import detect_machine, with_room
@@ -46,6 +47,7 @@ def check_new_run(
     refuse_existing_run(RunDir(config.run_dir))
     game = load_game(config.game)
     check_teacher_named(config)
+    check_pool_named(config, game)
     return check_fit(config, game, force=force, show=show, measures_lake=True)
 
 
@@ -55,6 +57,13 @@ def check_teacher_named(config: RunConfig) -> None:
     if teacher is not None:
         root, timesteps = run_at(teacher.run)
         check_playable(root, "latest" if timesteps is None else str(timesteps))
+
+
+def check_pool_named(config: RunConfig, game: Game) -> None:
+    """Check that the states are there that the config names for its pool, if it names any."""
+    pool = config.env.pool
+    if pool is not None and pool.from_ is not None:
+        check_source(pool.from_, game)
 
 
 def announced_parts(config: RunConfig) -> Iterator[str]:
@@ -140,6 +149,7 @@ def check_new_fork(config: RunConfig) -> None:
     refuse_used_folder(config.run_dir)
     root, timesteps = run_at(config.fork.run)
     game = load_game(config.game)
+    check_pool_named(config, game)
     if (found := saved_state(find_run(root), timesteps)) is not None:
         check_rom(*found, game)
 

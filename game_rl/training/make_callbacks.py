@@ -37,6 +37,7 @@ from game_rl.training.extensions.learning_extension import LearningExtension
 from game_rl.training.extensions.live_extension import LiveExtension
 from game_rl.training.extensions.monitor_extension import MonitorExtension
 from game_rl.training.extensions.places_extension import PlacesExtension
+from game_rl.training.extensions.pool_extension import PoolExtension
 from game_rl.training.extensions.teacher_extension import TeacherExtension
 
 EXTENSIONS: tuple[type[Extension], ...] = (
@@ -45,6 +46,7 @@ EXTENSIONS: tuple[type[Extension], ...] = (
     LakeExtension,
     MonitorExtension,
     PlacesExtension,
+    PoolExtension,
     EpisodesExtension,
     CustomCallbacksExtension,
     LiveExtension,
