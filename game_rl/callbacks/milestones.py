@@ -6,6 +6,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.envs.episode_progress import MILESTONES, is_new_maximum
+from game_rl.envs.episode_tracker import POOL
 from game_rl.events import MilestoneReached
 from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import RunDir
@@ -82,6 +83,8 @@ class MilestonesCallback(BaseCallback):
 def _text(kind: _Kind, name: str, value: int | float | None) -> str:
     if kind == "reward_term":
         return f"reward term {name} earned for the first time"
+    if kind == "start_state" and name == POOL:
+        return "won from a state of the pool for the first time"
     if kind == "start_state":
         return f"start state {name} won for the first time"
     return f"{name} reached {value:g}" if isinstance(value, float) else f"{name} reached {value:,}"

@@ -281,13 +281,19 @@ class _Played(_Subject):
 
 class _Run(_Played):
     def __init__(self, arguments: argparse.Namespace) -> None:
-        from game_rl.training.admission import check_packages, check_teacher_named
+        from game_rl.training.admission import (
+            check_packages,
+            check_pool_named,
+            check_teacher_named,
+        )
 
         config = load_config(arguments.config, arguments.set, more_checks=level_problems)
         if not arguments.on:
             check_packages(config)
         super().__init__(config, load_game(config.game), is_here=not arguments.on)
         self.run_dir = config.run_dir
+        if not arguments.on and not RunDir(config.run_dir).has_checkpoints():
+            check_pool_named(config, self.game)
         self._teacher: str | None = None
         self._speed: MeasuredSpeed | None = None
         if config.algorithm.teacher is not None:

@@ -59,7 +59,12 @@ def smoke_test(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, run_dir: Path, console: Console) -> str:
     """Carry out a run; return the steps of its way."""
-    from game_rl.training.admission import check_fit, check_teacher_named, startable_config
+    from game_rl.training.admission import (
+        check_fit,
+        check_pool_named,
+        check_teacher_named,
+        startable_config,
+    )
 
     run_console = RunConsole(console, is_verbose=arguments.verbose)
     config = startable_config(arguments.config, arguments.set, announce=run_console.announce)
@@ -67,6 +72,7 @@ def _run(arguments: argparse.Namespace, run_dir: Path, console: Console) -> str:
         raise UsageError("--smoke tests a new run: leave the section fork out")
     game = load_game(config.game)
     check_teacher_named(config)
+    check_pool_named(config, game)
     check_fit(
         config,
         game,

@@ -23,10 +23,6 @@ _MOST_IDLE_FRAMES = 100_000  # as in the config: half an hour of the game
 _MOST_BEGINNINGS = 16  # if half of them lock up, 65,535 of 65,536 episodes still begin
 
 
-POOL = "(pool)"
-"""In the place of the start state's name if an episode begins in a state of a pool."""
-
-
 @dataclass(frozen=True, slots=True)
 class PoolBeginning:
     """A state of a pool, in which an episode may begin.
@@ -190,9 +186,12 @@ class EpisodeStarts:
         self._begin_from(name, game_seed=game_seed, idle_frames=idle_frames)
 
     def bring_to(self, state: PoolBeginning, *, game_seed: int, idle_frames: int) -> None:
-        """Bring the emulator to a beginning in a state of a pool."""
+        """Bring the emulator to a beginning in a state of a pool, at least one frame after it.
+
+        The picture of a state is black if nothing was drawn where it was saved.
+        """
         self.emulator.load_state(state.state)
-        self._begin_from(state.start_state, game_seed=game_seed, idle_frames=idle_frames)
+        self._begin_from(state.start_state, game_seed=game_seed, idle_frames=max(1, idle_frames))
 
     def _begin_from(self, name: str, *, game_seed: int, idle_frames: int) -> None:
         if self.seed_variable is not None:

@@ -20,6 +20,10 @@ VARIABLES = "variables"
 """Key of every `info` of an env with a `VariableTeller`: the value of each variable, by name."""
 
 
+POOL = "(pool)"
+"""In the place of the start state's name if an episode began in a state of a pool."""
+
+
 @dataclass(slots=True)
 class RunningEpisode:
     """What is known of an episode after its last timestep.
@@ -28,7 +32,8 @@ class RunningEpisode:
 
     Attributes:
         start_state, idle_frames, game_seed: where it began.
-        pool_state: number of the state of a pool in which it began; None: in the start state.
+        pool_state: number of the state of a pool in which it began, to which a way from the start
+            state had led; None: it began in the start state.
         running: whether it goes on.
         timesteps: number of its timesteps.
         chosen: index of the action that the agent chose.
@@ -58,6 +63,11 @@ class RunningEpisode:
     truncated: bool = False
     observation: Observation | None = None
     info: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def began_in(self) -> str:
+        """Name of the start state in which it began, or `POOL`."""
+        return self.start_state if self.pool_state is None else POOL
 
 
 class EpisodeTracker:

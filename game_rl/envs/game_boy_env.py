@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.action_player import WAITED_FRAMES, ActionPlayer
-from game_rl.envs.episode_starts import POOL, EpisodeStarts
+from game_rl.envs.episode_starts import EpisodeStarts
 from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode
 from game_rl.envs.observation import Observation, ObservationFormat
 from game_rl.errors import LockUpError
@@ -260,10 +260,10 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
 
     def _beginning(self) -> dict[str, Any]:
         """Return what `info` says of the beginning of the episode."""
-        episode = self.episode
-        if episode.pool_state is None:
-            return {"start_state": episode.start_state}
-        return {"start_state": POOL, POOL_STATE: episode.pool_state}
+        found: dict[str, Any] = {"start_state": self.episode.began_in}
+        if self.episode.pool_state is not None:
+            found[POOL_STATE] = self.episode.pool_state
+        return found
 
     def _handed_out(self) -> Observation:
         """Return the observation; a dict of parts is a copy, as that of the trackers stays."""

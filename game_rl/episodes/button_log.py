@@ -29,6 +29,7 @@ EPISODE_LOG = "episode_log"
 """Key of an episode's last `info`: its `EpisodeLog`, where the env notes them."""
 
 _KEY = "notes"  # in the state of an env
+BEGAN_IN_POOL = "it began in a state of the pool, which the log does not keep"
 BEGAN_UNNOTED = "it began before a checkpoint that has no notes of running episodes"
 
 
@@ -37,6 +38,7 @@ class EpisodeLog:
     """An episode of a game, apart from custom wrappers.
 
     Attributes:
+        start_state: where it began; `POOL` if that was in a state of a pool.
         idle_frames: frames without a button with which it began.
         game_seed: value that `random_seed` of game.yaml got.
         timesteps: number of timesteps of the game.
@@ -92,7 +94,7 @@ class EpisodeNotes(EpisodeTracker):
     def reset(self, episode: RunningEpisode) -> None:
         self._idle_frames = episode.idle_frames
         self._game_seed = episode.game_seed
-        self._fault = ""
+        self._fault = "" if episode.pool_state is None else BEGAN_IN_POOL
         self._empty()
 
     def step(self, episode: RunningEpisode) -> None:
@@ -106,7 +108,7 @@ class EpisodeNotes(EpisodeTracker):
 
     def summary(self, episode: RunningEpisode) -> Mapping[str, Any]:
         log = EpisodeLog(
-            start_state=episode.start_state,
+            start_state=episode.began_in,
             idle_frames=self._idle_frames,
             game_seed=self._game_seed,
             timesteps=len(self._played),

@@ -219,7 +219,7 @@ def shown_step(env: GameBoyEnv) -> ShownStep:
     episode = env.episode
     return ShownStep(
         env.emulator.screen(),
-        episode.start_state,
+        episode.began_in,
         episode.timesteps,
         env.reward_terms,
         env.read_variables(),

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from game_rl.config.values import run_at
-from game_rl.errors import UsageError
+from game_rl.emulator.saved_state import unpack_state
+from game_rl.errors import EmulatorError, UsageError
 from game_rl.explore.archive import known_cells, states_of
 from game_rl.explore.explore_dir import ExploreDir
 from game_rl.files.run_dir import RunDir
@@ -22,8 +23,20 @@ def new_states(source: str, game: Game, size: int) -> list[NewState]:
     """
     place = check_source(source, game)
     if isinstance(place, ExploreDir):
-        return _explored_states(place, size)
-    return spread(_states_of_run(place, game), size, progress=lambda each: each.progress)
+        found = _explored_states(place, size)
+    else:
+        found = spread(_states_of_run(place), size, progress=lambda each: each.progress)
+    for each in found:
+        try:
+            unpack_state(each.state, rom_sha256=game.rom.sha256, is_colour=game.is_colour)
+        except EmulatorError as error:
+            raise UsageError(f"{_KEY}: a state of {source} cannot be used: {error}") from None
+        if each.start_state not in game.definition.start_states:
+            raise UsageError(
+                f"{_KEY}: {source} has states from the start state {each.start_state}, which "
+                f"{game.name} does not have; give the game file a start state of this name"
+            )
+    return found
 
 
 def check_source(source: str, game: Game) -> ExploreDir | Path:
@@ -77,16 +90,9 @@ def _explored_states(folder: ExploreDir, size: int) -> list[NewState]:
     ]
 
 
-def _states_of_run(checkpoint: Path, game: Game) -> list[NewState]:
+def _states_of_run(checkpoint: Path) -> list[NewState]:
     file = checkpoint / POOL_FILE.name
-    content = file.read_bytes()
-    saved = parse_saved(SavedPool, content, file, error=UsageError)
-    for each in saved.states:
-        if each.start_state not in game.definition.start_states:
-            raise UsageError(
-                f"{_KEY}: {checkpoint} has states from the start state {each.start_state}, which "
-                f"{game.name} does not have; name a run of the same game"
-            )
+    saved = parse_saved(SavedPool, file.read_bytes(), file, error=UsageError)
     return [
         NewState(each.state, each.start_state, each.reward, each.timesteps) for each in saved.states
     ]

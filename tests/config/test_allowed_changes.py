@@ -50,7 +50,7 @@ arm:
     algorithm.exploration algorithm.learn_from algorithm.learn_from.own_share
     algorithm.learn_from.offline algorithm.learn_from.offline.evaluate_every_gradient_steps
     algorithm.learn_from.follow_every_s algorithm.q_lambda evaluation.final_episodes
-    evaluation.n_envs evaluation.deterministic checkpoints.every_timesteps callbacks
+    evaluation.n_envs evaluation.deterministic checkpoints.every_timesteps callbacks env.pool
 resume arm mixture learner:
     fork
 resume log new-episodes new-replay arm:

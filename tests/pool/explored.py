@@ -6,7 +6,6 @@ from pathlib import Path
 from game_rl.config.schema import EnvConfig
 from game_rl.explore.exploration import Exploration
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, SavedExploration
-
 from game_rl.files.durable_files import write_atomic
 from game_rl.games.definition import load_game
 

@@ -153,11 +153,20 @@ def test_a_fork_goes_on_with_the_pool_unless_it_comes_from_elsewhere(
     assert min(each.number for each in begun.states) == before.next_number
 
 
-def test_a_pool_from_nowhere_is_a_mistake(make_config: MakeConfig, tmp_path: Path) -> None:
-    for name, fault in (("missing", "does not exist"), (".", "has neither")):
+def test_a_pool_from_nowhere_is_a_mistake(
+    make_config: MakeConfig, explored: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    text = (explored / "explore.json").read_text(encoding="utf-8")
+    sha256 = load_game(str(TINY_GAME)).rom.sha256
+    (other / "explore.json").write_text(text.replace(sha256, "0" * 64), encoding="utf-8")
+    faults = {"missing": "does not exist", ".": "has neither", "other": "explores another ROM"}
+    for name, fault in faults.items():
         config = make_config("run", *settings(tmp_path / name))
         with pytest.raises(UsageError, match=f"env.pool.from: .* {fault}"):
             train(config, command(quiet()))
+        assert not config.run_dir.exists()
 
 
 def _whole(config: RunConfig) -> dict[str, str]:

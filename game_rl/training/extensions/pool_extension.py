@@ -18,6 +18,7 @@ from game_rl.games.definition import Game
 from game_rl.pool.pool import POOL_FILE, Pool, PoolEnding, SavedPool
 from game_rl.pool.pool_source import new_states
 from game_rl.pool.pool_tracker import hand_pool
+from game_rl.training.admission import check_pool_named
 from game_rl.training.extension import Extension, RunParts
 from game_rl.training.fork_parts import ForkPlan
 
@@ -88,11 +89,12 @@ class PoolCallback(BoundaryCallback):
             reward=reward,
         )
         self._rollout.append(ending)
-        place = "pool" if ending.began is not None else "start_states"
+        is_of_pool = ending.began is not None
+        of_starts = "" if is_of_pool else "_from_start"
         record = self.logger.record_mean
-        record("pool/share", float(ending.began is not None))
-        record(f"pool/{place}/success_rate", float(ending.success))
-        record(f"pool/{place}/reward", reward)
+        record("pool/share", float(is_of_pool))
+        record(f"pool/success_rate{of_starts}", float(ending.success))
+        record(f"pool/reward{of_starts}", reward)
 
     def _on_rollout_end(self) -> None:
         super()._on_rollout_end()
@@ -142,6 +144,10 @@ class PoolExtension(Extension):
         """Return None if the run has no pool, or the phase to come plays nothing."""
         settings = parts.config.env.pool
         return None if settings is None or parts.is_offline else cls(parts, settings)
+
+    @classmethod
+    def check_new(cls, config: RunConfig, game: Game) -> None:
+        check_pool_named(config, game)
 
     @classmethod
     def forked(cls, plan: ForkPlan, run_dir: RunDir) -> Mapping[FileName, Saved]:  # noqa: ARG003
