@@ -31,6 +31,7 @@ from game_rl.envs.episode_tracker import VariableTeller
 from game_rl.errors import GameRLError, NoLakeError, UsageError
 from game_rl.events import Event, Listener, event_log
 from game_rl.experiments.experiment_dir import refuse_run_of_experiment, run_of
+from game_rl.explore.potentials import with_potentials
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_limits import check_zip_to_write, exchangeable
@@ -300,7 +301,8 @@ def make_env(config: ConfigSource, *, info: Literal["variables"] | None = None) 
             step.
     """
     run = _as_config(config)
-    return make_bundled_env(game=run.game, config=run.env, info=info)
+    game = with_potentials(load_game(run.game), run.env)
+    return make_bundled_env(game=game, config=run.env, info=info)
 
 
 def make_vec_env(

@@ -21,6 +21,7 @@ from game_rl.config.loader import game_path, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import differences
 from game_rl.errors import CheckpointError, GameFileError, GameRLError
+from game_rl.explore.potentials import potentials_saved_with, with_potentials
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, GameDefinition, load_game
 
@@ -49,7 +50,8 @@ def check_playable(root: Path, name: str, game: str | None = None) -> Game:
 
 def open_game(run_dir: RunDir, config: RunConfig, given: str | None = None) -> Game:
     """Return the game of a run, or the one that the option --game names."""
-    return load_game(given if given is not None else find_game(run_dir, config))
+    game = load_game(given if given is not None else find_game(run_dir, config))
+    return with_potentials(game, config.env, potentials_saved_with(run_dir))
 
 
 def find_game(run_dir: RunDir, config: RunConfig) -> str:

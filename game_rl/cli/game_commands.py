@@ -17,7 +17,9 @@ from game_rl.cli.arguments import not_negative, positive
 from game_rl.cli.outputs import PNG, TRACE, add_output
 from game_rl.cli.printing import PROGRESS, add_json, numbers, print_facts, print_result
 from game_rl.config.loader import game_path
+from game_rl.config.schema import EnvConfig
 from game_rl.errors import GameFileError, UsageError
+from game_rl.explore.potentials import with_potentials
 from game_rl.game_check.env_checks import courses_text
 from game_rl.game_check.game_trace import game_trace
 from game_rl.games.definition import Game, load_game
@@ -124,7 +126,7 @@ def _check_game(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.find_seed is not None:
         return _find_seed(arguments)
-    game = load_game(arguments.game)
+    game = with_potentials(load_game(arguments.game), EnvConfig())
     if arguments.parts_sheet and not game.definition.parts:
         raise UsageError(
             f"--parts-sheet: {game.name} has no parts to draw; define some under `parts` in its "
@@ -178,7 +180,7 @@ def _find_seed(arguments: argparse.Namespace) -> int:
     from game_rl.game_check.game_check import find_seed
 
     _refuse_options(arguments, _OF_PLAY, "--find-seed searches only")
-    game = load_game(arguments.game)
+    game = with_potentials(load_game(arguments.game), EnvConfig())
     with Progress(
         TextColumn("changing one byte at a time:"),
         MofNCompleteColumn(),

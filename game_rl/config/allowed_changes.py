@@ -213,7 +213,7 @@ _THEIR_WEIGHTS = "use the same, as members continue with the learner's weights"
 LEARNER_ROWS = KeyRule(
     "A learner of an experiment has the same values as the members.",
     roles={Role.SEEN: _THEIR_ROWS},
-    bound={"game": _THEIR_ROWS},
+    bound={"game": _THEIR_ROWS, "env.rewards": _THEIR_ROWS},
 )
 
 LEARNER_WEIGHTS = KeyRule(
@@ -233,6 +233,7 @@ LAKE = KeyRule(
     | {
         "game.parts": "rows look otherwise",
         "game.place": "parts that show visited places look otherwise",
+        "env.rewards": "rows have other rewards",
         "game.step": "rows have another length",
     },
 )

@@ -81,7 +81,6 @@ KEY_HINTS = {
     "log_dir": "did you mean run_dir?",
     "verbose": "progress is always shown: remove it",
     "env.reward": _REWARD,
-    "rewards": "the terms of the reward belong to game.yaml; " + _REWARD,
     "clip_reward": _REWARD,
     "clip_rewards": _REWARD,
     "reward_clip": _REWARD,

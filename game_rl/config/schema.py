@@ -108,6 +108,23 @@ class GrowingLimit(StrictModel):
         return min(self.most, self.start + self.add * max(0, growth))
 
 
+def _absolute(path: Path) -> Path:
+    """Make the path absolute, as a resume may have another current folder."""
+    return named_folder(path).absolute()
+
+
+class PotentialReward(StrictModel):
+    """A reward of getting nearer to the game's end, as an exploration knows the way."""
+
+    potential: Annotated[Path, AfterValidator(_absolute), Field(examples=["explored"])]
+    """Folder that `game-rl explore` has written to, relative to the current folder. Its cells say
+    how many timesteps there are to go: to success or, where nobody met it, to the highest reward.
+    What the run needs of it is saved with the run when that begins."""
+    weight: Annotated[float, Field(gt=0, examples=[0.02])]
+    """What a timestep earns for each timestep by which there are fewer to go, and loses for each by
+    which there are more."""
+
+
 class EnvConfig(RunSection):
     """The emulators, and how an episode is played on them."""
 
@@ -147,6 +164,9 @@ class EnvConfig(RunSection):
     """What the agent sees: the screen in some resolution and colours, and parts of the game."""
     worker_timeout_s: Annotated[float, Field(gt=0, le=86_400), Role.SPEED] = 60.0
     """Seconds without an answer after which a worker process counts as hung."""
+    rewards: Annotated[dict[Name, PotentialReward], Role.GAME] = Field(default={})
+    """Rewards in addition to those of game.yaml, such as {progress: {potential: explored, weight:
+    0.02}}. They count in training and in evaluations."""
     wrappers: Annotated[PartItems, Field(examples=[["my_wrappers:Penalty"]]), Role.SEEN] = ()
     """Gymnasium wrappers of your own around each env, the innermost first, as module:Class or
     {module:Class: {name: value}} with arguments. The module is a .py file beside this
@@ -243,7 +263,7 @@ def _folder(path: Path) -> Path:
             f"{path} is no folder; write lake: {{}} for the folder lake in run_dir, or a path such "
             "as runs/lake"
         )
-    return named_folder(path).absolute()  # a resume may have another current folder
+    return _absolute(path)
 
 
 class LakeConfig(RunSection):

@@ -19,7 +19,7 @@ from game_rl.envs.episode_tracker import VariableTeller
 from game_rl.envs.make_env import innermost, make_env, make_observation_format
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import UsageError
-from game_rl.games.definition import load_game
+from game_rl.games.definition import Game, load_game
 from game_rl.games.variables import Value
 
 _DEFAULTS = EnvConfig()
@@ -27,7 +27,7 @@ _DEFAULTS = EnvConfig()
 
 def make_bundled_env(
     *,
-    game: str,
+    game: str | Game,
     config: EnvConfig = _DEFAULTS,
     frame_skip: int | None = None,
     frame_stack: int | None = None,
@@ -41,6 +41,7 @@ def make_bundled_env(
     `stack: true` are stacked. This is what an agent sees in a run, where the vec env stacks.
 
     Args:
+        game: name of a bundled game or path of a game.yaml, or a game that was loaded.
         config: all settings of an env; n_envs, n_workers and worker_timeout_s have no effect.
         frame_skip: frames per timestep; None: the config's.
         frame_stack: number of frames in an observation; None: the config's.
@@ -62,7 +63,7 @@ def make_bundled_env(
         raise UsageError(
             f"{first['loc'][0]} is {first['input']!r}: {first['msg']}; use a whole number"
         ) from None
-    loaded = load_game(game)
+    loaded = load_game(game) if isinstance(game, str) else game
     observation_format = make_observation_format(config, loaded)
     trackers = [] if info is None else [VariableTeller.of]
     env = make_env(config, loaded, draws=True, trackers=trackers)

@@ -5,7 +5,7 @@ repeat, or a reward term is earned in a loop.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -183,12 +183,13 @@ class RepetitionGuard(EpisodeTracker):
     Args:
         definition: the game's. A game with a reward class of its own is looked at with all
             variables and terms. The variable of its `random_seed` is no part of a state.
+        loopless: further terms that are not looked at, as no loop can pay by them.
 
     Attributes:
         stuck_timesteps: timesteps of the episode that are in stuck stretches.
     """
 
-    def __init__(self, definition: GameDefinition) -> None:
+    def __init__(self, definition: GameDefinition, loopless: Collection[str] = ()) -> None:
         self._seed = definition.random_seed
         has_class = definition.reward is not None
         self._of_loops: frozenset[str] | None = None  # all
@@ -197,7 +198,8 @@ class RepetitionGuard(EpisodeTracker):
             named.update(n for e in definition.endings.values() for _, n in e.references())
             self._of_loops = frozenset(named.union(definition.place or ()))
         paying = {name for name, term in definition.rewards.items() if term.needs_change}
-        self._ignored_terms = frozenset(() if has_class else definition.rewards.keys() - paying)
+        ignored = set() if has_class else definition.rewards.keys() - paying
+        self._ignored_terms = frozenset(ignored.union(loopless))
         self._numbers: Callable[[Values], object] = self._first_numbers
         self._loop_numbers: Callable[[Values], object] = self._first_loop_numbers
         self._gap = 1

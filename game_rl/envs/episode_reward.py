@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import Field, JsonValue
@@ -11,6 +12,7 @@ from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode, tracker
 from game_rl.errors import GameFileError
 from game_rl.files.saved import Saved
 from game_rl.games.custom_reward import CUSTOM_TERM, ENDINGS, TRUNCATIONS, GameReward
+from game_rl.games.potential import PotentialTerm
 from game_rl.games.reward_term import RewardTerm, WatchedTerm, WatchedTermState
 from game_rl.games.variables import Values, numbers_of
 
@@ -56,6 +58,7 @@ class EpisodeReward(EpisodeTracker):
         custom: the game's own reward class.
         makes: the parts of the observation that the class makes.
         known: names of all variables, which the class gets.
+        potentials: the terms that have a potential.
 
     Attributes:
         largest: the largest reward by amount in any timestep of any episode.
@@ -68,9 +71,13 @@ class EpisodeReward(EpisodeTracker):
         custom: GameReward | None,
         makes: Collection[str] = (),
         known: Collection[str] = (),
+        potentials: Mapping[str, PotentialTerm] = MappingProxyType({}),
     ) -> None:
         # attributes are looked up once instead of in every timestep
-        self._watched = {n: WatchedTerm(term) for n, term in terms.items() if term.is_watched}
+        self._watched: dict[str, WatchedTerm | PotentialTerm] = {
+            n: WatchedTerm(term) for n, term in terms.items() if term.is_watched
+        }
+        self._watched |= potentials
         self._terms = tuple(
             (name, term, term.variable or "", term.needs_change, self._watched.get(name))
             for name, term in terms.items()
@@ -78,6 +85,7 @@ class EpisodeReward(EpisodeTracker):
         self._custom = custom
         self._makes = makes
         self.variables = {name for term in terms.values() for _, name in term.references()}
+        self.variables.update(*(each.variables for each in potentials.values()))
         if custom is not None:
             self.variables.update(known)
             custom.check_parts(makes)

@@ -23,10 +23,12 @@ from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, TrackerMaker
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import FrameFormat, ObservationFormat
 from game_rl.envs.observer import Observer
-from game_rl.errors import ConfigError
+from game_rl.errors import ConfigError, UsageError
 from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT, GameMemory
 from game_rl.games.definition import CropSpec, Game, unknown_name
 from game_rl.games.parts.part_format import PartFormat
+from game_rl.games.potential import PotentialTerm
+from game_rl.games.reward_term import RewardTerm
 
 _NO_PARTS: Mapping[str, PartFormat] = MappingProxyType({})
 
@@ -131,7 +133,9 @@ def game_env(
     starts = EpisodeStarts(emulator, game, config)
     limit = EpisodeLimit(config.max_episode_timesteps, game, emulator)
     player = ActionPlayer(emulator, game, config.frame_skip, config.sticky_actions)
-    reward = _reward_of(parts, player)
+    terms = game.rewards_of(config)
+    potentials = dict(_potential_terms(parts, terms))
+    reward = _reward_of(parts, player, terms, potentials)
     conditions = EpisodeConditions(
         definition.endings,
         definition.success,
@@ -145,7 +149,7 @@ def game_env(
         conditions,
         limit,
         observer,
-        RepetitionGuard(definition),
+        RepetitionGuard(definition, loopless=potentials),
         MilestoneWatch(definition.milestones),
         *(tracker for tracker in more if tracker is not None),
     ]
@@ -153,7 +157,12 @@ def game_env(
     return GameBoyEnv(game, starts, player, observer.format, every, draws=draws)
 
 
-def _reward_of(parts: EnvParts, player: ActionPlayer) -> EpisodeReward:
+def _reward_of(
+    parts: EnvParts,
+    player: ActionPlayer,
+    terms: Mapping[str, RewardTerm],
+    potentials: Mapping[str, PotentialTerm],
+) -> EpisodeReward:
     """Return the game's rewards; the methods of its own reward class may take what is named."""
     emulator = parts.emulator
     definition = parts.game.definition
@@ -167,19 +176,41 @@ def _reward_of(parts: EnvParts, player: ActionPlayer) -> EpisodeReward:
         }
     )
     makes = definition.custom_part_names(parts.config.observation.parts)
-    return EpisodeReward(definition.rewards, custom, makes, known=definition.variables)
+    known = definition.variables
+    return EpisodeReward(terms, custom, makes, known=known, potentials=potentials)
+
+
+def _potential_terms(
+    parts: EnvParts, terms: Mapping[str, RewardTerm]
+) -> Iterator[tuple[str, PotentialTerm]]:
+    for name, term in terms.items():
+        if term.potential is None:
+            continue
+        potential = parts.game.potentials.get(name)
+        if potential is None:
+            raise UsageError(
+                f"reward term {name} needs what {term.potential} knows of the way, which is not "
+                "read here; make the env with game_rl.make_env or game_rl.make_vec_env"
+            )
+        yield name, PotentialTerm(term, potential, parts.config.frame_skip)
 
 
 def check_env_config(config: EnvConfig, game: Game) -> None:
     """Check the config against the game without an emulator.
 
     Raises:
-        ConfigError: the game's crop cannot be halved, or it has no such part of an observation.
+        ConfigError: the game's crop cannot be halved, or it has no such part of an observation, or
+            it has a reward term that the config adds.
         UsageError: the game has no such start state or variable, its actions do not fit into
             `frame_skip` frames, or its episodes would never end.
     """
     make_observation_format(config, game)
     chosen_start_states(config.start_states, game)
+    for name in config.rewards:
+        if name in game.definition.rewards:
+            raise ConfigError(
+                f"env.rewards.{name}: {game.name} has a reward term of that name; choose another"
+            )
     check_frame_skip(config.frame_skip, game)
     check_episode_limit(config.max_episode_timesteps, game)
 

@@ -86,7 +86,9 @@ class Explorer:
     def __init__(self, game: Game, settings: ExploreSettings) -> None:
         self._settings = settings
         names = [*(entry.variable for entry in settings.cell), *settings.prefer]
-        self.env = make_game_env(settings.env, game, trackers=[lambda _: _Watch(names)])
+        env = settings.env.model_copy(update={"rewards": {}})
+        own = game.without_potentials()  # which may be of this very exploration
+        self.env = make_game_env(env, own, trackers=[lambda _: _Watch(names)])
         reward = self.env.tracker(EpisodeReward)
         needs_screen = reward is not None and reward.needs_screen
         self.env.draws = not settings.cell or needs_screen  # nobody looks at the observations

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from game_rl.episodes.episode_files import EpisodesFeature
+from game_rl.explore.potentials import PotentialsFeature
 from game_rl.features.feature import Feature
 from game_rl.features.features_above import (
     RecordingFeature,
@@ -73,6 +74,7 @@ FEATURES: tuple[Feature, ...] = (
     CustomCallbacksFeature(),
     PlacesFeature(),
     PoolFeature(),
+    PotentialsFeature(),
     EpisodesFeature(),
     LiveFeature(),
     TeacherFeature(),

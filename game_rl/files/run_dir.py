@@ -146,6 +146,11 @@ class RunDir:
         return self.root / "places.npz"
 
     @property
+    def potentials(self) -> Path:
+        """What reward terms know of the way to go; see `explore.potentials`."""
+        return self.root / "potentials.json"
+
+    @property
     def episodes(self) -> Path:
         """The logged episodes of training and evaluations; see `envs.episode_files`."""
         return self.root / "episodes"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
@@ -25,6 +25,7 @@ from game_rl.games.parts.part_format import PartFormat
 from game_rl.games.parts.part_kind import GamePart
 from game_rl.games.parts.part_spec import PartSpec, part_problems
 from game_rl.games.place import Offsets, read_map_offsets
+from game_rl.games.potential import Potential
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.start_state import (
     StartStateSpec,
@@ -342,6 +343,8 @@ class Game:
         name: name of the bundled game, or of the folder or file of its game.yaml.
         folder: folder of game.yaml; paths in the file are relative to it.
         variables: the variables in memory with their addresses, in the order of game.yaml.
+        potentials: those that were read for reward terms, by the term's name; see
+            `explore.potentials`.
     """
 
     name: str
@@ -349,6 +352,7 @@ class Game:
     definition: GameDefinition
     rom: Rom
     variables: tuple[MemoryVariable, ...]
+    potentials: Mapping[str, Potential] = field(default_factory=dict)
 
     @property
     def is_colour(self) -> bool:
@@ -371,6 +375,21 @@ class Game:
         """Return the start states in which a run's episodes begin; unknown names are left out."""
         known = self.definition.start_states
         return {name: known[name] for name in env.start_states or known if name in known}
+
+    def rewards_of(self, env: EnvConfig) -> dict[str, RewardTerm]:
+        """Return the reward terms of a run: the game's, then those that the config adds."""
+        added = {
+            name: RewardTerm(potential=term.potential, weight=term.weight)
+            for name, term in env.rewards.items()
+        }
+        return {**self.definition.rewards, **added}
+
+    def without_potentials(self) -> "Game":
+        """Return the game without the reward terms that an exploration gives."""
+        terms = {n: t for n, t in self.definition.rewards.items() if not t.is_potential}
+        if len(terms) == len(self.definition.rewards):
+            return self
+        return replace(self, definition=self.definition.model_copy(update={"rewards": terms}))
 
     def map_offsets(self) -> Offsets:
         """Return where each map lies in the map of visited places; none without such a file.

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
@@ -43,7 +44,14 @@ class RewardTerm(StrictModel):
         "new_minimum",
         "first_visit",
         "visits",
-    ]
+        "potential",
+    ] = "potential"
+    """What of it is rewarded; with `potential`, leave it out."""
+    potential: Path | None = None
+    """Folder of an exploration, relative to game.yaml, whose graph says how many timesteps there
+    are to go: to success or, where nobody met it, to the highest reward. A timestep earns the
+    weight for each by which they have become fewer, and loses it for each by which they have become
+    more."""
     value: Number | None = None
     """Value of `on: equals`."""
     at_least: Annotated[int, Field(ge=2, le=10**9)] | None = None
@@ -63,6 +71,9 @@ class RewardTerm(StrictModel):
     """Condition that must not hold after a timestep for the term to see it."""
 
     def problems(self) -> Iterable[Problem]:
+        if self.on == "potential" or self.potential is not None:
+            yield from self._potential_problems()
+            return
         yield from self._variable_problems()
         if (self.on == "equals") != (self.value is not None):
             yield Problem(("value",), "`value` goes with `on: equals`, and only with it")
@@ -71,6 +82,26 @@ class RewardTerm(StrictModel):
         if self.weight == 0:
             yield Problem(("weight",), "a weight of 0 rewards nothing; remove the term")
         yield from self._shape_problems()
+
+    def _potential_problems(self) -> Iterable[Problem]:
+        """Check that a potential has nothing but its weight, as else a loop might pay."""
+        if self.potential is None:
+            yield Problem((), "needs `on`, which says what is rewarded, such as `on: increase`")
+            return
+        if self.on != "potential":
+            yield Problem(("on",), "does not go with `potential`; remove one of them")
+        given = self.model_fields_set - {"on", "potential", "weight"}
+        for name in sorted(given):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                yield Problem((name,), "does not go with `potential`; remove it")
+        if "weight" not in self.model_fields_set:
+            yield Problem(
+                (), "a potential needs a `weight`, what a timestep of progress earns, such as 0.02"
+            )
+        elif self.weight <= 0:
+            yield Problem(
+                ("weight",), f"{self.weight:g} would pay for going away; write more than 0"
+            )
 
     def _variable_problems(self) -> Iterable[Problem]:
         key, other = ("variables", "variable") if self.is_of_places else ("variable", "variables")
@@ -112,6 +143,10 @@ class RewardTerm(StrictModel):
         return self.on in _OF_PLACES
 
     @property
+    def is_potential(self) -> bool:
+        return self.on == "potential"
+
+    @property
     def is_of_bests(self) -> bool:
         return self.on in _OF_BESTS
 
@@ -145,7 +180,7 @@ class RewardTerm(StrictModel):
         """Return the reward of a timestep in which the variable went from `before` to `now`.
 
         For a new maximum or minimum, `before` is the best one so far; for a first visit, both are
-        numbers of places.
+        numbers of places; for a potential, both are timesteps to go.
         """
         if self.cap is not None or self.knee is not None:
             before = self._bent(before)
@@ -171,6 +206,8 @@ class RewardTerm(StrictModel):
                 return 1
             case "value":
                 return now
+            case "potential":
+                return before - now
 
     def _bent(self, value: float) -> float:
         if self.cap is not None:

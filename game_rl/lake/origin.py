@@ -61,7 +61,7 @@ def origin_of(config: RunConfig, game: Game) -> Origin:
     dumped = config.model_dump(mode="json")
     values = {key: value_at(dumped, key) for key in _BOUND_KEYS}
     values["env.observation"] = seen
-    names = [key.removeprefix("game.") for key in LAKE.bound]
+    names = [key.removeprefix("game.") for key in LAKE.bound if key.startswith("game.")]
     return {
         "the ROM's sha256": game.rom.sha256,
         **{key: values[key] for key in _OF_EVERY_VERSION},

@@ -78,7 +78,7 @@ def make_live_layout(
             )
             for name, spec in specs
         ),
-        reward_terms=tuple(definition.rewards),
+        reward_terms=tuple(dict.fromkeys((*definition.rewards, *game.potentials))),
         start_states=tuple(definition.start_states),
         place=definition.place,
         parts=parts,

@@ -248,7 +248,7 @@ def run_facts(
         rom_bytes=len(game.rom.data),
         # of a reward term: what it earns, and how much of it in a loop
         n_game_curves=len(game.number_names)
-        + 2 * len(definition.rewards)
+        + 2 * len(game.rewards_of(config.env))
         + len(definition.endings),
         cpus=machine.cpus,
         uses_gpu=placement.is_on_gpu,

@@ -17,6 +17,7 @@ from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.make_env import make_env, make_observation_format
 from game_rl.envs.observation import Observation
 from game_rl.errors import LakeError
+from game_rl.explore.potentials import with_potentials
 from game_rl.files.run_dir import RunDir
 from game_rl.game_check.env_checks import check_reward
 from game_rl.games.definition import Game
@@ -46,7 +47,7 @@ def probe_episodes(
     rng = np.random.default_rng(seed)
     left = max(most_frames // config.env.frame_skip, 1)
     played: list[int] = []
-    with closing(make_env(config.env, game)) as env:
+    with closing(make_env(config.env, with_potentials(game, config.env))) as env:
         env.reset(seed=seed)
         while left > 0 and len(played) < episodes:
             timesteps, used, is_over = _play(
@@ -169,7 +170,7 @@ def write_random_play(
     lake = Lake.create(folder, schema)
     write_origin(folder, _STREAM, origin_of(config, game))
     with (
-        closing(make_env(config.env, game)) as env,
+        closing(make_env(config.env, with_potentials(game, config.env))) as env,
         LakeWriter(lake, _STREAM, n_envs=1) as writer,
     ):
         frame, _ = env.reset(seed=seed)

@@ -20,6 +20,7 @@ from game_rl.config.strict_model import Problem, differences
 from game_rl.config.values import run_at
 from game_rl.envs.make_env import wrapper_problems
 from game_rl.errors import DoesNotFitError, GameFileError, UsageError
+from game_rl.explore.potentials import with_potentials
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, load_game
 from game_rl.games.parts.part_spec import unused_parts
@@ -45,7 +46,7 @@ def check_new_run(
         GameRLError: it cannot begin.
     """
     refuse_existing_run(RunDir(config.run_dir))
-    game = load_game(config.game)
+    game = with_potentials(load_game(config.game), config.env)
     check_teacher_named(config)
     check_pool_named(config, game)
     return check_fit(config, game, force=force, show=show, measures_lake=True)
@@ -114,7 +115,8 @@ def _found_by_running(config: RunConfig) -> Iterator[Problem]:
     yield from callback_problems(config.custom_callbacks, Path.cwd())
     yield from network_problems(config.custom_networks, Path.cwd())
     with suppress(GameFileError, UsageError):  # reported when the game is loaded
-        yield from wrapper_problems(config.env, load_game(config.game))
+        game = with_potentials(load_game(config.game), config.env)
+        yield from wrapper_problems(config.env, game)
 
 
 def check_custom_parts(config: RunConfig) -> None:

@@ -38,6 +38,7 @@ from game_rl.training.extensions.live_extension import LiveExtension
 from game_rl.training.extensions.monitor_extension import MonitorExtension
 from game_rl.training.extensions.places_extension import PlacesExtension
 from game_rl.training.extensions.pool_extension import PoolExtension
+from game_rl.training.extensions.potentials_extension import PotentialsExtension
 from game_rl.training.extensions.teacher_extension import TeacherExtension
 
 EXTENSIONS: tuple[type[Extension], ...] = (
@@ -47,6 +48,7 @@ EXTENSIONS: tuple[type[Extension], ...] = (
     MonitorExtension,
     PlacesExtension,
     PoolExtension,
+    PotentialsExtension,
     EpisodesExtension,
     CustomCallbacksExtension,
     LiveExtension,

@@ -18,6 +18,7 @@ from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.envs.game_boy_env import EnvState
 from game_rl.envs.make_env import env_maker, make_observation_format
 from game_rl.envs.observation import Observation, rows_of
+from game_rl.explore.potentials import with_potentials
 from game_rl.games.definition import Game
 from game_rl.system.machine import effective_cpus
 from game_rl.vec_env.frame_stacks import each_part, frame_stack_of
@@ -143,6 +144,7 @@ def _part(
     trackers: Sequence[TrackerMaker],
 ) -> SharedMemoryVecEnv:
     observation_format = make_observation_format(config, game)
+    game = with_potentials(game, config)  # read once, not by each worker
     return SharedMemoryVecEnv(
         [env_maker(config, game, trackers)] * n_envs,
         frame_stack=frame_stack_of(observation_format),

@@ -64,6 +64,8 @@ resume log new-episodes new-replay new-best new-teacher arm lake teacher rows:
     env.frame_skip env.frame_stack env.observation env.wrappers
 resume log new-episodes new-best new-teacher arm:
     env.max_episode_timesteps env.start_states env.max_idle_frames
+resume log new-episodes new-best new-teacher arm lake rows:
+    env.rewards
 resume log new-episodes new-replay new-best new-teacher arm lake rows:
     env.sticky_actions
 resume new-replay new-teacher arm:

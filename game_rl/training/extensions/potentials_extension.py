@@ -1,0 +1,41 @@
+"""The potentials of a run's reward terms, saved with it, so that it needs no exploration later."""
+
+from collections.abc import Mapping
+from typing import Self
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from game_rl.checkpoints.checkpoint_files import FileName
+from game_rl.errors import TrainingError
+from game_rl.explore.potentials import POTENTIALS_FILE, SavedPotentials
+from game_rl.files.durable_files import write_saved
+from game_rl.files.saved import Saved
+from game_rl.training.extension import Extension, RunParts
+from game_rl.training.resuming import disk_fault
+
+
+class PotentialsExtension(Extension):
+    """Keeps the potentials that the run has begun with, in its folder and in each checkpoint."""
+
+    def __init__(self, parts: RunParts) -> None:
+        self._run_dir = parts.run_dir
+        found = parts.game.potentials
+        self._saved = SavedPotentials(terms={name: each.saved() for name, each in found.items()})
+
+    @classmethod
+    def of(cls, parts: RunParts) -> Self | None:
+        return cls(parts) if parts.game.potentials else None
+
+    def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
+        return {POTENTIALS_FILE.name: self._saved}
+
+    def begin(self) -> None:
+        """Write the file of the run directory.
+
+        Raises:
+            TrainingError: the disk fails.
+        """
+        try:
+            write_saved(self._run_dir.potentials, self._saved)
+        except OSError as error:
+            raise TrainingError(disk_fault(error, self._run_dir)) from error
