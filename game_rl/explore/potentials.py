@@ -8,7 +8,7 @@ from pathlib import Path
 from game_rl.config.schema import EnvConfig
 from game_rl.errors import CheckpointError, UsageError
 from game_rl.explore.archive import Archive
-from game_rl.explore.exploration import ExploreDir
+from game_rl.explore.explore_dir import ExploreDir
 from game_rl.explore.graph import timesteps_to_go
 from game_rl.features.feature import Feature
 from game_rl.files.durable_files import write_atomic

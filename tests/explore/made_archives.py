@@ -5,8 +5,7 @@ from pathlib import Path
 
 from game_rl.config.schema import EnvConfig
 from game_rl.explore.archive import Archive, CellScore, Find, Trip
-from game_rl.explore.exploration import ExploreDir, SavedExploration
-from game_rl.explore.trip import ExploreSettings
+from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, SavedExploration
 from game_rl.files.durable_files import write_saved
 from game_rl.games.cell import Cell, CoarseVariable
 from game_rl.games.definition import Game

@@ -6,10 +6,13 @@ from typing import Self
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from game_rl.checkpoints.checkpoint_files import FileName
+from game_rl.config.schema import RunConfig
 from game_rl.errors import TrainingError
-from game_rl.explore.potentials import POTENTIALS_FILE, SavedPotentials
+from game_rl.explore.potentials import POTENTIALS_FILE, SavedPotentials, with_potentials
 from game_rl.files.durable_files import write_saved
+from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
+from game_rl.games.definition import Game
 from game_rl.training.extension import Extension, RunParts
 from game_rl.training.resuming import disk_fault
 
@@ -25,6 +28,14 @@ class PotentialsExtension(Extension):
     @classmethod
     def of(cls, parts: RunParts) -> Self | None:
         return cls(parts) if parts.game.potentials else None
+
+    @classmethod
+    def check_new(cls, config: RunConfig, game: Game) -> None:
+        with_potentials(game, config.env)
+
+    @classmethod
+    def begin_anew(cls, run_dir: RunDir) -> None:
+        run_dir.potentials.unlink(missing_ok=True)
 
     def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
         return {POTENTIALS_FILE.name: self._saved}

@@ -66,6 +66,8 @@ def test_another_exploration_gives_another_run(tmp_path: Path) -> None:
     train(one, command(console()))
     explored(tmp_path / "explored", goal=1)
     other = config_of(tmp_path, "other")
+    other.run_dir.mkdir()  # where a run was killed before its first checkpoint
+    shutil.copy(RunDir(one.run_dir).potentials, RunDir(other.run_dir).potentials)
     train(other, command(console()))
     with pytest.raises(AssertionError):
         assert_same_run(one.run_dir, other.run_dir)
