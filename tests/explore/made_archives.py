@@ -10,7 +10,7 @@ from game_rl.files.durable_files import write_saved
 from game_rl.games.cell import Cell, CoarseVariable
 from game_rl.games.definition import Game
 
-Steps = Mapping[tuple[Cell, Cell], int]
+Steps = dict[tuple[Cell, Cell], int]
 
 
 def made_lines(

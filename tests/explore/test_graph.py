@@ -57,7 +57,7 @@ def test_without_a_success_the_way_is_to_the_highest_reward(
 def test_a_way_goes_through_what_has_to_be_done_first() -> None:
     """A cell has what was taken, so the way from the start leads to the key, then to the door."""
     start, at_key, back, behind_door = (0, 0), (9, 1), (0, 1), (1, 1)
-    steps = {(start, at_key): 5, (at_key, back): 5, (back, behind_door): 1}
+    steps: Steps = {(start, at_key): 5, (at_key, back): 5, (back, behind_door): 1}
     archive, _ = made_lines(start, steps, successes=[behind_door])
     assert timesteps_to_go(archive) == {behind_door: 0, back: 1, at_key: 6, start: 11}
 
@@ -65,15 +65,15 @@ def test_a_way_goes_through_what_has_to_be_done_first() -> None:
 def test_an_end_counts_as_its_cell_unless_that_is_known_itself() -> None:
     won = (2, 0, ENDED)
     lost = (1, 0, ENDED)
-    steps = {((0, 0), (1, 0)): 3, ((1, 0), won): 4, ((1, 0), lost): 1, ((0, 0), (2, 0)): 9}
+    steps: Steps = {((0, 0), (1, 0)): 3, ((1, 0), won): 4, ((1, 0), lost): 1, ((0, 0), (2, 0)): 9}
     archive, _ = made_lines((0, 0), steps, successes=[won])
     assert timesteps_to_go(archive) == {(2, 0): 0, (1, 0): 4, (0, 0): 7}
-    stays = {**steps, ((2, 0), won): 5}
+    stays: Steps = {**steps, ((2, 0), won): 5}
     archive, _ = made_lines((0, 0), stays, successes=[won])
     assert timesteps_to_go(archive) == {(2, 0): 5, (1, 0): 4, (0, 0): 7}
 
 
 def test_a_cell_with_no_way_is_unknown() -> None:
-    steps = {((0, 0), (1, 0)): 3, ((0, 0), (2, 2)): 1}
+    steps: Steps = {((0, 0), (1, 0)): 3, ((0, 0), (2, 2)): 1}
     archive, _ = made_lines((0, 0), steps, successes=[(1, 0)])
     assert timesteps_to_go(archive) == {(1, 0): 0, (0, 0): 3}

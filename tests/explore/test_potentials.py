@@ -8,6 +8,7 @@ import pytest
 
 from game_rl import api
 from game_rl.config.schema import EnvConfig
+from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import check_env_config, make_game_env
 from game_rl.errors import CheckpointError, ConfigError, UsageError
 from game_rl.explore.potentials import SavedPotentials, potentials_saved_with, with_potentials
@@ -15,12 +16,12 @@ from game_rl.files.durable_files import write_saved
 from game_rl.files.run_dir import RunDir
 from game_rl.games.cell import CoarseVariable
 from game_rl.games.definition import Game, load_game
-from tests.explore.made_archives import made_lines, write_made
+from tests.explore.made_archives import Steps, made_lines, write_made
 
 GAME = load_game("beacon")
 CELL = (CoarseVariable(variable="room"), CoarseVariable(variable="player_x", per=16))
 # a corridor from the middle of the shore, room 21, to the right
-CORRIDOR = {((21, column), (21, column + 1)): 2 for column in range(4, 9)}
+CORRIDOR: Steps = {((21, column), (21, column + 1)): 2 for column in range(4, 9)}
 
 
 def explored(root: Path, *, goal: int = 9, frame_skip: int = 8, rom: str | None = None) -> Path:
@@ -37,14 +38,20 @@ def env_with(folder: Path, *, weight: float = 0.25, frame_skip: int = 8) -> EnvC
     })  # fmt: skip
 
 
+def column_of(env: GameBoyEnv) -> int:
+    x = env.read_variables()["player_x"]
+    assert isinstance(x, int)
+    return x // 16
+
+
 def walked(game: Game, env: EnvConfig, action: str, timesteps: int) -> tuple[float, list[int]]:
     """Return what `progress` earns, and the columns of cells that a walk comes through."""
     with closing(make_game_env(env, game)) as played:
         played.reset(seed=0)
-        columns = [int(played.read_variables()["player_x"]) // 16]
+        columns = [column_of(played)]
         for _ in range(timesteps):
             played.step(played.action_names.index(action))
-            columns.append(int(played.read_variables()["player_x"]) // 16)
+            columns.append(column_of(played))
         return played.reward_terms["progress"], columns
 
 

@@ -15,12 +15,12 @@ from game_rl.games.definition import load_game
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.training.admission import check_new_run
 from game_rl.training.train import resume, train
-from tests.explore.made_archives import made_lines, write_made
+from tests.explore.made_archives import Steps, made_lines, write_made
 from tests.tiny_run import TINY_GAME, command
 from tests.training.test_resuming import assert_same_run, console, write_config
 
 CELL = (CoarseVariable(variable="player_x", per=4),)
-WAY = {((column,), (column + 1,)): 2 for column in range(60)}
+WAY: Steps = {((column,), (column + 1,)): 2 for column in range(60)}
 
 
 def explored(folder: Path, *, goal: int = 60) -> Path:
