@@ -6,6 +6,7 @@ from pathlib import Path
 from game_rl.config.schema import EnvConfig
 from game_rl.explore.exploration import Exploration
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, SavedExploration
+from game_rl.explore.exploring_processes import ExploringProcesses
 from game_rl.files.durable_files import write_atomic
 from game_rl.games.definition import load_game
 
@@ -29,6 +30,7 @@ def explore(root: Path, game_path: str, *, rounds: int = 2, start_state: str) ->
     saved = SavedExploration(game=game_path, rom_sha256=game.rom.sha256, settings=settings)
     write_atomic(folder.saved, saved.model_dump_json())
     exploration = Exploration(folder, game, settings)
-    for _ in itertools.islice(exploration.rounds(1), rounds):
-        pass
+    with ExploringProcesses(game, settings, 1) as explorers:
+        for _ in itertools.islice(exploration.rounds(explorers), rounds):
+            pass
     return root
