@@ -33,6 +33,8 @@ class PlannedRun:
 
     Attributes:
         has_places: whether the game names a `place`.
+        n_potentials: number of reward terms with a potential.
+        n_processes: the training's own process and the workers of training and evaluations.
         has_waits: whether the game's `step` makes timesteps longer.
         episode_timesteps: usual length of an episode.
         learned_blocks: blocks of the Lakes that it learns from.
@@ -51,6 +53,8 @@ class PlannedRun:
     n_actions: int
     four_shades: bool
     has_places: bool
+    n_potentials: int
+    n_processes: int
     has_waits: bool
     episode_timesteps: int
     learned_blocks: int

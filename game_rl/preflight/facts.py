@@ -28,6 +28,7 @@ from game_rl.preflight.workload import TrainingArithmetic, boundaries_of, traini
 from game_rl.system.import_cost import USUAL_IMPORT_COST
 from game_rl.system.machine import Machine, is_same_disk, nearest_folder
 from game_rl.system.placement import USUAL_CACHE_BYTES, Bf16Way, find_placement
+from game_rl.vec_env.workers import evaluation_workers, training_workers
 
 # Assumed length of an episode without a measurement: fights and levels of arcade games take 7 to 33
 # seconds, and a trained agent's are the shorter ones.
@@ -77,6 +78,7 @@ class RunFacts:
         has_waits: whether the game's `step` makes timesteps longer than `frame_skip`.
         longest_wait_frames: frames that the game's `step` may add to a timestep.
         has_places: whether the game names a `place`, so that visited places are counted.
+        n_potentials: number of reward terms with a potential.
     """
 
     crop: CropSpec
@@ -99,6 +101,7 @@ class RunFacts:
     has_waits: bool = False
     longest_wait_frames: int = 0
     has_places: bool = False
+    n_potentials: int = 0
 
     @property
     def began_at(self) -> int:
@@ -131,6 +134,8 @@ class RunFacts:
             n_actions=self.n_actions,
             four_shades=self.four_shades,
             has_places=self.has_places,
+            n_potentials=self.n_potentials,
+            n_processes=1 + _n_workers(config, self.cpus),
             has_waits=self.has_waits,
             episode_timesteps=self.episode_timesteps,
             learned_blocks=self.learned_lakes.blocks,
@@ -245,6 +250,7 @@ def run_facts(
         has_waits=step is not None,
         longest_wait_frames=0 if step is None else step.at_most_frames,
         has_places=definition.place is not None,
+        n_potentials=sum(term.is_potential for term in game.rewards_of(config.env).values()),
         rom_bytes=len(game.rom.data),
         # of a reward term: what it earns, and how much of it in a loop
         n_game_curves=len(game.number_names)
@@ -261,6 +267,15 @@ def run_facts(
         fork=fork,
         learned_lakes=learned_lakes,
         game_changes=game_changes(game, config.env),
+    )
+
+
+def _n_workers(config: RunConfig, cpus: int) -> int:
+    """Return the number of workers of the training and of evaluations."""
+    given = config.env.n_workers
+    evaluated = config.evaluation.envs_for(config.evaluation.episodes)
+    return training_workers(given, n_envs=config.env.n_envs, cpus=cpus) + evaluation_workers(
+        given, n_envs=evaluated, cpus=cpus
     )
 
 

@@ -39,6 +39,14 @@ def made_lines(
     return archive, [first, second]
 
 
+def write_way_to_the_right(root: Path, game: Game, *, goal: int = 60) -> Path:
+    """Write an exploration that has found the way along the variable `player_x`, in steps of 4."""
+    steps: Steps = {((column,), (column + 1,)): 2 for column in range(60)}
+    _, lines = made_lines((0,), steps, successes=[(goal,)])
+    cell = CoarseVariable(variable="player_x", per=4)
+    return write_made(root, game, [cell], lines, frame_skip=4)
+
+
 def write_made(
     root: Path,
     game: Game,

@@ -39,6 +39,7 @@ ALGORITHMS = {  # each can be saved every 32 timesteps
     "ppo": _PPO,
     "ppo-lake": _PPO,
     "ppo-own": _PPO,
+    "ppo-potential": _PPO,
     "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
     "dqn": _DQN.format(replay="{capacity: 256}"),
     "dqn-lake": _DQN.format(replay="{capacity: 256}"),
@@ -51,6 +52,8 @@ ALGORITHMS = {  # each can be saved every 32 timesteps
 _WITH_REPLAY = ("dqn", "dqn-own", "dqn-teacher", "dqn-mixed", "dqn-offline")
 _WITH_LAKE = ("ppo-lake", "pqn", "dqn-lake")
 _WITH_OWN_PARTS = ("ppo-own", "dqn-own")  # state of theirs decides about what is learned
+_WITH_POTENTIAL = ("ppo-potential",)
+_POTENTIAL = "rewards: {progress: {potential: EXPLORED, weight: 0.05}}"
 GAMES = ("duel", "beacon", "seasons")
 
 
@@ -86,7 +89,7 @@ SHORT = Length(total=128, evaluate_every=64, keep_last=1)
 
 
 def config_text(
-    setting: Setting, length: Length, *, run_dir: Path, others: Path, teacher: Path
+    setting: Setting, length: Length, *, run_dir: Path, others: Path, teacher: Path, explored: Path
 ) -> str:
     """Return the config of a run in `run_dir`.
 
@@ -96,6 +99,7 @@ def config_text(
         run_dir: directory of the run.
         others: run whose Lake an algorithm with `learn_from` uses.
         teacher: run whose policy an algorithm with a `teacher` uses.
+        explored: folder of an exploration whose ways are rewarded.
     """
     algorithm = setting.algorithm
     section = ALGORITHMS[algorithm].replace("LAKE", str(others / "lake"))
@@ -117,4 +121,7 @@ def config_text(
     if algorithm in _WITH_OWN_PARTS:  # an earlier commit, which reads the others, has no such keys
         text = text.replace("}}\nalgorithm", f"}}, wrappers: {_WRAPPERS}}}\nalgorithm", 1)
         text += f"callbacks: {_CALLBACKS}\n"
+    if algorithm in _WITH_POTENTIAL:
+        reward = _POTENTIAL.replace("EXPLORED", str(explored))
+        text = text.replace("}}\nalgorithm", f"}}, {reward}}}\nalgorithm", 1)
     return text

@@ -84,7 +84,12 @@ class Thing:
 def _make_run(algorithm: str, upload: str = "") -> Callable[[Code, Path], None]:
     def make(code: Code, place: Path) -> None:
         text = config_text(
-            Setting(algorithm), _LENGTH, run_dir=place / "run", others=place, teacher=place
+            Setting(algorithm),
+            _LENGTH,
+            run_dir=place / "run",
+            others=place,
+            teacher=place,
+            explored=place,
         )
         config = place / "run.yaml"
         config.write_text(text + upload.replace("PLACE", str(place)), encoding="utf-8")

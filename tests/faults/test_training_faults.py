@@ -43,6 +43,15 @@ def test_a_few_kills_of_a_run_with_parts_of_ones_own_lose_nothing_of_their_state
 
 
 @pytest.mark.slow
+def test_a_few_kills_of_a_run_with_a_potential_lose_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", "ppo-potential"]
+    monkeypatch.setattr("sys.argv", ["faults", *arguments])
+    assert training_faults.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_a_few_kills_of_a_run_whose_observations_have_parts_lose_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,6 +86,15 @@ def test_twenty_kills_of_a_run_that_normalises_rewards_lose_nothing(
     algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--kills", "20", "--only", "kill", "--algorithm", algorithm, "--normalize"]
+    monkeypatch.setattr("sys.argv", ["faults", *arguments])
+    assert training_faults.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.soak
+def test_twenty_kills_of_a_run_with_a_potential_lose_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--kills", "20", "--only", "kill", "--algorithm", "ppo-potential"]
     monkeypatch.setattr("sys.argv", ["faults", *arguments])
     assert training_faults.main() == 0, capsys.readouterr().out
 

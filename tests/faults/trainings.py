@@ -23,16 +23,20 @@ from game_rl.checkpoints.checkpoint_folder import best_of
 from game_rl.errors import CheckpointError
 from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
+from game_rl.games.definition import load_game
 from game_rl.system.fork_server import ForkServer
+from tests.explore.made_archives import write_way_to_the_right
 from tests.faults.configs import LONG, Length, Setting, config_text
 
 _OTHERS, _TEACHER = "others", "teacher"  # names of runs from which others learn
+_EXPLORED = "explored"
 COMPARED = (
     "policy.safetensors",
     "optimizer.safetensors",
     "arrays.safetensors",
     "replay.safetensors",  # only of DQN
     "callbacks.json",  # only with callbacks of one's own
+    "potentials.json",  # only with a reward from an exploration
 )
 HANG_S = 180.0
 _PLAIN = Setting()
@@ -269,6 +273,8 @@ class Bench:
             self._undisturbed(self.new_run(_OTHERS, algorithm="pqn"))
         if setting.algorithm == "dqn-teacher":
             self._undisturbed(self.new_run(_TEACHER, algorithm="pqn"))
+        if setting.algorithm == "ppo-potential":
+            write_way_to_the_right(folder / _EXPLORED, load_game(setting.game))
         self.whole = self.new_run("whole", keep_last=1000)
         began = time.monotonic()
         training = self._undisturbed(self.whole)
@@ -314,6 +320,7 @@ class Bench:
             run_dir=run_dir,
             others=self.folder / _OTHERS,
             teacher=self.folder / _TEACHER,
+            explored=self.folder / _EXPLORED,
         )
         run_dir.with_suffix(".yaml").write_text(text, encoding="utf-8")
         return run_dir

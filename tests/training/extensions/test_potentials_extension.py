@@ -10,22 +10,17 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import UsageError
 from game_rl.explore.potentials import PotentialsFeature
 from game_rl.files.run_dir import RunDir
-from game_rl.games.cell import CoarseVariable
 from game_rl.games.definition import load_game
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.training.admission import check_new_run
 from game_rl.training.train import resume, train
-from tests.explore.made_archives import Steps, made_lines, write_made
+from tests.explore.made_archives import write_way_to_the_right
 from tests.tiny_run import TINY_GAME, command
 from tests.training.test_resuming import assert_same_run, console, write_config
 
-CELL = (CoarseVariable(variable="player_x", per=4),)
-WAY: Steps = {((column,), (column + 1,)): 2 for column in range(60)}
-
 
 def explored(folder: Path, *, goal: int = 60) -> Path:
-    _, lines = made_lines((0,), WAY, successes=[(goal,)])
-    return write_made(folder, load_game(str(TINY_GAME)), CELL, lines, frame_skip=4)
+    return write_way_to_the_right(folder, load_game(str(TINY_GAME)), goal=goal)
 
 
 def config_of(tmp_path: Path, name: str, *changes: str) -> RunConfig:
