@@ -3,7 +3,9 @@
 import argparse
 import errno
 import os
-from contextlib import suppress
+import re
+from collections.abc import Collection
+from contextlib import closing, suppress
 from pathlib import Path
 from shlex import quote
 
@@ -13,12 +15,15 @@ from game_rl.config.bundled_configs import find_config
 from game_rl.config.loader import game_path, load_config
 from game_rl.config.schema import EnvConfig
 from game_rl.errors import DoesNotFitError, TrainingError, UsageError, system_fault
+from game_rl.explore.archive import Archive
 from game_rl.explore.exploration import Exploration
+from game_rl.explore.exploration_view import CellPlaces, CoarsePlace
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, SavedExploration
 from game_rl.explore.explore_forecast import ExploreForecast, Taken, forecast_of
 from game_rl.explore.exploring_processes import ExploringProcesses
-from game_rl.explore.route import explored_game
-from game_rl.files.durable_files import write_saved
+from game_rl.explore.route import explored_game, find_route
+from game_rl.explore.trip import Explorer
+from game_rl.files.durable_files import write_atomic, write_saved
 from game_rl.games.actions import least_frame_skip
 from game_rl.games.definition import Game, bundled_games, load_game, unknown_name
 from game_rl.games.starter import write_starter
@@ -89,11 +94,27 @@ def add_explore(parser: argparse.ArgumentParser) -> None:
         help="memory for the states of cells, such as 500MiB; above it, those go that led to "
         f"nothing (default: {format_bytes(_USUAL_STATES)})",
     )
+    parser.add_argument(
+        "--keep",
+        type=not_negative,
+        metavar="CELL",
+        help="explore nothing, but keep the state of the cell with this number, which the sheet "
+        "shows, as a start state of the game; with --name",
+    )
+    parser.add_argument(
+        "--name",
+        metavar="NAME",
+        help="start state that --keep makes; the file is NAME.state",
+    )
     add_json(parser)
 
 
 def _explore(arguments: argparse.Namespace) -> int:
     folder = ExploreDir(arguments.output)
+    if (arguments.keep is None) != (arguments.name is None):
+        raise UsageError("--keep CELL and --name NAME go together: give both, or none")
+    if arguments.keep is not None:
+        return _keep(arguments, folder)
     others = [path for path in folder.root.glob("*") if path.name != "lock"]
     if others and not folder.exists():
         raise UsageError(
@@ -123,6 +144,43 @@ def _explore(arguments: argparse.Namespace) -> int:
     _print_found(arguments, exploration, folder)
     if stop.reason is not None:
         raise stop.interrupted("stopped; all rounds are saved")
+    return 0
+
+
+_NOT_TO_KEEP = ("game", "minutes", "timesteps", "start_state", "seed", "processes", "states")
+
+
+def _keep(arguments: argparse.Namespace, folder: ExploreDir) -> int:
+    """Write a cell's state as a file for `start_states`, and say what to write into game.yaml."""
+    for option in _NOT_TO_KEEP:
+        if getattr(arguments, option) is not None:
+            word = option.replace("_", "-")
+            raise UsageError(f"--keep explores nothing, so {word} has no effect; leave it out")
+    game, settings = explored_game(folder)
+    name: str = arguments.name
+    if re.fullmatch(r"\w[\w-]*", name) is None:
+        raise UsageError(f"--name {name}: write letters, digits, _ and -, such as second_room")
+    if name in game.definition.start_states:
+        raise UsageError(f"--name {name}: the game has a start state of that name; choose another")
+    archive = Archive.read(folder.archive, settings.most_bytes)
+    record = find_route(archive, f"{arguments.keep}").cell
+    assert record is not None
+    with closing(Explorer(game, settings)) as explorer:
+        state = explorer.emulator_state(record)
+    is_bundled = game_path(folder.read().game, relative_to=Path()) is None
+    place = folder.root if is_bundled else game.folder
+    path = place / f"{name}.state"
+    if path.exists():
+        raise UsageError(f"{path} exists already; choose another --name, or move the file away")
+    write_atomic(path, state)
+    entry = f"{name}: {{file: {path.name}}}"
+    where = "into its game.yaml" if not is_bundled else "into a game.yaml in the same folder"
+    print_result(
+        arguments,
+        {"file": str(path), "cell": record.number, "start_state": entry},
+        f"{path}: the state of cell {record.number:,}, after {record.score.timesteps:,} timesteps",
+        f"write {where}:\n  start_states:\n    {entry}",
+    )
     return 0
 
 
@@ -237,6 +295,9 @@ def _explore_until(
     earlier = exploration.archive.timesteps
     began_s = exploration.seconds
     drawn_s = exploration.seconds
+    places = CellPlaces(exploration.settings.cell, exploration.game.definition.place)
+    found: set[CoarsePlace] = set()
+    n_known = 0
     for archive in exploration.rounds(explorers):
         seconds = exploration.seconds
         for term in exploration.new_terms:
@@ -248,11 +309,15 @@ def _explore_until(
         if seconds - told_s >= _TELL_EVERY_S:
             told_s = seconds
             best = archive.best()
+            new = (places.of(record.cell) for record in archive.cells[n_known:])
+            found.update(place for place in new if place is not None)
+            n_known = len(archive.cells)
             speed = (archive.timesteps - earlier) / (seconds - began_s)
             print_words(
                 PROGRESS,
-                f"{archive.timesteps:>12,}   {len(archive.cells):,} cells  reward "
-                f"{best.score.reward:g}  {speed:,.0f} timesteps/s  {format_duration(seconds)}",
+                f"{archive.timesteps:>12,}   {len(archive.cells):,} cells{_places_words(found)}  "
+                f"reward {best.score.reward:g}  {speed:,.0f} timesteps/s  "
+                f"{format_duration(seconds)}",
             )
         if seconds - drawn_s >= _DRAW_EVERY_S:
             drawn_s = seconds
@@ -261,6 +326,13 @@ def _explore_until(
         if is_over or stop.is_asked:
             break
     exploration.draw(explorers)
+
+
+def _places_words(found: Collection[CoarsePlace]) -> str:
+    if not found:
+        return ""
+    maps = len({place[:-2] for place in found})
+    return f"  {len(found):,} places" + (f" on {maps:,} maps" if maps > 1 else "")
 
 
 def _what_to_explore(

@@ -125,13 +125,13 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "watch",
             "watch_command",
-            "show a run, an experiment or a folder of runs on a live page in the browser",
+            "show a run, an experiment, an exploration or a folder of them on a live page",
             "game-rl watch runs/duel_ppo --open",
         ),
         Command(
             "status",
             "status_command",
-            "show the progress of a run or an experiment, and what of it is uploaded",
+            "show the progress of a run, an experiment or an exploration, and what is uploaded",
             "game-rl status runs/duel_ppo",
         ),
         Command(
@@ -143,7 +143,7 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "record",
             "play_commands",
-            "record a GIF or MP4 of episodes: new ones with a trained agent, or logged ones again",
+            "record a GIF or MP4 of episodes: new ones of a trained agent, logged or explored ones",
             "game-rl record runs/duel_ppo --best --worst --grid --overlay",
         ),
         Command(
@@ -161,7 +161,7 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "report",
             "picture_commands",
-            "write all about a run or an experiment into one HTML file",
+            "write all about a run, an experiment or an exploration into one HTML file",
             "game-rl report runs/duel_ppo --output report.html",
         ),
         Command(

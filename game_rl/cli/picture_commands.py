@@ -11,6 +11,7 @@ from game_rl.cli.printing import add_json, print_result
 from game_rl.errors import UsageError
 from game_rl.events.run_view import PlotAxis
 from game_rl.experiments.experiment_dir import ExperimentDir
+from game_rl.explore.explore_dir import ExploreDir
 from game_rl.files.durable_files import write_atomic
 from game_rl.places.place_layers import layers
 from game_rl.viewer.look import LIGHT
@@ -46,7 +47,10 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
 def add_report(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_report)
     parser.add_argument(
-        "run", type=Path, metavar="RUN", help="run directory, or the directory of an experiment"
+        "run",
+        type=Path,
+        metavar="RUN",
+        help="run directory, or the directory of an experiment or an exploration",
     )
     _add_axis(parser)
     add_output(parser, "--output", HTML, HTM, required=True, text="file to write, .html")
@@ -95,7 +99,11 @@ def _report(arguments: argparse.Namespace) -> int:
     from game_rl.viewer.run_report import run_report
 
     _refuse_studies(arguments.run)
-    if ExperimentDir(arguments.run).exists():
+    if ExploreDir(arguments.run).exists():
+        from game_rl.viewer.exploration_report import exploration_report
+
+        text = exploration_report(ExploreDir(arguments.run), arguments.x)
+    elif ExperimentDir(arguments.run).exists():
         text = experiment_report(shown_experiment(arguments.run), arguments.x)
     else:
         text = run_report(read_run(arguments.run), arguments.x)

@@ -20,6 +20,7 @@ from game_rl.errors import UsageError
 from game_rl.events import Evaluated
 from game_rl.events.run_view import STATE_WORDS, milestone_rows, read_view
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
+from game_rl.explore.explore_dir import ExploreDir
 from game_rl.storage.journal import stored_part
 from game_rl.system.units import format_bytes, format_duration
 
@@ -55,7 +56,10 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
 def add_status(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_status)
     parser.add_argument(
-        "run", type=Path, metavar="RUN", help="run directory, or the directory of an experiment"
+        "run",
+        type=Path,
+        metavar="RUN",
+        help="run directory, or the directory of an experiment or an exploration",
     )
     add_json(parser)
 
@@ -153,6 +157,8 @@ def _status(arguments: argparse.Namespace) -> int:
         else:
             Console().print(status_table(status))
         return 0
+    if ExploreDir(arguments.run).exists():
+        return _status_of_exploration(arguments)
     run_dir = find_run(arguments.run)
     run = read_view(run_dir)
     stored = stored_part(run_dir)
@@ -205,6 +211,42 @@ def _status(arguments: argparse.Namespace) -> int:
             table.add_row(escape(row.text), f"{row.timesteps:,}", frame, after)
         print()
         console.print(table)
+    return 0
+
+
+def _status_of_exploration(arguments: argparse.Namespace) -> int:
+    from game_rl.explore.exploration_view import ExplorationView
+
+    view = ExplorationView(ExploreDir(arguments.run))
+    view.refresh()
+    last = view.last
+    if arguments.json:
+        facts = {
+            "is_exploring": view.is_exploring,
+            "rounds": len(view.points),
+            "timesteps": last.timesteps,
+            "seconds": last.seconds,
+            "cells": last.cells,
+            "best_reward": last.reward,
+            "has_success": view.has_success,
+            "earned": {term.name: asdict(term) for term in view.terms},
+        }
+        print_facts(facts)
+        return 0
+    earned = (
+        f"{term.name} after {term.timesteps:,} timesteps, {format_duration(term.seconds)}"
+        for term in view.terms
+    )
+    lines = [
+        ("state", view.state),
+        ("timesteps", f"{last.timesteps:,}, {format_duration(last.seconds)}"),
+        ("cells", f"{last.cells:,}"),
+        ("best reward", f"{last.reward:g}{', with a success' if view.has_success else ''}"),
+        ("earned", "; ".join(earned) or "nothing yet"),
+    ]
+    console = Console(highlight=False)
+    for name, text in lines:
+        print_words(console, f"{name:<{_NAMES_WIDTH}} {text}", indent=_NAMES_WIDTH + 1)
     return 0
 
 

@@ -31,8 +31,8 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
         "run",
         type=Path,
         metavar="RUN",
-        help="run directory, the directory of an experiment, or a folder with several runs, such "
-        "as a study's",
+        help="run directory, the directory of an experiment or an exploration, or a folder with "
+        "several runs, such as a study's",
     )
     parser.add_argument(
         "--port",

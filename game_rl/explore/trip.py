@@ -11,8 +11,8 @@ from PIL import Image
 from game_rl.envs.episode_reward import EpisodeReward
 from game_rl.envs.episode_tracker import EpisodeTracker
 from game_rl.envs.make_env import make_game_env
-from game_rl.errors import ReplayError
-from game_rl.explore.archive import CellScore, Find, Trip, packed, unpacked
+from game_rl.errors import ReplayError, UsageError
+from game_rl.explore.archive import CellRecord, CellScore, Find, Trip, packed, unpacked
 from game_rl.explore.explore_dir import ExploreSettings
 from game_rl.games.cell import Cell, cell_reader
 from game_rl.games.definition import Game
@@ -193,6 +193,29 @@ class Explorer:
             if gained or timesteps == len(actions):
                 found.append(Gain(timesteps, gained, self._seen()))
         return found
+
+    def emulator_state(self, record: CellRecord) -> bytes:
+        """Return the emulator's state at the end of the way to a cell, with a picture.
+
+        Raises:
+            UsageError: the episode ends there.
+            ReplayError: the way does not lead there.
+        """
+        if record.state:
+            self.env.load_state(unpacked(record.state))
+        else:  # it was dropped
+            self.gains(record.way.whole())
+        if not self.env.episode.running:
+            raise UsageError(
+                f"in cell {record.number:,}, the episode has ended, so none can begin there; "
+                "choose another cell"
+            )
+        if self._cell() != record.cell:
+            raise ReplayError(
+                f"the way to cell {record.number:,} does not lead there any more; the game file, "
+                "game_rl or PyBoy is another one than when it was found: explore anew"
+            )
+        return self.env.emulator.save_state()
 
     def screen(self, state: bytes) -> Screen:
         """Return what a packed state shows."""

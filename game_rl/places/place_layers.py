@@ -128,6 +128,11 @@ def places_json(run_dir: RunDir) -> dict[str, Any]:
         counts = parse_place_counts(run_dir.places.read_bytes())
     except (OSError, ValueError):
         return {}
+    return place_counts_json(counts)
+
+
+def place_counts_json(counts: PlaceCounts) -> dict[str, Any]:
+    """Return the layers of counts for the page."""
     return {
         "names": list(counts.names),
         "offsets": {str(map_id): list(xy) for map_id, xy in counts.offsets.items()},

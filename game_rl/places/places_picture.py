@@ -55,8 +55,20 @@ def write_places_picture(counts: PlaceCounts, path: Path, *, title: str) -> None
     save_sheet(places_picture(counts, title=title), path, "map of visited places")
 
 
-def places_picture(counts: PlaceCounts, *, title: str, side: int = _SIDE) -> Image.Image:
-    """Return all maps below a title, at most about `side` pixels on a side, and the scale."""
+def places_picture(
+    counts: PlaceCounts,
+    *,
+    title: str,
+    side: int = _SIDE,
+    counted: str = "timesteps",
+    facts: Sequence[str] | None = None,
+) -> Image.Image:
+    """Return all maps below a title, at most about `side` pixels on a side, and the scale.
+
+    Args:
+        counted: what was counted at the places.
+        facts: lines below the scale; None for those on the timesteps of a run.
+    """
     found = readable(layers(counts))
     by_visits = sorted(found, key=lambda layer: -int(layer.counts.sum()))
     kept = {id(layer) for layer in by_visits[:_MOST_LAYERS]}
@@ -67,7 +79,8 @@ def places_picture(counts: PlaceCounts, *, title: str, side: int = _SIDE) -> Ima
     height = max((panel.bottom for panel in panels), default=0)
     top = _MARGIN + _TEXT_HEIGHT + _GAP
     under = top + height + _GAP
-    lines = list(_facts(counts, n_hidden=len(found) - len(shown)))
+    lines = list(_facts(counts) if facts is None else facts)
+    lines += _further(counts, counted, n_hidden=len(found) - len(shown))
     width = max(width, *map(_text_width, lines))
     whole = under + _SCALE_HEIGHT + 2 * _TEXT_HEIGHT + len(lines) * _TEXT_HEIGHT + _MARGIN
     picture = Image.new("RGB", (width + 2 * _MARGIN, whole), BACKGROUND)
@@ -81,20 +94,23 @@ def places_picture(counts: PlaceCounts, *, title: str, side: int = _SIDE) -> Ima
         colours[counts_here == 0] = _UNSEEN
         drawn = colours.repeat(zoom, axis=0).repeat(zoom, axis=1)
         picture.paste(Image.fromarray(drawn), (at[0], at[1] + _TEXT_HEIGHT))
-    _draw_scale(picture, (_MARGIN, under), most)
+    _draw_scale(picture, (_MARGIN, under), most, counted)
     for number, line in enumerate(lines, 2):
         at = (_MARGIN, under + _SCALE_HEIGHT + number * _TEXT_HEIGHT)
         draw.text(at, line, fill=_MUTED)
     return picture
 
 
-def _facts(counts: PlaceCounts, *, n_hidden: int) -> Iterator[str]:
+def _facts(counts: PlaceCounts) -> Iterator[str]:
     since = f" since timestep {counts.since:,}" if counts.since else ""
     yield f"{counts.n_places:,} places, {counts.timesteps:,} timesteps of all envs{since}"
+
+
+def _further(counts: PlaceCounts, counted: str, *, n_hidden: int) -> Iterator[str]:
     if n_hidden:
         yield f"{n_hidden:,} more maps, visited less often, are not shown"
     if counts.elsewhere:
-        yield f"{counts.elsewhere:,} timesteps at further places, for which there is no room"
+        yield f"{counts.elsewhere:,} {counted} at further places, for which there is no room"
 
 
 def _arranged(shown: Sequence[PlaceLayer], side: int) -> tuple[list[_Panel], int]:
@@ -138,14 +154,14 @@ def _colours(share: NDArray[np.float64]) -> NDArray[np.uint8]:
     return np.stack(channels, axis=-1).round().astype(np.uint8)
 
 
-def _draw_scale(picture: Image.Image, at: tuple[int, int], most: int) -> None:
+def _draw_scale(picture: Image.Image, at: tuple[int, int], most: int, counted: str) -> None:
     """Draw the ramp with a number below each power of ten, and what it counts."""
     left, top = at
     shares = np.linspace(0, 1, _SCALE_WIDTH)
     ramp = np.broadcast_to(_colours(shares), (_SCALE_HEIGHT, _SCALE_WIDTH, 3))
     picture.paste(Image.fromarray(np.ascontiguousarray(ramp)), at)
     draw = ImageDraw.Draw(picture)
-    draw.text((left + _SCALE_WIDTH + _GAP, top), "timesteps in a cell", fill=_MUTED)
+    draw.text((left + _SCALE_WIDTH + _GAP, top), f"{counted} in a cell", fill=_MUTED)
     free_from = left
     for number in chain(_powers_of_ten(most), (most,)):
         text = f"{number:,}"

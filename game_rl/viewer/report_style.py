@@ -110,6 +110,8 @@ figure > svg text { font-family: inherit; }
 .card img, .card video { width: 100%; max-width: 480px; image-rendering: pixelated;
   border-radius: 6px; display: block; }
 .wide { overflow-x: auto; margin: 8px 0; }
+.picture img { display: block; max-width: 100%; min-width: 540px; border-radius: 6px; }
+.picture.map img { min-width: 0; }
 .wide:focus-visible { outline: 2px solid var(--accent); }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; color: var(--muted); }

@@ -8,6 +8,7 @@
 | `/api/places?run=` | how often each place was visited, as JSON |
 | `/api/settings?run=` | the run's config as JSON with its text |
 | `/api/clip?run=&name=` | a clip |
+| `/api/picture?name=` | a picture of an exploration |
 | `/api/frames?run=&env=&browser=` | a stream of live screens, see `live_stream` |
 | `/api/frames?run=&env=&once=1` | the screens of this moment, for a page that has no stream |
 """
@@ -231,9 +232,10 @@ class WatchApp:
         self._answers: Mapping[str, Answer] = {
             "/api/state": self._state,
             "/api/curves": functools.partial(self._of_run, FollowedRun.curves),
-            "/api/places": functools.partial(self._of_run, FollowedRun.places),
+            "/api/places": self._places,
             "/api/settings": functools.partial(self._of_run, FollowedRun.settings),
             "/api/clip": self._clip,
+            "/api/picture": self._picture,
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -257,6 +259,20 @@ class WatchApp:
     ) -> Response | None:
         run = await self._board.fresh(_run_of(request))
         return None if run is None else _json(await asyncio.to_thread(read, run))
+
+    async def _places(self, request: Request) -> Response | None:
+        place = self._board.place
+        if not _run_of(request) and place.is_exploration:
+            return _json(await asyncio.to_thread(place.exploration_places))
+        return await self._of_run(FollowedRun.places, request)
+
+    async def _picture(self, request: Request) -> Response | None:
+        place = self._board.place
+        if not place.is_exploration:
+            return None
+        name = request.query_params.get("name", "")
+        found = await asyncio.to_thread(place.exploration_picture, name)
+        return None if found is None else FileResponse(found)
 
     async def _clip(self, request: Request) -> Response | None:
         run = await self._board.fresh(_run_of(request))

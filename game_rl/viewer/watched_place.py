@@ -1,4 +1,4 @@
-"""What `game-rl watch` was asked to show: a run, an experiment, or a folder of runs."""
+"""What `game-rl watch` was asked to show: a run, an experiment, an exploration, or a folder."""
 
 import functools
 import importlib
@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from game_rl.errors import GameRLError
 from game_rl.events.event_log import read_events
@@ -16,11 +16,15 @@ from game_rl.files.run_dir import RunDir
 from game_rl.system.output import valid_text
 from game_rl.viewer.followed_run import run_summary
 
-Kind = Literal["run", "experiment", "folder"]
+if TYPE_CHECKING:
+    from game_rl.viewer.followed_exploration import FollowedExploration
+
+Kind = Literal["run", "experiment", "exploration", "folder"]
 
 MOST_RUNS = 64
 """Runs of a folder that the page shows, the newest ones."""
 _EXPERIMENT_FILE = "experiment.yaml"
+_EXPLORATION_FILE = "explore.json"
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,10 @@ class WatchedPlace:
             return "run"
         if self._is_experiment:
             return "experiment"
-        return "folder" if self.runs() or _experiments_in(self.root) else None
+        if self.is_exploration:
+            return "exploration"
+        others = _experiments_in(self.root) or _explorations_in(self.root)
+        return "folder" if self.runs() or others else None
 
     def runs(self) -> dict[str, RunDir]:
         """Return the runs by the names that addresses of the page give them; "" is the only one."""
@@ -60,13 +67,32 @@ class WatchedPlace:
         name = self.root.absolute().name
         if self._is_experiment:
             return {"name": name, **_experiment_summary().experiment_summary(self.root)}
+        if self.is_exploration:
+            return self._exploration().summary()
+        explorations = [_exploration_now(path) for path in _explorations_in(self.root)]
         experiments = [_experiment_now(path) for path in _experiments_in(self.root)]
         return {
             "kind": "folder",
             "name": name,
             "is_there": self.root.is_dir(),
-            "members": [_brief_now(*each) for each in runs.items()] + experiments,
+            "members": [_brief_now(*each) for each in runs.items()] + experiments + explorations,
         }
+
+    @property
+    def is_exploration(self) -> bool:
+        return (self.root / _EXPLORATION_FILE).is_file()
+
+    def exploration_places(self) -> dict[str, Any]:
+        """Return the map of an exploration; empty if it has none."""
+        return self._exploration().places()
+
+    def exploration_picture(self, name: str) -> Path | None:
+        """Return a picture of an exploration by its name; None if there is none."""
+        found = {path.stem: path for path in self._exploration().pictures()}
+        return found.get(name)
+
+    def _exploration(self) -> "FollowedExploration":
+        return _followed_exploration(self.root)
 
     @property
     def _is_experiment(self) -> bool:
@@ -82,6 +108,26 @@ def is_of_experiment(run_dir: RunDir) -> bool:
 def _experiment_summary() -> ModuleType:
     """Return modules that the page of a run does not need: they take a fifth of its memory."""
     return importlib.import_module("game_rl.viewer.experiment_summary")
+
+
+def _explorations() -> ModuleType:
+    """Return modules that no other page needs."""
+    return importlib.import_module("game_rl.viewer.followed_exploration")
+
+
+@functools.lru_cache(maxsize=1)
+def _followed_exploration(root: Path) -> "FollowedExploration":
+    found: FollowedExploration = _explorations().FollowedExploration(root)
+    return found
+
+
+def _exploration_now(root: Path) -> dict[str, Any]:
+    """Return what a tile shows of an exploration, which has a page of its own."""
+    try:
+        found: dict[str, Any] = _explorations().exploration_brief(root)
+    except (GameRLError, OSError) as error:
+        found = {"kind": "exploration", "state": "unknown", "text": str(error)}
+    return {"folder": root.name, "path": str(root), "is_experiment": True, **found}
 
 
 def _experiment_now(root: Path) -> dict[str, Any]:
@@ -139,6 +185,11 @@ def _experiments_in(folder: Path) -> list[Path]:
     return sorted(sorted(found, key=_changed_s, reverse=True)[:MOST_RUNS])
 
 
+def _explorations_in(folder: Path) -> list[Path]:
+    found = [path for path in _subfolders(folder) if (path / _EXPLORATION_FILE).is_file()]
+    return sorted(sorted(found, key=_changed_s, reverse=True)[:MOST_RUNS])
+
+
 def _subfolders(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
@@ -148,7 +199,7 @@ def _subfolders(folder: Path) -> list[Path]:
 
 def _changed_s(folder: Path) -> float:
     """Return when the folder's config was written, or -inf if it has gone."""
-    for name in ("config.yaml", _EXPERIMENT_FILE):
+    for name in ("config.yaml", _EXPERIMENT_FILE, _EXPLORATION_FILE):
         with suppress(OSError):
             return (folder / name).stat().st_mtime
     return float("-inf")

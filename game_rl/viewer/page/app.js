@@ -1,6 +1,7 @@
 // Starts the page and keeps it at the run that the address names after the #.
 
 import {make, setText} from "./elements.js";
+import {ExplorePage} from "./explore_page.js";
 import {OverviewPage} from "./overview_page.js";
 import {RunPage} from "./run_page.js";
 
@@ -73,7 +74,8 @@ async function ask(own) {
     }
     say(news.overview?.is_there === false && page ? GONE : "");
     take(news);
-    return (news.state ?? news.overview).state !== "training" && !news.overview?.members?.some(({state}) => state === "training");
+    const isLive = ({state}) => ["training", "exploring"].includes(state);
+    return !isLive(news.state ?? news.overview) && !news.overview?.members?.some(isLive);
   } catch {
     if (!own.signal.aborted) say(LOST);
     return false;
@@ -122,7 +124,8 @@ function onState(state) {
 }
 
 function onOverview(overview) {
-  if (!(page instanceof OverviewPage)) show(new OverviewPage({announce, go}));
+  const Page = overview.kind === "exploration" ? ExplorePage : OverviewPage;
+  if (!(page instanceof Page)) show(new Page({announce, go}));
   page.setState(overview);
 }
 

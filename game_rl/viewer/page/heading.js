@@ -5,6 +5,7 @@ import {clock, duration, percent, plural, reward, whole} from "./words.js";
 
 export const STATES = {
   training: ["training", "good"],
+  exploring: ["exploring", "good"],
   completed: ["complete", "good"],
   until: ["paused", ""],
   stopped: ["stopped", ""],
@@ -31,7 +32,7 @@ export class Heading {
     document.title = `${share == null ? "" : `${percent(Math.min(1, share))} · `}${title} – game_rl`;
     const [word, tone] = STATES[state] ?? [state, ""];
     setText(this.state, word);
-    this.state.className = `state ${tone} ${state === "training" ? "running" : ""}`;
+    this.state.className = `state ${tone} ${["training", "exploring"].includes(state) ? "running" : ""}`;
     setText(this.sentence, sentence);
     this.progress.hidden = share == null;
     this.progress.querySelector(".fill").style.width = `${100 * Math.min(1, share ?? 0)}%`;

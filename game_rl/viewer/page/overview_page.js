@@ -62,7 +62,12 @@ export class OverviewPage {
     const training = state.members.filter((member) => member.state === "training").length;
     const experiments = state.members.filter((member) => member.is_experiment).length;
     const runs = state.members.length - experiments;
-    const kinds = [runs || !experiments ? plural(runs, "run") : "", experiments ? plural(experiments, "experiment") : ""].filter(Boolean);
+    const explorations = state.members.filter(({kind}) => kind === "exploration").length;
+    const kinds = [
+      runs || !experiments ? plural(runs, "run") : "",
+      experiments > explorations ? plural(experiments - explorations, "experiment") : "",
+      explorations ? plural(explorations, "exploration") : "",
+    ].filter(Boolean);
     const sentence = !state.is_there ? "This folder is no longer there." : `${kinds.join(" and ")}; ${training || "none"} of them ${training === 1 ? "is" : "are"} training.`;
     this.heading.show({title: state.name || "Runs", state: training ? "training" : "not training", share: null, played: "", left: "", sentence});
     this.champion.hidden = this.mixing.hidden = true;
@@ -147,10 +152,10 @@ export class OverviewPage {
   }
 
   // An experiment has a page of its own, which another command shows.
-  showExperimentTile(tile, {kind, state, stage, generation, generations, n_members: count, path}) {
+  showExperimentTile(tile, {kind, state, stage, generation, generations, n_members: count, path, cells}) {
     tile.item.classList.add("experiment");
     tile.item.querySelector("a").removeAttribute("href");
-    setText(tile.result, count == null ? kind : `${kind} of ${whole(count)}`);
+    setText(tile.result, cells != null ? plural(cells, "cell") : count == null ? kind : `${kind} of ${whole(count)}`);
     setText(tile.note, `${STATES[state]?.[0] ?? state}${stage ? `, ${stage} ${whole(generation)} of ${whole(generations)}` : ""}`);
     setText(tile.waits, `game-rl watch ${path}`);
     this.members.append(tile.item);

@@ -9,13 +9,14 @@ const MOST_HEIGHT_PX = 480;
 const MOST_SCALE = 16;
 
 export class PlacesMap {
-  constructor(run) {
+  constructor(run, {title = "Where they have been", unit = "timestep"} = {}) {
+    this.unit = unit; // that is counted at the places
     this.address = `api/places?run=${encodeURIComponent(run)}`;
     this.note = make("p", {class: "note"});
     this.choice = make("select", {id: "layer", onchange: () => { this.at = Number(this.choice.value); this.draw(); }});
     this.body = make("div", {class: "maps"});
     this.element = make("section", {class: "card", "aria-labelledby": "places-title", hidden: true},
-      make("div", {class: "card-head"}, make("h2", {id: "places-title", text: "Where they have been"}),
+      make("div", {class: "card-head"}, make("h2", {id: "places-title", text: title}),
         make("label", {class: "check", for: "layer"}, "Map ", this.choice)), this.body, this.note);
     this.at = 0;
     this.maps = [];
@@ -62,7 +63,7 @@ export class PlacesMap {
       this.body.append(this.maps.at(-1).element);
     }
     this.maps.forEach((map, i) => {
-      map.show(shown[i], offsets, {isNamed: layers.length > 1});
+      map.show(shown[i], offsets, {isNamed: layers.length > 1, unit: this.unit});
       map.size(this.places, this.large);
     });
     setText(this.note, `${plural(count, "place")} visited in all; brighter means more often.${this.places.size ? " The dots are the agents now; the white one is shown large." : ""}`);
@@ -84,7 +85,7 @@ class LayerMap {
     this.element = make("figure", {}, this.title, make("div", {class: "map"}, this.canvas, this.marks));
   }
 
-  show(layer, offsets, {isNamed}) {
+  show(layer, offsets, {isNamed, unit}) {
     Object.assign(this, {layer, offsets});
     const levels = Uint8Array.from(atob(layer.levels), (character) => character.charCodeAt(0));
     [this.canvas.width, this.canvas.height] = [layer.width, layer.height];
@@ -93,8 +94,8 @@ class LayerMap {
     levels.forEach((level, i) => image.data.set(heat(level), 4 * i));
     context.putImageData(image, 0, 0);
     const seen = levels.reduce((count, level) => count + (level > 0), 0);
-    this.canvas.setAttribute("aria-label", `${layer.name}: ${plural(seen, "place")} visited, the most often ${whole(layer.most)} timesteps`);
-    this.caption = `${isNamed ? `${layer.name}: ` : ""}up to ${plural(layer.most, "timestep")} at a place`;
+    this.canvas.setAttribute("aria-label", `${layer.name}: ${plural(seen, "place")} visited, the most often ${plural(layer.most, unit)}`);
+    this.caption = `${isNamed ? `${layer.name}: ` : ""}up to ${plural(layer.most, unit)} at a place`;
   }
 
   // As large as the card and the height allow; sharp where a place is at least one pixel.

@@ -1,0 +1,229 @@
+"""The report of an exploration: one file for people who have nothing but a browser."""
+
+import base64
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+
+import numpy as np
+from PIL import Image
+
+from game_rl.events.run_view import PlotAxis
+from game_rl.explore.exploration_view import ExplorationView
+from game_rl.explore.explore_dir import ExploreDir
+from game_rl.explore.route import explored_game
+from game_rl.games.definition import Game
+from game_rl.places.places_picture import places_picture
+from game_rl.system.units import MIB, format_bytes, format_duration
+from game_rl.viewer.panels import Panel, PlotLine, SeedCurve, thinned
+from game_rl.viewer.report_sections import plots_section
+from game_rl.viewer.report_style import Html, element, note, report, section, table, tile
+
+_S_IN_HOUR = 3600
+_LARGEST_CLIP_BYTES = 24 * MIB
+_MAP_SIDE = 800
+_X_LABELS = {"timesteps": "timesteps", "frames": "emulator frames", "hours": "hours"}
+_STATES = {
+    "exploring": ("exploring", "good"),
+    "stopped": ("stopped", ""),
+    "unknown": ("state unknown", ""),
+}
+
+
+def exploration_report(folder: ExploreDir, axis: PlotAxis = "timesteps") -> str:
+    """Return an exploration's report as HTML, with everything in it.
+
+    Raises:
+        GameRLError: the folder is none of an exploration, or its game cannot be read.
+    """
+    game, _ = explored_game(folder)
+    view = ExplorationView(folder, game.definition.place, game.map_offsets())
+    view.refresh()
+    links = (
+        ("curves", "Curves"),
+        ("rewards", "Rewards"),
+        ("best", "The best way"),
+        ("places", "Places"),
+        ("screens", "Screens"),
+        ("commands", "Commands"),
+    )
+    settings = view.saved.settings
+    return report(
+        folder.root.absolute().name,
+        f"An exploration of {game.definition.title} from {settings.start_state}, "
+        f"seed {settings.seed}",
+        _STATES[view.state],
+        element("nav", *(element("a", text, href=f"#{name}") for name, text in links)),
+        _tiles(view),
+        plots_section(exploration_panels(view, axis)),
+        _rewards_section(view),
+        _best_section(view),
+        _places_section(view, game),
+        _screens_section(view),
+        _commands_section(view),
+    )
+
+
+def _tiles(view: ExplorationView) -> Html:
+    last = view.last
+    found = [tile("cells", f"{last.cells:,}", f"{len(view.points):,} rounds")]
+    if last.places:
+        maps = f"on {last.maps:,} maps" if last.maps > 1 else ""
+        found.append(tile("places", f"{last.places:,}", maps))
+    if view.saved.settings.cell:
+        ending = "a way ends with a success" if view.has_success else "no way ends with a success"
+        found.append(tile("best reward", f"{last.reward:g}", ending))
+    frames = last.timesteps * view.saved.settings.env.frame_skip
+    found.append(tile("timesteps", f"{last.timesteps:,}", f"{frames:,} emulator frames"))
+    speed = f"{last.timesteps / last.seconds:,.0f} timesteps/s" if last.seconds else ""
+    found.append(tile("time", format_duration(last.seconds), speed))
+    return element("div", *found, class_="tiles")
+
+
+def exploration_panels(view: ExplorationView, axis: PlotAxis) -> list[Panel]:
+    """Return the panels of an exploration: cells and places, maps, the best reward."""
+    points = view.points
+    if not points:
+        return []
+    x = np.array([point.timesteps for point in points], np.float64)
+    if axis == "frames":
+        x = x * view.saved.settings.env.frame_skip
+    elif axis == "hours":
+        x = np.array([point.seconds / _S_IN_HOUR for point in points])
+    last = view.last
+
+    def line(label: str, colour: int, values: list[float]) -> PlotLine:
+        curve = thinned(SeedCurve(x, np.array(values, np.float64)))
+        return PlotLine(label, colour, curve.x, curve.y)
+
+    def panel(name: str, title: str, note: str, *lines: PlotLine) -> Panel:
+        return Panel(name, title, "number", lines, note, from_zero=True, x_label=_X_LABELS[axis])
+
+    cells = [line("cells", 0, [point.cells for point in points])]
+    if last.places:
+        cells.append(line("places", 1, [point.places for point in points]))
+    panels = [panel("cells", "Cells and places", "different ones that were found", *cells)]
+    if last.maps > 1:
+        maps = line("maps", 2, [point.maps for point in points])
+        panels.append(panel("maps", "Maps", "different ones that were found", maps))
+    if view.saved.settings.cell:
+        reward = line("reward", 3, [point.reward for point in points])
+        panels.append(panel("reward", "Best reward", "sum of the best way's rewards", reward))
+    return panels
+
+
+def _rewards_section(view: ExplorationView) -> Html:
+    title = "When each reward was earned first"
+    if not view.saved.settings.cell:
+        return section(title, "rewards", note("Cells are pictures here, and no reward counts."))
+    if not view.terms:
+        return section(title, "rewards", note("No reward term was earned yet."))
+    rows = [
+        (
+            element("code", term.name),
+            f"{term.timesteps:,}",
+            format_duration(term.seconds),
+            f"{term.most:g}",
+            element("code", f"--route {term.name}") if term.has_route else "",
+        )
+        for term in view.terms
+    ]
+    head = ("reward term", "after timesteps", "after", "most in an episode", "its way")
+    return section(title, "rewards", table(head, rows, numbers=(1, 2, 3)))
+
+
+def _best_section(view: ExplorationView) -> Html:
+    title = "The best way"
+    if not view.saved.settings.cell:
+        return section(title, "best", note("Without rewards, no way is the best."))
+    parts = list(filter(None, [_clip(view.folder)]))
+    if (picture := _png(view.folder.best_picture)) is not None:
+        label = "Screens of the best way, at each reward that it earns"
+        parts.append(_wide_picture(picture, label))
+    if not parts:
+        parts = [note("Its screens come with the first minute, and when the exploration ends.")]
+    return section(title, "best", *parts)
+
+
+def _clip(folder: ExploreDir) -> Html | None:
+    """Return the clip that `record --route best` has made, if there is one."""
+    for name, mime in (("best.mp4", "video/mp4"), ("best.gif", "image/gif")):
+        path = folder.root / name
+        if not path.is_file():
+            continue
+        if (size := path.stat().st_size) > _LARGEST_CLIP_BYTES:
+            return note(f"{path} has {format_bytes(size)}, which is too large for this page.")
+        data = f"data:{mime};base64,{base64.b64encode(path.read_bytes()).decode()}"
+        what = f"The best way, from {name}"
+        shown = element("img", src=data, alt=what)
+        if mime.startswith("video"):
+            shown = element("video", src=data, controls=True, muted=True, aria_label=what)
+        return element("div", shown, class_="card")
+    return None
+
+
+def _places_section(view: ExplorationView, game: Game) -> Html:
+    title = "Visited places"
+    counts = view.place_counts()
+    if counts is None:
+        why = "The cells do not say where they are: they lack a variable of the game's place."
+        if game.definition.place is None:
+            why = "The game's file has no place, such as place: [map, x, y]."
+        return section(title, "places", note(why))
+    picture = places_picture(
+        counts,
+        title=game.definition.title,
+        side=_MAP_SIDE,
+        counted="trips",
+        facts=(view.facts_of_map(counts),),
+    )
+    return section(
+        title, "places", _wide_picture(_png_of(picture), "Map of the visited places", kind="map")
+    )
+
+
+def _screens_section(view: ExplorationView) -> Html:
+    picture = _png(view.folder.sheet)
+    if picture is None:
+        text = "They are drawn after the first minute, and when the exploration ends."
+        return section("Screens", "screens", note(text))
+    about = "Some cells: number, timesteps of the best way to it, and its reward."
+    shown = _wide_picture(picture, "Screens of some cells")
+    return section("Screens", "screens", element("p", about, class_="muted"), shown)
+
+
+def _commands_section(view: ExplorationView) -> Html:
+    text = "\n".join(exploration_commands(view))
+    return section("Commands", "commands", element("pre", element("code", text)))
+
+
+def exploration_commands(view: ExplorationView) -> Iterator[str]:
+    """Yield what can be done next."""
+    root = quote(str(view.folder.root))
+    yield f"game-rl explore --resume --output {root}"
+    if view.saved.settings.cell:
+        yield f"game-rl record {root} --route best"
+        game = quote(view.saved.game)
+        yield f"game-rl check-game {game} --recorded {quote(str(view.folder.best))}"
+    yield f"game-rl explore --output {root} --keep CELL --name NAME"
+
+
+def _wide_picture(png: bytes, label: str, *, kind: str = "sheet") -> Html:
+    data = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    return element(
+        "div", element("img", src=data, alt=label), class_=f"wide picture {kind}", tabindex="0"
+    )
+
+
+def _png(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _png_of(picture: Image.Image) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, format="PNG", optimize=True)
+    return file.getvalue()

@@ -1,0 +1,122 @@
+"""An exploration as its page shows it, kept up to date from the files that it leaves."""
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from game_rl.errors import GameRLError
+from game_rl.explore.exploration_view import ExplorationView, RoundPoint
+from game_rl.explore.explore_dir import ExploreDir
+from game_rl.explore.route import explored_game
+from game_rl.games.place import Offsets
+from game_rl.places.place_layers import place_counts_json
+from game_rl.viewer.exploration_report import exploration_commands
+
+Json = dict[str, Any]
+MOST_POINTS = 400
+"""Points of a curve on the page, which is never wider in pixels."""
+_SPEED_OVER_S = 60.0
+
+
+class FollowedExploration:
+    """An exploration and what was read of it; its methods may be called by several threads."""
+
+    def __init__(self, root: Path) -> None:
+        folder = ExploreDir(root)
+        self.title = folder.read().game
+        place: tuple[str, ...] | None = None
+        offsets: Offsets = {}
+        with suppress(GameRLError, OSError):  # without the game's file, there is no map
+            game, _ = explored_game(folder)
+            self.title = game.definition.title
+            place = game.definition.place
+            offsets = game.map_offsets()
+        self._view = ExplorationView(folder, place, offsets)
+        self._lock = threading.Lock()
+
+    def summary(self) -> Json:
+        """Read what is new, and return the numbers, the curves and the pictures there are."""
+        with self._lock:
+            self._view.refresh()
+            view = self._view
+            last = view.last
+            points = _thinned(view.points)
+            settings = view.saved.settings
+            return {
+                "kind": "exploration",
+                "name": view.folder.root.absolute().name,
+                "is_there": view.folder.root.is_dir(),
+                "members": [],
+                "state": view.state,
+                "game": self.title,
+                "start_state": settings.start_state,
+                "has_rewards": bool(settings.cell),
+                "rounds": len(view.points),
+                "timesteps": last.timesteps,
+                "frames": last.timesteps * settings.env.frame_skip,
+                "seconds": last.seconds,
+                "timesteps_per_s": _speed(view.points),
+                "cells": last.cells,
+                "places": last.places,
+                "maps": last.maps,
+                "reward": last.reward,
+                "has_success": view.has_success,
+                "curves": {
+                    "timesteps": [point.timesteps for point in points],
+                    "cells": [point.cells for point in points],
+                    "places": [point.places for point in points],
+                    "maps": [point.maps for point in points],
+                    "reward": [point.reward for point in points],
+                },
+                "terms": [
+                    {
+                        "name": term.name,
+                        "timesteps": term.timesteps,
+                        "seconds": term.seconds,
+                        "most": term.most,
+                    }
+                    for term in view.terms
+                ],
+                "pictures": {path.stem: path.stat().st_mtime_ns for path in self.pictures()},
+                "commands": list(exploration_commands(view)),
+            }
+
+    def places(self) -> Json:
+        """Return the map of visited places as JSON; empty if there is none."""
+        with self._lock:
+            counts = self._view.place_counts()
+            return {} if counts is None else place_counts_json(counts)
+
+    def pictures(self) -> list[Path]:
+        """Return the pictures that the page may show."""
+        folder = self._view.folder
+        return [path for path in (folder.sheet, folder.best_picture) if path.is_file()]
+
+
+def exploration_brief(root: Path) -> Json:
+    """Return what a tile shows of an exploration in a folder."""
+    followed = ExploreDir(root)
+    view = ExplorationView(followed)
+    view.refresh()
+    return {"kind": "exploration", "state": view.state, "cells": view.last.cells}
+
+
+def _speed(points: Sequence[RoundPoint]) -> float | None:
+    """Return the timesteps a second of the last minute."""
+    if not points:
+        return None
+    last = points[-1]
+    earlier = next(
+        (point for point in reversed(points) if point.seconds <= last.seconds - _SPEED_OVER_S),
+        RoundPoint(0, 0.0, 0, 0, 0, 0.0),
+    )
+    seconds = last.seconds - earlier.seconds
+    return (last.timesteps - earlier.timesteps) / seconds if seconds > 0 else None
+
+
+def _thinned(points: Sequence[RoundPoint]) -> list[RoundPoint]:
+    """Return at most 400 points, the last one among them."""
+    step = -(-len(points) // MOST_POINTS) or 1
+    return list(points[::-step])[::-1]

@@ -1,0 +1,84 @@
+"""What an exploration takes: limits that hold whatever is found, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from game_rl.cli.main import main
+from game_rl.explore.archive import Archive
+from game_rl.explore.explore_forecast import ExploreForecast, Taken, forecast_of
+from game_rl.explore.trip import Pace
+from game_rl.system.units import GIB, MIB
+from tests.explore.explored_beacon import SETTINGS
+
+NOW = Taken(180 * MIB, 1_000)
+
+
+def forecast(
+    *, most_bytes: int, timesteps: int, finds: float = 0.1, free: Taken | None = None
+) -> ExploreForecast:
+    return forecast_of(
+        SETTINGS.model_copy(update={"most_bytes": most_bytes}),
+        Archive(most_bytes),
+        Pace(4_400, 10_000, finds),
+        now=NOW,
+        available=free or Taken(64 * GIB, 64 * GIB),
+        n_processes=2,
+        timesteps=timesteps,
+    )
+
+
+def test_of_a_long_exploration_states_fill_their_limit_and_the_file_three_times_that() -> None:
+    most = forecast(most_bytes=GIB, timesteps=10**8).most
+    cells = GIB // 4_400
+    assert most.memory_bytes - NOW.memory_bytes - GIB == pytest.approx(cells * 3_100, rel=0.1)
+    lines = 10**8 * (1.3 * 0.1**2 * 180 + 0.7)
+    assert most.disk_bytes == pytest.approx(3 * GIB * 4 / 3 + 2 * lines, rel=0.01)
+
+
+def test_what_beacon_took_is_what_is_expected() -> None:
+    """3,225,263 timesteps by two processes: 337 MB, 11,159 cells (52,629 finds)."""
+    expected = forecast(most_bytes=2 * GIB, timesteps=3_225_263, finds=0.111875).expected
+    assert expected.disk_bytes == pytest.approx(337_448_584, rel=0.1)
+
+
+@given(
+    timesteps=st.integers(1, 10**9),
+    most_bytes=st.integers(10**6, 2**34),
+    finds=st.floats(0, 1),
+)
+def test_what_is_expected_is_never_more_than_the_most(
+    timesteps: int, most_bytes: int, finds: float
+) -> None:
+    found = forecast(most_bytes=most_bytes, timesteps=timesteps, finds=finds)
+    assert NOW.memory_bytes <= found.expected.memory_bytes <= found.most.memory_bytes
+    assert NOW.disk_bytes <= found.expected.disk_bytes <= found.most.disk_bytes
+
+
+@pytest.mark.parametrize(
+    ("free", "verdict"),
+    [
+        (Taken(64 * GIB, 64 * GIB), "fits"),
+        (Taken(64 * GIB, 2 * GIB), "tight"),
+        (Taken(GIB, 64 * GIB), "tight"),
+        (Taken(64 * GIB, 100 * MIB), "does_not_fit"),
+        (Taken(10 * MIB, 64 * GIB), "does_not_fit"),
+    ],
+)
+def test_only_what_is_expected_must_have_room(free: Taken, verdict: str) -> None:
+    found = forecast(most_bytes=2 * GIB, timesteps=3_000_000, free=free)
+    assert found.verdict == verdict
+
+
+def test_an_exploration_without_room_is_refused_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "x"
+    words = ["explore", "beacon", "--output", str(folder), "--processes", "1"]
+    assert main([*words, "--states", "1000TB", "--timesteps", str(10**16)]) == 3
+    assert "lower --states" in capsys.readouterr().err
+    assert main([*words, "--timesteps", "10", "--json"]) == 0  # the folder is as good as new
+    assert json.loads(capsys.readouterr().out)["rounds"] == 1
