@@ -8,6 +8,8 @@ import pytest
 from PIL import Image
 
 from game_rl.cli.main import main
+from game_rl.config.schema import EnvConfig
+from game_rl.envs.make_env import make_game_env
 from game_rl.explore.archive import Archive
 from game_rl.games.definition import load_game
 
@@ -91,3 +93,70 @@ def test_a_folder_with_something_else_is_refused(
     assert main(["explore", "beacon", "--output", str(tmp_path)]) == 2
     assert "is not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def test_any_cell_can_be_kept_as_a_start_state(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A state that was dropped is made again by the way to it."""
+    mine = tmp_path / "mine"
+    shutil.copytree(load_game("beacon").folder, mine)
+    folder = tmp_path / "explored"
+    word = ["explore", str(mine / "game.yaml"), "--output", str(folder), "--processes", "1"]
+    assert main([*word, "--timesteps", "10", "--states", "40KB"]) == 0
+    archive = Archive.read(folder / "archive.jsonl", 40_000)
+    held = next(record for record in archive.cells[1:] if record.state)
+    dropped = next(record for record in archive.cells if not record.state and not record.cell[3])
+    for name, record in (("held", held), ("dropped", dropped)):
+        keep = ["explore", "--output", str(folder), "--keep", str(record.number), "--name", name]
+        capsys.readouterr()
+        assert main(keep) == 0
+        assert f"{name}: {{file: {name}.state}}" in capsys.readouterr().out
+        text = (mine / "game.yaml").read_text(encoding="utf-8")
+        entry = f"start_states:\n  {name}: {{file: {name}.state}}\n"
+        (mine / "game.yaml").write_text(text.replace("start_states:\n", entry), encoding="utf-8")
+        game = load_game(str(mine / "game.yaml"))
+        env = make_game_env(EnvConfig(max_idle_frames=0), game)
+        try:
+            env.reset(seed=0, options={"start_state": name})
+            values = env.read_variables()
+        finally:
+            env.close()
+        entries = game.definition.cell_entries
+        assert tuple(int(values[e.variable] // e.per) for e in entries) == record.cell
+    assert main(keep) == 2  # the name is taken
+    assert "choose another" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--keep", "3"], "go together"),
+        (["--keep", "3", "--name", "a/b"], "write letters"),
+        (["--keep", "3", "--name", "shore"], "the game has a start state of that name"),
+        (["--keep", "99999", "--name", "x"], "there is no cell 99,999"),
+        (["--keep", "3", "--name", "x", "--minutes", "3"], "minutes has no effect"),
+    ],
+)
+def test_what_cannot_be_kept_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    game = load_game("beacon")
+    settings = {
+        "start_state": "shore",
+        "seed": 0,
+        "cell": [],
+        "prefer": [],
+        "env": {},
+        "trips": 1,
+        "trip_timesteps": 1,
+        "repeat": 0.5,
+        "most_bytes": 1,
+    }
+    saved = {"game": "beacon", "rom_sha256": game.rom.sha256, "settings": settings}
+    (tmp_path / "explore.json").write_text(json.dumps(saved), encoding="utf-8")
+    found = {"cell": [0], "before": None, "actions": "", "parent": None, "reward": 0.0}
+    found |= {"kept": [], "timesteps": 0, "state": "", "success": False}
+    (tmp_path / "archive.jsonl").write_text(json.dumps({"finds": [found]}) + "\n", encoding="utf-8")
+    assert main(["explore", "--output", str(tmp_path), *words]) == 2
+    assert says in capsys.readouterr().err

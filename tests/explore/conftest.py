@@ -1,6 +1,5 @@
 """An exploration of beacon that several tests look at, and none changes."""
 
-
 import pytest
 
 from game_rl.explore.exploration import Exploration

@@ -1,0 +1,110 @@
+"""An exploration in report, page and status: what they show is what its files hold."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from game_rl.cli.main import main
+from game_rl.explore.exploration import Exploration
+from tests.explore.explored_beacon import explore_beacon
+from tests.viewer.html_page import ReadPage
+from tests.viewer.live_run import Watching, watching
+from tests.viewer.test_page_browser import _ROLES, Opened
+from tests.viewer.test_page_browser import chromium as chromium
+
+
+@pytest.fixture(scope="module")
+def explored(tmp_path_factory: pytest.TempPathFactory) -> Exploration:
+    return explore_beacon(tmp_path_factory.mktemp("explored") / "beacon", rounds=3)
+
+
+@pytest.fixture
+def server(explored: Exploration) -> Iterator[Watching]:
+    with watching(explored.folder.root) as server:
+        yield server
+
+
+def test_the_report_has_everything_in_one_file(explored: Exploration, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    assert main(["report", str(explored.folder.root), "--output", str(file)]) == 0
+    page = ReadPage(file.read_text(encoding="utf-8"))
+    archive = explored.archive
+    assert f"{len(archive.cells):,}" in page.text
+    assert f"{archive.timesteps:,}" in page.text
+    assert "--route key" in page.text
+    assert page.tags.count("svg") == 3  # cells and places, maps, best reward
+    assert page.tags.count("img") == 3  # the best way, the map, the sheet
+    assert all(link.startswith(("#", "data:")) for link in page.links)
+
+
+@pytest.mark.parametrize("axis", ["frames", "hours"])
+def test_the_report_has_other_axes(explored: Exploration, tmp_path: Path, axis: str) -> None:
+    file = tmp_path / "report.html"
+    words = ["report", str(explored.folder.root), "--x", axis, "--output", str(file)]
+    assert main(words) == 0
+    assert axis in ReadPage(file.read_text(encoding="utf-8")).text
+
+
+def test_status_says_how_far_it_is(
+    explored: Exploration, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(explored.folder.root)
+    assert main(["status", root, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    archive = explored.archive
+    assert (facts["rounds"], facts["timesteps"]) == (archive.rounds, archive.timesteps)
+    assert (facts["cells"], facts["is_exploring"]) == (len(archive.cells), False)
+    assert facts["earned"]["key"]["most"] == archive.earned["key"]
+    assert main(["status", root]) == 0
+    assert f"key after {facts['earned']['key']['timesteps']:,} timesteps" in capsys.readouterr().out
+
+
+def test_the_page_gets_what_the_files_hold(explored: Exploration, server: Watching) -> None:
+    found = server.json("/api/state?run=")["overview"]
+    archive = explored.archive
+    assert (found["kind"], found["state"]) == ("exploration", "stopped")
+    assert (found["cells"], found["timesteps"]) == (len(archive.cells), archive.timesteps)
+    assert found["curves"]["cells"][-1] == len(archive.cells)
+    assert [term["name"] for term in found["terms"]] == ["key"]
+    assert set(found["pictures"]) == {"sheet", "best"}
+    places = server.json("/api/places?run=")
+    assert places["n_places"] == found["places"]
+    (world,) = places["layers"]
+    assert world["name"] == "world"
+    status, _, picture = server.get("/api/picture?name=sheet")
+    assert (status, picture) == (200, explored.folder.sheet.read_bytes())
+    assert server.get("/api/picture?name=../explore")[0] == 404
+
+
+def test_a_folder_shows_its_explorations_as_tiles(explored: Exploration) -> None:
+    with watching(explored.folder.root.parent) as server:
+        (tile,) = server.json("/api/state?run=")["overview"]["members"]
+    assert (tile["kind"], tile["folder"]) == ("exploration", "beacon")
+    assert tile["cells"] == len(explored.archive.cells)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [400, 1_280])
+def test_the_page_shows_an_exploration_without_faults(
+    explored: Exploration,
+    server: Watching,
+    chromium: Any,
+    width: int,
+) -> None:
+    opened = Opened(chromium, server, viewport={"width": width, "height": 900})
+    try:
+        page = opened.open()
+        page.wait_for_selector(".map canvas")
+        page.wait_for_timeout(500)
+        text = page.inner_text("main")
+        assert f"{len(explored.archive.cells):,}" in text
+        assert "key" in text
+        widths = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+        assert widths[0] <= widths[1]
+        assert page.evaluate(_ROLES) == []
+        assert opened.complaints == []
+    finally:
+        opened.close()
