@@ -345,13 +345,7 @@ _NOT_FOR_ROUTES = ("checkpoint", "episodes", "seed", "start_states", "logged")
 
 
 def _record_route(arguments: argparse.Namespace, folder: ExploreDir) -> int:
-    for name in _NOT_FOR_ROUTES:
-        if getattr(arguments, name) is not None:
-            raise _no_choice(f"--{name.replace('_', '-')}")
-    if has_logged_choice(arguments):
-        raise _no_choice("a choice among logged episodes")
-    if arguments.grid:
-        raise _no_choice("--grid")
+    _refuse_choices_of_runs(arguments)
     overlay = _overlay(arguments)
     if arguments.overlay and "value" in overlay:
         raise UsageError("--overlay value: no policy plays a route; use action and reward")
@@ -366,6 +360,7 @@ def _record_route(arguments: argparse.Namespace, folder: ExploreDir) -> int:
     route = find_route(archive, word)
     output = arguments.output or folder.root / f"{route.name}.gif"
     if output.suffix.lower() == ROUTE.suffix:
+        output.parent.mkdir(parents=True, exist_ok=True)
         write_route(route, game, settings, output)
     else:
         from game_rl.playback.route_replay import record_route
@@ -374,13 +369,26 @@ def _record_route(arguments: argparse.Namespace, folder: ExploreDir) -> int:
     facts: dict[str, object] = {"file": str(output), "timesteps": len(route.actions)}
     text = f"{output}: {len(route.actions):,} timesteps"
     if route.cell is not None:
-        facts |= {"cell": route.cell.number, "reward": route.cell.score.reward}
-        text += f" to cell {route.cell.number:,}, reward {route.cell.score.reward:g}"
+        facts["cell"] = route.cell.number
+        text += f" to cell {route.cell.number:,}"
+        if settings.cell:
+            facts["reward"] = route.cell.score.reward
+            text += f", reward {route.cell.score.reward:g}"
     if route.term is not None:
         facts["term"] = route.term
         text += f", at the end of which reward term {route.term} is earned for the first time"
     print_result(arguments, facts, text)
     return 0
+
+
+def _refuse_choices_of_runs(arguments: argparse.Namespace) -> None:
+    for name in _NOT_FOR_ROUTES:
+        if getattr(arguments, name) is not None:
+            raise _no_choice(f"--{name.replace('_', '-')}")
+    if has_logged_choice(arguments):
+        raise _no_choice("a choice among logged episodes")
+    if arguments.grid:
+        raise _no_choice("--grid")
 
 
 def _no_choice(option: str) -> UsageError:

@@ -241,9 +241,11 @@ def _status_of_exploration(arguments: argparse.Namespace) -> int:
         ("state", view.state),
         ("timesteps", f"{last.timesteps:,}, {format_duration(last.seconds)}"),
         ("cells", f"{last.cells:,}"),
-        ("best reward", f"{last.reward:g}{', with a success' if view.has_success else ''}"),
-        ("earned", "; ".join(earned) or "nothing yet"),
     ]
+    if view.saved.settings.cell:
+        success = ", with a success" if view.has_success else ""
+        lines.append(("best reward", f"{last.reward:g}{success}"))
+        lines.append(("earned", "; ".join(earned) or "nothing yet"))
     console = Console(highlight=False)
     for name, text in lines:
         print_words(console, f"{name:<{_NAMES_WIDTH}} {text}", indent=_NAMES_WIDTH + 1)

@@ -2,8 +2,9 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -235,6 +236,16 @@ class ExplorationView:
         if not self._found.seen:
             return None
         return self.places.counts(self._found.seen, self._offsets)
+
+    def commands(self) -> Iterator[str]:
+        """Yield what can be done next."""
+        root = quote(str(self.folder.root))
+        yield f"game-rl explore --resume --output {root}"
+        if self.saved.settings.cell:
+            yield f"game-rl record {root} --route best"
+            best = quote(str(self.folder.best))
+            yield f"game-rl check-game {quote(self.saved.game)} --recorded {best}"
+        yield f"game-rl explore --output {root} --keep CELL --name NAME"
 
     def facts_of_map(self, counts: PlaceCounts) -> str:
         """Return what the map has, in words."""

@@ -2,9 +2,7 @@
 
 import base64
 import io
-from collections.abc import Iterator
 from pathlib import Path
-from shlex import quote
 
 import numpy as np
 from PIL import Image
@@ -40,15 +38,12 @@ def exploration_report(folder: ExploreDir, axis: PlotAxis = "timesteps") -> str:
     game, _ = explored_game(folder)
     view = ExplorationView(folder, game.definition.place, game.map_offsets())
     view.refresh()
-    links = (
-        ("curves", "Curves"),
-        ("rewards", "Rewards"),
-        ("best", "The best way"),
-        ("places", "Places"),
-        ("screens", "Screens"),
-        ("commands", "Commands"),
-    )
     settings = view.saved.settings
+    links = [("curves", "Curves"), ("screens", "Screens"), ("commands", "Commands")]
+    of_rewards: list[Html] = []
+    if settings.cell:  # pictures have neither rewards nor places
+        links[1:1] = [("rewards", "Rewards"), ("best", "The best way"), ("places", "Places")]
+        of_rewards = [_rewards_section(view), _best_section(view), _places_section(view, game)]
     return report(
         folder.root.absolute().name,
         f"An exploration of {game.definition.title} from {settings.start_state}, "
@@ -57,9 +52,7 @@ def exploration_report(folder: ExploreDir, axis: PlotAxis = "timesteps") -> str:
         element("nav", *(element("a", text, href=f"#{name}") for name, text in links)),
         _tiles(view),
         plots_section(exploration_panels(view, axis)),
-        _rewards_section(view),
-        _best_section(view),
-        _places_section(view, game),
+        *of_rewards,
         _screens_section(view),
         _commands_section(view),
     )
@@ -101,9 +94,11 @@ def exploration_panels(view: ExplorationView, axis: PlotAxis) -> list[Panel]:
         return Panel(name, title, "number", lines, note, from_zero=True, x_label=_X_LABELS[axis])
 
     cells = [line("cells", 0, [point.cells for point in points])]
+    title = "Cells"
     if last.places:
+        title = "Cells and places"
         cells.append(line("places", 1, [point.places for point in points]))
-    panels = [panel("cells", "Cells and places", "different ones that were found", *cells)]
+    panels = [panel("cells", title, "different ones that were found", *cells)]
     if last.maps > 1:
         maps = line("maps", 2, [point.maps for point in points])
         panels.append(panel("maps", "Maps", "different ones that were found", maps))
@@ -115,8 +110,6 @@ def exploration_panels(view: ExplorationView, axis: PlotAxis) -> list[Panel]:
 
 def _rewards_section(view: ExplorationView) -> Html:
     title = "When each reward was earned first"
-    if not view.saved.settings.cell:
-        return section(title, "rewards", note("Cells are pictures here, and no reward counts."))
     if not view.terms:
         return section(title, "rewards", note("No reward term was earned yet."))
     rows = [
@@ -135,8 +128,6 @@ def _rewards_section(view: ExplorationView) -> Html:
 
 def _best_section(view: ExplorationView) -> Html:
     title = "The best way"
-    if not view.saved.settings.cell:
-        return section(title, "best", note("Without rewards, no way is the best."))
     parts = list(filter(None, [_clip(view.folder)]))
     if (picture := _png(view.folder.best_picture)) is not None:
         label = "Screens of the best way, at each reward that it earns"
@@ -188,25 +179,14 @@ def _screens_section(view: ExplorationView) -> Html:
     if picture is None:
         text = "They are drawn after the first minute, and when the exploration ends."
         return section("Screens", "screens", note(text))
-    about = "Some cells: number, timesteps of the best way to it, and its reward."
+    about = "Some cells: number, timesteps of the best way to it, and its reward, if any."
     shown = _wide_picture(picture, "Screens of some cells")
     return section("Screens", "screens", element("p", about, class_="muted"), shown)
 
 
 def _commands_section(view: ExplorationView) -> Html:
-    text = "\n".join(exploration_commands(view))
+    text = "\n".join(view.commands())
     return section("Commands", "commands", element("pre", element("code", text)))
-
-
-def exploration_commands(view: ExplorationView) -> Iterator[str]:
-    """Yield what can be done next."""
-    root = quote(str(view.folder.root))
-    yield f"game-rl explore --resume --output {root}"
-    if view.saved.settings.cell:
-        yield f"game-rl record {root} --route best"
-        game = quote(view.saved.game)
-        yield f"game-rl check-game {game} --recorded {quote(str(view.folder.best))}"
-    yield f"game-rl explore --output {root} --keep CELL --name NAME"
 
 
 def _wide_picture(png: bytes, label: str, *, kind: str = "sheet") -> Html:

@@ -12,7 +12,6 @@ from game_rl.explore.explore_dir import ExploreDir
 from game_rl.explore.route import explored_game
 from game_rl.games.place import Offsets
 from game_rl.places.place_layers import place_counts_json
-from game_rl.viewer.exploration_report import exploration_commands
 
 Json = dict[str, Any]
 MOST_POINTS = 400
@@ -80,7 +79,7 @@ class FollowedExploration:
                     for term in view.terms
                 ],
                 "pictures": {path.stem: path.stat().st_mtime_ns for path in self.pictures()},
-                "commands": list(exploration_commands(view)),
+                "commands": list(view.commands()),
             }
 
     def places(self) -> Json:

@@ -87,4 +87,5 @@ def test_matplotlib_is_loaded_where_pictures_are_drawn_and_by_nobody_else() -> N
         "viewer/report_sections.py",
         "viewer/run_report.py",
         "viewer/experiment_report.py",
+        "viewer/exploration_report.py",
     }

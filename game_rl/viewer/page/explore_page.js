@@ -9,7 +9,7 @@ import {duration, number, plural, short, whole} from "./words.js";
 
 const PICTURES = {
   best: ["The best way", "Screens at each reward that it earns, with the timesteps until then."],
-  sheet: ["Screens", "Some cells: number, timesteps of the best way to it, and its reward."],
+  sheet: ["Screens", "Some cells: number, timesteps of the best way to it, and its reward, if any."],
 };
 
 export class ExplorePage {
