@@ -1,7 +1,7 @@
 """Where an episode begins, with a cache of start states."""
 
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -48,24 +48,26 @@ class PoolDraw:
     Attributes:
         share: probability that an episode begins in it.
         numbers: its states.
-        bounds: where the part of each state of 0..1 ends; float64, the last one is at least 1.
+        bounds: where the part of each state of 0..1 ends; float64, the last one is 1.
+        furthest: states in one of which the next episode begins, whatever is drawn, unless one has
+            begun in a state with as high a reward; empty: there is no such rule.
     """
 
     share: float
     numbers: Sequence[int]
     bounds: NDArray[np.float64]
-
-    def drawn(self, random: np.random.Generator) -> int | None:
-        """Draw a state; None for a start state. Two numbers are drawn in either case."""
-        is_from_pool = random.random() < self.share
-        index = int(np.searchsorted(self.bounds, random.random(), side="right"))
-        return self.numbers[min(index, len(self.numbers) - 1)] if is_from_pool else None
+    furthest: Sequence[int] = ()
 
 
-def pool_draw(share: float, numbers: Sequence[int], weights: Sequence[float]) -> PoolDraw:
+def pool_draw(
+    share: float,
+    numbers: Sequence[int],
+    weights: Sequence[float],
+    furthest: Sequence[int] = (),
+) -> PoolDraw:
     """Return the draw of these states, each with a weight that is not negative, one above 0."""
     sums = np.cumsum(np.asarray(weights, np.float64))
-    return PoolDraw(share, tuple(numbers), sums / sums[-1])
+    return PoolDraw(share, tuple(numbers), sums / sums[-1], tuple(furthest))
 
 
 @dataclass(slots=True)
@@ -75,15 +77,31 @@ class StartPool:
     Attributes:
         draw: how it draws; None: it does not.
         states: by number.
+        reached: the highest reward of a state in which an episode has begun; None: there was none.
     """
 
     draw: PoolDraw | None = None
     states: dict[int, PoolBeginning] = field(default_factory=dict)
+    reached: float | None = None
 
-    def keep(self, numbers: Collection[int], new: Sequence[PoolBeginning]) -> None:
-        """Add states, and forget those that are not among these numbers."""
-        self.states |= {each.number: each for each in new}
-        self.states = {number: self.states[number] for number in numbers}
+    def drawn(self, random: np.random.Generator) -> PoolBeginning | None:
+        """Draw a state; None for a start state. Two numbers are drawn, or none without `draw`."""
+        draw = self.draw
+        if draw is None:
+            return None
+        is_from_pool = random.random() < draw.share
+        point = random.random()
+        if draw.furthest:
+            first = self.states[draw.furthest[0]]
+            if self.reached is None or self.reached < first.reward:
+                return self.states[draw.furthest[int(point * len(draw.furthest))]]
+        if not is_from_pool:
+            return None
+        return self.states[draw.numbers[int(np.searchsorted(draw.bounds, point, side="right"))]]
+
+    def begin(self, state: PoolBeginning) -> None:
+        """Note that an episode begins in a state."""
+        self.reached = state.reward if self.reached is None else max(self.reached, state.reward)
 
 
 class EpisodeStarts:
@@ -158,7 +176,7 @@ class EpisodeStarts:
             drawn = int(np.searchsorted(self._bounds, random.random(), side="right"))
         idle_frames = int(random.integers(self.max_idle_frames + 1))
         game_seed = int(random.integers(2**32))
-        pooled = None if self.pool.draw is None else self.pool.draw.drawn(random)
+        pooled = self.pool.drawn(random)
         for option in options:
             if option not in _OPTIONS:
                 raise UsageError(unknown_name(str(option), "option", _OPTIONS, of="reset"))
@@ -166,9 +184,10 @@ class EpisodeStarts:
         game_seed = _whole(options, "game_seed", game_seed, most=2**32 - 1)
         self.begun = None
         if pooled is not None and "start_state" not in options:
-            self.begun = self.pool.states[pooled]
-            name = self.begun.start_state
-            self.bring_to(self.begun, game_seed=game_seed, idle_frames=idle_frames)
+            self.begun = pooled
+            self.pool.begin(pooled)
+            name = pooled.start_state
+            self.bring_to(pooled, game_seed=game_seed, idle_frames=idle_frames)
         else:
             name = str(options.get("start_state", self.names[drawn]))
             if name not in self._known:

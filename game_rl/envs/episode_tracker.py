@@ -34,6 +34,7 @@ class RunningEpisode:
         start_state, idle_frames, game_seed: where it began.
         pool_state: number of the state of a pool in which it began, to which a way from the start
             state had led; None: it began in the start state.
+        way_reward, way_timesteps: of that way; known at `reset` only.
         running: whether it goes on.
         timesteps: number of its timesteps.
         chosen: index of the action that the agent chose.
@@ -51,6 +52,8 @@ class RunningEpisode:
     idle_frames: int = 0
     game_seed: int = 0
     pool_state: int | None = None
+    way_reward: float = 0.0
+    way_timesteps: int = 0
     running: bool = False
     timesteps: int = 0
     chosen: int = 0

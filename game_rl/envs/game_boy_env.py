@@ -208,12 +208,15 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         self.player.last = None
         self.episode = RunningEpisode(
             start_state=start_state,
-            pool_state=None if starts.begun is None else starts.begun.number,
             idle_frames=starts.idle_frames,
             game_seed=starts.game_seed,
             running=True,
             values=self.read_variables(),
         )
+        if starts.begun is not None:
+            self.episode.pool_state = starts.begun.number
+            self.episode.way_reward = starts.begun.reward
+            self.episode.way_timesteps = starts.begun.timesteps
         self.episode.info = self._beginning()
         for tracker in self.trackers:
             tracker.reset(self.episode)

@@ -419,6 +419,36 @@ def states_of(path: Path, cells: Sequence[KnownCell]) -> Iterator[EnvState]:
             yield unpacked(texts[cell.line][cell.find].state)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownRoute:
+    """The actions from the beginning of the episode to a cell."""
+
+    score: CellScore
+    actions: bytes
+
+
+def known_routes(path: Path, most: int, *, to_success: bool) -> list[KnownRoute]:
+    """Return the best ways to cells, the best one first.
+
+    Args:
+        to_success: whether they are those to successes only.
+
+    Raises:
+        UsageError: a line is none of an archive.
+    """
+    ways: list[Way] = []
+    cells: dict[Cell, tuple[CellScore, Way, bool]] = {}
+    for _, text in located_lines(path):
+        for found in _line(path, text).finds:
+            before = None if found.before is None else ways[found.before]
+            ways.append(Way(len(ways), before, found.actions))
+            score = CellScore(found.reward, tuple(found.kept), -found.timesteps)
+            cells[tuple(found.cell)] = score, ways[-1], found.success
+    fitting = [(score, way) for score, way, success in cells.values() if success or not to_success]
+    fitting.sort(key=lambda each: each[0], reverse=True)
+    return [KnownRoute(score, way.whole()) for score, way in fitting[:most]]
+
+
 def _line(path: Path, text: bytes) -> _Line:
     try:
         return _LINE.validate_python(parse_json(text))

@@ -1,51 +1,110 @@
 """Where a new pool's states come from: the archive of an exploration, or another run's pool."""
 
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
+from game_rl.config.pool_config import PoolConfig
 from game_rl.config.values import run_at
 from game_rl.emulator.saved_state import unpack_state
+from game_rl.envs.custom_wrappers import GameEnv
+from game_rl.envs.make_env import innermost, make_game_env
 from game_rl.errors import EmulatorError, UsageError
-from game_rl.explore.archive import known_cells, states_of
-from game_rl.explore.explore_dir import ExploreDir
+from game_rl.explore.archive import KnownRoute, known_cells, known_routes, states_of
+from game_rl.explore.explore_dir import ExploreDir, ExploreSettings
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import parse_saved
-from game_rl.games.definition import Game
-from game_rl.pool.pool import POOL_FILE, NewState, SavedPool, spread
+from game_rl.games.definition import Game, unknown_name
+from game_rl.pool.pool import POOL_FILE, NewState, RoutePlace, SavedPool, spread
 
 _KEY = "env.pool.from"
 
 
-def new_states(source: str, game: Game, size: int) -> list[NewState]:
-    """Return states from the place that `env.pool.from` names, at most `size`.
+class RoutePoint(NamedTuple):
+    """A moment of a route: the emulator's state, and the reward until then."""
+
+    state: bytes
+    reward: float
+
+
+PlayRoute = Callable[[ExploreSettings, bytes, Sequence[int]], Sequence[RoutePoint]]
+"""Plays the actions of a route from the beginning of an exploration's episode. Returns the moments
+after these numbers of timesteps; fewer if the episode ends before."""
+
+
+def played_route(
+    env: GameEnv, settings: ExploreSettings, actions: bytes, at: Sequence[int]
+) -> list[RoutePoint]:
+    """Play a route in the process of `env`, which is left as it is; see `PlayRoute`."""
+    wanted = set(at)
+    points: dict[int, RoutePoint] = {}
+    with closing(make_game_env(settings.env, innermost(env).game)) as player:
+        player.draws = False
+        player.reset(seed=settings.seed, options={"start_state": settings.start_state})
+        for timestep, action in enumerate(actions):
+            if timestep in wanted:
+                state = player.emulator.save_state(picture=False)
+                points[timestep] = RoutePoint(state, sum(player.reward_terms.values()))
+            _, _, terminated, truncated, _ = player.step(action)
+            if terminated or truncated:
+                break
+    return [points[timestep] for timestep in at if timestep in points]
+
+
+def check_pool(settings: PoolConfig, game: Game) -> None:
+    """Check what a config says of the pool, as far as no state must be read.
+
+    Raises:
+        UsageError: `from` names nothing, or states of another ROM, there is no route to go back
+            along, or the game lacks the variable.
+    """
+    if settings.from_ is not None:
+        place = _checked_source(settings, game)
+        if settings.choose == "backward" and isinstance(place, ExploreDir):
+            _chosen_routes(place, settings, game)
+    if settings.save_on is not None and settings.save_on.new_maximum not in game.number_names:
+        name = settings.save_on.new_maximum
+        fault = f"{name} is an array, and a number is needed; count its bits, for instance"
+        if name not in game.definition.variables:
+            fault = unknown_name(name, "variable", game.number_names, of=game.name)
+        raise UsageError(f"env.pool.save_on.new_maximum: {fault}")
+
+
+def new_states(settings: PoolConfig, game: Game, play: PlayRoute) -> list[NewState]:
+    """Return states from the place that `env.pool.from` names, as many as the pool may have.
 
     Raises:
         UsageError: there are none, or they are of another ROM.
     """
-    place = check_source(source, game)
-    if isinstance(place, ExploreDir):
-        found = _explored_states(place, size)
+    place = _checked_source(settings, game)
+    if not isinstance(place, ExploreDir):
+        found = _states_of_run(place, settings)
+    elif settings.choose == "backward":
+        found = _states_on_routes(place, settings, game, play)
     else:
-        found = spread(_states_of_run(place), size, progress=lambda each: each.progress)
+        found = _explored_states(place, settings.size)
+    if not found:
+        raise UsageError(f"{_KEY}: {settings.from_} has no states yet; wait until it has some")
     for each in found:
         try:
             unpack_state(each.state, rom_sha256=game.rom.sha256, is_colour=game.is_colour)
         except EmulatorError as error:
-            raise UsageError(f"{_KEY}: a state of {source} cannot be used: {error}") from None
+            message = f"{_KEY}: a state of {settings.from_} cannot be used: {error}"
+            raise UsageError(message) from None
         if each.start_state not in game.definition.start_states:
             raise UsageError(
-                f"{_KEY}: {source} has states from the start state {each.start_state}, which "
-                f"{game.name} does not have; give the game file a start state of this name"
+                f"{_KEY}: {settings.from_} has states from the start state {each.start_state}, "
+                f"which {game.name} does not have; give the game file a start state of this name"
             )
     return found
 
 
-def check_source(source: str, game: Game) -> ExploreDir | Path:
-    """Return the exploration or the checkpoint that `env.pool.from` names; no state is read.
-
-    Raises:
-        UsageError: there is none, or it is of another ROM.
-    """
-    root, timesteps = run_at(source)
+def _checked_source(settings: PoolConfig, game: Game) -> ExploreDir | Path:
+    """Return the exploration or the checkpoint that `env.pool.from` names; no state is read."""
+    assert settings.from_ is not None
+    root, timesteps = run_at(settings.from_)
     explored = ExploreDir(root)
     if explored.exists():
         about = explored.read()
@@ -90,9 +149,67 @@ def _explored_states(folder: ExploreDir, size: int) -> list[NewState]:
     ]
 
 
-def _states_of_run(checkpoint: Path) -> list[NewState]:
+def _chosen_routes(folder: ExploreDir, settings: PoolConfig, game: Game) -> list[KnownRoute]:
+    """Return as many routes as the pool has room for, at most those asked for."""
+    backward = settings.backward
+    most = 1 if backward.routes == "best" else backward.routes
+    to_success = settings.goal == "success" and game.definition.success is not None
+    routes = known_routes(folder.archive, most, to_success=to_success)
+    if not routes and to_success:
+        raise UsageError(
+            f"{_KEY}: no way in {folder.root} ends in a success, so there is none to go back from; "
+            "explore longer (game-rl explore --resume), or set env.pool.goal=reward"
+        )
+    needed = list(accumulate(len(_beginnings(route, backward.step)) for route in routes))
+    n_fitting = sum(size <= settings.size for size in needed)
+    if routes and not n_fitting:
+        whole = len(routes[0].actions)
+        raise UsageError(
+            f"env.pool.size: the best route of {folder.root} has {whole:,} timesteps and so "
+            f"{needed[0]:,} beginnings, and the pool has room for {settings.size:,}; set "
+            f"env.pool.size={needed[0]}, or env.pool.backward.step={-(-whole // settings.size)}"
+        )
+    return routes[:n_fitting]
+
+
+def _beginnings(route: KnownRoute, step: int) -> range:
+    """Return the timesteps of a route at which episodes may begin, the last one first."""
+    return range(max(len(route.actions) - step, 0), -1, -step)
+
+
+def _states_on_routes(
+    folder: ExploreDir, settings: PoolConfig, game: Game, play: PlayRoute
+) -> list[NewState]:
+    about = folder.read().settings
+    found: list[NewState] = []
+    for number, route in enumerate(_chosen_routes(folder, settings, game)):
+        at = _beginnings(route, settings.backward.step)
+        points = play(about, route.actions, at)
+        if len(points) < len(at):
+            raise UsageError(
+                f"{_KEY}: a route of {folder.root} can no longer be played: its episode ends "
+                "before the route does, so the game file has changed; explore anew"
+            )
+        for timestep, point in zip(at, points, strict=True):
+            place = RoutePlace(route=number, left=len(route.actions) - timestep)
+            found.append(NewState(point.state, about.start_state, point.reward, timestep, place))
+    return found
+
+
+def _states_of_run(checkpoint: Path, settings: PoolConfig) -> list[NewState]:
     file = checkpoint / POOL_FILE.name
     saved = parse_saved(SavedPool, file.read_bytes(), file, error=UsageError)
-    return [
-        NewState(each.state, each.start_state, each.reward, each.timesteps) for each in saved.states
+    states = [
+        NewState(each.state, each.start_state, each.reward, each.timesteps, each.place)
+        for each in saved.states
     ]
+    if settings.choose != "backward":
+        return spread(states, settings.size, progress=lambda each: each.progress)
+    on_routes = [each for each in states if each.place is not None]
+    if not on_routes or len(on_routes) > settings.size:
+        raise UsageError(
+            f"{_KEY}: the pool of {checkpoint} has {len(on_routes):,} states on routes, and "
+            f"choose: backward needs some, at most env.pool.size ({settings.size:,}); name the "
+            "folder of an exploration, or another size"
+        )
+    return on_routes

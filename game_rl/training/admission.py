@@ -25,7 +25,7 @@ from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, load_game
 from game_rl.games.parts.part_spec import unused_parts
 from game_rl.lake.lake_feed import level_problems
-from game_rl.pool.pool_source import check_source
+from game_rl.pool.pool_source import check_pool
 from game_rl.preflight.preflight import PreflightReport, preflight
 from game_rl.preflight.random_play import measured_lake
 from game_rl.system.machine import detect_machine, with_room
@@ -61,10 +61,9 @@ def check_teacher_named(config: RunConfig) -> None:
 
 
 def check_pool_named(config: RunConfig, game: Game) -> None:
-    """Check that the states are there that the config names for its pool, if it names any."""
-    pool = config.env.pool
-    if pool is not None and pool.from_ is not None:
-        check_source(pool.from_, game)
+    """Check that what the config names for its pool is there, if it has one."""
+    if config.env.pool is not None:
+        check_pool(config.env.pool, game)
 
 
 def announced_parts(config: RunConfig) -> Iterator[str]:

@@ -86,6 +86,26 @@ def test_an_empty_pool_draws_nothing() -> None:
     assert random.bit_generator.state == plain.bit_generator.state
 
 
+def test_an_env_goes_to_the_furthest_states_once() -> None:
+    starts = noting()
+    starts.pool.states = {n: PoolBeginning(n, b"", "level_2", float(n // 2), 0) for n in range(8)}
+    random = np.random.default_rng(0)
+
+    def begun(furthest: tuple[int, ...], share: float) -> int | None:
+        starts.pool.draw = pool_draw(share, (0, 1), (1, 1), furthest)
+        starts.begin(random, {})
+        return None if starts.begun is None else starts.begun.number
+
+    assert begun((), 0) is None
+    assert begun((2, 3), 0) in (2, 3)
+    assert [begun((2, 3), 0) for _ in range(5)] == [None] * 5
+    assert {begun((4, 5), 1) for _ in range(20)} > {0, 1}
+    assert begun((4, 5), 0) is None  # it was in one of them
+    starts.begin(random, {"start_state": "level_3"})
+    assert starts.pool.reached == 2.0
+    assert begun((6, 7), 0) in (6, 7)
+
+
 def test_a_reset_with_a_start_state_begins_there_and_changes_no_later_draw() -> None:
     starts, others = noting(), noting()
     randoms = [np.random.default_rng(5) for _ in range(2)]

@@ -20,6 +20,10 @@ checkpoints: {{every_timesteps: 32, keep_last: {keep_last}, save_replay_buffer: 
 recording: {{episodes: 0}}
 """
 _WRAPPERS = "[tests.faults.own_wrappers:Novelty, {tests.faults.own_wrappers:Novelty: {scale: 0.5}}]"
+_POOL = (
+    "{save_on: {new_maximum: player_x}, size: 12, share: 0.5, choose: success, goal: reward, "
+    "migrate: furthest}"
+)
 _CALLBACKS = "[{tests.faults.own_callbacks:RewardScale: {every: 3}}]"
 _DQN = (
     "{{name: dqn, replay: {replay}, n_step: 3, double_q: true, learning_starts: 64, train_freq: 8, "
@@ -40,6 +44,7 @@ ALGORITHMS = {  # each can be saved every 32 timesteps
     "ppo-lake": _PPO,
     "ppo-own": _PPO,
     "ppo-potential": _PPO,
+    "ppo-pool": _PPO,
     "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
     "dqn": _DQN.format(replay="{capacity: 256}"),
     "dqn-lake": _DQN.format(replay="{capacity: 256}"),
@@ -54,6 +59,7 @@ _WITH_LAKE = ("ppo-lake", "pqn", "dqn-lake")
 _WITH_OWN_PARTS = ("ppo-own", "dqn-own")  # state of theirs decides about what is learned
 _WITH_POTENTIAL = ("ppo-potential",)
 _POTENTIAL = "rewards: {progress: {potential: EXPLORED, weight: 0.05}}"
+_WITH_POOL = ("ppo-pool",)  # which grows
 GAMES = ("duel", "beacon", "seasons")
 
 
@@ -124,4 +130,6 @@ def config_text(
     if algorithm in _WITH_POTENTIAL:
         reward = _POTENTIAL.replace("EXPLORED", str(explored))
         text = text.replace("}}\nalgorithm", f"}}, {reward}}}\nalgorithm", 1)
+    if algorithm in _WITH_POOL:
+        text = text.replace("}}\nalgorithm", f"}}, pool: {_POOL}}}\nalgorithm", 1)
     return text

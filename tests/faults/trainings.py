@@ -37,6 +37,7 @@ COMPARED = (
     "replay.safetensors",  # only of DQN
     "callbacks.json",  # only with callbacks of one's own
     "potentials.json",  # only with a reward from an exploration
+    "pool.json",  # only with a pool
 )
 HANG_S = 180.0
 _PLAIN = Setting()

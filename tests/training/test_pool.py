@@ -1,16 +1,20 @@
 """Trainings with a pool: counted, exact over resumes, forked, without effect on evaluations."""
 
+import json
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from stable_baselines3.common.callbacks import BaseCallback
 
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.config.schema import RunConfig
+from game_rl.config.schema import EnvConfig, RunConfig
 from game_rl.envs.custom_wrappers import GameEnv
-from game_rl.envs.make_env import innermost
+from game_rl.envs.make_env import innermost, make_game_env
 from game_rl.errors import UsageError
 from game_rl.explore.archive import Archive
 from game_rl.files.run_dir import RunDir
@@ -31,11 +35,24 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return explore(root, str(TINY_GAME), start_state="level_1")
 
 
-def settings(explored: Path, kind: str = "ppo", **pool: object) -> tuple[str, ...]:
+GROWS: Mapping[str, object] = {
+    "from": None,
+    "save_on": {"new_maximum": "player_x"},
+    "size": 6,
+    "choose": "success",
+    "goal": "reward",
+    "migrate": "furthest",
+}
+"""A pool that begins empty."""
+
+
+def settings(
+    explored: Path, kind: str = "ppo", pool: Mapping[str, object] = MappingProxyType({})
+) -> tuple[str, ...]:
     section = {"from": str(explored), "size": SIZE, "share": 0.6, "choose": "rank", **pool}
     return (
         *KINDS[kind],
-        f"env.pool={section}",
+        f"env.pool={json.dumps(section)}",
         "env.max_episode_timesteps=9",
         "checkpoints.every_timesteps=32",
         "checkpoints.keep_last=20",
@@ -46,6 +63,10 @@ def saved(run_dir: RunDir, timesteps: int) -> SavedPool:
     found = Checkpoint(run_dir.checkpoint(timesteps)).read(POOL_FILE)
     assert found is not None
     return found
+
+
+def episodes(pool: SavedPool) -> int:
+    return sum(tally.episodes for tally in (pool.starts, *(each.tally for each in pool.states)))
 
 
 class OwnCount(BaseCallback):
@@ -66,6 +87,51 @@ class OwnCount(BaseCallback):
                 began = locals_["infos"][env].get("pool_state")
                 self.ended.append((self.num_timesteps, began, self._rewards[env]))
                 self._rewards[env] = 0.0
+        return True
+
+
+class OwnMaxima(BaseCallback):
+    """Notes, at the end of each rollout, what the envs have found that is higher than ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[float, int]] = []
+        self._best: list[float] = []
+        self._timesteps: list[int] = []
+        self._highest: list[float] = []
+        self._new: list[list[tuple[float, int]]] = []
+
+    def _x(self, env: int) -> float:
+        return float(self.training_env.env_method("read_variables", indices=[env])[0]["player_x"])
+
+    def _on_rollout_start(self) -> None:
+        n = self.training_env.num_envs
+        for found in self._new:
+            self.found += found
+        self._new = [[] for _ in range(n)]
+        self._highest = [max((value for value, _ in self.found), default=-1.0)] * n
+        if not self._best:
+            self._best = [self._x(env) for env in range(n)]
+            self._timesteps = [0] * n
+
+    def _on_training_end(self) -> None:
+        self._on_rollout_start()
+
+    def _on_step(self) -> bool:
+        locals_: dict[str, Any] = self.locals
+        for env, info in enumerate(locals_["infos"]):
+            self._timesteps[env] += 1
+            is_over = bool(locals_["dones"][env])
+            x = float(info["game"]["player_x"]) if is_over else self._x(env)
+            is_terminal = is_over and not info["TimeLimit.truncated"]
+            if x > self._best[env]:
+                self._best[env] = x
+                if x >= self._highest[env] and not is_terminal:
+                    self._highest[env] = x
+                    self._new[env].append((x, self._timesteps[env]))
+            if is_over:
+                self._best[env] = self._x(env)
+                self._timesteps[env] = 0
         return True
 
 
@@ -111,13 +177,20 @@ def test_a_pool_holds_states_of_the_archive_and_counts_what_came_of_them(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("grows", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
-    make_config: MakeConfig, explored: Path, kind: str
+    make_config: MakeConfig,
+    explored: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    grows: bool,
 ) -> None:
+    # DQN hands out its pool this often: between checkpoints, some ends wait and some states, too
+    monkeypatch.setattr("game_rl.training.extension.FREQUENT_BOUNDARIES_TIMESTEPS", 24)
     runs = {}
     for name, until in (("whole", None), ("cut", 80)):
-        config = make_config(name, *settings(explored, kind))
+        config = make_config(name, *settings(explored, kind, GROWS if grows else {}))
         train(config, command(quiet(), until=until))
         runs[name] = RunDir(config.run_dir)
     whole, cut = runs["whole"], runs["cut"]
@@ -127,7 +200,10 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
         files = [run.checkpoint(timesteps) / POOL_FILE.name for run in (cut, whole)]
         assert files[0].read_bytes() == files[1].read_bytes()
         assert learned(cut, timesteps) == learned(whole, timesteps)
-    assert saved(whole, 192).starts.episodes + len(saved(whole, 192).waiting) > 0
+    pool = saved(whole, 192)
+    assert pool.starts.episodes > 0
+    assert sum(each.tally.episodes for each in pool.states) > 0
+    assert (pool.next_number > len(pool.states)) == grows
     assert cut.evaluations.read_bytes() == whole.evaluations.read_bytes()
 
 
@@ -143,14 +219,13 @@ def test_a_fork_goes_on_with_the_pool_unless_it_comes_from_elsewhere(
     other = fork_of(parent, 96, "other", env__pool__from=f"{parent.root}@192")
     anew = fork_of(parent, 96, "anew", fork__counters="new")
     for fork in (same, other, anew):
-        train(fork, command(quiet(), until=fork.total_timesteps - 64))
-    assert saved(RunDir(same.run_dir), 96) == before
-    later = saved(RunDir(other.run_dir), 96)
-    assert [e.state for e in later.states] == [e.state for e in before.states]
-    assert min(each.number for each in later.states) == before.next_number
-    assert sum(each.tally.episodes for each in later.states) == 0
-    begun = saved(RunDir(anew.run_dir), 0)
-    assert min(each.number for each in begun.states) == before.next_number
+        train(fork, command(quiet(), until=128 if fork is not anew else 32))
+    kept = saved(RunDir(same.run_dir), 128)
+    assert [e.number for e in kept.states] == [e.number for e in before.states]
+    assert episodes(kept) > episodes(before) > 0
+    for later in (saved(RunDir(other.run_dir), 128), saved(RunDir(anew.run_dir), 32)):
+        assert [e.state for e in later.states] == [e.state for e in before.states]
+        assert min(each.number for each in later.states) == before.next_number
 
 
 def test_a_pool_from_nowhere_is_a_mistake(
@@ -169,6 +244,83 @@ def test_a_pool_from_nowhere_is_a_mistake(
         assert not config.run_dir.exists()
 
 
+def test_a_variable_that_does_not_exist_is_a_mistake(
+    make_config: MakeConfig, tmp_path: Path
+) -> None:
+    section = {**GROWS, "save_on": {"new_maximum": "player_y"}}
+    config = make_config("run", *settings(tmp_path, pool=section))
+    with pytest.raises(UsageError, match=r"save_on.new_maximum: .*player_y"):
+        train(config, command(quiet()))
+
+
+@pytest.mark.slow
+def test_a_pool_grows_by_the_states_in_which_a_variable_is_higher_than_ever(
+    make_config: MakeConfig, explored: Path
+) -> None:
+    """Compare with the values that every info tells, in order of the envs."""
+    section = {**GROWS, "size": 1_000, "share": 1e-9, "migrate": None}
+    config = make_config("run", *settings(explored, pool=section))
+    own = OwnMaxima()
+    config.run_dir.mkdir()
+    run_dir = RunDir(config.run_dir)
+    game = load_game(config.game)
+    with training_process(), TrainingSession(config, game, run_dir, more=[own]) as session:
+        session.learn_until(config.total_timesteps)
+    pool = saved(run_dir, 192)
+    by_number = sorted(pool.states, key=lambda each: each.number)
+    assert [each.number for each in by_number] == list(range(pool.next_number))
+    with closing(make_game_env(config.env, game)) as env:
+        found = []
+        for each in by_number:
+            env.emulator.load_state(each.state)
+            found.append((env.read_variables()["player_x"], each.timesteps))
+    assert found == own.found
+    assert pool.highest == max(value for value, _ in found)
+
+
+@pytest.mark.slow
+def test_beginnings_on_a_route_are_its_states(make_config: MakeConfig, explored: Path) -> None:
+    """Compare with the route played by itself."""
+    section = {"choose": "backward", "goal": "reward", "backward": {"step": 3}, "size": 50}
+    config = make_config("run", *settings(explored, pool=section), "env.frame_skip=4")
+    train(config, command(quiet(), until=32))
+    states = sorted(saved(RunDir(config.run_dir), 32).states, key=lambda each: each.timesteps)
+    actions = Archive.read(explored / "archive.jsonl", 10**9).best().way.whole()
+    at = list(range(len(actions) - 3, -1, -3))[::-1]
+    assert [each.timesteps for each in states] == at
+    assert len(at) > 2
+    assert [each.place.left for each in states if each.place] == [len(actions) - t for t in at]
+    explored_env = EnvConfig(frame_skip=8, max_episode_timesteps=None)
+    with closing(make_game_env(explored_env, load_game(config.game))) as env:
+        env.reset(seed=0, options={"start_state": "level_1"})
+        for timestep, action in enumerate(actions):
+            if timestep in at:
+                state = states[at.index(timestep)]
+                now = env.read_variables()
+                assert state.reward == sum(env.reward_terms.values())
+                before = env.emulator.save_state()
+                env.emulator.load_state(state.state)
+                assert env.read_variables() == now
+                env.emulator.load_state(before)
+            env.step(action)
+
+
+@pytest.mark.slow
+def test_backward_needs_a_success_and_room(make_config: MakeConfig, explored: Path) -> None:
+    faults: dict[str, Mapping[str, object]] = {
+        "no way in .* ends in a success": {"choose": "backward"},
+        "env.pool.size: the best route": {
+            "choose": "backward",
+            "goal": "reward",
+            "size": 1,
+            "backward": {"step": 1},
+        },
+    }
+    for name, (fault, section) in enumerate(faults.items()):
+        with pytest.raises(UsageError, match=fault):
+            train(make_config(f"run{name}", *settings(explored, pool=section)), command(quiet()))
+
+
 def _whole(config: RunConfig) -> dict[str, str]:
     train(config, command(quiet()))
     return learned(RunDir(config.run_dir), 192)
@@ -176,7 +328,6 @@ def _whole(config: RunConfig) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_the_number_of_workers_has_no_effect(make_config: MakeConfig, explored: Path) -> None:
-    both = [
-        _whole(make_config(f"run{n}", *settings(explored), f"env.n_workers={n}")) for n in (1, 2)
-    ]
+    own = (*settings(explored, pool=GROWS), "env.n_envs=4", "algorithm.n_steps=8")
+    both = [_whole(make_config(f"run{n}", *own, f"env.n_workers={n}")) for n in (2, 4)]
     assert both[0] == both[1]

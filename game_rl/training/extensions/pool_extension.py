@@ -11,13 +11,15 @@ from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.checkpoints.checkpoint_files import FileName
 from game_rl.config.pool_config import PoolConfig
 from game_rl.config.schema import RunConfig
+from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.envs.game_boy_env import POOL_STATE
+from game_rl.explore.explore_dir import ExploreSettings
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
-from game_rl.pool.pool import POOL_FILE, Pool, PoolEnding, SavedPool
-from game_rl.pool.pool_source import new_states
-from game_rl.pool.pool_tracker import hand_pool
+from game_rl.pool.pool import POOL_FILE, NewState, Pool, PoolEnding, SavedPool
+from game_rl.pool.pool_source import RoutePoint, new_states, played_route
+from game_rl.pool.pool_watch import PoolWatch, hand_pool, take_found
 from game_rl.training.admission import check_pool_named
 from game_rl.training.extension import Extension, RunParts
 from game_rl.training.fork_parts import ForkPlan
@@ -26,8 +28,8 @@ from game_rl.training.fork_parts import ForkPlan
 class PoolCallback(BoundaryCallback):
     """Counts how the training's episodes end, and hands the pool to the envs at boundaries.
 
-    What a rollout has counted takes effect at the next boundary at which it acts. It must come
-    before the callback that saves checkpoints.
+    What a rollout has counted and found takes effect at the next boundary at which it acts. It must
+    come before the callback that saves checkpoints.
 
     Args:
         pool: the states; they are updated.
@@ -52,17 +54,27 @@ class PoolCallback(BoundaryCallback):
 
     def hand_out(self) -> None:
         """Give the envs the states that they lack, and the weights by which they draw."""
-        settings = self._settings
-        draw = self.pool.draw(settings.share, settings.choose)
-        states = {each.beginning.number: each.beginning for each in self.pool.states}
-        new = [states[number] for number in states.keys() - self._handed]
+        pool = self.pool
+        draw = pool.draw()
+        states = {each.beginning.number: each.beginning for each in pool.states}
+        new = [each for number, each in states.items() if number not in self._handed]
         env = self.training_env
-        answers: list[Sequence[int]] = env.env_method("call", hand_pool, draw, new)
+        answers: list[Sequence[int]] = env.env_method("call", hand_pool, draw, new, pool.highest)
         for index, missing in enumerate(answers):
             if missing:  # its process has died, and the new one has no states
                 everything = tuple(states.values())
-                env.env_method("call", hand_pool, draw, everything, indices=[index])
+                env.env_method("call", hand_pool, draw, everything, pool.highest, indices=[index])
         self._handed = set(states)
+
+    def _take_in(self) -> None:
+        """Add the states that the envs have found, in the order of the envs."""
+        new: list[NewState] = []
+        for found in self.training_env.env_method("call", take_found):
+            for each in found:
+                new.append(NewState(each.state, each.start_state, each.reward, each.timesteps))
+                highest = self.pool.highest
+                self.pool.highest = each.value if highest is None else max(highest, each.value)
+        self.pool.add(new)
 
     def _on_training_start(self) -> None:
         super()._on_training_start()
@@ -83,17 +95,16 @@ class PoolCallback(BoundaryCallback):
 
     def _note(self, info: Mapping[str, Any]) -> None:
         reward = float(info["episode"]["r"])
-        ending = PoolEnding(
-            began=info.get(POOL_STATE),
-            success=bool(info.get("is_success", reward > 0)),
-            reward=reward,
-        )
+        success = reward > 0
+        if self._settings.goal == "success":
+            success = bool(info.get("is_success", success))
+        ending = PoolEnding(began=info.get(POOL_STATE), success=success, reward=reward)
         self._rollout.append(ending)
         is_of_pool = ending.began is not None
         of_starts = "" if is_of_pool else "_from_start"
         record = self.logger.record_mean
         record("pool/share", float(is_of_pool))
-        record(f"pool/success_rate{of_starts}", float(ending.success))
+        record(f"pool/success_rate{of_starts}", float(success))
         record(f"pool/reward{of_starts}", reward)
 
     def _on_rollout_end(self) -> None:
@@ -106,36 +117,29 @@ class PoolCallback(BoundaryCallback):
             return
         self.pool.count(self.waiting)
         self.waiting.clear()
+        if self._settings.save_on is not None:
+            self._take_in()
         self.hand_out()
         self.logger.record("pool/states", len(self.pool.states))
-
-
-def new_pool(settings: PoolConfig, game: Game, former: SavedPool | None) -> Pool:
-    """Return a pool with the states that `env.pool.from` names.
-
-    Args:
-        former: the pool that the run had before, from whose states episodes may still be played.
-
-    Raises:
-        UsageError: there are no states of this game.
-    """
-    pool = Pool(settings.size, next_number=0 if former is None else former.next_number)
-    if settings.from_ is not None:
-        pool.add(new_states(settings.from_, game, settings.size))
-    return pool
+        if self._settings.choose == "backward":
+            self.logger.record("pool/passed", self.pool.share_passed)
 
 
 class PoolExtension(Extension):
     """Lets episodes of the training begin in a pool, if the run has `env.pool`."""
 
+    opening = "filling the pool"
+
     def __init__(self, parts: RunParts, settings: PoolConfig) -> None:
         checkpoint = parts.checkpoint
+        self._parts = parts
+        self._settings = settings
         saved = None if checkpoint is None else checkpoint.read(POOL_FILE)
         waiting: Sequence[PoolEnding] = ()
-        if checkpoint is None or saved is None or _source(checkpoint.config) != settings.from_:
-            pool = new_pool(settings, parts.game, saved)
+        if saved is None or saved.source != settings.from_:
+            pool = self._new_pool(saved)
         else:
-            pool = Pool.of(saved, settings.size)
+            pool = Pool.of(saved, settings)
             waiting = saved.waiting
         self._callback = PoolCallback(pool, settings, waiting, every_timesteps=parts.rhythm)
 
@@ -145,19 +149,47 @@ class PoolExtension(Extension):
         settings = parts.config.env.pool
         return None if settings is None or parts.is_offline else cls(parts, settings)
 
+    def _new_pool(self, former: SavedPool | None) -> Pool:
+        """Return a pool with the states that `env.pool.from` names.
+
+        Args:
+            former: the pool that the run had before; episodes from its states may still go on.
+
+        Raises:
+            UsageError: there are no states of this game.
+        """
+        settings = self._settings
+        pool = Pool(settings, next_number=0 if former is None else former.next_number)
+        if settings.from_ is not None:
+            pool.add(new_states(settings, self._parts.game, self._play))
+        return pool
+
+    def _play(
+        self, settings: ExploreSettings, actions: bytes, at: Sequence[int]
+    ) -> Sequence[RoutePoint]:
+        """Play a route in the process of the first env, as this one has no emulator."""
+        env = self._parts.model.get_env()
+        assert env is not None
+        found: list[Sequence[RoutePoint]] = env.env_method(
+            "call", played_route, settings, actions, tuple(at), indices=[0]
+        )
+        return found[0]
+
     @classmethod
     def check_new(cls, config: RunConfig, game: Game) -> None:
         check_pool_named(config, game)
 
     @classmethod
+    def trackers(cls, config: RunConfig, *, is_training: bool) -> Sequence[TrackerMaker]:
+        return (PoolWatch.of,) if is_training and config.env.pool is not None else ()
+
+    @classmethod
     def forked(cls, plan: ForkPlan, run_dir: RunDir) -> Mapping[FileName, Saved]:  # noqa: ARG003
-        """Let the fork go on with its parent's pool, unless its counters or `from` are new."""
-        settings = plan.config.env.pool
-        is_same = _source(plan.source.config) == _source(plan.config) and not plan.new.counters
-        if settings is None or is_same:
-            return {}
+        """Let a fork whose counters are new fill its pool anew, with other numbers of states."""
         former = plan.source.checkpoint.read(POOL_FILE)
-        return {POOL_FILE.name: new_pool(settings, plan.game, former).saved()}
+        if former is None or plan.config.env.pool is None or not plan.new.counters:
+            return {}
+        return {POOL_FILE.name: SavedPool(states=(), next_number=former.next_number)}
 
     def callbacks(
         self,
@@ -171,7 +203,3 @@ class PoolExtension(Extension):
 
     def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
         return {POOL_FILE.name: self._callback.pool.saved(self._callback.waiting)}
-
-
-def _source(config: RunConfig) -> str | None:
-    return None if config.env.pool is None else config.env.pool.from_
