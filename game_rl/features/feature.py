@@ -35,6 +35,7 @@ class PlannedRun:
         has_places: whether the game names a `place`.
         n_potentials: number of reward terms with a potential.
         n_processes: the training's own process and the workers of training and evaluations.
+        n_workers: processes with emulators of the training.
         has_waits: whether the game's `step` makes timesteps longer.
         episode_timesteps: usual length of an episode.
         learned_blocks: blocks of the Lakes that it learns from.
@@ -52,6 +53,7 @@ class PlannedRun:
     observation_format: "ObservationFormat"
     n_actions: int
     four_shades: bool
+    n_workers: int
     has_places: bool
     n_potentials: int
     n_processes: int

@@ -133,6 +133,9 @@ class RunFacts:
             observation_format=seen,
             n_actions=self.n_actions,
             four_shades=self.four_shades,
+            n_workers=training_workers(
+                config.env.n_workers, n_envs=config.env.n_envs, cpus=self.cpus
+            ),
             has_places=self.has_places,
             n_potentials=self.n_potentials,
             n_processes=1 + _n_workers(config, self.cpus),

@@ -25,6 +25,8 @@ from game_rl.viewer.panels import (
 from game_rl.viewer.shown_runs import RunGroup, ShownExperiment, ShownRun
 
 X_LABELS = {"timesteps": "timesteps", "frames": "emulator frames", "hours": "hours of training"}
+_FROM_POOL = "pool/success_rate"
+_FROM_START = "pool/success_rate_from_start"
 REWARD_TERM = "game/reward/"
 MOST_TERMS = 8
 """Reward terms in one panel, as many as the palette has colours."""
@@ -40,6 +42,7 @@ def run_panels(groups: Sequence[RunGroup], axis: PlotAxis) -> list[Panel]:
         _evaluation_panel(groups, axis, _SUCCESS),
         _evaluation_panel(groups, axis, _REWARD),
         *_reward_panels(groups, axis),
+        _pool_panel(groups, axis),
         _curve_panel(groups, axis, "rollout/ep_len_mean", "Episode length"),
         _speed_panel(groups, axis),
         _memory_panel(groups, axis),
@@ -185,6 +188,21 @@ def _curve_panel(groups: Sequence[RunGroup], axis: PlotAxis, name: str, title: s
         note = _OF_AN_EPISODE
     panel_name = re.sub(r"\W+", "-", name)
     return Panel(panel_name, title, "number", lines, note, x_label=X_LABELS[axis])
+
+
+def _pool_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
+    """Return the success rate by beginning; of several groups, that from the pool."""
+    lines: list[PlotLine] = []
+    if len(groups) > 1:
+        lines += _group_lines(groups, lambda group: _curves_of(group, _FROM_POOL, axis))
+    else:
+        for colour, (name, label) in enumerate(
+            ((_FROM_POOL, "from the pool"), (_FROM_START, "from the start states"))
+        ):
+            lines += seed_lines(label, colour, _curves_of(groups[0], name, axis))
+    title = "Success rate by beginning" if len(groups) == 1 else "Success rate from the pool"
+    note = "of the training's episodes, by env.pool.goal"
+    return Panel("success-by-beginning", title, "share", tuple(lines), note, x_label=X_LABELS[axis])
 
 
 def terms_by_size(runs: Sequence[ShownRun]) -> list[str]:
