@@ -12,6 +12,7 @@ from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode, tracker
 from game_rl.errors import GameFileError
 from game_rl.files.saved import Saved
 from game_rl.games.custom_reward import CUSTOM_TERM, ENDINGS, TRUNCATIONS, GameReward
+from game_rl.games.novelty_term import NoveltyTerm
 from game_rl.games.potential import PotentialTerm
 from game_rl.games.reward_term import RewardTerm, WatchedTerm, WatchedTermState
 from game_rl.games.variables import Values, numbers_of
@@ -75,7 +76,9 @@ class EpisodeReward(EpisodeTracker):
     ) -> None:
         # attributes are looked up once instead of in every timestep
         self._watched: dict[str, WatchedTerm | PotentialTerm] = {
-            n: WatchedTerm(term) for n, term in terms.items() if term.is_watched
+            n: NoveltyTerm(term) if term.per_run else WatchedTerm(term)
+            for n, term in terms.items()
+            if term.is_watched
         }
         self._watched |= potentials
         self._terms = tuple(
@@ -169,6 +172,12 @@ class EpisodeReward(EpisodeTracker):
             watched.load_state(state.terms.get(name, WatchedTermState()))
         if self._custom is not None:
             self._custom.load_state(state.custom)
+
+    @property
+    def novelty_terms(self) -> Mapping[str, NoveltyTerm]:
+        """The terms that a whole run has in common, by name."""
+        watched = self._watched.items()
+        return {name: term for name, term in watched if isinstance(term, NoveltyTerm)}
 
     @property
     def needs_screen(self) -> bool:

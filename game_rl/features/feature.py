@@ -34,6 +34,7 @@ class PlannedRun:
     Attributes:
         has_places: whether the game names a `place`.
         n_potentials: number of reward terms with a potential.
+        n_novelty_terms: number of reward terms with `per_run`.
         n_processes: the training's own process and the workers of training and evaluations.
         n_workers: processes with emulators of the training.
         has_waits: whether the game's `step` makes timesteps longer.
@@ -56,6 +57,7 @@ class PlannedRun:
     n_workers: int
     has_places: bool
     n_potentials: int
+    n_novelty_terms: int
     n_processes: int
     has_waits: bool
     episode_timesteps: int

@@ -17,6 +17,7 @@ from game_rl.files.saved import CheckpointFile, Natural, Saved
 from game_rl.lake.lake_feed import LakeFeature
 from game_rl.lake.lake_pool import LearningFeature
 from game_rl.live.live_writer import LiveFeature
+from game_rl.places.novelty import NoveltyFeature
 from game_rl.places.place_counts import PlacesFeature
 from game_rl.pool.pool_feature import PoolFeature
 
@@ -75,6 +76,7 @@ FEATURES: tuple[Feature, ...] = (
     PlacesFeature(),
     PoolFeature(),
     PotentialsFeature(),
+    NoveltyFeature(),
     EpisodesFeature(),
     LiveFeature(),
     TeacherFeature(),

@@ -40,6 +40,15 @@ class VisitedPlaces:
             self._visits[place] = visits
         return visits
 
+    def count(self, place: Place) -> int:
+        """Return how many visits there were of this place."""
+        return self._visits.get(place, 0)
+
+    def add(self, other: "VisitedPlaces") -> None:
+        """Add the visits that another has counted."""
+        for place, visits in other._visits.items():
+            self._visits[place] = min(self._most, self._visits.get(place, 0) + visits)
+
     def to_bytes(self) -> bytes:
         """Return the places in order, compressed: about a byte each where they lie together."""
         ordered = sorted(self._visits.items())

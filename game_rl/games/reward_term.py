@@ -59,6 +59,10 @@ class RewardTerm(StrictModel):
     weight: float = 1.0
     once: bool = False
     """Whether it is earned only once in an episode."""
+    per_run: bool | None = None
+    """For `on: first_visit`: a place that n episodes of a training's run have visited, this one
+    included, earns the weight divided by the square root of n. Without it, each episode earns the
+    whole weight."""
     cap: Number | None = None
     """Higher values of the variable count as this one; for `first_visit`, the most places."""
     knee: Knee | None = None
@@ -117,6 +121,15 @@ class RewardTerm(StrictModel):
                 yield Problem(("variables", str(index)), f"{name} is named twice; remove one")
 
     def _shape_problems(self) -> Iterable[Problem]:
+        if self.per_run and self.on != "first_visit":
+            yield Problem(("per_run",), "`per_run` goes with `on: first_visit`; remove it")
+        for name in ("cap", "knee"):
+            if self.per_run and getattr(self, name) is not None:
+                yield Problem(
+                    (name,),
+                    "counts places of an episode, and `per_run` those of the run; remove "
+                    "one of them",
+                )
         for name in ("cap", "knee", "power"):
             able = _OF_AMOUNTS if name == "power" else (*_OF_AMOUNTS, "first_visit")
             if getattr(self, name) is not None and self.on not in able:
@@ -229,6 +242,8 @@ class WatchedTermState(Saved):
     """Highest or lowest value so far, for a new maximum or minimum."""
     places: Blob | None = None
     """The visited places, as `VisitedPlaces` writes them."""
+    new: Annotated[Blob | None, Field(exclude_if=lambda places: places is None)] = None
+    """Visits of this run that its other envs do not know yet, likewise; see `per_run`."""
     in_a_row: dict[str, int] = Field(default={})
     """Timesteps in a row for which a condition with `for` has held, by its key."""
 

@@ -79,6 +79,7 @@ class RunFacts:
         longest_wait_frames: frames that the game's `step` may add to a timestep.
         has_places: whether the game names a `place`, so that visited places are counted.
         n_potentials: number of reward terms with a potential.
+        n_novelty_terms: number of reward terms with `per_run`.
     """
 
     crop: CropSpec
@@ -102,6 +103,7 @@ class RunFacts:
     longest_wait_frames: int = 0
     has_places: bool = False
     n_potentials: int = 0
+    n_novelty_terms: int = 0
 
     @property
     def began_at(self) -> int:
@@ -138,6 +140,7 @@ class RunFacts:
             ),
             has_places=self.has_places,
             n_potentials=self.n_potentials,
+            n_novelty_terms=self.n_novelty_terms,
             n_processes=1 + _n_workers(config, self.cpus),
             has_waits=self.has_waits,
             episode_timesteps=self.episode_timesteps,
@@ -254,6 +257,7 @@ def run_facts(
         longest_wait_frames=0 if step is None else step.at_most_frames,
         has_places=definition.place is not None,
         n_potentials=sum(term.is_potential for term in game.rewards_of(config.env).values()),
+        n_novelty_terms=sum(bool(term.per_run) for term in definition.rewards.values()),
         rom_bytes=len(game.rom.data),
         # of a reward term: what it earns, and how much of it in a loop
         n_game_curves=len(game.number_names)

@@ -36,6 +36,7 @@ from game_rl.training.extensions.lake_extension import LakeExtension
 from game_rl.training.extensions.learning_extension import LearningExtension
 from game_rl.training.extensions.live_extension import LiveExtension
 from game_rl.training.extensions.monitor_extension import MonitorExtension
+from game_rl.training.extensions.novelty_extension import NoveltyExtension
 from game_rl.training.extensions.places_extension import PlacesExtension
 from game_rl.training.extensions.pool_extension import PoolExtension
 from game_rl.training.extensions.potentials_extension import PotentialsExtension
@@ -49,6 +50,7 @@ EXTENSIONS: tuple[type[Extension], ...] = (
     PlacesExtension,
     PoolExtension,
     PotentialsExtension,
+    NoveltyExtension,
     EpisodesExtension,
     CustomCallbacksExtension,
     LiveExtension,

@@ -1,4 +1,4 @@
-"""What a reward from an exploration adds to a forecast, beside what it really takes."""
+"""What rewards from an exploration, and of novelty, add to a forecast."""
 
 import pickle
 import tracemalloc
@@ -64,3 +64,15 @@ def test_a_potential_is_a_part_of_memory_checkpoints_and_the_folder() -> None:
     assert 30_000 < checkpoints[1] - checkpoints[0] < 100_000
     disk = [{part.name for part in each.disk.parts} for each in (without, with_one)]
     assert disk[1] - disk[0] == {"potentials"}
+
+
+def test_visits_of_a_run_are_a_part_of_memory_and_checkpoints() -> None:
+    config = make_config()
+    has_novelty = replace(FACTS, n_novelty_terms=1)
+    without, with_one = (estimate(config, facts) for facts in (FACTS, has_novelty))
+    ram = [{p.name: p.bytes for p in each.ram.phases[0].parts} for each in (without, with_one)]
+    name = "places that the run has visited"
+    assert name not in ram[0]
+    assert ram[1][name] == (1 + config.env.n_envs) * 10_000_000
+    checkpoints = [predicted_checkpoint_bytes(config, facts) for facts in (FACTS, has_novelty)]
+    assert 50_000 < checkpoints[1] - checkpoints[0] < 200_000
