@@ -1,6 +1,8 @@
 """An exploration as terminal, page, report and status show it, read from its files bit by bit."""
 
+import math
 import re
+import time
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -136,13 +138,17 @@ class ExplorationView:
         self._found = _Found()
         self._file = 0
 
-    def refresh(self) -> None:
+    def refresh(self, *, within_s: float = math.inf) -> None:
         """Read what was written since the last time.
+
+        Args:
+            within_s: time after which the rest is left for the next call.
 
         Raises:
             UsageError: a line is none of an archive.
         """
         path = self.folder.archive
+        until_s = time.monotonic() + within_s
         try:
             stat = path.stat()
         except FileNotFoundError:
@@ -164,6 +170,8 @@ class ExplorationView:
                     "the file from a copy"
                 ) from None
             self._found.end = offset + len(line)
+            if time.monotonic() > until_s:
+                return
 
     def _add(self, line: Mapping[str, Any], seconds: float) -> None:
         found = self._found

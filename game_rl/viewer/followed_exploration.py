@@ -8,7 +8,7 @@ from typing import Any
 
 from game_rl.errors import GameRLError
 from game_rl.explore.exploration_view import ExplorationView, RoundPoint
-from game_rl.explore.explore_dir import ExploreDir
+from game_rl.explore.explore_dir import ExploreDir, read_progress
 from game_rl.explore.route import explored_game
 from game_rl.games.place import Offsets
 from game_rl.places.place_layers import place_counts_json
@@ -17,6 +17,7 @@ Json = dict[str, Any]
 MOST_POINTS = 400
 """Points of a curve on the page, which is never wider in pixels."""
 _SPEED_OVER_S = 60.0
+_READ_WITHIN_S = 2.0  # of an archive of gigabytes, the page shows more at each look
 
 
 class FollowedExploration:
@@ -38,7 +39,7 @@ class FollowedExploration:
     def summary(self) -> Json:
         """Read what is new, and return the numbers, the curves and the pictures there are."""
         with self._lock:
-            self._view.refresh()
+            self._view.refresh(within_s=_READ_WITHIN_S)
             view = self._view
             last = view.last
             points = _thinned(view.points)
@@ -96,10 +97,10 @@ class FollowedExploration:
 
 def exploration_brief(root: Path) -> Json:
     """Return what a tile shows of an exploration in a folder."""
-    followed = ExploreDir(root)
-    view = ExplorationView(followed)
-    view.refresh()
-    return {"kind": "exploration", "state": view.state, "cells": view.last.cells}
+    view = ExplorationView(ExploreDir(root))
+    last = max(read_progress(view.folder), key=lambda line: line.round, default=None)
+    cells = 0 if last is None else last.cells
+    return {"kind": "exploration", "state": view.state, "cells": cells}
 
 
 def _speed(points: Sequence[RoundPoint]) -> float | None:

@@ -83,6 +83,10 @@ def test_reading_bit_by_bit_gives_what_reading_at_once_gives(
     at_once.refresh()
     assert view.points == at_once.points
     assert view.terms == at_once.terms
+    slow = view_of(beacon.folder)
+    for lines in range(1, len(at_once.points) + 1):
+        slow.refresh(within_s=0)  # a line at a time; the first is the beginning
+        assert list(slow.points) == list(at_once.points)[: lines - 1]
     # another file, as after it was compacted
     compacted = "".join(f"{line}\n" for line in beacon.archive.compacted(folder.archive))
     (tmp_path / "new").write_text(compacted, encoding="utf-8")

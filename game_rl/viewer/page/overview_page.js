@@ -68,8 +68,11 @@ export class OverviewPage {
       experiments > explorations ? plural(experiments - explorations, "experiment") : "",
       explorations ? plural(explorations, "exploration") : "",
     ].filter(Boolean);
-    const sentence = !state.is_there ? "This folder is no longer there." : `${kinds.join(" and ")}; ${training || "none"} of them ${training === 1 ? "is" : "are"} training.`;
-    this.heading.show({title: state.name || "Runs", state: training ? "training" : "not training", share: null, played: "", left: "", sentence});
+    const exploring = state.members.filter((member) => member.state === "exploring").length;
+    const live = training + exploring;
+    const sentence = !state.is_there ? "This folder is no longer there." : `${kinds.join(" and ")}; ${live || "none"} of them ${live === 1 ? "is" : "are"} ${explorations ? "running" : "training"}.`;
+    const word = training ? "training" : exploring ? "exploring" : explorations ? "not running" : "not training";
+    this.heading.show({title: state.name || "Runs", state: word, share: null, played: "", left: "", sentence});
     this.champion.hidden = this.mixing.hidden = true;
   }
 
@@ -155,6 +158,7 @@ export class OverviewPage {
   showExperimentTile(tile, {kind, state, stage, generation, generations, n_members: count, path, cells}) {
     tile.item.classList.add("experiment");
     tile.item.querySelector("a").removeAttribute("href");
+    tile.fill.hidden = cells != null; // nobody knows how many there are
     setText(tile.result, cells != null ? plural(cells, "cell") : count == null ? kind : `${kind} of ${whole(count)}`);
     setText(tile.note, `${STATES[state]?.[0] ?? state}${stage ? `, ${stage} ${whole(generation)} of ${whole(generations)}` : ""}`);
     setText(tile.waits, `game-rl watch ${path}`);
