@@ -13,12 +13,11 @@ import numpy as np
 
 from game_rl.explore.archive import Archive, Way
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, RoundProgress, read_progress
-from game_rl.explore.explore_pictures import cell_moment, shown_cells, way_moments
+from game_rl.explore.explore_pictures import cell_moment, png_of, shown_cells, way_moments
 from game_rl.explore.exploring_processes import ExploringProcesses
 from game_rl.explore.route import BEST, find_route, write_route
-from game_rl.files.durable_files import rename, sync_directory, synced_file
+from game_rl.files.durable_files import rename, sync_directory, synced_file, write_atomic
 from game_rl.files.json_lines import JsonLines, located_lines
-from game_rl.game_check.sheets import write_contact_sheet
 from game_rl.games.definition import Game
 
 
@@ -84,7 +83,7 @@ class Exploration:
                 for line in self.archive.compacted(path):
                     file.write(line.encode() + b"\n")
         except OSError:
-            new.unlink()  # a full disk has no room for half a file
+            new.unlink(missing_ok=True)  # a full disk has no room for half a file
             raise
         rename(new, path)
         sync_directory(path.parent)
@@ -110,17 +109,16 @@ class Exploration:
         """Draw the sheet and, if it is new, the best way, which is written to `best.json` too.
 
         Raises:
-            UsageError: a picture cannot be written.
             ReplayError: the best way does not play as it was found.
         """
         cells = shown_cells(self.archive.cells, self.settings)
         screens = explorers.screens([record.state for record in cells])
-        write_contact_sheet(list(map(cell_moment, cells, screens)), self.folder.sheet)
+        write_atomic(self.folder.sheet, png_of(list(map(cell_moment, cells, screens))))
         best = self.archive.best().way
         if not self.settings.cell or best is self._drawn:
             return
         self.write_best()
         moments = way_moments(explorers.gains(best.whole()))
         if moments:
-            write_contact_sheet(moments, self.folder.best_picture)
+            write_atomic(self.folder.best_picture, png_of(moments))
         self._drawn = best

@@ -1,5 +1,6 @@
 """Pictures of an exploration: a sheet of its screens, and the moments of the best way."""
 
+import io
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from game_rl.explore.archive import CellRecord
 from game_rl.explore.explore_dir import ExploreSettings
 from game_rl.explore.trip import Gain
-from game_rl.game_check.sheets import Moment
+from game_rl.game_check.sheets import Moment, contact_sheet
 
 MOST_SCREENS = 40
 """Screens on a sheet."""
@@ -58,6 +59,13 @@ def cell_moment(record: CellRecord, screen: NDArray[np.uint8]) -> Moment:
     if record.score.reward:
         label += f", {record.score.reward:g}"
     return Moment(label, screen)
+
+
+def png_of(moments: Sequence[Moment]) -> bytes:
+    """Return a contact sheet as a PNG."""
+    file = io.BytesIO()
+    contact_sheet(moments).save(file, format="PNG", optimize=True)
+    return file.getvalue()
 
 
 def way_moments(gains: Sequence[Gain]) -> list[Moment]:

@@ -168,7 +168,7 @@ class Explorer:
         seconds = time.perf_counter() - began_s
         timesteps = sum(len(trip.actions) for trip in trips)
         finds = [find for trip in trips for find in trip.finds]
-        largest = max(len(state), *(len(find.state) for find in finds))
+        largest = max([len(state), *(len(find.state) for find in finds)])
         return Pace(largest, timesteps / seconds, len(finds) / timesteps)
 
     def gains(self, actions: bytes) -> list[Gain]:

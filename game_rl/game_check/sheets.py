@@ -44,6 +44,11 @@ def write_contact_sheet(moments: Sequence[Moment], path: Path) -> None:
     Raises:
         UsageError: the file cannot be written.
     """
+    save_sheet(contact_sheet(moments), path, "contact sheet")
+
+
+def contact_sheet(moments: Sequence[Moment]) -> Image.Image:
+    """Return the screens, four in a row, with their labels."""
     columns = min(_COLUMNS, max(1, len(moments)))
     rows = -(-len(moments) // columns)
     tile_width = SCREEN_WIDTH + _SCREEN_GAP
@@ -56,7 +61,7 @@ def write_contact_sheet(moments: Sequence[Moment], path: Path) -> None:
         top = _SCREEN_GAP + index // columns * tile_height
         draw.text((left, top), moment.label, fill=INK)
         sheet.paste(Image.fromarray(moment.screen), (left, top + _LABEL_HEIGHT))
-    save_sheet(sheet, path, "contact sheet")
+    return sheet
 
 
 def save_sheet(sheet: Image.Image, path: Path, what: str) -> None:

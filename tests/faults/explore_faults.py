@@ -4,8 +4,8 @@
 
 Each trial is an exploration of beacon in a process of its own, with so small a limit for states
 that its file is compacted again and again. It is killed three times, before, halfway through or
-after an operation on its files, or at any moment, is continued each time, and must end with the
-very bytes of an exploration that was never killed.
+after an operation on its files, or at any moment, or its disk is full from a write on. It is
+continued each time, and must end with the very bytes of an exploration that was never killed.
 """
 
 import argparse
@@ -30,7 +30,8 @@ ROUNDS = 12
 MOST_BYTES = 60_000
 KILLS_A_TRIAL = 3
 _HANG_S = 300
-_KILLS = ("kill-before", "kill-half", "kill-after")
+_FAULTS = ("kill-before", "kill-after")
+_FAULTS_OF_WRITES = (*_FAULTS, "kill-half", "ENOSPC")
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ def explore(
 ) -> Sitting:
     """Explore up to the last round, or up to a fault; see `faulty_run`."""
     word = [sys.executable, "-m", "tests.faults.explore_faults", "--child", plan, str(folder)]
-    with subprocess.Popen(word, stdout=subprocess.PIPE, encoding="utf-8") as process:
+    with subprocess.Popen(
+        word, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+    ) as process:
         try:
             output, _ = process.communicate(timeout=kill_after_s or _HANG_S)
         except subprocess.TimeoutExpired:
@@ -80,9 +83,9 @@ def problem_of_trial(
             sitting = explore(folder, kill_after_s=draw.uniform(1.0, 8.0))
         else:
             operation = draw.choice(sorted(operations))
-            kill = draw.choice(_KILLS if operation == "write" else _KILLS[::2])
+            fault = draw.choice(_FAULTS_OF_WRITES if operation == "write" else _FAULTS)
             count = draw.randint(1, operations[operation])
-            sitting = explore(folder, f"{operation}:{count}:{kill}")
+            sitting = explore(folder, f"{operation}:{count}:{fault}")
         kept = Archive.read(found.archive, MOST_BYTES).rounds
         if kept < sitting.rounds:
             return f"it has told of round {sitting.rounds}, and {kept} are in the file"
