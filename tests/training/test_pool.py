@@ -14,12 +14,14 @@ from stable_baselines3.common.callbacks import BaseCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.schema import EnvConfig, RunConfig
 from game_rl.envs.custom_wrappers import GameEnv
+from game_rl.envs.episode_starts import StartPool
 from game_rl.envs.make_env import innermost, make_game_env
 from game_rl.errors import UsageError
 from game_rl.explore.archive import Archive
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.pool.pool import POOL_FILE, SavedPool
+from game_rl.pool.pool_watch import PoolWatch
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
 from tests.pool.explored import explore
@@ -174,6 +176,34 @@ def test_a_pool_holds_states_of_the_archive_and_counts_what_came_of_them(
         rewards = sum(reward for _, began, reward in own.ended if began == number)
         assert tally.reward == pytest.approx(rewards, abs=1e-6)
     assert 0 < counts[None] < sum(counts.values())
+
+
+def lose_pool(env: GameEnv) -> None:
+    """Leave an env as a new process has it."""
+    watch = env.tracker(PoolWatch)
+    assert watch is not None
+    watch.pool = StartPool()
+
+
+@pytest.mark.slow
+def test_an_env_whose_process_is_a_new_one_gets_the_whole_pool_again(
+    make_config: MakeConfig, explored: Path
+) -> None:
+    config = make_config("run", *settings(explored))
+    config.run_dir.mkdir()
+    run_dir = RunDir(config.run_dir)
+    with (
+        training_process(),
+        TrainingSession(config, load_game(config.game), run_dir) as session,
+    ):
+        session.learn_until(32)
+        env = session.model.env
+        assert env is not None
+        env.env_method("call", lose_pool, indices=[1])
+        session.learn_until(64)
+        first, second = env.env_method("call", pool_of_env)
+    assert first == second
+    assert len(first[2]) == SIZE
 
 
 @pytest.mark.slow

@@ -221,6 +221,29 @@ def shown_events(tmp_path: Path, events: list[Event]) -> ShownRun:
     return read_run(run_dir.root)
 
 
+def test_a_run_with_a_pool_shows_success_by_beginning(tmp_path: Path) -> None:
+    values = {"pool/success_rate": 0.5, "pool/success_rate_from_start": 0.1}
+    later = {"pool/success_rate": 0.75}
+    (tmp_path / "pool").mkdir()
+    (tmp_path / "other").mkdir()
+    pooled = shown_events(
+        tmp_path / "pool",
+        [
+            begun(0),
+            CurvesRecorded(time=at(10), timesteps=100, values=values),
+            CurvesRecorded(time=at(20), timesteps=200, values=later),
+        ],
+    )
+    other = shown_events(tmp_path / "other", [begun(0), curves(10, 100)])
+    assert "success-by-beginning" not in panels_by_name(other)
+    panel = panels_by_name(pooled)["success-by-beginning"]
+    found = {each.label: (each.x.tolist(), each.y.tolist()) for each in panel.lines}
+    assert found == {
+        "from the pool": ([100, 200], [0.5, 0.75]),
+        "from the start states": ([100], [0.1]),
+    }
+
+
 def test_speed_counts_neither_evaluations_nor_checkpoints_nor_the_time_away(tmp_path: Path) -> None:
     saved = CheckpointSaved(
         time=at(25), timesteps=200, checkpoint="x", n_bytes=1, seconds=1, contents=()
