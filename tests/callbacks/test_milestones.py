@@ -1,5 +1,6 @@
 """The first timesteps at which a run reaches something, over all envs and over a resume."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,3 +184,12 @@ def test_rows_have_frames_and_the_last_maximum() -> None:
     ]
     assert [row.value for row in milestone_rows(events, is_newest=True)] == [2]
     assert milestone_rows(events[1:])[0].frame is None
+
+
+def test_a_success_from_a_pool_is_no_start_states(tmp_path: Path) -> None:
+    run_dir = RunDir(tmp_path)
+    events: list[Event] = []
+    callback = made(run_dir, EventLog(listeners=[events.append]))
+    play(callback, [[[{"is_success": True, "start_state": "(pool)", "pool_state": 3}]]])
+    texts = [event.text for event in events if isinstance(event, MilestoneReached)]
+    assert texts == ["won from a state of the pool for the first time"]
