@@ -232,5 +232,6 @@ def test_what_a_batch_system_sends_to_all_leaves_workers_and_their_server_alone(
         server = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
         for pid in (server, *(process.pid for process in one.processes)):  # type: ignore[attr-defined]
             os.kill(pid, number)
-        assert play_on(one, 0, 30) == play_on(other, 0, 30)
+        played_on = play_on(one, 0, 30)
         assert one.worker_deaths == ()  # type: ignore[attr-defined]
+        assert played_on == play_on(other, 0, 30)
