@@ -14,6 +14,7 @@ from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
 from game_rl.training.extension import Extension, RunParts
+from game_rl.training.fork_parts import ForkPlan
 from game_rl.training.resuming import disk_fault
 
 
@@ -36,6 +37,16 @@ class PotentialsExtension(Extension):
     @classmethod
     def begin_anew(cls, run_dir: RunDir) -> None:
         run_dir.potentials.unlink(missing_ok=True)
+
+    @classmethod
+    def check_fork(cls, plan: ForkPlan) -> None:
+        """Check that what the fork does not take over can be read.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        saved = None if plan.new.counters else plan.source.checkpoint.read(POTENTIALS_FILE)
+        with_potentials(plan.game, plan.config.env, [] if saved is None else [saved])
 
     def keep(self, model: BaseAlgorithm, name: str) -> Mapping[FileName, Saved]:  # noqa: ARG002
         return {POTENTIALS_FILE.name: self._saved}

@@ -13,6 +13,7 @@ from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.training.admission import check_new_run
+from game_rl.training.forking import find_source, forked_config, plan_fork
 from game_rl.training.train import resume, train
 from tests.explore.made_archives import write_way_to_the_right
 from tests.tiny_run import TINY_GAME, command
@@ -48,6 +49,11 @@ def test_a_resumed_run_is_the_same_though_the_exploration_went_on_or_is_gone(
     resume(run_dir.root, command(console()))
     assert_same_run(run_dir.root, whole.run_dir)
     assert run_dir.potentials.read_bytes() == saved
+    source = find_source(whole.run_dir, 96)
+    plan_fork(forked_config(source, tmp_path / "fork", {}))  # it takes over the parent's
+    anew = {"counters": "new"}
+    with pytest.raises(UsageError, match=r"^reward term progress: there is no folder"):
+        plan_fork(forked_config(source, tmp_path / "fork", {}, fork=anew))
     run_dir.potentials.unlink()
     checkpoint = run_dir.checkpoints_newest_first()[0]
     PotentialsFeature().fetched(run_dir, checkpoint, ())
