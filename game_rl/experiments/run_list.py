@@ -28,7 +28,8 @@ class ListedRun:
     """A run or an experiment, as a line of a list.
 
     Attributes:
-        kind: name of the algorithm, or kind of the experiment.
+        kind: name of the algorithm, or kind of the experiment; `run`, `experiment` or `folder` if
+            that cannot be read.
         state: as `RunView.state`; an experiment's also says its generation, unless it is complete.
         timesteps: that it has played; an experiment's are those of all its runs. None if unknown.
         total_timesteps: at which it ends; None for an experiment.
@@ -65,7 +66,8 @@ class ListedRun:
 def runs_below(folder: Path) -> list[ListedRun]:
     """Return the runs and experiments in `folder` or below it, by path.
 
-    The runs of an experiment are not listed apart from it.
+    The runs of an experiment are not listed apart from it. Folders that this user may not read are
+    listed too, since they may be runs.
 
     Raises:
         UsageError: there is no such folder.
@@ -80,6 +82,7 @@ def runs_below(folder: Path) -> list[ListedRun]:
 def _roots(folder: Path) -> list[Path]:
     """Return the folders of runs and experiments in `folder` or below it, by path.
 
+    Folders that cannot be read are among them.
     Links are followed after everything else, so that what has several paths is listed once, under
     its own if that is below `folder`. A loop of links ends where it began.
     """
@@ -103,22 +106,39 @@ def _roots(folder: Path) -> list[Path]:
             inside = [path for path in place.iterdir() if not path.name.startswith(".")]
             folders += [path for path in inside if path.is_dir() and not path.is_symlink()]
             links += [path for path in inside if path.is_symlink() and path.is_dir()]
-        except OSError:  # a folder that this user may not read, or that is gone
+        except FileNotFoundError:  # deleted meanwhile
             continue
+        except OSError:  # such as a folder of another user
+            found.append(place)
     return sorted(found)
 
 
 def _listed(root: Path, folder: Path) -> ListedRun:
-    is_experiment = ExperimentDir(root).exists()
+    kind = "folder"
     try:
-        found = _listed_experiment(root) if is_experiment else _listed_run(root)
+        kind = _kind(root)
+        found = _listed_experiment(root) if kind == "experiment" else _listed_run(root)
     except (GameRLError, OSError) as error:
         text = system_fault(error) if isinstance(error, OSError) else str(error)
-        kind = "experiment" if is_experiment else "run"
         found = ListedRun(root=root, kind=kind, state="unreadable", n_bytes=_size(root), fault=text)
     real = root.resolve()
     is_inside = real == folder.resolve() / root.relative_to(folder)
     return found if is_inside else replace(found, link_to=real)
+
+
+def _kind(root: Path) -> str:
+    """Return `experiment` or `run`.
+
+    Raises:
+        OSError: the folder cannot be read; the error names the folder, not a file in it.
+    """
+    try:
+        is_experiment = ExperimentDir(root).exists()
+        if not is_experiment and not RunDir(root).exists():
+            next(root.iterdir(), None)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(root)) from error
+    return "experiment" if is_experiment else "run"
 
 
 def _listed_run(root: Path) -> ListedRun:

@@ -175,19 +175,27 @@ _BRIEF = (
 def _runs_in(folder: Path) -> dict[str, RunDir]:
     """Return the newest runs of a folder, by names that are valid text."""
     newest = sorted(_subfolders(folder), key=_changed_s, reverse=True)
-    runs = [RunDir(path) for path in newest if RunDir(path).exists()][:MOST_RUNS]
+    runs = [RunDir(path) for path in newest if _has(path, RunDir(path).config.name)][:MOST_RUNS]
     found = {valid_text(run.root.name): run for run in runs}
     return dict(sorted(found.items()))
 
 
 def _experiments_in(folder: Path) -> list[Path]:
-    found = [path for path in _subfolders(folder) if (path / _EXPERIMENT_FILE).is_file()]
+    found = [path for path in _subfolders(folder) if _has(path, _EXPERIMENT_FILE)]
     return sorted(sorted(found, key=_changed_s, reverse=True)[:MOST_RUNS])
 
 
 def _explorations_in(folder: Path) -> list[Path]:
-    found = [path for path in _subfolders(folder) if (path / _EXPLORATION_FILE).is_file()]
+    found = [path for path in _subfolders(folder) if _has(path, _EXPLORATION_FILE)]
     return sorted(sorted(found, key=_changed_s, reverse=True)[:MOST_RUNS])
+
+
+def _has(folder: Path, name: str) -> bool:
+    """Whether there is such a file in a folder; False if this user may not enter the folder."""
+    try:
+        return (folder / name).is_file()
+    except OSError:
+        return False
 
 
 def _subfolders(folder: Path) -> list[Path]:

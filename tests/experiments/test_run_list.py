@@ -21,6 +21,7 @@ from game_rl.experiments.run_list import delete_spare, runs_below
 from game_rl.files.run_dir import RunDir
 from game_rl.playback.checkpoint_survey import survey
 from game_rl.viewer.followed_run import run_summary
+from game_rl.viewer.watched_place import WatchedPlace
 
 
 def make_run(
@@ -120,6 +121,40 @@ def test_a_folder_that_cannot_be_read_ends_no_list(
     assert found["mine"].state == "killed"
     assert found["secret"].state == "unreadable"
     assert found["secret"].fault == f"{secret.checkpoints}: Permission denied"
+
+
+def test_a_folder_that_this_user_may_not_enter_is_listed_and_ends_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path / "mine", 100)
+    secret = make_run(tmp_path / "of another user", 100).root
+    refuse_to_enter(secret, monkeypatch)
+    found = {run.root.name: (run.kind, run.state, run.fault) for run in runs_below(tmp_path)}
+    assert found["mine"] == ("ppo", "not begun", "")
+    fault = f"{secret}: Permission denied"
+    assert found["of another user"] == ("folder", "unreadable", fault)
+    (only,) = runs_below(secret)
+    assert only.fault == fault
+    place = WatchedPlace(tmp_path)
+    assert place.kind == "folder"
+    assert list(place.runs()) == ["mine"]
+
+
+def refuse_to_enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the system refuse what is in a folder, as for a user without the right to search it."""
+
+    def refusing(call: Any) -> Any:
+        def wrapper(path: Any, *args: Any, **options: Any) -> Any:
+            is_path = isinstance(path, str | os.PathLike)
+            is_listed = call is os.listdir and is_path and Path(path) == folder
+            if is_path and (folder in Path(path).parents or is_listed):
+                raise PermissionError(errno.EACCES, "Permission denied", os.fspath(path))
+            return call(path, *args, **options)
+
+        return wrapper
+
+    for name in ("stat", "lstat", "open", "listdir", "scandir"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name)))
 
 
 def test_the_time_of_a_checkpoint_is_that_of_its_event(tmp_path: Path) -> None:
