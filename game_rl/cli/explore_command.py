@@ -10,6 +10,7 @@ from pathlib import Path
 from shlex import quote
 
 from game_rl.cli.arguments import not_negative, positive
+from game_rl.cli.outputs import add_output_folder
 from game_rl.cli.printing import PROGRESS, add_json, print_notes, print_result, print_words
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.loader import game_path, load_config
@@ -52,12 +53,11 @@ def add_explore(parser: argparse.ArgumentParser) -> None:
         help="name of a bundled game, a game.yaml, a config, whose env counts, "
         "or a ROM, of which each new picture is a cell",
     )
-    parser.add_argument(
+    add_output_folder(
+        parser,
         "--output",
-        type=Path,
         default=Path("explored"),
-        metavar="DIR",
-        help="folder for the archive (default: explored)",
+        text="folder for the archive (default: explored)",
     )
     parser.add_argument(
         "--resume", action="store_true", help="continue the exploration in --output"

@@ -5,7 +5,7 @@ so that a slip of the hand costs no game file, config or ROM.
 """
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,13 +86,32 @@ def add_output(
     parser.set_defaults(outputs=(*(parser.get_default("outputs") or ()), output))
 
 
+def add_output_folder(
+    parser: argparse.ArgumentParser,
+    option: str,
+    *,
+    text: str,
+    metavar: str = "DIR",
+    default: Path | None = None,
+    required: bool = False,
+) -> None:
+    """Add an option that names a folder to make, or to write to."""
+    action = parser.add_argument(
+        option, type=Path, metavar=metavar, default=default, required=required, help=text
+    )
+    folders = parser.get_default("output_folders") or ()
+    parser.set_defaults(output_folders=(*folders, (option, action.dest)))
+
+
 def check_outputs(arguments: argparse.Namespace) -> None:
     """Refuse outputs that cannot be written, or that would replace something else.
 
     Raises:
         UsageError: an output is a folder, is in a file, has the wrong ending, is a file that the
-            command reads or writes besides, or is an existing file of another kind.
+            command reads or writes besides, or is an existing file of another kind; or a folder to
+            write to is a file or in one.
     """
+    _check_folders(arguments)
     outputs: tuple[_Output, ...] = getattr(arguments, "outputs", ())
     given = [
         (each, getattr(arguments, each.destination))
@@ -109,7 +128,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     for each, path in given:
         if not each.is_report and not each.any_name:
             _check_ending(each, path)
-    own = {each.destination for each in outputs} | {"outputs"}
+    own = {each.destination for each in outputs} | {"outputs", "output_folders"}
     others = {name: value for name, value in vars(arguments).items() if name not in own}
     for number, (option, path, kinds) in enumerate(files):
         _check_place(option, path)
@@ -122,6 +141,12 @@ def check_outputs(arguments: argparse.Namespace) -> None:
             if path == earlier or _is_same(path, earlier):
                 raise UsageError(f"{other} and {option} both write {path}; name two files")
         _check_replaced(option, path, kinds)
+
+
+def _check_folders(arguments: argparse.Namespace) -> None:
+    for option, destination in getattr(arguments, "output_folders", ()):
+        folder = getattr(arguments, destination)
+        _check_above(option, folder, [folder.absolute(), *folder.absolute().parents])
 
 
 def _check_ending(output: _Output, path: Path) -> None:
@@ -141,7 +166,11 @@ def _check_place(option: str, path: Path) -> None:
     """Refuse a file whose place is a folder, or in a file; its folder is made later."""
     if path.is_dir():
         raise UsageError(f"{option} {path} is a folder; name a file in it")
-    above = next(folder for folder in path.absolute().parents if folder.exists())
+    _check_above(option, path, path.absolute().parents)
+
+
+def _check_above(option: str, path: Path, folders: Sequence[Path]) -> None:
+    above = next(folder for folder in folders if folder.exists())
     if not above.is_dir():
         raise UsageError(f"{option} {path}: {above} is a file, not a folder; name another place")
 

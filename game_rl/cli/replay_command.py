@@ -14,7 +14,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from game_rl.cli.arguments import positive
-from game_rl.cli.outputs import PICKLE, add_output
+from game_rl.cli.outputs import PICKLE, add_output, add_output_folder
 from game_rl.cli.parser import Commands, add_command, commands_of
 from game_rl.cli.printing import PROGRESS, add_json, numbers, print_facts, print_result
 from game_rl.config.loader import load_config
@@ -64,7 +64,7 @@ def _add_import(actions: Commands) -> None:
         metavar="FILE",
         help="file that save_replay_buffer wrote, also gzip or zstd of one",
     )
-    parser.add_argument("--output", type=Path, metavar="LAKE", required=True, help="folder to make")
+    add_output_folder(parser, "--output", metavar="LAKE", required=True, text="folder to make")
     parser.add_argument(
         "--frame-stack",
         type=positive,

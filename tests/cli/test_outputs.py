@@ -15,8 +15,6 @@ from tests.tiny_run import TINY_GAME
 SOURCE = "title: Mine  # an evening's work\n"
 READ = {"--config", "--recorded", "--folder", "--resume", "--study", "--storage"}
 """Options with paths that are read, or folders in which only new files are made."""
-_NEW_FOLDER_ONLY = ("game-rl replay import", "game-rl explore")
-"""Commands that make a new folder, and refuse one that has something else in it."""
 
 
 def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -30,9 +28,10 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 def test_every_option_that_names_a_file_is_read_or_checked() -> None:
     for parser in _parsers(make_parser()[0]):
         checked = {output.option for output in parser.get_default("outputs") or ()}
+        checked |= {option for option, _ in parser.get_default("output_folders") or ()}
         for action in parser._actions:
             is_path = action.type is Path and action.option_strings
-            if is_path and parser.prog not in _NEW_FOLDER_ONLY:
+            if is_path:
                 assert {*action.option_strings} & (checked | READ), (parser.prog, action.dest)
 
 
@@ -103,3 +102,18 @@ def test_two_outputs_are_two_files(tmp_path: Path, capsys: pytest.CaptureFixture
     same = str(tmp_path / "same.png")
     assert main(["check-game", "duel", "--sheet", same, "--parts-sheet", same]) == 2
     assert "--sheet and --parts-sheet both write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", ["explore duel --output PLACE", "replay import buffer.pkl --output PLACE"]
+)
+def test_a_folder_to_write_to_is_no_file_and_in_none(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "game.gb"
+    file.write_bytes(b"a ROM")
+    for place in (file, file / "deep" / "er"):
+        assert main(command.replace("PLACE", str(place)).split()) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert f"--output {place}: {file} is a file, not a folder; name another place" in told
+    assert file.read_bytes() == b"a ROM"
