@@ -40,7 +40,9 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     middle = p + z * z / (2 * n)
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+    low = 0.0 if successes == 0 else (middle - half) / scale  # exactly, without rounding
+    high = 1.0 if successes == trials else (middle + half) / scale
+    return low, high
 
 
 def mean_interval(mean: float, deviation: float, count: int) -> tuple[float, float] | None:

@@ -201,6 +201,7 @@ def test_the_interval_holds_the_shares_that_a_score_test_accepts(
     """p0 is inside where |p - p0| <= z sqrt(p0 (1 - p0) / n): the definition, tried on a grid."""
     successes = data.draw(st.integers(0, n))
     low, high = wilson_interval(successes, n)
+    assert ((low == 0) == (successes == 0), (high == 1) == (successes == n)) == (True, True)
     p = successes / n
     for step in range(1, 200):
         p0 = step / 200

@@ -10,9 +10,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from game_rl.checkpoints.checkpoint_state import CheckpointState
@@ -27,6 +29,7 @@ from game_rl.games.definition import Game, GameDefinition, load_game
 
 _NAMED = 5  # changed keys that a message names
 _SHOWN = 12  # characters of a digest
+_LONGEST = 80  # characters of a value of a changed key
 _ABOVE = 4  # folders above a run in which a game file may be, besides where it was
 _MOST_TRIED = 64
 
@@ -119,7 +122,7 @@ def changed_game_keys(saved: Mapping[str, Any], game: Game) -> list[str]:
     now = game.definition.model_dump(mode="json", by_alias=True)
     changed = differences(_with_new_keys(saved), now, "rom.path", "cell", "prefer")
     named = [
-        f"game.yaml's {key}: {_shown(old)} -> {_shown(new)}"
+        f"game.yaml's {_change(key, old, new)}"
         for key, (old, new) in list(changed.items())[:_NAMED]
     ]
     if len(changed) > _NAMED:
@@ -136,8 +139,34 @@ def _with_new_keys(saved: Mapping[str, Any]) -> Mapping[str, Any]:
     return definition.model_dump(mode="json", by_alias=True)
 
 
-def _shown(value: object) -> object:
-    return "none" if value is None else value
+def _change(key: str, old: object, new: object) -> str:
+    """Return a change in one line; of lists in which one item differs, that item."""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        differing = [number for number in range(len(old)) if old[number] != new[number]]
+        if len(differing) == 1:
+            (number,) = differing
+            return _change(f"{key}, item {number + 1}", old[number], new[number])
+    return f"{key}: {_shown(old)} -> {_shown(new)}"
+
+
+def _shown(value: object) -> str:
+    """Return a value as it may stand in the file, shortened."""
+    if value is None:
+        return "none"
+    if not isinstance(value, dict | list):
+        text = str(value)
+    else:
+        text = yaml.safe_dump(
+            _written(value), default_flow_style=True, sort_keys=False, width=inf
+        ).strip()
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _written(value: object) -> object:
+    """Return a value without the keys that are not given."""
+    if isinstance(value, dict):
+        return {key: _written(inner) for key, inner in value.items() if inner is not None}
+    return [_written(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _learned_on(run_dir: RunDir) -> CheckpointState | None:

@@ -154,6 +154,18 @@ def test_keys_that_have_changed_since_the_training_are_named(project: Path) -> N
     state = read_checkpoint_state(run_dir.checkpoint(100))
     (note,) = game_notes(run_dir, config, state, open_game(run_dir, config), None)
     assert note == "changed since the training: game.yaml's title: Tiny -> Changed"
+    longer = text.replace("title: Tiny", "title: " + "T" * 500)
+    game.write_text(longer.replace("{wait: 90}", "{wait: 91}", 1), encoding="utf-8")
+    title, script = changed_game_keys(state.game, load_game(str(game)))
+    assert title == f"game.yaml's title: Tiny -> {'T' * 79}…"
+    assert script == "game.yaml's start_states.level_1.script, item 1: {wait: 90} -> {wait: 91}"
+    game.write_text(text.replace("{wait: 90}", "{wait: 89}, {wait: 1}", 1), encoding="utf-8")
+    (script,) = changed_game_keys(state.game, load_game(str(game)))
+    key, _, values = script.partition(": ")
+    before, _, now = values.partition(" -> ")
+    assert key == "game.yaml's start_states.level_1.script"
+    assert before.startswith("[{wait: 90}, {hold: [start], frames: 4}")
+    assert now.startswith("[{wait: 89}, {wait: 1}, {hold: [start], frames: 4}")
     game.write_text(text, encoding="utf-8")
     of_an_older_version = {key: value for key, value in state.game.items() if key != "step"}
     assert changed_game_keys(of_an_older_version, load_game(str(game))) == []
