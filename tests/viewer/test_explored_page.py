@@ -108,3 +108,17 @@ def test_the_page_shows_an_exploration_without_faults(
         assert opened.complaints == []
     finally:
         opened.close()
+
+
+@pytest.mark.browser
+def test_the_map_of_places_shrinks_with_the_window(chromium: Any, server: Watching) -> None:
+    found = Opened(chromium, server)
+    try:
+        page = found.open()
+        page.wait_for_selector(".map canvas")
+        page.wait_for_function("document.querySelector('.map canvas').clientWidth > 400")
+        page.set_viewport_size({"width": 400, "height": 800})
+        page.wait_for_function("document.querySelector('.map canvas').clientWidth < 400")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    finally:
+        found.close()
