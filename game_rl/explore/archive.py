@@ -22,6 +22,9 @@ from game_rl.files.json_lines import located_lines
 from game_rl.files.saved import Blob, parse_json
 from game_rl.games.cell import Cell
 
+ENDED = 1
+"""Last number of the cell of an episode's end, which no other cell has: its tuple is longer."""
+
 _HEADER = struct.Struct("<I")  # length of the compressed JSON
 
 

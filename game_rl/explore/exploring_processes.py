@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkServerContext, SpawnContext  # Windows lacks the first
 
 Context = Union["ForkServerContext", "SpawnContext"]
+_PRELOAD = ["game_rl.explore.trip", "game_rl.system.forkserver_signals"]
 _LEAVE_TIMEOUT_S = 2.0
 
 
@@ -47,6 +48,7 @@ class ExploringProcesses:
     def __init__(self, game: Game, settings: ExploreSettings, n_processes: int) -> None:
         method = "forkserver" if CAN_FORK else "spawn"
         context = cast("Context", multiprocessing.get_context(method))
+        context.set_forkserver_preload(_PRELOAD)
         self._connections: list[Connection] = []
         self._processes: list[BaseProcess] = []
         self._known: dict[Cell, CellScore] = {}

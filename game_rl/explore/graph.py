@@ -4,8 +4,7 @@ import heapq
 from collections import defaultdict
 
 from game_rl.errors import UsageError
-from game_rl.explore.archive import Archive, CellRecord
-from game_rl.explore.trip import ENDED
+from game_rl.explore.archive import ENDED, Archive, CellRecord
 from game_rl.games.cell import Cell
 
 

@@ -12,14 +12,10 @@ from game_rl.envs.episode_reward import EpisodeReward
 from game_rl.envs.episode_tracker import EpisodeTracker
 from game_rl.envs.make_env import make_game_env
 from game_rl.errors import ReplayError, UsageError
-from game_rl.explore.archive import CellRecord, CellScore, Find, Trip, packed, unpacked
+from game_rl.explore.archive import ENDED, CellRecord, CellScore, Find, Trip, packed, unpacked
 from game_rl.explore.explore_dir import ExploreSettings
 from game_rl.games.cell import Cell, cell_reader
 from game_rl.games.definition import Game
-
-ENDED = 1
-"""Last number of the cell of an episode's end, which no other cell has: its tuple is longer."""
-
 
 _TRIPS_FOR_PACE = 8
 _COLUMNS = 11

@@ -325,7 +325,7 @@ _PRELOAD = [
     "game_rl.vec_env.worker",
     "game_rl.envs.make_env",
     "game_rl.emulator.pyboy_emulator",
-    "game_rl.vec_env.forkserver_signals",
+    "game_rl.system.forkserver_signals",
 ]
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 

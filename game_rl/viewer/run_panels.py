@@ -199,7 +199,8 @@ def _pool_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
         for colour, (name, label) in enumerate(
             ((_FROM_POOL, "from the pool"), (_FROM_START, "from the start states"))
         ):
-            lines += seed_lines(label, colour, _curves_of(groups[0], name, axis))
+            for group in groups:
+                lines += seed_lines(label, colour, _curves_of(group, name, axis))
     title = "Success rate by beginning" if len(groups) == 1 else "Success rate from the pool"
     note = "of the training's episodes, by env.pool.goal"
     return Panel("success-by-beginning", title, "share", tuple(lines), note, x_label=X_LABELS[axis])

@@ -2,6 +2,9 @@
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from game_rl.explore.exploring_processes import ExploringProcesses
 from game_rl.explore.trip import Explorer
 from game_rl.files.saved import parse_json
 from game_rl.games.definition import Game, load_game
+from game_rl.system.processes import CAN_FORK
 
 GAME = load_game("beacon")
 _ROUND_BYTES = 6 * 30 * 6_000  # a state for each timestep of a round
@@ -171,3 +175,28 @@ def test_states_stay_below_their_limit_in_memory_and_in_the_file(tmp_path: Path)
     files = [ExploreDir(tmp_path / name).archive.read_bytes() for name in ("x", "y")]
     assert files[0] == files[1]
     assert archive.written_bytes <= 2 * most_bytes + _ROUND_BYTES
+
+
+SIGNALLED = """
+import multiprocessing.forkserver, os, signal
+from game_rl.explore.exploring_processes import ExploringProcesses
+from tests.explore.test_exploration import GAME, settings
+
+if __name__ == "__main__":
+    with ExploringProcesses(GAME, settings(), 1) as explorers:
+        found = explorers.beginning()
+        server = multiprocessing.forkserver._forkserver._forkserver_pid
+        os.kill(server, signal.SIGTERM)
+        assert explorers.beginning() == found
+        assert os.waitpid(server, os.WNOHANG) == (0, 0), "the server has ended"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CAN_FORK, reason="there is no fork server")
+def test_what_a_batch_system_sends_to_all_leaves_the_explorers_server_alone(tmp_path: Path) -> None:
+    """In a process of its own, whose server nothing else has started."""
+    script = tmp_path / "signalled.py"
+    script.write_text(SIGNALLED, encoding="utf-8")
+    variables = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, str(script)], check=True, env=variables, timeout=300)

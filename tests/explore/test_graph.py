@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_rl.errors import UsageError
+from game_rl.explore.archive import ENDED
 from game_rl.explore.graph import goals, timesteps_to_go
-from game_rl.explore.trip import ENDED
 from game_rl.games.cell import Cell
 from tests.explore.made_archives import Steps, made_lines
 

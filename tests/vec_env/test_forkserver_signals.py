@@ -7,7 +7,7 @@ CODE = """
 import multiprocessing, signal
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["game_rl.vec_env.forkserver_signals"])
+context.set_forkserver_preload(["game_rl.system.forkserver_signals"])
 with context.Pool(1) as pool:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
         print(pool.apply(signal.getsignal, (number,)).name)
