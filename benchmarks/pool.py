@@ -9,39 +9,13 @@ median of those of the turns, with the smallest and the largest.
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from contextlib import ExitStack
 from statistics import median
 
-from benchmarks.way import ROOT
+from benchmarks.trainings.counted import CountedTraining
 
 _UPDATES = 2  # of a turn
-
-_TRAINING = """
-import json, sys
-from pathlib import Path
-import psutil
-from benchmarks.trainings.ours import settled_session
-from game_rl.config.loader import load_config
-from game_rl.files.run_dir import RunDir
-
-def cpu_s():
-    training = psutil.Process()
-    times = [process.cpu_times() for process in (training, *training.children(recursive=True))]
-    return sum(each.user + each.system for each in times)
-
-file, folder, updates, *overrides = sys.argv[1:]
-config = load_config(Path(file), overrides)
-with settled_session(config, RunDir(Path(folder))) as session:
-    print("settled", flush=True)
-    for _ in sys.stdin:
-        first, before = session.num_timesteps, cpu_s()
-        session.learn_until(first + int(updates) * config.rollout_timesteps)
-        print(json.dumps((cpu_s() - before) / (session.num_timesteps - first)), flush=True)
-"""
 
 
 def main() -> None:
@@ -57,25 +31,17 @@ def main() -> None:
         trainings = {}
         for name, section in contenders.items():
             folder = stack.enter_context(tempfile.TemporaryDirectory())
-            words = [str(ROOT / arguments.config), folder, str(_UPDATES), "device=cpu"]
-            training = subprocess.Popen(
-                [sys.executable, "-c", _TRAINING, *words, f"env.pool={section}"],
-                cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": str(ROOT)},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                encoding="utf-8",
-            )
+            words = [f"env.pool={section}"]
+            training = CountedTraining(arguments.config, folder, words, updates=_UPDATES)
             trainings[name] = stack.enter_context(training)
-        for name, training in trainings.items():
-            if training.stdout.readline() != "settled\n":
-                raise SystemExit(f"the training {name} has failed")
+        for training in trainings.values():
+            training.wait_until_settled()
         for _ in range(arguments.turns):
             for name, training in trainings.items():
-                training.stdin.write("\n")
-                training.stdin.flush()
-                taken[name].append(1e6 * json.loads(training.stdout.readline()))
+                turn = training.turn()
+                taken[name].append(1e6 * turn.cpu_s / turn.timesteps)
         for training in trainings.values():
+            assert training.stdin is not None
             training.stdin.close()
     print(f"CPU time of a timestep of {arguments.config}")
     first = taken["without a pool"]

@@ -12,10 +12,6 @@ with the smallest and the largest. Times are of CPU, of a training with its work
 
 import argparse
 import functools
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +23,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.way import ROOT
+from benchmarks.trainings.counted import CountedTraining
 from game_rl.config.schema import EnvConfig
 from game_rl.emulator import fast_states, pyboy_emulator
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator, PyBoysOwnWay
@@ -40,34 +36,6 @@ _N_ENVS = 8
 _UPDATES = 3  # of a turn
 
 Measured = Callable[[], object]
-
-_TRAINING = """
-import hashlib, json, sys
-from pathlib import Path
-import psutil
-from benchmarks.trainings.ours import settled_session
-from game_rl.config.loader import load_config
-from game_rl.files.run_dir import RunDir
-
-def cpu_s():
-    training = psutil.Process()
-    times = [process.cpu_times() for process in (training, *training.children(recursive=True))]
-    return sum(each.user + each.system for each in times)
-
-file, folder, updates, *overrides = sys.argv[1:]
-config = load_config(Path(file), overrides)
-with settled_session(config, RunDir(Path(folder))) as session:
-    print("settled", flush=True)
-    for _ in sys.stdin:
-        first, before = session.num_timesteps, cpu_s()
-        session.learn_until(first + int(updates) * config.rollout_timesteps)
-        took = cpu_s() - before
-        weights = hashlib.sha256()
-        for values in session.model.policy.state_dict().values():
-            weights.update(values.cpu().numpy().tobytes())
-        done = session.num_timesteps
-        print(json.dumps([took, done - first, done, weights.hexdigest()]), flush=True)
-"""
 
 
 def main() -> None:
@@ -159,29 +127,24 @@ def compare_trainings(game: str, turns: int, max_episode_timesteps: int) -> None
         trainings = {}
         for name, switch in zip(taken, "01", strict=True):
             folder = stack.enter_context(tempfile.TemporaryDirectory())
-            words = [f"env.max_episode_timesteps={max_episode_timesteps}", "device=cpu"]
-            file = str(ROOT / f"configs/{game}_ppo.yaml")
-            training = subprocess.Popen(
-                [sys.executable, "-c", _TRAINING, file, folder, str(_UPDATES), *words],
-                cwd=ROOT,
-                env=os.environ | {SWITCH: switch, "PYTHONPATH": str(ROOT)},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                encoding="utf-8",
+            training = CountedTraining(
+                f"configs/{game}_ppo.yaml",
+                folder,
+                [f"env.max_episode_timesteps={max_episode_timesteps}"],
+                updates=_UPDATES,
+                variables={SWITCH: switch},
             )
             trainings[name] = stack.enter_context(training)
-        for name, training in trainings.items():
-            if training.stdout.readline() != "settled\n":
-                raise SystemExit(f"the training {name} has failed")
+        for training in trainings.values():
+            training.wait_until_settled()
         weights: dict[int, str] = {}  # after so many timesteps
         for _ in range(turns):
             for name, training in trainings.items():
-                training.stdin.write("\n")
-                training.stdin.flush()
-                cpu_s, timesteps, done, digest = json.loads(training.stdout.readline())
-                taken[name].append(1e6 * cpu_s / timesteps)
-                assert weights.setdefault(done, digest) == digest
+                turn = training.turn()
+                taken[name].append(1e6 * turn.cpu_s / turn.timesteps)
+                assert weights.setdefault(turn.done, turn.weights) == turn.weights
         for training in trainings.values():
+            assert training.stdin is not None
             training.stdin.close()
     print(f"\nCPU time of a timestep of training, episodes of at most {max_episode_timesteps}")
     _print_ratios(taken, "µs")

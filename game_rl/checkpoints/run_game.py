@@ -17,13 +17,18 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from game_rl.checkpoints.checkpoint_folder import CheckpointFolder
 from game_rl.checkpoints.checkpoint_state import CheckpointState
 from game_rl.checkpoints.named import check_rom, open_run, saved_state, timesteps_named
 from game_rl.config.loader import game_path, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import differences
 from game_rl.errors import CheckpointError, GameFileError, GameRLError
-from game_rl.explore.potentials import potentials_saved_with, with_potentials
+from game_rl.explore.potentials import (
+    POTENTIALS_FILE,
+    potentials_saved_with,
+    with_potentials,
+)
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, GameDefinition, load_game
 
@@ -54,7 +59,25 @@ def check_playable(root: Path, name: str, game: str | None = None) -> Game:
 def open_game(run_dir: RunDir, config: RunConfig, given: str | None = None) -> Game:
     """Return the game of a run, or the one that the option --game names."""
     game = load_game(given if given is not None else find_game(run_dir, config))
-    return with_potentials(game, config.env, potentials_saved_with(run_dir))
+    return completed_game(game, config, run_dir)
+
+
+def completed_game(
+    game: Game, config: RunConfig, run_dir: RunDir, checkpoint: CheckpointFolder | None = None
+) -> Game:
+    """Return the game with what its rewards need of other folders.
+
+    What a checkpoint has of it comes first, then what the run's folder has; only a run that has
+    saved none of it yet reads the other folders.
+
+    Raises:
+        UsageError: a folder has no exploration of the game, or one that knows no way.
+        CheckpointError: what was saved is damaged.
+    """
+    saved = potentials_saved_with(run_dir)
+    if checkpoint is not None and (own := checkpoint.read(POTENTIALS_FILE)) is not None:
+        saved.insert(0, own)
+    return with_potentials(game, config.env, saved)
 
 
 def find_game(run_dir: RunDir, config: RunConfig) -> str:

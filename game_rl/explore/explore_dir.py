@@ -14,6 +14,9 @@ from game_rl.files.json_lines import located_lines, parsed
 from game_rl.files.run_dir import is_locked, locked
 from game_rl.files.saved import Saved, Sha256, read_saved
 from game_rl.games.cell import CoarseVariable
+from game_rl.games.definition import Game
+
+_SHOWN = 12  # characters of a digest
 
 
 class ExploreSettings(StrictModel):
@@ -104,6 +107,21 @@ class ExploreDir:
             raise UsageError(
                 f"{self.root} is not the folder of an exploration: it has no {self.saved.name}; "
                 "name what was given to game-rl explore as --output"
+            )
+        return found
+
+    def read_of(self, game: Game) -> SavedExploration:
+        """Read what is explored, which must be this game.
+
+        Raises:
+            UsageError: the folder is none of an exploration, or it has explored another ROM.
+        """
+        found = self.read()
+        if found.rom_sha256 != game.rom.sha256:
+            raise UsageError(
+                f"{self.root} has explored another ROM, {found.rom_sha256[:_SHOWN]}…, and "
+                f"{game.name} has {game.rom.sha256[:_SHOWN]}…; restore the ROM, or explore this "
+                "one into another folder"
             )
         return found
 

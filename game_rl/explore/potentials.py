@@ -19,8 +19,6 @@ from game_rl.games.cell import Cell
 from game_rl.games.definition import Game, unknown_name
 from game_rl.games.potential import Potential, SavedPotential
 
-_SHOWN = 12  # characters of a digest
-
 
 class SavedPotentials(Saved):
     """The potentials of a run's reward terms, by the term's name."""
@@ -119,12 +117,7 @@ def _read(folder: Path, game: Game) -> Potential:
             f"there is no folder {files.root}; explore the game with game-rl explore and "
             f"--output {files.root}, or correct the path"
         )
-    saved = files.read()
-    if saved.rom_sha256 != game.rom.sha256:
-        raise UsageError(
-            f"{files.root} has explored another ROM, {saved.rom_sha256[:_SHOWN]}…, and {game.name} "
-            f"has {game.rom.sha256[:_SHOWN]}…; explore this one into another folder"
-        )
+    saved = files.read_of(game)
     if not saved.settings.cell:
         raise UsageError(
             f"the cells of {files.root} are pictures, and a potential needs variables; explore the "

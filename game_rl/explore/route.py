@@ -92,9 +92,4 @@ def explored_game(folder: ExploreDir, given: str | None = None) -> tuple[Game, E
         if given is not None:
             raise
         raise GameFileError(f"{error}\nif the game was moved, name its file with --game") from None
-    if game.rom.sha256 != saved.rom_sha256:
-        raise UsageError(
-            f"the ROM of {given or saved.game} is another one than was explored in {folder.root}; "
-            "restore it, or explore anew in another folder"
-        )
-    return game, saved.settings
+    return game, folder.read_of(game).settings

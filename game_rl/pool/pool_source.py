@@ -107,12 +107,10 @@ def _checked_source(settings: PoolConfig, game: Game) -> ExploreDir | Path:
     root, timesteps = run_at(settings.from_)
     explored = ExploreDir(root)
     if explored.exists():
-        about = explored.read()
-        if about.rom_sha256 != game.rom.sha256:
-            raise UsageError(
-                f"{_KEY}: {root} explores another ROM (sha256 {about.rom_sha256[:12]}…, that of "
-                f"{game.name} is {game.rom.sha256[:12]}…); explore this game in another folder"
-            )
+        try:
+            explored.read_of(game)
+        except UsageError as error:
+            raise UsageError(f"{_KEY}: {error}") from None
         return explored
     run_dir = RunDir(root)
     newest = run_dir.checkpoints_newest_first()

@@ -15,17 +15,12 @@ from game_rl.callbacks.checkpoint_callback import check_finite
 from game_rl.callbacks.evaluation import Evaluation, EvaluationGames, better_of
 from game_rl.callbacks.resources import TRIALS_S
 from game_rl.checkpoints.checkpoint import Checkpoint, is_offline
+from game_rl.checkpoints.run_game import completed_game
 from game_rl.checkpoints.training_log import CurveLog, closing_log, quiet_log_thread
 from game_rl.config.schema import RunConfig
 from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import Interrupted, TrainingError
 from game_rl.events.event_log import EventLog
-from game_rl.explore.potentials import (
-    POTENTIALS_FILE,
-    SavedPotentials,
-    potentials_saved_with,
-    with_potentials,
-)
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
 from game_rl.seeds import seed_for
@@ -93,7 +88,7 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
         cores_trials_s: float = TRIALS_S,
     ) -> None:
         self._config = resolve_auto(config, game)
-        self._game = with_potentials(game, config.env, _saved_potentials(run_dir, checkpoint))
+        self._game = completed_game(game, config, run_dir, checkpoint)
         self._run_dir = run_dir
         self._events = events or EventLog()
         self._stop = stop or StopRequest()
@@ -339,12 +334,6 @@ class TrainingSession(AbstractContextManager["TrainingSession"]):
             raise
         except OSError as error:
             raise TrainingError(disk_fault(error, self._run_dir)) from error
-
-
-def _saved_potentials(run_dir: RunDir, checkpoint: Checkpoint | None) -> list[SavedPotentials]:
-    """Return what a run has saved of its potentials: with the checkpoint, and in its folder."""
-    found = [] if checkpoint is None else [checkpoint.read(POTENTIALS_FILE)]
-    return [*filter(None, found), *potentials_saved_with(run_dir)]
 
 
 def _stream(checkpoint: Checkpoint | None) -> str:

@@ -24,15 +24,28 @@ SETTINGS = ExploreSettings(
 )
 
 
-def explore_beacon(root: Path, *, rounds: int) -> Exploration:
-    """Explore some rounds more, and draw what was found."""
+def explore_some(
+    root: Path, game_name: str, settings: ExploreSettings, *, rounds: int, draws: bool
+) -> Exploration:
+    """Explore a game for some rounds more.
+
+    Args:
+        draws: whether to draw what was found.
+    """
+    game = load_game(game_name)
     root.mkdir(exist_ok=True)
     folder = ExploreDir(root)
-    saved = SavedExploration(game="beacon", rom_sha256=BEACON.rom.sha256, settings=SETTINGS)
+    saved = SavedExploration(game=game_name, rom_sha256=game.rom.sha256, settings=settings)
     write_saved(folder.saved, saved)
-    exploration = Exploration(folder, BEACON, SETTINGS)
-    with ExploringProcesses(BEACON, SETTINGS, 1) as explorers:
+    exploration = Exploration(folder, game, settings)
+    with ExploringProcesses(game, settings, 1) as explorers:
         for _ in itertools.islice(exploration.rounds(explorers), rounds):
             pass
-        exploration.draw(explorers)
+        if draws:
+            exploration.draw(explorers)
     return exploration
+
+
+def explore_beacon(root: Path, *, rounds: int) -> Exploration:
+    """Explore some rounds more, and draw what was found."""
+    return explore_some(root, "beacon", SETTINGS, rounds=rounds, draws=True)

@@ -266,7 +266,7 @@ def test_a_pool_from_nowhere_is_a_mistake(
     text = (explored / "explore.json").read_text(encoding="utf-8")
     sha256 = load_game(str(TINY_GAME)).rom.sha256
     (other / "explore.json").write_text(text.replace(sha256, "0" * 64), encoding="utf-8")
-    faults = {"missing": "does not exist", ".": "has neither", "other": "explores another ROM"}
+    faults = {"missing": "does not exist", ".": "has neither", "other": "has explored another ROM"}
     for name, fault in faults.items():
         config = make_config("run", *settings(tmp_path / name))
         with pytest.raises(UsageError, match=f"env.pool.from: .* {fault}"):
