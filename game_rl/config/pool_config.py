@@ -62,7 +62,7 @@ class PoolConfig(StrictModel):
     goal: Literal["success", "reward"] = "success"
     """When an episode counts as a success here. success: by the game's `success`, or, in a game
     without one, if it earns more than 0. reward: if it earns more than 0, so that every stretch
-    between two rewards is learned at the same time."""
+    between two rewards is learned at the same time. Terms with a `potential` are not counted."""
     backward: BackwardConfig = BackwardConfig()
     """How beginnings move back along routes, with choose: backward."""
     migrate: Literal["furthest"] | None = None

@@ -24,6 +24,7 @@ from game_rl.pool.pool import POOL_FILE, SavedPool
 from game_rl.pool.pool_watch import PoolWatch
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
+from tests.explore.made_archives import write_way_to_the_right
 from tests.pool.explored import explore
 from tests.tiny_run import TINY_GAME, MakeConfig, command
 from tests.training.forks import KINDS, fork_of, learned, quiet
@@ -176,6 +177,45 @@ def test_a_pool_holds_states_of_the_archive_and_counts_what_came_of_them(
         rewards = sum(reward for _, began, reward in own.ended if began == number)
         assert tally.reward == pytest.approx(rewards, abs=1e-6)
     assert 0 < counts[None] < sum(counts.values())
+
+
+class OwnSuccesses(BaseCallback):
+    """Sums up what each term but `progress` has earned in the episodes that ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[tuple[float, float]] = []
+
+    def _on_step(self) -> bool:
+        for is_done, info in zip(self.locals["dones"], self.locals["infos"], strict=True):
+            if is_done:
+                terms: dict[str, float] = dict(info["reward_terms"])
+                progress = terms.pop("progress")
+                self.ended.append((sum(terms.values()), progress))
+        return True
+
+
+@pytest.mark.slow
+def test_what_a_potential_earns_makes_no_success(
+    make_config: MakeConfig, explored: Path, tmp_path: Path
+) -> None:
+    to_the_right = write_way_to_the_right(tmp_path / "ways", load_game(str(TINY_GAME)), goal=60)
+    reward = {"progress": {"potential": str(to_the_right), "weight": 0.05}}
+    section = {"goal": "reward", "share": 1e-9}
+    config = make_config(
+        "run", *settings(explored, pool=section), f"env.rewards={json.dumps(reward)}"
+    )
+    own = OwnSuccesses()
+    config.run_dir.mkdir()
+    run_dir = RunDir(config.run_dir)
+    with (
+        training_process(),
+        TrainingSession(config, load_game(config.game), run_dir, more=[own]) as session,
+    ):
+        session.learn_until(config.total_timesteps)
+    successes = sum(earned > 0 for earned, _ in own.ended)
+    assert saved(run_dir, 192).starts.successes == successes
+    assert any(earned <= 0 < earned + progress for earned, progress in own.ended)
 
 
 def lose_pool(env: GameEnv) -> None:

@@ -1,6 +1,6 @@
 """The pool: states in which episodes begin, counted by what came of them, handed to the envs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -35,6 +35,8 @@ class PoolCallback(BoundaryCallback):
         pool: the states; they are updated.
         waiting: ends of episodes that a checkpoint has not counted yet.
         every_timesteps: see BoundaryCallback.
+        potentials: names of the reward terms with a potential. They are paid for each step towards
+            the end, so that with `goal: reward` nearly every episode would be a success.
     """
 
     def __init__(
@@ -44,11 +46,13 @@ class PoolCallback(BoundaryCallback):
         waiting: Sequence[PoolEnding] = (),
         *,
         every_timesteps: Sequence[int] = (),
+        potentials: Collection[str] = (),
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
         self.pool = pool
         self.waiting = list(waiting)
         self._settings = settings
+        self._potentials = frozenset(potentials)
         self._rollout: list[PoolEnding] = []
         self._handed: set[int] = set()
 
@@ -96,6 +100,9 @@ class PoolCallback(BoundaryCallback):
     def _note(self, info: Mapping[str, Any]) -> None:
         reward = float(info["episode"]["r"])
         success = reward > 0
+        if self._potentials:
+            terms = info["reward_terms"].items()
+            success = sum(earned for name, earned in terms if name not in self._potentials) > 0
         if self._settings.goal == "success":
             success = bool(info.get("is_success", success))
         ending = PoolEnding(began=info.get(POOL_STATE), success=success, reward=reward)
@@ -141,7 +148,14 @@ class PoolExtension(Extension):
         else:
             pool = Pool.of(saved, settings)
             waiting = saved.waiting
-        self._callback = PoolCallback(pool, settings, waiting, every_timesteps=parts.rhythm)
+        terms = parts.game.rewards_of(parts.config.env).items()
+        self._callback = PoolCallback(
+            pool,
+            settings,
+            waiting,
+            every_timesteps=parts.rhythm,
+            potentials=[name for name, term in terms if term.potential is not None],
+        )
 
     @classmethod
     def of(cls, parts: RunParts) -> Self | None:
