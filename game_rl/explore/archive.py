@@ -9,7 +9,7 @@ import json
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -169,6 +169,8 @@ class Archive:
         self.rounds = 0
         self.timesteps = 0
         self._numbers: dict[Cell, int] = {}
+        self._scores: dict[Cell, CellScore] = {}
+        self._best = 0
         self._ways: list[Way] = []
 
     @classmethod
@@ -196,13 +198,13 @@ class Archive:
                 ) from None
         return archive
 
-    def scores(self) -> dict[Cell, CellScore]:
-        """Return the score of each cell."""
-        return {record.cell: record.score for record in self.cells}
+    def scores(self) -> Mapping[Cell, CellScore]:
+        """Return the score of each cell; it changes with the archive."""
+        return self._scores
 
     def best(self) -> CellRecord:
-        """Return the cell with the best way."""
-        return max(self.cells, key=lambda record: record.score)
+        """Return the cell with the best way, of equal ones the first that was found."""
+        return self.cells[self._best]
 
     def successes(self) -> list[CellRecord]:
         return [record for record in self.cells if record.is_success]
@@ -241,7 +243,7 @@ class Archive:
             chosen: the cell from which each trip began.
         """
         line = _Line(chosen=[record.number for record in chosen])
-        scores = self.scores()
+        scores: dict[Cell, CellScore] = {}  # those that this round has changed
         numbers = dict(self._numbers)
         n_ways = len(self._ways)
         seen: Counter[int] = Counter()
@@ -251,7 +253,8 @@ class Archive:
             before = record.way.number
             played = 0
             for find in trip.finds:
-                if find.cell in scores and find.score <= scores[find.cell]:
+                best = scores.get(find.cell) or self._scores.get(find.cell)
+                if best is not None and find.score <= best:
                     continue
                 scores[find.cell] = find.score
                 numbers.setdefault(find.cell, len(numbers))
@@ -324,6 +327,9 @@ class Archive:
                 record.chosen = former.chosen
                 record.led = former.led
                 self.cells[number] = record
+            self._scores[cell] = record.score
+            if record.score > self.best().score:
+                self._best = number
             self.state_bytes += len(found.state)
             self.written_bytes += len(found.state)
             if found.parent is not None:

@@ -2,14 +2,14 @@
 
 import multiprocessing
 import os
-import pickle
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import parent_process
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self, Union, cast
+from typing import TYPE_CHECKING, NoReturn, Self, Union, cast
 
 from game_rl.errors import GameRLError, WorkerError
 from game_rl.explore.archive import CellRecord, CellScore, Find, Trip
@@ -52,6 +52,7 @@ class ExploringProcesses:
         self._connections: list[Connection] = []
         self._processes: list[BaseProcess] = []
         self._known: dict[Cell, CellScore] = {}
+        self._untold: list[dict[Cell, CellScore]] = [{} for _ in range(n_processes)]
         with changed_environment(python_variables()), short_temporary_folder():
             for number in range(n_processes):
                 ours, theirs = context.Pipe()
@@ -109,19 +110,29 @@ class ExploringProcesses:
         Args:
             scores: of all known cells; a cell never goes.
         """
-        known = self._known
-        changed = {cell: score for cell, score in scores.items() if known.get(cell) is not score}
-        known.update(changed)
-        pickled = pickle.dumps(changed)
-        jobs = [_Job(index, record.state) for index, record in enumerate(chosen)]
-        n_processes = len(self._processes)
-        name = _ExplorerProcess.trips.__name__
-        for number in range(n_processes):
-            self._send(number, (name, (seed, jobs[number::n_processes], pickled)))
+        for untold in self._untold:
+            untold |= {c: score for c, score in scores.items() if self._known.get(c) is not score}
+        self._known.update(scores)
+        waiting = deque(enumerate(chosen))
+        playing: dict[Connection, int] = {}
         found: dict[int, Trip] = {}
-        for number in range(n_processes):
-            found |= cast("dict[int, Trip]", self._answer(number))
+        idle = list(self._connections)
+        while len(found) < len(chosen):
+            for connection in idle[: len(waiting)]:
+                index, record = waiting.popleft()
+                self._begin_trip(connection, record.state, (*seed, index))
+                playing[connection] = index
+            idle = cast("list[Connection]", wait(list(playing)))
+            for connection in idle:
+                answer = self._answer(self._connections.index(connection))
+                found[playing.pop(connection)] = cast("Trip", answer)
         return [found[index] for index in range(len(chosen))]
+
+    def _begin_trip(self, connection: Connection, state: bytes, seed: tuple[int, ...]) -> None:
+        number = self._connections.index(connection)
+        news = self._untold[number]
+        self._untold[number] = {}
+        self._send(number, (_ExplorerProcess.trip.__name__, (state, seed, news)))
 
     def _ask(self, method: Callable[..., object], *arguments: object) -> object:
         """Have the first process call a method of its own, and return what that returns."""
@@ -173,13 +184,6 @@ def _run_explorer(connection: Connection, game: Game, settings: ExploreSettings)
                 connection.send(error)
 
 
-class _Job(NamedTuple):
-    """A trip to play: its number in the round, and the packed state from which it begins."""
-
-    number: int
-    state: bytes
-
-
 class _ExplorerProcess:
     """What one of the processes does; its methods are called by name."""
 
@@ -199,13 +203,10 @@ class _ExplorerProcess:
     def pace(self, seed: int) -> Pace:
         return self._explorer.pace(seed)
 
-    def trips(self, seed: tuple[int, ...], jobs: Sequence[_Job], changed: bytes) -> dict[int, Trip]:
-        """Play trips; `changed` are pickled scores of cells that are new, or better than before."""
-        self._known.update(pickle.loads(changed))  # noqa: S301 - from our own parent
-        return {
-            job.number: self._explorer.trip(job.state, (*seed, job.number), self._known)
-            for job in jobs
-        }
+    def trip(self, state: bytes, seed: Sequence[int], news: Mapping[Cell, CellScore]) -> Trip:
+        """Play a trip; `news` are the scores of cells that are new, or better than before."""
+        self._known.update(news)
+        return self._explorer.trip(state, seed, self._known)
 
 
 def _leave_with_parent() -> None:
