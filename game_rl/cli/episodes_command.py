@@ -165,6 +165,9 @@ def _episodes(arguments: argparse.Namespace) -> int:
     for episode in chosen:
         is_drawn = episode.kind != "training" and not episode.deterministic
         fault = f"; no clip: {episode.fault}" if episode.fault else ""
+        began = episode.start_state
+        if episode.pool_state is not None:
+            began = f"{began} {episode.pool_state}"
         table.add_row(
             f"{episode.number:,}",
             f"{episode.env}",
@@ -173,7 +176,7 @@ def _episodes(arguments: argparse.Namespace) -> int:
             f"{episode.reward:.2f}",
             {None: "", True: "yes", False: "no"}[episode.success],
             f"{episode.kind}, drawn" if is_drawn else episode.kind,
-            Text(as_printed(episode.start_state)),
+            Text(as_printed(began)),
             Text(as_printed(f"{episode.ending}{fault}")),
         )
     Console().print(table)

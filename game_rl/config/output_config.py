@@ -104,7 +104,8 @@ class EpisodesConfig(StrictModel):
 
     limit_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     """The most that they take on the disk, in 10^6 bytes. When there are more, the oldest are
-    deleted. A timestep takes about half a byte."""
+    deleted. A timestep takes about half a byte. A state of `env.pool` takes 4 kB, once in each
+    sixteenth of this size that has an episode from there."""
 
 
 _GigaBytes = Annotated[float, Field(ge=0.001, le=1_000_000)]

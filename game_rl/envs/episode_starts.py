@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from game_rl.config.schema import EnvConfig
 from game_rl.emulator.emulator import Emulator
 from game_rl.errors import LockUpError, UsageError
+from game_rl.files.saved import Blob
 from game_rl.games.definition import Game, unknown_name
 from game_rl.games.start_state import make_start_state, set_variable
 from game_rl.games.variables import Variable
@@ -35,7 +36,7 @@ class PoolBeginning:
     """
 
     number: int
-    state: bytes
+    state: Blob
     start_state: str
     reward: float
     timesteps: int

@@ -8,6 +8,7 @@ from pydantic import JsonValue, ValidationError
 
 from game_rl.config.schema import EnvConfig
 from game_rl.emulator.emulator import Emulator
+from game_rl.envs.episode_starts import PoolBeginning
 from game_rl.envs.observation import Observation
 from game_rl.errors import CheckpointError
 from game_rl.files.saved import Saved, first_problem
@@ -34,7 +35,7 @@ class RunningEpisode:
         start_state, idle_frames, game_seed: where it began.
         pool_state: number of the state of a pool in which it began, to which a way from the start
             state had led; None: it began in the start state.
-        way_reward, way_timesteps: of that way; known at `reset` only.
+        beginning: that state of the pool; known at `reset` only.
         running: whether it goes on.
         timesteps: number of its timesteps.
         chosen: index of the action that the agent chose.
@@ -52,8 +53,7 @@ class RunningEpisode:
     idle_frames: int = 0
     game_seed: int = 0
     pool_state: int | None = None
-    way_reward: float = 0.0
-    way_timesteps: int = 0
+    beginning: PoolBeginning | None = None
     running: bool = False
     timesteps: int = 0
     chosen: int = 0

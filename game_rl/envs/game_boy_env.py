@@ -215,8 +215,7 @@ class GameBoyEnv(gymnasium.Env[Observation, np.int64]):
         )
         if starts.begun is not None:
             self.episode.pool_state = starts.begun.number
-            self.episode.way_reward = starts.begun.reward
-            self.episode.way_timesteps = starts.begun.timesteps
+            self.episode.beginning = starts.begun
         self.episode.info = self._beginning()
         for tracker in self.trackers:
             tracker.reset(self.episode)

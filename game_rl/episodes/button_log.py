@@ -7,13 +7,14 @@ import zlib
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, cast
+from typing import Annotated, Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.random import Generator
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from game_rl.envs.custom_wrappers import GameEnv
+from game_rl.envs.episode_starts import PoolBeginning, StartPool, pool_draw
 from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, RunningEpisode, tracker_state
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.envs.observation import Observation
@@ -29,7 +30,6 @@ EPISODE_LOG = "episode_log"
 """Key of an episode's last `info`: its `EpisodeLog`, where the env notes them."""
 
 _KEY = "notes"  # in the state of an env
-BEGAN_IN_POOL = "it began in a state of the pool, which the log does not keep"
 BEGAN_UNNOTED = "it began before a checkpoint that has no notes of running episodes"
 
 
@@ -48,6 +48,7 @@ class EpisodeLog:
             as they are without sticky actions.
         game_reward: sum of the game's reward terms.
         fault: why it cannot be played again from its beginning; empty if it can.
+        beginning: the state of a pool in which it began; None: it began in the start state.
     """
 
     start_state: str
@@ -58,6 +59,7 @@ class EpisodeLog:
     chosen: bytes
     game_reward: float
     fault: str = ""
+    beginning: PoolBeginning | None = None
 
 
 class NotesState(Saved):
@@ -69,6 +71,8 @@ class NotesState(Saved):
     """The actions so far, compressed."""
     chosen: Blob = b""
     fault: str = ""
+    beginning: Annotated[PoolBeginning | None, Field(exclude_if=lambda state: state is None)] = None
+    """The state of a pool in which it began, as the pool may drop it; left out if it did not."""
 
 
 class EpisodeNotes(EpisodeTracker):
@@ -86,6 +90,7 @@ class EpisodeNotes(EpisodeTracker):
         self._idle_frames = 0
         self._game_seed = 0
         self._fault = BEGAN_UNNOTED
+        self._beginning: PoolBeginning | None = None
 
     @classmethod
     def of(cls, parts: EnvParts) -> Self:
@@ -94,7 +99,8 @@ class EpisodeNotes(EpisodeTracker):
     def reset(self, episode: RunningEpisode) -> None:
         self._idle_frames = episode.idle_frames
         self._game_seed = episode.game_seed
-        self._fault = "" if episode.pool_state is None else BEGAN_IN_POOL
+        self._fault = ""
+        self._beginning = episode.beginning
         self._empty()
 
     def step(self, episode: RunningEpisode) -> None:
@@ -116,6 +122,7 @@ class EpisodeNotes(EpisodeTracker):
             chosen=b"" if self._chosen is None else self._chosen.tobytes(),
             game_reward=sum(episode.reward_terms.values()),
             fault=self._fault,
+            beginning=self._beginning,
         )
         return {EPISODE_LOG: log}
 
@@ -130,11 +137,13 @@ class EpisodeNotes(EpisodeTracker):
             played=zlib.compress(self._played.tobytes()),
             chosen=b"" if self._chosen is None else zlib.compress(self._chosen.tobytes()),
             fault=self._fault,
+            beginning=self._beginning,
         )
         return {_KEY: state.model_dump(mode="json")}
 
     def load_state(self, saved: Mapping[str, JsonValue], episode: RunningEpisode) -> None:  # noqa: ARG002
         self._empty()
+        self._beginning = None
         if _KEY not in saved:
             self._fault = BEGAN_UNNOTED
             return
@@ -142,6 +151,7 @@ class EpisodeNotes(EpisodeTracker):
         self._idle_frames = state.idle_frames
         self._game_seed = state.game_seed
         self._fault = state.fault
+        self._beginning = state.beginning
         self._played.frombytes(zlib.decompress(state.played))
         if self._chosen is not None:
             # without sticky actions, the agent's choices were the actions that were played
@@ -223,11 +233,16 @@ class LoggedPlay:
     def begin(self) -> Observation:
         """Begin the episode where it began, and return its first observation."""
         log = self._log
-        options = {
-            "start_state": log.start_state,
+        options: dict[str, str | int] = {
             "idle_frames": log.idle_frames,
             "game_seed": log.game_seed,
         }
+        state = log.beginning
+        if state is None:
+            options["start_state"] = log.start_state
+        else:
+            only = pool_draw(1.0, [state.number], [1.0])
+            self._env.starts.pool = StartPool(only, {state.number: state})
         observation, _ = self._env.reset(seed=0, options=options)
         return observation
 

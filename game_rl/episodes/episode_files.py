@@ -3,7 +3,8 @@
 The folder has numbered segments, each a sequence of blocks. A block is a header with two lengths
 and two checksums, then a compressed description and the compressed actions. The first block of a
 segment says under what the episodes after it were played (`PlayedUnder`). Each other block has some
-episodes: a table, column by column, and the actions one after another.
+episodes: a table, column by column, and the actions one after another. Behind these are the states
+of a pool in which some of them began, each once in a segment.
 
 Segments are only appended to, and each session begins a new one. A kill or a full disk tears at
 most the last block of a segment, and readers leave out what is torn. When all segments together
@@ -25,6 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
+from game_rl.emulator.saved_state import PACKED_STATE_BYTES
+from game_rl.envs.episode_starts import PoolBeginning
 from game_rl.episodes.button_log import EpisodeLog
 from game_rl.errors import UsageError
 from game_rl.features.feature import Feature, Part, PlannedRun
@@ -55,8 +58,10 @@ ROW = np.dtype(
         ("game_reward", "<f8"),
         ("played_bytes", "<u4"),
         ("chosen_bytes", "<u4"),
+        ("pool_state", "<i8"),  # number of the state in which it began; -1: in a start state
     ]
 )
+NO_POOL_STATE = -1
 Rows = NDArray[Any]  # [n] of ROW
 
 _HEADER = struct.Struct("<4sIIII")  # what it is, two sizes and two checksums, each in this order
@@ -67,6 +72,16 @@ _SEGMENTS = 16  # of which the limit has room
 _LEAST_SEGMENT_BYTES = 1 << 16
 _BLOCK_BYTES = 1 << 18  # of actions, before compression
 _TOO_LONG = "its actions take more than the limit of the run's logged episodes, episodes.limit_mb"
+
+
+class LoggedState(Saved):
+    """A state of a pool in a block, where its bytes follow the actions; see `PoolBeginning`."""
+
+    number: int
+    start_state: str
+    reward: float
+    timesteps: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +151,14 @@ class EpisodeBlock(NamedTuple):
     Attributes:
         under: the session's description, in the first block of a segment; else None.
         names, rows: the episodes; empty in the first block.
-        path, at, n_bytes, crc: where the block's compressed actions are.
+        states: those that the segment has from here on.
+        path, at, n_bytes, crc: where the block's compressed actions and states are.
     """
 
     under: PlayedUnder | None
     names: Sequence[str]
     rows: Rows
+    states: Sequence[LoggedState]
     path: Path
     at: int
     n_bytes: int
@@ -174,15 +191,15 @@ def blocks_of(segment: Path) -> Iterator[EpisodeBlock]:
                 table = file.read(n_table)
                 if zlib.crc32(table) != table_crc:
                     return
-                under, names, rows = _parsed(kind, zlib.decompress(table), segment)
-                yield EpisodeBlock(under, names, rows, segment, at, n_actions, actions_crc)
+                parsed = _parsed(kind, zlib.decompress(table), segment)
+                yield EpisodeBlock(*parsed, segment, at, n_actions, actions_crc)
                 file.seek(at + n_actions)
     except FileNotFoundError:
         return
 
 
 def read_actions(block: EpisodeBlock) -> bytes | None:
-    """Return the actions of a block's episodes, one after another; None if they are damaged."""
+    """Return the actions of a block's episodes, then its states; None if they are damaged."""
     with block.path.open("rb") as file:
         file.seek(block.at)
         data = file.read(block.n_bytes)
@@ -194,20 +211,24 @@ _NO_ROWS: Rows = np.zeros(0, ROW)
 
 def _parsed(
     kind: bytes, table: bytes, segment: Path
-) -> tuple[PlayedUnder | None, Sequence[str], Rows]:
+) -> tuple[PlayedUnder | None, Sequence[str], Rows, Sequence[LoggedState]]:
     if kind == _SESSION:
         way_out = "read it with the version that wrote it, or delete it"
         under = parse_saved(PlayedUnder, table, segment, error=UsageError, way_out=way_out)
-        return under, (), _NO_ROWS
+        return under, (), _NO_ROWS, ()
     text, _, columns = table.partition(b"\n")
     head = json.loads(text)
     rows = np.zeros(head["n"], ROW)
+    rows["pool_state"] = NO_POOL_STATE
     at = 0
     for name in ROW.names or ():
+        if at == len(columns):  # earlier versions have no pool_state
+            break
         column = np.frombuffer(columns, ROW[name], head["n"], at)
         rows[name] = column
         at = at + column.nbytes
-    return None, head["names"], rows
+    states = [LoggedState.model_validate(each) for each in head.get("states", ())]
+    return None, head["names"], rows, states
 
 
 def _block(kind: bytes, table: bytes, actions: bytes = b"") -> bytes:
@@ -250,6 +271,7 @@ class EpisodeWriter:
         self._sizes = {path: path.stat().st_size for path in segments_in(folder)}
         self._file: FileIO | None = None
         self._path = folder
+        self._kept_states: set[int] = set()  # numbers of those that the segment has
         self.is_failing = False
         self._forget()
 
@@ -265,6 +287,9 @@ class EpisodeWriter:
             deterministic: whether the likeliest actions were taken.
         """
         log = episode.log
+        state = log.beginning
+        if state is not None and not log.fault:
+            self._states[state.number] = state
         self._rows.append(
             (
                 self._next,
@@ -285,6 +310,7 @@ class EpisodeWriter:
                 log.game_reward,
                 len(log.played),
                 len(log.chosen),
+                NO_POOL_STATE if state is None else state.number,
             )
         )
         self._next += 1
@@ -295,7 +321,8 @@ class EpisodeWriter:
     @property
     def is_full(self) -> bool:
         """Whether there is enough for a block."""
-        return len(self._actions) >= _BLOCK_BYTES
+        n_states = sum(len(each.state) for each in self._new_states())
+        return len(self._actions) + n_states >= _BLOCK_BYTES
 
     def write(self) -> None:
         """Write the episodes so far as a block."""
@@ -305,7 +332,7 @@ class EpisodeWriter:
             self._drop()
             return
         try:
-            self._guarded(lambda: self._append(self._packed()))
+            self._guarded(self._append)
         except OSError:
             self._drop()
             raise
@@ -339,30 +366,52 @@ class EpisodeWriter:
     def _name(self, name: str) -> int:
         return self._names.setdefault(name, len(self._names))
 
-    def _packed(self) -> bytes:
-        """Return the episodes as a block that fits the limit, if need be without the actions."""
+    def _packed(self) -> tuple[bytes, Sequence[PoolBeginning]]:
+        """Return the episodes as a block that fits the limit, and the states that it has.
+
+        If need be, it is without actions and states.
+        """
         rows = np.array(self._rows, ROW)
-        actions = bytes(self._actions)
-        block = self._with(rows, actions)
+        states = self._new_states()
+        block = self._with(rows, bytes(self._actions), states)
         if len(block) > self._limit // 2:
             rows["fault"] = self._name(_TOO_LONG)
             rows["played_bytes"] = rows["chosen_bytes"] = 0
-            block = self._with(rows, b"")
-        return block
+            states = []
+            block = self._with(rows, b"", states)
+        return block, states
 
-    def _with(self, rows: Rows, actions: bytes) -> bytes:
-        head = json.dumps({"n": len(rows), "names": list(self._names)}).encode()
+    def _new_states(self) -> list[PoolBeginning]:
+        """Return the states of the episodes so far that the segment does not have."""
+        return [each for number, each in self._states.items() if number not in self._kept_states]
+
+    def _with(self, rows: Rows, actions: bytes, states: Sequence[PoolBeginning]) -> bytes:
+        about = [
+            LoggedState(
+                number=each.number,
+                start_state=each.start_state,
+                reward=each.reward,
+                timesteps=each.timesteps,
+                bytes=len(each.state),
+            ).model_dump()
+            for each in states
+        ]
+        head = json.dumps({"n": len(rows), "names": list(self._names), "states": about}).encode()
         columns = b"".join(rows[name].tobytes() for name in ROW.names or ())
-        return _block(_EPISODES, head + b"\n" + columns, actions)
+        own = b"".join(each.state for each in states)
+        return _block(_EPISODES, head + b"\n" + columns, actions + own)
 
-    def _append(self, block: bytes) -> None:
+    def _append(self) -> None:
+        block, states = self._packed()
         most = max(_LEAST_SEGMENT_BYTES, self._limit // _SEGMENTS)
         if self._file is not None and self._sizes[self._path] + len(block) > most:
             self._leave_segment()
+            block, states = self._packed()  # the next segment has none of them
         if self._file is None:
             self._begin_segment(len(block))
         self._make_room(len(block))
         self._write(block)
+        self._kept_states.update(each.number for each in states)
 
     def _begin_segment(self, n_more: int) -> None:
         head = _block(_SESSION, self._under.model_dump_json().encode())
@@ -399,6 +448,7 @@ class EpisodeWriter:
         if self._file is not None:
             file = self._file
             self._file = None
+            self._kept_states = set()
             file.close()
 
     def _drop(self) -> None:
@@ -409,23 +459,37 @@ class EpisodeWriter:
         self._rows: list[tuple[object, ...]] = []
         self._names: dict[str, int] = {}
         self._actions = bytearray()
+        self._states: dict[int, PoolBeginning] = {}
 
 
 # Bytes of an episode besides its actions, of the header of a block and the part of it that does not
 # compress, and of the beginning of a segment, which has config and game file. The actions take 1.05
-# of what their number is worth in bits where they are drawn evenly, and less if they are not.
+# of what their number is worth in bits where they are drawn evenly, and less if they are not. A
+# state of a pool has numbers beside it; in a checkpoint, running episodes have theirs in base64.
 _EPISODE_BYTES = 30
 _BLOCK_HEADER_BYTES = 300
 _SEGMENT_BYTES = 4_000
 _ACTION_FACTOR = 1.1
+_LOGGED_STATE_BYTES = PACKED_STATE_BYTES + 60
+_SAVED_STATE_BYTES = 5_500
 _MB = 10**6
 
 
 class EpisodesFeature(Feature):
     """The log of episodes, which is no part of a checkpoint: it is cut when it is read."""
 
+    def checkpoint_bytes(self, run: PlannedRun, timesteps: int) -> int:  # noqa: ARG002
+        """Return the bytes of the states of the pool in which the running episodes began."""
+        config = run.config
+        has_states = config.episodes is not None and config.env.pool is not None
+        return config.env.n_envs * _SAVED_STATE_BYTES if has_states else 0
+
     def logs(self, run: PlannedRun) -> Iterable[Part]:
-        """Return the size of `episodes/` at the end, with actions drawn evenly."""
+        """Return the size of `episodes/` at the end, with actions drawn evenly.
+
+        Each segment has all states of a pool that does not grow, at most one for each episode. Of
+        one that grows, each episode has another state.
+        """
         config = run.config
         if config.episodes is None:
             return ()
@@ -441,5 +505,13 @@ class EpisodesFeature(Feature):
         size += (run.played_timesteps / each + played) * _EPISODE_BYTES
         size += blocks * _BLOCK_HEADER_BYTES
         limit_bytes = config.episodes.limit_mb * _MB
+        pool = config.env.pool
+        if pool is not None:
+            n_states = pool.share * run.played_timesteps / each
+            if pool.save_on is None:
+                room = limit_bytes / _SEGMENTS  # in a segment, of which some is for episodes
+                own = max(room / 2, room - pool.size * _LOGGED_STATE_BYTES)
+                n_states = min(n_states, pool.size * math.ceil(size / own))
+            size += n_states * _LOGGED_STATE_BYTES
         size *= 1 + _SEGMENTS * _SEGMENT_BYTES / limit_bytes
         return (Part("logged episodes", min(round(size + 2 * _SEGMENT_BYTES), limit_bytes)),)

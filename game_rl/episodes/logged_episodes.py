@@ -1,22 +1,25 @@
 """Reading a run's logged episodes: those that no resume has superseded, and how to choose some."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from game_rl.envs.episode_starts import PoolBeginning
 from game_rl.episodes.button_log import EpisodeLog
 from game_rl.episodes.episode_files import (
     KINDS,
     NO_NAME,
+    NO_POOL_STATE,
     ROW,
     Cut,
     EpisodeBlock,
     Kind,
+    LoggedState,
     PlayedUnder,
     Rows,
     blocks_of,
@@ -33,6 +36,14 @@ _DAMAGED = "its actions are damaged on the disk"
 _GONE = "its file was deleted meanwhile, because newer episodes needed the room"
 
 
+class _PlacedState(NamedTuple):
+    """A state of a pool, its block, and where it is in what the block has packed."""
+
+    about: LoggedState
+    block: int
+    first: int
+
+
 @dataclass(frozen=True)
 class LoggedEpisode:
     """An episode of a run, as it was logged.
@@ -46,6 +57,7 @@ class LoggedEpisode:
         length: timesteps of the agent.
         ending: name of the game's ending that held, or why it ended, in parentheses.
         fault: why it cannot be played again from its beginning; empty if it can.
+        pool_state: number of the state of the pool in which it began; None: in a start state.
         game_timesteps, game_reward: of the game itself, without custom wrappers.
         under: under what it was played.
     """
@@ -67,6 +79,7 @@ class LoggedEpisode:
     game_timesteps: int
     game_reward: float
     fault: str
+    pool_state: int | None
     under: PlayedUnder
 
     def to_json(self) -> dict[str, object]:
@@ -88,11 +101,13 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
         names: Sequence[str],
         blocks: Sequence[EpisodeBlock],
         unders: Sequence[PlayedUnder],
+        states: Mapping[tuple[int, int], _PlacedState],
     ) -> None:
         self.rows = rows
         self.names = names
         self._blocks = blocks
         self._unders = unders
+        self._states = states  # by session and number
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -110,7 +125,9 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
 
     def at(self, indices: NDArray[np.int64]) -> "LoggedEpisodes":
         """Return the episodes at these indices, in this order."""
-        return LoggedEpisodes(self.rows[indices], self.names, self._blocks, self._unders)
+        return LoggedEpisodes(
+            self.rows[indices], self.names, self._blocks, self._unders, self._states
+        )
 
     def numbered(self, numbers: Iterable[int]) -> "LoggedEpisodes":
         """Return the episodes with these numbers, in this order.
@@ -140,13 +157,16 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
         middle = int(row["first"]) + int(row["played_bytes"])
         fault = episode.fault
         actions = b""
+        beginning = None
         if not fault:
             try:
                 found = read_actions(self._blocks[row["block"]])
+                if episode.pool_state is not None:
+                    beginning = self._beginning(int(row["under"]), episode.pool_state)
             except FileNotFoundError:
                 fault = _GONE
             else:
-                if found is None:
+                if found is None or (beginning is None) != (episode.pool_state is None):
                     fault = _DAMAGED
                 actions = found or b""
         return EpisodeLog(
@@ -158,6 +178,23 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
             chosen=actions[middle : middle + int(row["chosen_bytes"])],
             game_reward=episode.game_reward,
             fault=fault,
+            beginning=beginning,
+        )
+
+    def _beginning(self, under: int, number: int) -> PoolBeginning | None:
+        """Read a state of a pool; None if it is damaged."""
+        if (under, number) not in self._states:
+            return None
+        about, block, first = self._states[under, number]
+        found = read_actions(self._blocks[block])
+        if found is None:
+            return None
+        return PoolBeginning(
+            number=number,
+            state=found[first : first + about.bytes],
+            start_state=about.start_state,
+            reward=about.reward,
+            timesteps=about.timesteps,
         )
 
     def _episode(self, row: np.void) -> LoggedEpisode:
@@ -184,6 +221,7 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
             game_timesteps=int(row["game_timesteps"]),
             game_reward=float(row["game_reward"]),
             fault=self._name(row["fault"]),
+            pool_state=None if row["pool_state"] == NO_POOL_STATE else int(row["pool_state"]),
             under=under,
         )
 
@@ -204,6 +242,7 @@ def read_episodes_of(folder: Path, *, cut: Cut | None = None) -> LoggedEpisodes:
     names: dict[str, int] = {}  # of all blocks
     blocks: list[EpisodeBlock] = []
     unders: list[PlayedUnder] = []
+    states: dict[tuple[int, int], _PlacedState] = {}
     for block in chain.from_iterable(map(blocks_of, segments_in(folder))):
         if block.under is not None:
             if block.under.cut is not None:
@@ -220,12 +259,16 @@ def read_episodes_of(folder: Path, *, cut: Cut | None = None) -> LoggedEpisodes:
             sizes = rows["played_bytes"].astype(np.int64) + rows["chosen_bytes"]
             rows["first"] = np.cumsum(sizes) - sizes
             rows["block"] = len(blocks)
+            at = int(sizes.sum())
+            for state in block.states:
+                states[len(unders) - 1, state.number] = _PlacedState(state, len(blocks), at)
+                at += state.bytes
             rows["under"] = len(unders) - 1
             tables.append(rows)
             blocks.append(block._replace(rows=block.rows[:0]))
     if cut is not None:
         tables = [table[cut.keeps(table)] for table in tables]
-    return LoggedEpisodes(np.concatenate(tables), list(names), blocks, unders)
+    return LoggedEpisodes(np.concatenate(tables), list(names), blocks, unders, states)
 
 
 def read_logged_episodes(run_dir: RunDir) -> LoggedEpisodes:

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable
 
+from game_rl.emulator.saved_state import PACKED_STATE_BYTES
 from game_rl.features.feature import Feature, Part, PlannedRun
 from game_rl.pool.pool import POOL_FILE
 
-# Packed states of beacon and duel have 3,800 to 4,100 bytes, of seasons 3,150; a cartridge with
-# much RAM takes more. In a checkpoint each has numbers beside it, and is written in base64.
-_STATE_BYTES = 4_000
+# In a checkpoint each state has numbers beside it, and is written in base64.
 _SAVED_STATE_BYTES = 330
 _BASE64_FACTOR = 4 / 3
 
@@ -22,10 +21,10 @@ class PoolFeature(Feature):
         pool = run.config.env.pool
         if pool is None:
             return ()
-        return (Part("pool of states", (1 + run.n_workers) * pool.size * _STATE_BYTES),)
+        return (Part("pool of states", (1 + run.n_workers) * pool.size * PACKED_STATE_BYTES),)
 
     def checkpoint_bytes(self, run: PlannedRun, timesteps: int) -> int:  # noqa: ARG002
         pool = run.config.env.pool
         if pool is None:
             return 0
-        return round(pool.size * (_STATE_BYTES * _BASE64_FACTOR + _SAVED_STATE_BYTES))
+        return round(pool.size * (PACKED_STATE_BYTES * _BASE64_FACTOR + _SAVED_STATE_BYTES))

@@ -74,8 +74,9 @@ class PoolWatch(EpisodeTracker):
         return cls(None if saves is None else saves.new_maximum, parts.emulator)
 
     def reset(self, episode: RunningEpisode) -> None:
-        self._way_reward = episode.way_reward
-        self._way_timesteps = episode.way_timesteps
+        beginning = episode.beginning
+        self._way_reward = 0.0 if beginning is None else beginning.reward
+        self._way_timesteps = 0 if beginning is None else beginning.timesteps
         self._best = None
         if self._variable is not None:
             self._best = self._value(episode)

@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from game_rl.envs.episode_starts import PoolBeginning
 from game_rl.episodes.button_log import EpisodeLog
 from game_rl.episodes.episode_files import (
     KINDS,
+    ROW,
     Cut,
     EndedEpisode,
     EpisodeWriter,
     Kind,
     PlayedUnder,
+    blocks_of,
     segments_in,
 )
 from game_rl.episodes.logged_episodes import (
@@ -44,6 +47,11 @@ logs = st.builds(
     chosen=st.binary(max_size=40),
     game_reward=st.floats(-1e9, 1e9),
     fault=st.sampled_from(["", "", "why not"]),
+    beginning=st.none()
+    | st.builds(  # a number stands for one state
+        lambda number: PoolBeginning(number, bytes([number]) * 50, "level_2", number / 7, number),
+        st.integers(0, 4),
+    ),
 )
 episodes = st.builds(
     EndedEpisode,
@@ -107,7 +115,8 @@ def as_added(found: LoggedEpisodes) -> list[tuple[int, Added]]:
 def without_lost_actions(number: int, added: Added) -> tuple[int, Added]:
     episode, *others = added
     if episode.log.fault:  # its actions are of no use
-        episode = replace(episode, log=replace(episode.log, played=b"", chosen=b""))
+        log = replace(episode.log, played=b"", chosen=b"", beginning=None)
+        episode = replace(episode, log=log)
     return number, (episode, *others)  # type: ignore[return-value]
 
 
@@ -183,6 +192,89 @@ def test_the_oldest_segments_go_so_that_all_stay_within_the_limit(tmp_path: Path
     assert found.log(len(found) - 1).played == actions
     with pytest.raises(UsageError, match=f"no episode 1; those from {numbers[0]} to 100 are kept"):
         found.numbered([1])
+
+
+def state_numbers(segment: Path) -> list[int]:
+    return [state.number for block in blocks_of(segment) for state in block.states]
+
+
+def test_each_segment_has_the_states_of_its_episodes_once(tmp_path: Path) -> None:
+    rng, limit = np.random.default_rng(0), 1_600_000
+    to = writer(tmp_path, Cut(timesteps=-1), limit_bytes=limit)
+    states = [PoolBeginning(n, rng.bytes(4_000), "level_1", 0.0, n) for n in range(12)]
+    log = EpisodeLog("(pool)", 0, 0, 2_000, b"", b"", 0.0)
+    added = []
+    for number in range(1, 501):
+        played = rng.bytes(2_000)
+        own = replace(log, played=played, beginning=states[number % (5 if number < 250 else 12)])
+        added.append(own)
+        add(to, (EndedEpisode(0, 2_000, 0.0, None, True, "over", own), number, "training", False))
+        if number % 7 == 0:
+            to.write()
+    to.close()
+    segments = segments_in(tmp_path)
+    assert len(segments) > 8
+    for segment in segments:
+        numbers = state_numbers(segment)
+        assert len(set(numbers)) == len(numbers) in (5, 12)
+    found = read_episodes_of(tmp_path)
+    assert [found.log(index) for index in range(len(found))] == added[-len(found) :]
+    assert {found[0].pool_state, found[1].pool_state} <= set(range(12))
+
+
+def test_states_make_a_block_due_and_one_that_has_too_many_is_listed_without_them(
+    tmp_path: Path,
+) -> None:
+    to = writer(tmp_path, Cut(timesteps=-1), limit_bytes=200_000)
+    log = EpisodeLog("(pool)", 0, 0, 1, b"\x01", b"", 0.0)
+    rng = np.random.default_rng(0)
+    added = []
+    for number in range(27):
+        own = replace(log, beginning=PoolBeginning(number, rng.bytes(10_000), "level_1", 0.0, 1))
+        assert not to.is_full
+        added.append((EndedEpisode(0, 1, 0.0, None, True, "over", own), 1, "training", False))
+        add(to, added[-1])
+    assert to.is_full
+    to.write()
+    add(to, added[0])
+    to.close()
+    found = read_episodes_of(tmp_path)
+    assert {"episodes.limit_mb" in episode.fault for episode in found[:27]} == {True}
+    assert found.log(27) == added[0][0].log
+
+
+def test_a_state_that_is_damaged_on_the_disk_is_said_to_be(tmp_path: Path) -> None:
+    to = writer(tmp_path, Cut(timesteps=-1))
+    log = EpisodeLog("(pool)", 0, 0, 1, b"\x01", b"", 0.0)
+    own = replace(log, beginning=PoolBeginning(3, bytes(range(200)), "level_1", 0.0, 1))
+    added = (EndedEpisode(0, 1, 0.0, None, True, "over", own), 1, "training", False)
+    add(to, added)
+    to.write()
+    (segment,) = segments_in(tmp_path)
+    size = segment.stat().st_size
+    add(to, added)
+    to.close()
+    data = bytearray(segment.read_bytes())
+    data[size - 1] ^= 1
+    segment.write_bytes(bytes(data))
+    found = read_episodes_of(tmp_path)
+    assert "damaged" in found.log(1).fault
+
+
+def test_a_log_of_before_there_were_pools_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to = writer(tmp_path, Cut(timesteps=-1))
+    log = EpisodeLog("level_1", 0, 0, 3, b"\x01\x02\x03", b"", 0.0)
+    add(to, (EndedEpisode(0, 3, 1.5, None, True, "over", log), 5, "training", False))
+    with monkeypatch.context() as patch:
+        former = np.dtype([each for each in ROW.descr if each[0] != "pool_state"])
+        rows = [row[:-1] for row in to._rows]
+        to._rows = rows
+        patch.setattr("game_rl.episodes.episode_files.ROW", former)
+        to.close()
+    found = read_episodes_of(tmp_path)
+    assert (found[0].pool_state, found.log(0)) == (None, log)
 
 
 def test_a_block_is_due_after_262144_actions(tmp_path: Path) -> None:

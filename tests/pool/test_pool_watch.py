@@ -1,11 +1,15 @@
 """An env's part of a pool: what it saves at new maxima, and that its state goes on."""
 
 from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytest
 
 from game_rl.config.pool_config import PoolConfig
 from game_rl.envs.episode_starts import PoolBeginning, pool_draw
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
-from game_rl.episodes.button_log import BEGAN_IN_POOL, EPISODE_LOG, EpisodeNotes
+from game_rl.episodes.button_log import EPISODE_LOG, EpisodeNotes, LoggedPlay
 from game_rl.pool.pool_watch import FoundState, PoolWatch, hand_pool, take_found
 from tests.envs.example import fake_env
 
@@ -78,13 +82,27 @@ def test_a_way_goes_on_from_the_state_in_which_the_episode_began() -> None:
         assert last.reward == 2.5 + sum(env.reward_terms.values())
 
 
-def test_the_log_lists_an_episode_of_a_pool_as_one_that_cannot_be_played_again() -> None:
-    with closing(env_with_pool()) as env:
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_an_episode_that_began_in_a_pool_is_played_again_from_its_log(is_saved: bool) -> None:
+    """Also if the pool has dropped its state, and if a checkpoint lay in it."""
+    with closing(env_with_pool()) as env, closing(env_with_pool()) as other:
         begin_in_pool(env)
+        seen: list[object] = []
+        if is_saved:
+            other.load_state(EnvState.model_validate_json(env.save_state().model_dump_json()))
+        plays = other if is_saved else env
+        hand_pool(plays, None, (), None)
         is_over = False
-        info: dict[str, object] = {}
+        info: dict[str, Any] = {}
         while not is_over:
-            *_, terminated, truncated, info = env.step(HURT)
+            action = LEFT if len(seen) == 1 else HURT
+            observation, _, terminated, truncated, info = plays.step(np.int64(action))
+            seen.append(observation.tobytes())
             is_over = terminated or truncated
         log = info[EPISODE_LOG]
-        assert (log.start_state, log.fault) == ("(pool)", BEGAN_IN_POOL)  # type: ignore[attr-defined]
+        assert (log.start_state, log.fault, log.beginning.number) == ("(pool)", "", 4)
+        with closing(fake_env(pool=POOL)) as again:
+            play = LoggedPlay(again, log)
+            play.begin()
+            assert [step.observation.tobytes() for step in play.steps()] == seen
+            assert (play.game_reward, play.is_over) == (log.game_reward, True)

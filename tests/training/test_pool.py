@@ -18,6 +18,7 @@ from game_rl.envs.episode_starts import StartPool
 from game_rl.envs.make_env import innermost, make_game_env
 from game_rl.errors import UsageError
 from game_rl.explore.archive import Archive
+from game_rl.files.durable_files import folder_bytes
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.pool.pool import POOL_FILE, SavedPool
@@ -28,6 +29,7 @@ from tests.explore.made_archives import write_way_to_the_right
 from tests.pool.explored import explore
 from tests.tiny_run import TINY_GAME, MakeConfig, command
 from tests.training.forks import KINDS, fork_of, learned, quiet
+from tests.training.test_logged_training import facts, play_all
 
 SIZE = 12
 
@@ -275,6 +277,13 @@ def test_a_run_that_was_stopped_and_resumed_is_the_run_that_was_not(
     assert sum(each.tally.episodes for each in pool.states) > 0
     assert (pool.next_number > len(pool.states)) == grows
     assert cut.evaluations.read_bytes() == whole.evaluations.read_bytes()
+    assert facts(cut) == facts(whole)
+    logged = play_all(cut)
+    assert not any(each.fault for each in logged)
+    assert sum(each.pool_state is not None for each in logged) > 5
+    plan = json.loads(whole.preflight.read_text(encoding="utf-8"))["disk"]["parts"]
+    (forecast,) = (part["bytes"] for part in plan if part["name"] == "logged episodes")
+    assert folder_bytes(whole.episodes) <= forecast <= 4 * folder_bytes(whole.episodes)
 
 
 @pytest.mark.slow
