@@ -281,6 +281,8 @@ class _Played(_Subject):
 
 class _Run(_Played):
     def __init__(self, arguments: argparse.Namespace) -> None:
+        from game_rl.explore.potentials import with_potentials
+        from game_rl.preflight.facts import missing_explorations
         from game_rl.training.admission import (
             check_packages,
             check_pool_named,
@@ -292,8 +294,12 @@ class _Run(_Played):
             check_packages(config)
         super().__init__(config, load_game(config.game), is_here=not arguments.on)
         self.run_dir = config.run_dir
-        if not arguments.on and not RunDir(config.run_dir).has_checkpoints():
+        is_new = not RunDir(config.run_dir).has_checkpoints()
+        if not arguments.on and is_new and not missing_explorations(config, self.game):
+            # what is missing is a finding
             check_pool_named(config, self.game)
+            if config.fork is None:
+                with_potentials(self.game, config.env)
         self._teacher: str | None = None
         self._speed: MeasuredSpeed | None = None
         if config.algorithm.teacher is not None:

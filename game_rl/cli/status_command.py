@@ -186,6 +186,7 @@ def _status(arguments: argparse.Namespace) -> int:
             "ended_by": run.ended_by,
             "hints": [hint.text for hint in run.hints],
             "stuck_episodes": run.stuck_episodes,
+            "pool": None if run.pool is None else asdict(run.pool),
             "last_checkpoint": checkpoint,
             "milestones": [asdict(row) for row in milestones],
             "uploads": None if stored is None else asdict(stored),
@@ -274,6 +275,8 @@ def _lines_of_progress(run: "RunView") -> list[tuple[str, str]]:
         policy = f"{final}policy of timestep {evaluation.policy_timesteps:,}"
         lines.append(("evaluation", f"{success}reward {evaluation.mean_reward:.2f} ({policy})"))
     lines += [("baseline", event.in_words) for event in run.baselines]
+    if run.pool is not None:
+        lines.append(("pool", run.pool.in_words))
     if run.ended_by:
         lines.append(("ended early", run.ended_by))
     elif run.stop_when and run.state != "completed":

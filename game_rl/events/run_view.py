@@ -116,6 +116,38 @@ def milestone_rows(events: Iterable[Event], *, is_newest: bool = False) -> list[
     return sorted(found, key=lambda row: row.timesteps)
 
 
+@dataclass(frozen=True)
+class PoolInUse:
+    """The pool of a run at its newest boundary, and its last episodes by where they began.
+
+    Attributes:
+        states: number of its states.
+        share: share of the episodes that began in it.
+        success_rate, success_rate_from_start: of those, and of the others, by `env.pool.goal`;
+            None: there were none.
+        passed: number of the states on routes that are passed; None: it has no routes.
+    """
+
+    states: int
+    share: float | None
+    success_rate: float | None
+    success_rate_from_start: float | None
+    passed: int | None
+
+    @property
+    def in_words(self) -> str:
+        words = [f"{self.states:,} states"]
+        if self.passed is not None:
+            words.append(f"{self.passed:,} of them passed")
+        if self.share is not None:
+            words.append(f"{self.share:.0%} of the episodes begin there")
+        if self.success_rate is not None:
+            words.append(f"success {self.success_rate:.0%} from there")
+        if self.success_rate_from_start is not None:
+            words.append(f"success {self.success_rate_from_start:.0%} from the start states")
+        return ", ".join(words)
+
+
 PlotAxis = Literal["timesteps", "frames", "hours"]
 RunState = Literal[
     "not begun", "training", "completed", "until", "stopped", "failed", "killed", "unknown"
@@ -287,7 +319,28 @@ class RunView:
     @property
     def stuck_episodes(self) -> float | None:
         """Share of the last episodes that were stuck; None if it is not known."""
-        curve = self.curves.get("game/stuck/episodes")
+        return self._recent("game/stuck/episodes")
+
+    @property
+    def pool(self) -> PoolInUse | None:
+        """The states in which episodes begin, besides the start states; None if there are none."""
+        curves = self.curves
+        if "pool/states" not in curves:
+            return None
+        states = int(curves["pool/states"].values[-1])
+        passed = None
+        if "pool/passed" in curves:
+            passed = round(states * float(curves["pool/passed"].values[-1]))
+        return PoolInUse(
+            states=states,
+            share=self._recent("pool/share"),
+            success_rate=self._recent("pool/success_rate"),
+            success_rate_from_start=self._recent("pool/success_rate_from_start"),
+            passed=passed,
+        )
+
+    def _recent(self, name: str) -> float | None:
+        curve = self.curves.get(name)
         return None if curve is None else float(curve.values[-_LAST_POINTS:].mean())
 
     @property

@@ -5,6 +5,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from game_rl.config.schema import EnvConfig
 from game_rl.errors import CheckpointError, UsageError
@@ -105,17 +106,22 @@ def _saved(saved: Sequence[SavedPotentials], name: str, folder: Path) -> Potenti
     return None
 
 
+def explored_folder(potential: Path, game: Game) -> Path:
+    """Return the folder that a reward term names, relative to that of game.yaml."""
+    return Path(os.path.normpath(game.folder / potential))
+
+
 def _read(folder: Path, game: Game) -> Potential:
-    """Read the exploration in a folder, relative to that of game.yaml.
+    """Read the exploration in a folder; see `explored_folder`.
 
     Raises:
         UsageError: see `with_potentials`.
     """
-    files = ExploreDir(Path(os.path.normpath(game.folder / folder)))
+    files = ExploreDir(explored_folder(folder, game))
     if not files.root.exists():
         raise UsageError(
-            f"there is no folder {files.root}; explore the game with game-rl explore and "
-            f"--output {files.root}, or correct the path"
+            f"there is no folder {files.root}; make it with game-rl explore GAME "
+            f"--output {quote(str(files.root))}, or correct the path"
         )
     saved = files.read_of(game)
     if not saved.settings.cell:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from itertools import accumulate
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from game_rl.config.pool_config import PoolConfig
@@ -115,10 +116,14 @@ def _checked_source(settings: PoolConfig, game: Game) -> ExploreDir | Path:
     run_dir = RunDir(root)
     newest = run_dir.checkpoints_newest_first()
     if not newest:
-        there = "has neither explore.json nor checkpoints" if root.exists() else "does not exist"
+        if not root.exists():
+            raise UsageError(
+                f"{_KEY}: {root} does not exist; make it with game-rl explore GAME --output "
+                f"{quote(str(root))}, or name the folder of a run with env.pool"
+            )
         raise UsageError(
-            f"{_KEY}: {root} {there}; name the folder that was given to game-rl explore as "
-            "--output, or that of a run with env.pool"
+            f"{_KEY}: {root} has neither explore.json nor checkpoints; name the folder that was "
+            "given to game-rl explore as --output, or that of a run with env.pool"
         )
     checkpoint = newest[0] if timesteps is None else run_dir.checkpoint(timesteps)
     if not (checkpoint / POOL_FILE.name).is_file():

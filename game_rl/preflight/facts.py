@@ -15,6 +15,7 @@ from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.make_env import check_env_config, make_observation_format, observation_format
 from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import CheckpointError, ConfigError, UsageError
+from game_rl.explore.potentials import explored_folder
 from game_rl.features.feature import PlannedRun
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import CropSpec, Game
@@ -80,6 +81,7 @@ class RunFacts:
         has_places: whether the game names a `place`, so that visited places are counted.
         n_potentials: number of reward terms with a potential.
         n_novelty_terms: number of reward terms with `per_run`.
+        missing_explorations: folders that are not there, by the keys that name them.
     """
 
     crop: CropSpec
@@ -104,6 +106,7 @@ class RunFacts:
     has_places: bool = False
     n_potentials: int = 0
     n_novelty_terms: int = 0
+    missing_explorations: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def began_at(self) -> int:
@@ -258,6 +261,7 @@ def run_facts(
         has_places=definition.place is not None,
         n_potentials=sum(term.is_potential for term in game.rewards_of(config.env).values()),
         n_novelty_terms=sum(bool(term.per_run) for term in definition.rewards.values()),
+        missing_explorations=missing_explorations(config, game),
         rom_bytes=len(game.rom.data),
         # of a reward term: what it earns, and how much of it in a loop
         n_game_curves=len(game.number_names)
@@ -275,6 +279,25 @@ def run_facts(
         learned_lakes=learned_lakes,
         game_changes=game_changes(game, config.env),
     )
+
+
+def missing_explorations(config: RunConfig, game: Game) -> dict[str, Path]:
+    """Return the explorations that a run begins with and that are not there, by config key.
+
+    A run that has begun keeps what it needs of them, and a fork may have its parent's potentials.
+    """
+    if RunDir(config.run_dir).has_checkpoints():
+        return {}
+    named: dict[str, Path] = {}
+    pool = config.env.pool
+    if pool is not None and pool.from_ is not None:
+        named["env.pool.from"], _ = run_at(pool.from_)
+    if config.fork is None:
+        for name, term in game.rewards_of(config.env).items():
+            if term.potential is not None:
+                key = f"env.rewards.{name}.potential" if name in config.env.rewards else "game"
+                named[key] = explored_folder(term.potential, game)
+    return {key: folder for key, folder in named.items() if not folder.exists()}
 
 
 def _n_workers(config: RunConfig, cpus: int) -> int:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
+from shlex import quote
 from typing import Any, Literal
 
 from game_rl.config.algorithms import ExplorationConfig, RestartConfig
@@ -41,8 +42,8 @@ class Finding:
     """One sentence for the user about a run.
 
     Attributes:
-        severity: "error": the run does not fit; "warning": the user should look at it; "info": the
-            run could be better.
+        severity: "error": the run does not fit, or cannot begin; "warning": the user should look
+            at it; "info": the run could be better.
         key: the config key that the finding is about.
         fix: a single change after which the finding is gone; None if there is none.
     """
@@ -674,6 +675,21 @@ def observation_has_parts(situation: Situation) -> Compared:
     return compared.found("info", "observation_has_parts", "env.observation", text)
 
 
+def exploration_missing(situation: Situation) -> Compared:
+    """Report an exploration that the run begins with and that is not there."""
+    config = situation.config
+    if config.env.pool is None and not situation.facts.n_potentials:
+        return _absent("no pool and no potential of a reward names an exploration")
+    missing = situation.facts.missing_explorations
+    if not missing:
+        return Compared("what env.pool.from and potentials of rewards name is there")
+    key, folder = next(iter(missing.items()))
+    command = f"game-rl explore {quote(config.game)} --output {quote(str(folder))}"
+    compared = Compared(f"{', '.join(missing)} against the folders that there are")
+    message = f"there is no folder {folder}; make it first with {command}, or correct the path"
+    return compared.found("error", "exploration_missing", key, message)
+
+
 CHECKS: tuple[Callable[[Situation], Compared], ...] = (
     gpu_missing,
     replay_gpu_missing,
@@ -694,6 +710,7 @@ CHECKS: tuple[Callable[[Situation], Compared], ...] = (
     game_is_changed,
     step_may_outlast_workers,
     observation_has_parts,
+    exploration_missing,
 )
 
 

@@ -76,6 +76,7 @@ def _tiles(run: ShownRun) -> Html:
     of_total = "" if run.timesteps >= total else f" of {total:,}"
     found = [
         *_score_tiles(run),
+        *_pool_tiles(run),
         tile("timesteps", f"{run.timesteps:,}", f"{of_total} {frames}".strip()),
     ]
     if seconds := float(run.clock.hours[-1]) * _S_IN_HOUR:
@@ -105,6 +106,14 @@ def _score_tiles(run: ShownRun) -> list[Html]:
         tiles.append(tile(f"success, {which}", percent(event.success_rate), note))
     note = f"± {event.std_reward:.2f} over {played}"
     return [*tiles, tile(f"mean reward, {which}", f"{event.mean_reward:.2f}", note)]
+
+
+def _pool_tiles(run: ShownRun) -> list[Html]:
+    pool = run.pool
+    if pool is None:
+        return []
+    rate = "none yet" if pool.success_rate is None else percent(pool.success_rate)
+    return [tile("success from the pool", rate, pool.in_words)]
 
 
 def _reproduce_section(run: ShownRun) -> Html:

@@ -222,3 +222,35 @@ def test_a_run_that_fits_nowhere_is_not_tuned(config: Path, capsys: Output) -> N
     printed = capsys.readouterr()
     assert "no number of envs makes the run fit this machine" in printed.err
     assert not printed.out
+
+
+def test_an_exploration_that_is_not_there_is_a_finding_with_the_command_that_makes_it(
+    config: Path, tmp_path: Path, capsys: Output
+) -> None:
+    folder = tmp_path / "not there"
+    name = str(folder)
+    values = {
+        "env.pool.from": f"env.pool={{from: '{name}'}}",
+        "env.rewards.progress.potential": (
+            f"env.rewards={{progress: {{potential: '{name}', weight: 0.02}}}}"
+        ),
+    }
+    command = f"--output '{folder}'"
+    for key, value in values.items():
+        assert call("preflight", "--config", config, "--set", value, "--json") == 3
+        (finding,) = json.loads(capsys.readouterr().out)["findings"][:1]
+        assert (finding["severity"], finding["key"]) == ("error", key)
+        assert finding["message"].startswith(f"there is no folder {folder}; make it first with")
+        assert "game-rl explore " in finding["message"]
+        assert command in finding["message"]
+        assert call("train", "--config", config, "--set", value, "-q") == 2
+        assert command in capsys.readouterr().err
+    folder.mkdir()
+    in_pool, in_reward = values.values()
+    assert call("preflight", "--config", config, "--set", in_pool) == 2
+    assert "has neither explore.json nor checkpoints" in capsys.readouterr().err
+    assert call("preflight", "--config", config, "--set", in_reward) == 2
+    assert "is not the folder of an exploration" in capsys.readouterr().err
+    away = ["--set", in_reward, "--on", "small", "--explain"]
+    assert call("preflight", "--config", config, *away) == 0
+    assert re.search(r"^holds +exploration_missing", capsys.readouterr().out, re.MULTILINE)

@@ -119,3 +119,45 @@ def test_its_json_has_them(root: Path, capsys: pytest.CaptureFixture[str]) -> No
     ]
     assert found["hints"] == ["lower gamma, 400"]
     assert found["stuck_episodes"] == pytest.approx(0.2)
+
+
+def test_a_run_with_a_pool_says_what_comes_of_it(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "pool" not in status_lines(root, capsys)
+    with EventFile(RunDir(root).events) as file:
+        for n in range(7):
+            values = {"pool/states": 10.0 + n, "pool/share": 0.5, "pool/success_rate": n / 10}
+            if n != 5:
+                values["pool/success_rate_from_start"] = 0.0
+            file.add(CurvesRecorded(timesteps=401 + n, values=values))
+    words = (
+        "16 states, 50% of the episodes begin there, success 40% from there, success 0% from the "
+        "start states"
+    )
+    assert status_lines(root, capsys)["pool"] == words
+    assert main(["status", str(root), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["pool"]
+    assert found["success_rate"] == pytest.approx(0.4)  # of the last five points
+    del found["success_rate"]
+    assert found == {
+        "states": 16,
+        "share": 0.5,
+        "success_rate_from_start": 0.0,
+        "passed": None,
+    }
+    with EventFile(RunDir(root).events) as file:
+        file.add(CurvesRecorded(timesteps=409, values={"pool/states": 40, "pool/passed": 0.3}))
+    assert status_lines(root, capsys)["pool"].startswith("40 states, 12 of them passed, 50%")
+
+
+def status_lines(root: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """Return each line by its name; one that goes on in the next line is put together."""
+    assert main(["status", str(root)]) == 0
+    found: dict[str, str] = {}
+    name = ""
+    for line in capsys.readouterr().out.split("\n\n")[0].splitlines():
+        first = line[:12].strip()
+        name = first or name
+        found[name] = f"{found[name]} {line[13:]}" if not first else line[13:]
+    return found

@@ -281,6 +281,7 @@ def learned_events() -> list[Any]:
     """Events of a run whose curves are known, with a hint, a milestone and two start states."""
     values = {"game/reward/hit": 1.0, "game/reward/fall": -0.5, "train/loss": 0.25, "game/lives": 3}
     stuck = {"game/stuck/episodes": 0.4, "game/looped/hit": 0.0, "own/thing": 7.0}
+    pool = {"pool/states": 12, "pool/passed": 0.25, "pool/share": 0.6, "pool/success_rate": 0.31}
     by_state = {
         "level_1": StartStateResult(episodes=10, successes=9, mean_reward=2.0),
         "level_2": StartStateResult(episodes=10, successes=1, mean_reward=-2.0),
@@ -288,7 +289,7 @@ def learned_events() -> list[Any]:
     return [
         *first_events(),
         *(
-            CurvesRecorded(timesteps=n, values=values | stuck | {"train/loss": 1.0 / n})
+            CurvesRecorded(timesteps=n, values=values | stuck | pool | {"train/loss": 1.0 / n})
             for n in (1_024, 2_048, 4_096)
         ),
         MilestoneReached(timesteps=90, kind="reward_term", name="hit", text="hit", hours=0.5),
@@ -316,11 +317,15 @@ def test_hints_milestones_start_states_and_curves_are_shown(chromium: Any, tmp_p
                 "successful; reward 2",
             ]
             assert "40\u00a0%" in page.inner_text(".figures")
+            tile = page.locator(".figure-tile", has_text="Success from the pool").inner_text()
+            assert "31\u00a0%" in tile
+            assert "60\u00a0% of the episodes begin in it; 12 states, 3 passed" in tile
             groups = page.locator(".groups summary").all_inner_texts()
             assert groups == [
                 "Reward terms (2)",
                 "Going in circles (2)",
                 "Evaluation by start state (2)",
+                "Beginnings in the pool (4)",
                 "Learning (1)",
                 "Variables at the end of an episode (1)",
                 "Others (1)",

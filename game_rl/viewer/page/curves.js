@@ -15,6 +15,7 @@ const GROUPS = [
   {prefix: "game/looped/", title: "Going in circles", name: (name) => `${name}: share that is earned in a loop`},
   {prefix: "eval/success_rate/", title: "Evaluation by start state", note: "Success", isTogether: true, format: percent},
   {prefix: "eval/mean_reward/", title: "Evaluation by start state", note: "Mean reward", isTogether: true},
+  {prefix: "pool/", title: "Beginnings in the pool", name: (name) => POOL[name]},
   {prefix: "rollout/", title: "Episodes", name: (name) => EPISODES[name]},
   {prefix: "eval/", title: "Evaluation"},
   {prefix: "train/", title: "Learning"},
@@ -29,6 +30,11 @@ const GROUPS = [
   {prefix: "", title: "Others"},
 ];
 const EPISODES = {ep_rew_mean: "reward", ep_len_mean: "length in timesteps", truncated: "share that a limit ends"};
+const POOL = {
+  states: "states", share: "share of episodes that begin in it", passed: "share of a route's states that are passed",
+  success_rate: "success from the pool", success_rate_from_start: "success from the start states",
+  reward: "reward from the pool", reward_from_start: "reward from the start states",
+};
 const MACHINE = {
   ram_gib: "memory in GiB", vram_gib: "GPU memory in GiB", ram_free_gib: "free memory in GiB",
   disk_free_gib: "free disk in GiB", cpu_percent: "processor in %",

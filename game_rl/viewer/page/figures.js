@@ -57,6 +57,7 @@ export class Figures {
       value: percent(stuck), isShown: stuck > 0.01 || looped > 0.15,
       note: `of the episodes are stuck${looped > 0.15 ? `; ${percent(looped)} of ${term.replaceAll("_", " ")} is earned in a loop` : ""}`,
     });
+    this.showPool(state.pool);
     const pace = state.timesteps && state.frames ? (state.timesteps_per_s * state.played_s) / state.timesteps : null;
     this.set("speed", "Speed", {
       value: state.timesteps_per_s == null ? "–" : `${whole(state.timesteps_per_s)}/s`,
@@ -68,6 +69,18 @@ export class Figures {
       isShown: state.frames !== 0,
     });
     this.showMachine(machine);
+  }
+
+  showPool(pool) {
+    const {states, share, success_rate: rate, success_rate_from_start: start, passed} = pool ?? {states: 0};
+    this.set("pool", "Success from the pool", {
+      value: percent(rate), isShown: Boolean(pool),
+      note: [
+        start == null ? "" : `${percent(start)} from the start states`,
+        share == null ? "" : `${percent(share)} of the episodes begin in it`,
+        `${plural(states, "state")}${passed == null ? "" : `, ${whole(passed)} passed`}`,
+      ].filter(Boolean).join("; "),
+    });
   }
 
   showMachine({ram, vram, disk, lake}) {
