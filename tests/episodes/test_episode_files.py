@@ -232,22 +232,22 @@ def test_states_make_a_block_due_and_one_that_has_too_many_is_listed_without_the
     for number in range(27):
         own = replace(log, beginning=PoolBeginning(number, rng.bytes(10_000), "level_1", 0.0, 1))
         assert not to.is_full
-        added.append((EndedEpisode(0, 1, 0.0, None, True, "over", own), 1, "training", False))
-        add(to, added[-1])
+        added.append(EndedEpisode(0, 1, 0.0, None, True, "over", own))
+        add(to, (added[-1], 1, "training", False))
     assert to.is_full
     to.write()
-    add(to, added[0])
+    add(to, (added[0], 2, "training", False))
     to.close()
     found = read_episodes_of(tmp_path)
     assert {"episodes.limit_mb" in episode.fault for episode in found[:27]} == {True}
-    assert found.log(27) == added[0][0].log
+    assert found.log(27) == added[0].log
 
 
 def test_a_state_that_is_damaged_on_the_disk_is_said_to_be(tmp_path: Path) -> None:
     to = writer(tmp_path, Cut(timesteps=-1))
     log = EpisodeLog("(pool)", 0, 0, 1, b"\x01", b"", 0.0)
     own = replace(log, beginning=PoolBeginning(3, bytes(range(200)), "level_1", 0.0, 1))
-    added = (EndedEpisode(0, 1, 0.0, None, True, "over", own), 1, "training", False)
+    added: Added = (EndedEpisode(0, 1, 0.0, None, True, "over", own), 1, "training", False)
     add(to, added)
     to.write()
     (segment,) = segments_in(tmp_path)
