@@ -89,6 +89,7 @@ class Observer(EpisodeTracker):
 
     Attributes:
         format: format of the observations.
+        is_read: whether somebody reads the observations; if not, one stays for all timesteps.
 
     Raises:
         GameFileError: a file that a part needs is missing or wrong.
@@ -109,6 +110,7 @@ class Observer(EpisodeTracker):
         packing = None if frame_format is None else frame_format.packing
         self.format = ObservationFormat(packing, 1, tuple(self._parts.formats.items()))
         self._values: PartValues = {}
+        self.is_read = True
 
     def reset(self, episode: RunningEpisode) -> None:
         self._parts.reset(episode.values)
@@ -121,6 +123,8 @@ class Observer(EpisodeTracker):
         Raises:
             GameFileError: a value is not one of those that game.yaml allows.
         """
+        if not self.is_read and episode.observation is not None:
+            return
         self._parts.step(episode.values, episode.chosen)
         self._values = self._parts.read(episode.values, self._emulator)
         episode.observation = self._observe()

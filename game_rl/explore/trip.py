@@ -11,6 +11,7 @@ from PIL import Image
 from game_rl.envs.episode_reward import EpisodeReward
 from game_rl.envs.episode_tracker import EpisodeTracker
 from game_rl.envs.make_env import make_game_env
+from game_rl.envs.observer import Observer
 from game_rl.errors import ReplayError, UsageError
 from game_rl.explore.archive import ENDED, CellRecord, CellScore, Find, Trip, packed, unpacked
 from game_rl.explore.explore_dir import ExploreSettings
@@ -87,7 +88,10 @@ class Explorer:
         self.env = make_game_env(env, own, trackers=[lambda _: _Watch(names)])
         reward = self.env.tracker(EpisodeReward)
         needs_screen = reward is not None and reward.needs_screen
-        self.env.draws = not settings.cell or needs_screen  # nobody looks at the observations
+        self.env.draws = not settings.cell or needs_screen
+        observer = self.env.tracker(Observer)
+        assert observer is not None
+        observer.is_read = False
         self._values_of = cell_reader(settings.cell)
         self.env.reset(seed=settings.seed, options={"start_state": settings.start_state})
 
