@@ -69,7 +69,7 @@ class Dropped(Saved):
 class VideosStored(Saved):
     step: Literal["videos"] = "videos"
     sha256: str
-    """sha256 of the list of videos."""
+    """sha256 of the list of videos; empty once they are found to be gone."""
 
 
 Line = Annotated[

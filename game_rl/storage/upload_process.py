@@ -80,6 +80,8 @@ class Uploading:
         most_failures: number of failures in a row, without a blob between them, after which it
             gives up; it then gives up at once if storage would have to be changed first. None: it
             retries for ever, whatever the failure.
+        looks_first: whether to look first if storage still has what was uploaded, for the journal
+            only knows what was there.
     """
 
     def __init__(
@@ -90,8 +92,10 @@ class Uploading:
         *,
         advice: str = RETRIED,
         most_failures: int | None = None,
+        looks_first: bool = False,
     ) -> None:
         self._advice = advice
+        self._is_to_look = looks_first
         self._uploader = uploader
         self._settings = settings
         self._emit = emit
@@ -125,6 +129,10 @@ class Uploading:
     def _step(self, *, is_ending: bool) -> bool:
         """Send one checkpoint, if one waits; return whether none did."""
         waiting = self._uploader.scan()
+        if self._is_to_look:
+            self._uploader.find_lost(self._open_store())
+            self._is_to_look = False
+            waiting = self._uploader.scan()
         if waiting:
             self._uploader.send_checkpoint(self._open_store(), waiting[0])
             self._succeed()
@@ -176,7 +184,7 @@ def push(
     advice: str = RETRIED,
     most_failures: int | None = None,
 ) -> None:
-    """Upload everything that the run has, and return when it is stored.
+    """Upload everything that the run has and storage has not, and return when it is stored.
 
     Args:
         advice, most_failures: see `Uploading`.
@@ -195,9 +203,15 @@ def push(
         bell.ring(is_ending=True)
         with Journal(RunDir(settings.run_dir).upload_journal) as journal:
             uploader = Uploader(settings, journal, emit)
-            Uploading(uploader, settings, emit, advice=advice, most_failures=most_failures).run(
-                bell
+            uploading = Uploading(
+                uploader,
+                settings,
+                emit,
+                advice=advice,
+                most_failures=most_failures,
+                looks_first=True,
             )
+            uploading.run(bell)
 
 
 # ---------------------------------------------------------------------- a process of its own

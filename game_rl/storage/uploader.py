@@ -10,7 +10,7 @@ import hashlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -41,6 +41,7 @@ from game_rl.storage.journal import (
 from game_rl.storage.manifest import (
     GenerationManifest,
     RunManifest,
+    StoredFile,
     StoredVideos,
     as_json,
     blobs_of,
@@ -124,19 +125,55 @@ class Uploader:
             is_new = state.seen.get(timesteps) != written_ns
             is_new = is_new or (timesteps in state.dropped and not self._lost[timesteps])
             if is_new and written_ns:
-                n_bytes = folder_bytes(path)
-                self._journal.write(
-                    Seen(timesteps=timesteps, n_bytes=n_bytes, written_ns=written_ns)
-                )
-                self._emit(
-                    UploadQueued(
-                        timesteps=timesteps,
-                        checkpoint=path.name,
-                        n_bytes=n_bytes,
-                        to=self._settings.address,
-                    )
-                )
+                self._queue(timesteps, written_ns)
         return sorted(state.waiting, reverse=True)
+
+    def _queue(self, timesteps: int, written_ns: int) -> None:
+        path = self._run_dir.checkpoint(timesteps)
+        n_bytes = folder_bytes(path)
+        self._journal.write(Seen(timesteps=timesteps, n_bytes=n_bytes, written_ns=written_ns))
+        self._emit(
+            UploadQueued(
+                timesteps=timesteps,
+                checkpoint=path.name,
+                n_bytes=n_bytes,
+                to=self._settings.address,
+            )
+        )
+
+    def find_lost(self, store: ObjectStore) -> None:
+        """Have what the journal calls stored wait again where storage does not have all of it.
+
+        Checkpoints that `keep_remote_last` deletes there are not missed.
+        """
+        state = self.state
+        here = [int(path.name) for path in self._run_dir.checkpoints_newest_first()]
+        kept = here[: self._settings.upload.keep_remote_last]
+        uploaded = sorted(timesteps for timesteps in kept if timesteps in state.committed)
+        if not uploaded and not state.videos:
+            return
+        self._open(store)
+        sizes = {stored.name.rpartition("/")[2]: stored.n_bytes for stored in store.list("blobs")}
+
+        def is_stored(files: Iterable[StoredFile]) -> bool:
+            return all(sizes.get(sha256) == n for sha256, n in blobs_of(files).items())
+
+        self._sending.confirmed &= sizes.keys()
+        series = stored_checkpoints(store, self._settings.run)
+        found = series.found()
+        lost = [t for t in uploaded if t not in found or not is_stored(series.read(t).files)]
+        for timesteps in lost:
+            self._queue(timesteps, state.seen[timesteps])
+        if lost:
+            names = ", ".join(f"{timesteps:,}" for timesteps in lost)
+            which = "checkpoint" if len(lost) == 1 else "checkpoints"
+            text = f"{self._settings.address} no longer has all of {which} {names}"
+            self._emit(Warned(text=f"{text}; what is missing is sent again"))
+        if state.videos:
+            content = store.get(self._videos_name)
+            stored = content and parse_stored(StoredVideos, content, self._videos_name)
+            if not stored or not is_stored(stored.files):
+                self._journal.write(VideosStored(sha256=""))
 
     def send_checkpoint(self, store: ObjectStore, timesteps: int) -> None:
         """Send every blob of a checkpoint, then its manifest; drop it if it is gone or damaged.
@@ -193,8 +230,12 @@ class Uploader:
             self._send_blobs(store, contents.sources)
         except (LostFileError, FileNotFoundError):
             return  # a file is being rewritten
-        store.put(f"{run_folder(self._settings.run)}/videos.json", listed)
+        store.put(self._videos_name, listed)
         self._journal.write(VideosStored(sha256=sha256))
+
+    @property
+    def _videos_name(self) -> str:
+        return f"{run_folder(self._settings.run)}/videos.json"
 
     def release(self, store: ObjectStore) -> None:
         """Release the claim, since nothing is left to send and the training is over."""

@@ -96,3 +96,24 @@ def test_verify_reads_runs_and_every_generation(
         blob.write_bytes(b"other")
     assert main(["remote", "verify", disk_address]) == 1
     assert "cannot be fetched whole" in capsys.readouterr().err
+
+
+def test_push_looks_whether_storage_still_has_what_was_uploaded(
+    tmp_path: Path, disk_address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = make_run(tmp_path / "mine", 100, 200)
+    push = ["remote", "push", str(run_dir.root), "--to", disk_address]
+
+    def pushed() -> str:
+        assert main(push) == 0
+        return capsys.readouterr().out
+
+    assert "checkpoint 200 uploaded" in pushed()
+    assert f"nothing was left to send: all of it is at {disk_address}/runs/" in pushed()
+    store = ObjectStore(disk_address)
+    for stored in list(store.list("")):
+        store.delete(stored.name)
+    told = pushed()
+    assert "no longer has all of checkpoints 100, 200; what is missing is sent again" in told
+    assert "checkpoint 200 uploaded" in told
+    assert "nothing was left to send" not in told

@@ -239,3 +239,60 @@ def test_the_journal_of_a_run_that_is_complete_asks_for_nothing(
     send(settings_of(run_dir, address))
     told = send(settings_of(run_dir, address, begins_at=100))
     assert not [event for event in told if isinstance(event, Uploaded | UploadQueued | Warned)]
+
+
+def whole_at(address: str) -> list[int]:
+    """The checkpoints of the one run at an address, each of which can be fetched."""
+    store = ObjectStore(address)
+    assert verify_stored(store, RemoteAddress.parse(address)).damage == {}
+    (found,) = stored_runs(store).values()
+    return found
+
+
+def test_what_has_vanished_from_storage_is_sent_again(tmp_path: Path, address: str) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200, 300)
+    run_dir.videos.mkdir()
+    (run_dir.videos / "best.gif").write_bytes(b"GIF89a")
+    settings = settings_of(run_dir, address, begins_at=300)
+    first = sent_bytes(send(settings))
+    store = ObjectStore(address)
+    before = {stored.name for stored in store.list("")}
+    for name in before:
+        store.delete(name)
+
+    told = send(settings)
+    assert [e.timesteps for e in told if isinstance(e, Uploaded)] == [300, 200, 100]
+    assert sent_bytes(told) == first
+    (warned,) = (event.text for event in told if isinstance(event, Warned))
+    assert "checkpoints 100, 200, 300" in warned
+    assert {stored.name for stored in store.list("")} == before
+    assert whole_at(address) == [100, 200, 300]
+
+
+@pytest.mark.parametrize("suffix", [".gif", "policy.safetensors"])
+def test_a_blob_that_has_vanished_from_storage_is_sent_again(
+    tmp_path: Path, address: str, suffix: str
+) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200)
+    run_dir.videos.mkdir()
+    (run_dir.videos / "best.gif").write_bytes(b"GIF89a")
+    settings = settings_of(run_dir, address, begins_at=200)
+    send(settings)
+    store = ObjectStore(address)
+    paths = [path for path in run_dir.root.rglob(f"*{suffix}") if "100" not in str(path)]
+    (lost,) = (blob_name(hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths)
+    store.delete(lost)
+
+    send(settings)
+    assert store.find(lost) is not None
+    assert whole_at(address) == [100, 200]
+
+
+def test_what_storage_no_longer_keeps_on_purpose_is_not_sent_again(
+    tmp_path: Path, address: str
+) -> None:
+    run_dir = make_run(tmp_path / "run", 100, 200, 300)
+    settings = settings_of(run_dir, address, begins_at=300, keep_remote_last=2)
+    send(settings)
+    assert not [event for event in send(settings) if isinstance(event, Uploaded | Warned)]
+    assert whole_at(address) == [200, 300]
