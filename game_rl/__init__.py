@@ -9,13 +9,18 @@ import os
 import sys
 from types import ModuleType
 
+_program = "".join(sys.orig_argv[-len(sys.argv) :][:1])
+_module = _program.removeprefix("-m") if sys.argv[:1] == ["-m"] else ""
 if (
-    sys.argv[:1] == ["-m"]
-    and sys.orig_argv[-len(sys.argv)].removeprefix("-m").partition(".")[0] == __name__
+    _module.partition(".")[0] == __name__
     and not sys.flags.safe_path
     and __path__ != [os.path.join(sys.path[0], __name__)]  # noqa: PTH118 - pathlib is not loaded
 ):  # `python -m game_rl` has the current folder before all packages, which have such names too
     del sys.path[0]
+if _module == __name__ or _program.endswith("/game-rl"):  # the command, and none of its workers
+    from game_rl.system.processes import end_at_once_on_ctrl_c
+
+    end_at_once_on_ctrl_c()
 
 TYPE_CHECKING = False  # of `typing`, which is not loaded either
 if TYPE_CHECKING:

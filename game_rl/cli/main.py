@@ -18,7 +18,7 @@ from game_rl.cli.outputs import check_outputs
 from game_rl.cli.parser import COMMANDS, make_parser
 from game_rl.errors import GameRLError, UsageError
 from game_rl.system.output import exit_code_of, write_every_character
-from game_rl.system.processes import end_with_parent
+from game_rl.system.processes import end_with_parent, raise_on_ctrl_c
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,6 +41,7 @@ def _run_traced(words: Sequence[str]) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
+    raise_on_ctrl_c()
     _check_command(words)
     parser, commands = make_parser(words[:1])
     arguments, unknown = parser.parse_known_args(words)

@@ -213,6 +213,25 @@ def handled_signals(handlers: Mapping[int, Handler]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def end_at_once_on_ctrl_c() -> None:
+    """End this program on Ctrl-C without a traceback, until `raise_on_ctrl_c` is called.
+
+    A program begins so while it imports what answers Ctrl-C. Where it is ignored, it stays so.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end_at_once)
+
+
+def _end_at_once(number: int, _: FrameType | None) -> None:
+    os._exit(128 + number)
+
+
+def raise_on_ctrl_c() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt again."""
+    if signal.getsignal(signal.SIGINT) is _end_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @contextmanager
 def deferred_interrupts() -> Iterator[None]:
     """Let a Ctrl-C that comes inside the block take effect after it.
