@@ -261,8 +261,8 @@ def evaluate(
         rewards, lengths = _played(policy, vec_env, onlooker, episodes, deterministic=deterministic)
     return Evaluation(
         deterministic=deterministic,
-        rewards=tuple(rewards),
-        lengths=tuple(lengths),
+        rewards=tuple(map(float, rewards)),  # which are numpy's, without a Monitor
+        lengths=tuple(map(int, lengths)),
         successes=tuple(onlooker.successes),
         start_states=tuple(onlooker.start_states),
         q_minus_return=onlooker.q_minus_return,

@@ -6,7 +6,6 @@ of PyBoy 2.8.
 
 import hashlib
 import os
-import re
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,8 @@ LARGEST_ROM_BYTES = 512 * BANK_BYTES  # 8 MiB, what MBC5 can address
 
 _HEADER_END = 0x150
 _TITLE = slice(0x134, 0x143)
+_PADDING_BEFORE_CODE = slice(9, 11)
+"""Characters of a short title before its last four, which may be a code of the maker."""
 _COLOUR_FLAG = 0x143
 _CARTRIDGE_TYPE = 0x147
 _ROM_SIZE = 0x148
@@ -286,8 +287,10 @@ def _n_ram_banks(path: Path, cartridge: CartridgeType, code: int) -> int:
 
 def _title(data: bytes) -> str:
     text = data[_TITLE].split(b"\0")[0].decode("ascii", errors="replace")
-    shown = "".join(c for c in text if c.isprintable() and c != "\N{REPLACEMENT CHARACTER}").strip()
-    return re.split(r"\s{2,}", shown)[0]  # a maker's code may follow spaces that pad the title
+    if text[_PADDING_BEFORE_CODE] == "  ":
+        text = text[: _PADDING_BEFORE_CODE.stop]
+    shown = "".join(c for c in text if c.isprintable() and c != "\N{REPLACEMENT CHARACTER}")
+    return " ".join(shown.split())
 
 
 class OtherFile(NamedTuple):

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -244,10 +245,10 @@ class EpisodeStarts:
 def _whole(options: Mapping[str, Any], name: str, default: int, *, most: int) -> int:
     """Return an option of a reset that is a whole number from 0 to `most`."""
     found = options.get(name, default)
-    try:
-        value = operator.index(found)
-    except TypeError:
-        value = -1
+    value = -1
+    if not isinstance(found, bool | np.bool_):
+        with suppress(TypeError):
+            value = operator.index(found)
     if not 0 <= value <= most:
         raise UsageError(
             f"option {name} of reset is {found!r}; give a whole number from 0 to {most:,}"

@@ -400,6 +400,7 @@ def test_evaluation_agrees_with_a_plain_loop_over_episodes(n_envs: int) -> None:
     assert found.success_rate == pytest.approx(np.mean(successes))
     assert (found.mean_length, found.episodes) == (EPISODE_LENGTH, 6)
     assert found.action_counts == tuple(counts)
+    assert "np." not in repr(found)  # plain numbers, which print as such
 
 
 def test_the_same_seed_draws_the_same_actions_and_another_one_others() -> None:

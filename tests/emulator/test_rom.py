@@ -84,6 +84,23 @@ def test_a_wrong_global_checksum_is_no_error(tmp_path: Path) -> None:
     assert read_rom(write(tmp_path, bytes(data))).title == "TESTROM"
 
 
+@pytest.mark.parametrize(
+    ("header", "title"),
+    [
+        (b"2048-GB    XXXX", "2048-GB"),  # a maker's code, 0x13F to 0x142
+        (b"NINJA  GAME", "NINJA GAME"),  # spaces of the title itself
+        (b"A  B       ABCE", "A B"),
+        (b"  LEFT", "LEFT"),
+        (b"SPACES   ", "SPACES"),
+        (b"SUPER ROBO WARS", "SUPER ROBO WARS"),
+    ],
+)
+def test_spaces_that_pad_a_title_are_left_out_and_those_in_it_are_not(
+    tmp_path: Path, header: bytes, title: str
+) -> None:
+    assert read_rom(write(tmp_path, make_rom(title=header))).title == title
+
+
 def test_a_title_that_is_no_text_is_cleaned(tmp_path: Path) -> None:
     assert read_rom(write(tmp_path, make_rom(title=b"A\x07B\xffC"))).title == "ABC"
 

@@ -267,6 +267,8 @@ def test_an_unknown_start_state_is_refused_with_a_guess(env: GameBoyEnv) -> None
         ({"idle_frames": 10**9}, "is 1000000000; give a whole number from 0 to 100,000"),
         ({"idle_frames": 2.5}, "is 2.5; give a whole number"),
         ({"idle_frames": "3"}, "is '3'; give a whole number"),
+        ({"idle_frames": True}, "is True; give a whole number"),
+        ({"game_seed": np.True_}, "give a whole number"),
         ({"game_seed": 2**32}, "option game_seed of reset is 4294967296; give a whole number"),
     ],
 )
