@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic_core import to_jsonable_python
-from rich.console import Console
 from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.checkpoints.named import find_run
 from game_rl.checkpoints.run_game import find_game, moved_game
 from game_rl.cli.arguments import named_checkpoint
-from game_rl.cli.printing import forecast_shown
+from game_rl.cli.printing import SafeConsole, forecast_shown
 from game_rl.cli.run_console import RunConsole
 from game_rl.config import loader
 from game_rl.config.bundled_configs import find_config
@@ -272,7 +271,7 @@ def _command(
     progress: bool,
 ) -> Iterator[TrainCommand]:
     given = given_callbacks(callbacks)
-    console = Console(quiet=not progress)
+    console = SafeConsole(quiet=not progress)
     stop = StopRequest()
     with contextlib.closing(RunConsole(console)) as run_console, stopping_on_signals(stop):
         yield TrainCommand(

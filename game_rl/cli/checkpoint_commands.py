@@ -5,7 +5,6 @@ from datetime import datetime
 from pathlib import Path
 from shlex import quote
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -18,7 +17,15 @@ from game_rl.cli.arguments import (
     named_policy,
 )
 from game_rl.cli.outputs import ZIP, add_output
-from game_rl.cli.printing import add_json, numbers, print_facts, print_notes, print_result, working
+from game_rl.cli.printing import (
+    SafeConsole,
+    add_json,
+    numbers,
+    print_facts,
+    print_notes,
+    print_result,
+    working,
+)
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config
 from game_rl.events.lineage import (
@@ -34,6 +41,7 @@ from game_rl.experiments.records import read_records
 from game_rl.games.definition import load_game
 from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write, exchangeable
 from game_rl.playback.checkpoint_survey import survey
+from game_rl.system.output import visible
 from game_rl.system.units import format_bytes
 
 _ID_SHOWN = 8
@@ -97,7 +105,7 @@ def _lineage(arguments: argparse.Namespace) -> int:
             frame_skip=experiment.run.env.frame_skip,
             waited_frames=records[-1].waited_frames_of_all if records else 0,
         )
-        Console().print(tree)
+        SafeConsole().print(tree)
         return 0
     run_dir = find_run(root)
     if timesteps is None:
@@ -121,7 +129,7 @@ def _lineage(arguments: argparse.Namespace) -> int:
         table.add_row(Text(words), source.run[:_ID_SHOWN], *_played(source), note)
     total = [f"{number:,}" for number in played_in_all(run)]
     table.add_row("all that was played", "", *total, style="bold")
-    Console().print(table, soft_wrap=True)
+    SafeConsole().print(table, soft_wrap=True)
     return 0
 
 
@@ -142,7 +150,7 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
         rows = [{**f.to_json(), "frames": f.frames(frame_skip)} for f in found]
         print_facts(rows)
     elif not found:
-        print(f"{arguments.run} has no checkpoint yet")
+        print(visible(f"{arguments.run} has no checkpoint yet"))
     else:
         headings = numbers("timestep", "frames", "size", "written")
         table = Table(*headings, "", box=None, pad_edge=False)
@@ -166,7 +174,7 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
                 written,
                 Text("; ".join(notes)),
             )
-        Console().print(table)
+        SafeConsole().print(table)
     return 1 if any(finding.damage for finding in found) else 0
 
 

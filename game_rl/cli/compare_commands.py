@@ -6,13 +6,19 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.text import Text
 
 from game_rl.cli.arguments import not_negative
 from game_rl.cli.outputs import add_output
 from game_rl.cli.parser import add_command, commands_of
-from game_rl.cli.printing import add_json, print_facts, print_result, print_table, print_words
+from game_rl.cli.printing import (
+    SafeConsole,
+    add_json,
+    print_facts,
+    print_result,
+    print_table,
+    print_words,
+)
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.experiments.study_config import load_study
 from game_rl.errors import UsageError
@@ -212,7 +218,7 @@ def _show_comparison(
     elif arguments.markdown:
         print("\n".join(lines))
     else:
-        console = Console(highlight=False)
+        console = SafeConsole(highlight=False)
         for part in (f"**{title}**", "", *parts):
             if isinstance(part, str):
                 texts = enumerate(part.split("**"))  # every other one is bold

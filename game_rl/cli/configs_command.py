@@ -6,11 +6,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from game_rl.cli.printing import add_json, print_facts, print_result
+from game_rl.cli.printing import SafeConsole, add_json, print_facts, print_result
 from game_rl.config.bundled_configs import bundled_configs, named_files, summary_of
 from game_rl.config.loader import config_kind
 from game_rl.config.schema_guide import closest
@@ -52,7 +51,7 @@ def _configs(arguments: argparse.Namespace) -> int:
         )
         for row in rows:
             table.add_row(row["name"], row["kind"], Text(row["summary"]))
-        Console().print(table)
+        SafeConsole().print(table)
         if not arguments.quiet:
             print("train one with game-rl train NAME, print it with game-rl configs NAME")
         return 0

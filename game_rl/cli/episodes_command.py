@@ -5,13 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
-from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
 from game_rl.checkpoints.named import open_run
 from game_rl.cli.arguments import not_negative, positive
-from game_rl.cli.printing import add_json, numbers, print_facts
+from game_rl.cli.printing import SafeConsole, add_json, numbers, print_facts
 from game_rl.episodes.logged_episodes import (
     EpisodeChoice,
     LoggedEpisodes,
@@ -21,7 +20,7 @@ from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import run_of
 from game_rl.files.durable_files import folder_bytes
 from game_rl.files.run_dir import RunDir
-from game_rl.system.output import as_printed
+from game_rl.system.output import as_printed, visible
 from game_rl.system.units import format_bytes
 
 _SHOWN = 20
@@ -179,7 +178,7 @@ def _episodes(arguments: argparse.Namespace) -> int:
             Text(as_printed(began)),
             Text(as_printed(f"{episode.ending}{fault}")),
         )
-    Console().print(table)
+    SafeConsole().print(table)
     limit = "" if config.episodes is None else f" of at most {config.episodes.limit_mb:,} MB"
     print(
         f"{len(logged):,} episodes are logged, {logged[0].number:,} to {logged[-1].number:,}, in "
@@ -187,5 +186,5 @@ def _episodes(arguments: argparse.Namespace) -> int:
     )
     if not arguments.quiet:
         example = f"game-rl record {quote(str(run_dir.root))} --logged {chosen[0].number}"
-        print(f"a clip of one: {example}")
+        print(visible(f"a clip of one: {example}"))
     return 0

@@ -120,8 +120,11 @@ def _explore(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"--output {folder.root} is not empty, and has no exploration; name a new folder"
         )
+    game, settings, saved = _what_to_explore(arguments, folder)
     with folder.locked():
-        game, settings = _what_to_explore(arguments, folder)
+        if saved is not None:
+            _refuse_explored(folder)
+            write_saved(folder.saved, saved)
         exploration = Exploration(folder, game, settings)
         stop = StopRequest(deadline_s=30.0)
         n_processes = arguments.processes or effective_cpus()
@@ -337,8 +340,8 @@ def _places_words(found: Collection[CoarsePlace]) -> str:
 
 def _what_to_explore(
     arguments: argparse.Namespace, folder: ExploreDir
-) -> tuple[Game, ExploreSettings]:
-    """Return the game and the settings: those in the folder, or new ones, which are saved there."""
+) -> tuple[Game, ExploreSettings, SavedExploration | None]:
+    """Return game and settings, those of the folder or new ones, and what to save of new ones."""
     if arguments.resume:
         given = {"game": arguments.game, "--start-state": arguments.start_state}
         given |= {"--seed": arguments.seed, "--states": arguments.states}
@@ -348,17 +351,13 @@ def _what_to_explore(
                     f"{name} {value} does not go with --resume, which continues what is in "
                     f"{folder.root}; leave it out, or explore in another folder"
                 )
-        return explored_game(folder)
+        return *explored_game(folder), None
     if arguments.game is None:
         raise UsageError(
             f"a game is missing: name a bundled game ({', '.join(bundled_games())}), a game.yaml "
             "or a config"
         )
-    if folder.exists():
-        raise UsageError(
-            f"{folder.root} has an exploration already; continue it with --resume, or choose "
-            "another --output"
-        )
+    _refuse_explored(folder)
     is_rom = Path(arguments.game).suffix.lower() in (".gb", ".gbc")
     if is_rom:
         arguments.game = str(write_starter(Path(arguments.game), folder.root))
@@ -379,8 +378,15 @@ def _what_to_explore(
         most_bytes=arguments.states or _USUAL_STATES,
     )
     saved = SavedExploration(game=named, rom_sha256=game.rom.sha256, settings=settings)
-    write_saved(folder.saved, saved)
-    return game, settings
+    return game, settings, saved
+
+
+def _refuse_explored(folder: ExploreDir) -> None:
+    if folder.exists():
+        raise UsageError(
+            f"{folder.root} has an exploration already; continue it with --resume, or choose "
+            "another --output"
+        )
 
 
 def _game_and_env(word: str) -> tuple[str, Game, EnvConfig]:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from game_rl.cli.arguments import not_negative, positive
 from game_rl.cli.outputs import PNG, TRACE, add_output
-from game_rl.cli.printing import PROGRESS, add_json, numbers, print_facts, print_result
+from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, numbers, print_facts, print_result
 from game_rl.config.loader import game_path
 from game_rl.config.schema import EnvConfig
 from game_rl.errors import GameFileError, UsageError
@@ -24,6 +24,7 @@ from game_rl.game_check.env_checks import courses_text
 from game_rl.game_check.game_trace import game_trace
 from game_rl.games.definition import Game, load_game
 from game_rl.games.starter import write_starter
+from game_rl.system.output import visible
 
 if TYPE_CHECKING:
     from game_rl.game_check.game_check import GameCheck, GameFileCheck
@@ -122,7 +123,7 @@ def _check_game(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_facts(file_check.to_json())
         else:
-            _print_file_check(file_check, Console())
+            _print_file_check(file_check, SafeConsole())
         return 0
     if arguments.find_seed is not None:
         return _find_seed(arguments)
@@ -147,9 +148,9 @@ def _check_game(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_facts({**check.to_json(), **{what: str(path) for what, path in written.items()}})
     else:
-        _print_check(check, Console())
+        _print_check(check, SafeConsole())
         for what, path in written.items():
-            print(f"{_WRITTEN[what]}: {path}")
+            print(visible(f"{_WRITTEN[what]}: {path}"))
     return _WRONG_GAME if check.errors else 0
 
 
@@ -197,7 +198,7 @@ def _find_seed(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_facts({"title": game.definition.title, **asdict(found)})
     else:
-        _print_seeds(found, Console())
+        _print_seeds(found, SafeConsole())
     return 0
 
 
@@ -263,7 +264,7 @@ def _new_game(arguments: argparse.Namespace) -> int:
     path = write_starter(arguments.rom, arguments.folder or arguments.rom.parent)
     warnings = load_game(str(path)).warnings
     if not arguments.json:
-        _print_warnings(warnings, Console())
+        _print_warnings(warnings, SafeConsole())
     way_on = f"fill in its variables, then run: game-rl check-game {quote(str(path))}"
     facts = {"file": str(path), "warnings": list(warnings)}
     print_result(arguments, facts, f"{path} written; {way_on}")

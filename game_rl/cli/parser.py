@@ -119,7 +119,7 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "runs",
             "status_command",
-            "list every run and experiment with state, timesteps, success and size",
+            "list every run, experiment and exploration with state, timesteps, success and size",
             "game-rl runs runs --prune",
         ),
         Command(

@@ -13,6 +13,7 @@ from game_rl.events.run_view import PlotAxis
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.explore.explore_dir import ExploreDir
 from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import has_file
 from game_rl.places.place_layers import layers
 from game_rl.viewer.look import LIGHT
 from game_rl.viewer.panels import Panel
@@ -82,9 +83,9 @@ def add_places(parser: argparse.ArgumentParser) -> None:
 
 def _plot(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
+    panels = plotted_panels(list(dict.fromkeys(arguments.runs)), arguments.x)
     from game_rl.viewer.panel_figure import panels_png, panels_svg
 
-    panels = plotted_panels(list(dict.fromkeys(arguments.runs)), arguments.x)
     draw = panels_png if output.suffix.lower() == ".png" else panels_svg
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(output, draw(panels))
@@ -95,18 +96,21 @@ def _plot(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
-    from game_rl.viewer.experiment_report import experiment_report
-    from game_rl.viewer.run_report import run_report
-
     _refuse_studies(arguments.run)
     if ExploreDir(arguments.run).exists():
         from game_rl.viewer.exploration_report import exploration_report
 
         text = exploration_report(ExploreDir(arguments.run), arguments.x)
     elif ExperimentDir(arguments.run).exists():
-        text = experiment_report(shown_experiment(arguments.run), arguments.x)
+        experiment = shown_experiment(arguments.run)
+        from game_rl.viewer.experiment_report import experiment_report
+
+        text = experiment_report(experiment, arguments.x)
     else:
-        text = run_report(read_run(arguments.run), arguments.x)
+        run = read_run(arguments.run)
+        from game_rl.viewer.run_report import run_report
+
+        text = run_report(run, arguments.x)
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(output, text)
     print_result(arguments, {"file": str(output), "bytes": len(text.encode())}, str(output))
@@ -153,7 +157,7 @@ def _refuse_studies(path: Path) -> None:
             f"{path} is a file, not the directory of a run or an experiment; if it is a study, "
             f"game-rl compare {quote(str(path))} reports and plots it"
         )
-    if (path / _STUDY_FILE).is_file():
+    if has_file(path / _STUDY_FILE):
         inside = sorted(each.name for each in path.iterdir() if (each / "config.yaml").is_file())
         example = f", such as {path / inside[0]}" if inside else ""
         raise UsageError(
@@ -163,9 +167,9 @@ def _refuse_studies(path: Path) -> None:
 
 
 def _places(arguments: argparse.Namespace) -> int:
+    run_dir = find_run(Path(arguments.run))
     from game_rl.places.places_picture import read_place_counts, write_places_map
 
-    run_dir = find_run(Path(arguments.run))
     counts = read_place_counts(run_dir)
     write_places_map(run_dir, counts, arguments.output)
     maps = layers(counts)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -28,7 +28,14 @@ from game_rl.cli.episodes_command import (
     refuse_empty,
 )
 from game_rl.cli.outputs import GIF, MP4, ROUTE, add_output
-from game_rl.cli.printing import add_json, numbers, print_facts, print_notes, print_result
+from game_rl.cli.printing import (
+    SafeConsole,
+    add_json,
+    numbers,
+    print_facts,
+    print_notes,
+    print_result,
+)
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.episodes.logged_episodes import LoggedEpisodes
@@ -40,6 +47,7 @@ from game_rl.explore.route import BEST, explored_game, find_route, write_route
 from game_rl.files.run_dir import RunDir
 from game_rl.games.actions import RANDOM, constant_action
 from game_rl.games.definition import Game
+from game_rl.system.output import visible
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluation import Evaluation
@@ -238,7 +246,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         print_facts(reports if arguments.start_states else reports[None])
         return 0
     evaluation = next(iter(results.values()))
-    console = Console()
+    console = SafeConsole()
     if arguments.start_states:
         by_state = {str(name): each for name, each in results.items()}
         title = f"{root}, {player.name}, {_way(evaluation)}"
@@ -256,7 +264,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
                 table.add_row(Text(name), f"{found.mean:,.2f}", f"{found.std:,.2f}", *cells)
             console.print(table)
     for change in changes:
-        print(f"the game is changed: {change}")
+        print(visible(f"the game is changed: {change}"))
     return 0
 
 

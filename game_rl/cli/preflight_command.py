@@ -7,12 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.highlighter import ReprHighlighter
 from rich.text import Text
 
 from game_rl.cli.arguments import NO_CONFIG, add_config_arguments
-from game_rl.cli.printing import PROGRESS, add_json, print_facts
+from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, print_facts
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.experiments.study_config import load_study
 from game_rl.config.loader import config_kind, load_config
@@ -140,7 +140,7 @@ def _print(
     from game_rl.preflight.recommendation import render_recommendation
     from game_rl.preflight.rendering import render_checks
 
-    console = Console()
+    console = SafeConsole()
     if found is not None:
         console.print(render_recommendation(found, unmeasured=unmeasured))
     else:
@@ -196,7 +196,7 @@ def _plain_storage(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_facts(storage.to_json())
     else:
-        Console().print(render_storage(storage))
+        SafeConsole().print(render_storage(storage))
     return 3 if storage.full_at is not None else 0
 
 

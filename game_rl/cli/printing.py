@@ -8,18 +8,36 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
-from rich.console import Console, JustifyMethod
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
+from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
 from game_rl.events.slow_work import telling_if_slow
+from game_rl.system.output import as_printed, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from game_rl.preflight.rendering import Forecast
 
-PROGRESS = Console(stderr=True)
+
+class SafeConsole(Console):
+    """A console in which no text, such as the name of a folder, can command the terminal."""
+
+    def render(
+        self,
+        renderable: RenderableType,
+        options: ConsoleOptions | None = None,
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(visible(segment.text), segment.style)
+
+
+PROGRESS = SafeConsole(stderr=True)
 """The console for progress, which the main program silences with -q."""
 
 _WORD = re.compile(r"\s*\S+\s*")
@@ -51,28 +69,47 @@ def print_words(console: Console, text: str | Text, *, indent: int = 0, style: s
         console.print(Text(" " * before) + each, soft_wrap=True)
 
 
-_NUMBER = re.compile(r"[-+]?[\d,.]+( ?%)?( points)?|")
+_NUMBER = re.compile(r"[-+]?[\d,.]+( / [\d,.]+)?( ?%| points| [KMG]iB| B)?|")
 _GAP = 2  # cells between two columns
 _UNLIMITED = 10_000  # cells of a line that no terminal shows
 
 
-def print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(
+    console: Console,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    first_apart: bool = False,
+) -> None:
     """Print a table; on a terminal where its words do not fit, each row as lines of name and cell.
 
     Columns of numbers are flush right.
+
+    Args:
+        first_apart: whether the first cell of each row, such as a path, gets a line of its own
+            where only the others fit.
     """
+    header, *rows = ([*map(as_printed, row)] for row in (header, *rows))
     columns = [_Column(name, cells) for name, *cells in zip(header, *rows, strict=True)]
-    least = sum(column.least for column in columns) + _GAP * (len(columns) - 1)
     room = console.width if console.is_terminal else _UNLIMITED
-    if least <= room:
-        for line in _table_lines(columns, rows, room - least):
+    if (spare := room - _least_width(columns)) >= 0:
+        for line in _table_lines(columns, rows, spare):
             console.print(Text(line), soft_wrap=True)
+        return
+    if first_apart and (spare := room - _GAP - _least_width(columns[1:])) >= 0:
+        lines = _table_lines(columns[1:], [row[1:] for row in rows], spare)
+        for (first, *_), line in zip((header, *rows), lines, strict=True):
+            console.print(Text(f"{first}\n{' ' * _GAP}{line}"), soft_wrap=True)
         return
     width = max(map(cell_len, header))
     for row in rows:
         for name, cell in zip(header, row, strict=True):
             print_words(console, Text(f"{name:<{width}}  {cell}"), indent=width + 2)
         console.print()
+
+
+def _least_width(columns: "Sequence[_Column]") -> int:
+    return sum(column.least for column in columns) + _GAP * (len(columns) - 1)
 
 
 def _table_lines(
@@ -92,7 +129,7 @@ def _table_lines(
         table.add_column(Text(column.name), justify=side, width=column.width)
     for row in rows:
         table.add_row(*map(Text, row))
-    console = Console(width=_UNLIMITED, color_system=None)
+    console = SafeConsole(width=_UNLIMITED, color_system=None)
     with console.capture() as printed:
         console.print(table)
     yield from (line.rstrip() for line in printed.get().splitlines())
@@ -148,7 +185,7 @@ def print_result(arguments: argparse.Namespace, facts: object, text: str, hint: 
     if arguments.json:
         print_facts(facts)
     else:
-        print("\n".join(filter(None, (text, "" if arguments.quiet else hint))))
+        print(visible("\n".join(filter(None, (text, "" if arguments.quiet else hint)))))
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -184,7 +221,7 @@ def forecast_shown(console: Console, *, is_verbose: bool) -> "Callable[[Forecast
 
     def show(forecast: "Forecast") -> None:
         is_needed = console.quiet and forecast.verdict == "does_not_fit"
-        output = Console(stderr=True) if is_needed else console
+        output = SafeConsole(stderr=True) if is_needed else console
         output.print(forecast.table() if is_verbose else brief(forecast), crop=False)
 
     return show

@@ -11,7 +11,7 @@ from game_rl.events.time_left import TimeLeft
 from game_rl.system.units import format_duration
 
 _GAP = "  "
-_NEARLY_DONE_S = 10
+_FEW_SECONDS = 10
 _BAR_CELLS = (10, 40)  # the least and the most
 _NO_BAR_CELLS = _BAR_CELLS[0] + len(_GAP)
 
@@ -78,8 +78,8 @@ def left_words(left: TimeLeft | None) -> list[str]:
     if left is None:
         return [""]
     seconds = round(left.seconds)
-    if seconds < _NEARLY_DONE_S:
-        return ["nearly done"]
+    if seconds < _FEW_SECONDS:  # half of a short run may be left
+        return ["a few seconds left"]
     text = f"{format_duration(seconds)} left"
     return [f"{left.qualifier} {text}", text]
 

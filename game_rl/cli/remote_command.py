@@ -30,7 +30,7 @@ from game_rl.checkpoints.checkpoint_files import read_manifest, read_verified
 from game_rl.checkpoints.named import open_run
 from game_rl.checkpoints.run_game import find_game
 from game_rl.cli.parser import add_command, commands_of
-from game_rl.cli.printing import PROGRESS, add_json, print_facts, print_result
+from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, print_facts, print_result
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config, load_yaml_model
 from game_rl.config.output_config import UploadConfig
@@ -178,7 +178,7 @@ def _waiting_for_storage(way_on: str) -> Callable[[Command], Command]:
             except StoreFault as fault:
                 raise _named(fault, way_on) from fault
             except KeyboardInterrupt:
-                Console(stderr=True).show_cursor()  # which a bar has hidden
+                SafeConsole(stderr=True).show_cursor()  # which a bar has hidden
                 print(f"interrupted; {way_on}", file=sys.stderr, flush=True)
                 os._exit(Interrupted("interrupted").exit_code)
 
@@ -341,7 +341,7 @@ def _push(arguments: argparse.Namespace) -> int:
     )
     if settings is None:
         raise UsageError(f"{arguments.run} has no upload.to in its config; add --to URL")
-    console = PROGRESS if arguments.json or arguments.quiet else Console()
+    console = PROGRESS if arguments.json or arguments.quiet else SafeConsole()
     progress = _bar("sending", DownloadColumn(), console=console)
     sent = list[events.Uploaded]()
 
@@ -366,6 +366,8 @@ def _push(arguments: argparse.Namespace) -> int:
         checkpoints = [int(event.checkpoint) for event in sent]
         n_bytes = sum(event.sent_bytes for event in sent)
         print_facts({**facts, "checkpoints": checkpoints, "sent_bytes": n_bytes})
+    elif not sent:
+        print(f"nothing was left to send: all of it is at {settings.address}")
     return 0
 
 
@@ -547,7 +549,7 @@ def _list(arguments: argparse.Namespace) -> int:
             run.newest_saved,
             _writer(run.writer_host, is_active=run.is_active),
         )
-    Console(width=max(140, Console().width)).print(table)
+    SafeConsole(width=max(140, SafeConsole().width)).print(table)
     return 0
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from game_rl.cli.arguments import positive
 from game_rl.cli.outputs import PICKLE, add_output, add_output_folder
 from game_rl.cli.parser import Commands, add_command, commands_of
-from game_rl.cli.printing import PROGRESS, add_json, numbers, print_facts, print_result
+from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, numbers, print_facts, print_result
 from game_rl.config.loader import load_config
 from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import LakeError, UsageError
@@ -218,7 +218,7 @@ def _info(arguments: argparse.Namespace) -> int:
         state = {"is_whole": not report.damaged, "damaged": report.damaged}
         print_facts({**state, **(asdict(found) if found else {})})
     elif found:
-        _print_statistics(found, Console())
+        _print_statistics(found, SafeConsole())
     return _damage_shown(report, is_json=arguments.json)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from game_rl.cli.experiment_console import ExperimentConsole
-from game_rl.cli.printing import forecast_shown
+from game_rl.cli.printing import SafeConsole, forecast_shown
 from game_rl.cli.run_console import RunConsole, print_json
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.experiment import STAGES, Experiment, load_experiment
@@ -42,7 +42,7 @@ def smoke_test(arguments: argparse.Namespace) -> int:
             f"{arguments.config} is a study; try the files of its arms with --smoke one by one"
         )
     is_json = arguments.log == "json"
-    console = Console(quiet=is_json or arguments.quiet)
+    console = SafeConsole(quiet=is_json or arguments.quiet)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="game_rl_smoke_") as folder:
         went = _run if kind is None else _experiment
@@ -53,7 +53,7 @@ def smoke_test(arguments: argparse.Namespace) -> int:
             raise
     took = format_duration(time.monotonic() - started)
     text = f"[bold green]the smoke test passed[/] in {took}: {way}"
-    Console(quiet=is_json).print(text, soft_wrap=True)
+    SafeConsole(quiet=is_json).print(text, soft_wrap=True)
     return 0
 
 

@@ -8,13 +8,17 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from game_rl.checkpoints.named import find_run
-from game_rl.cli.printing import add_json, numbers, print_facts, print_notes, print_words
+from game_rl.cli.printing import (
+    SafeConsole,
+    add_json,
+    print_facts,
+    print_notes,
+    print_table,
+    print_words,
+)
 from game_rl.cli.progress_line import left_words
 from game_rl.errors import UsageError
 from game_rl.events import Evaluated
@@ -22,6 +26,7 @@ from game_rl.events.run_view import STATE_WORDS, milestone_rows, read_view
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.explore.explore_dir import ExploreDir
 from game_rl.storage.journal import stored_part
+from game_rl.system.output import visible
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
 
 _NAMES_WIDTH = 12
 _S_IN_HOUR = 3_600
+_OF_RUNS = ("run", "kind", "state", "timesteps", "success", "reward", "size")
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
@@ -75,34 +81,33 @@ def _runs(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_facts([run.to_json() for run in found])
     elif not found:
-        print(f"there is no run in {arguments.folder} yet; start one with game-rl train")
+        text = f"there is no run in {arguments.folder} yet; start one with game-rl train"
+        print(visible(text))
     else:
         _show_runs(found)
     return 0
 
 
 def _show_runs(runs: "Sequence[ListedRun]") -> None:
-    table = Table(box=None, pad_edge=False)
-    for name in ("run", "kind", "state"):
-        table.add_column(name, overflow="fold")
-    for name in ("timesteps", "success", "reward", "size"):
-        table.add_column(name, justify="right", no_wrap=True)
+    rows = list[list[str]]()
     for run in runs:
         total = "" if run.total_timesteps is None else f" / {run.total_timesteps:,}"
-        table.add_row(
-            Text(str(run.root) if run.link_to is None else f"{run.root} (a link)"),
-            run.kind,
-            Text(STATE_WORDS.get(run.state, run.state)),
-            "" if run.timesteps is None else f"{run.timesteps:,}{total}",
-            "" if run.success_rate is None else f"{run.success_rate:.0%}",
-            "" if run.mean_reward is None else f"{run.mean_reward:.2f}",
-            format_bytes(run.n_bytes),
+        rows.append(
+            [
+                str(run.root) if run.link_to is None else f"{run.root} (a link)",
+                run.kind,
+                STATE_WORDS.get(run.state, run.state),
+                "" if run.timesteps is None else f"{run.timesteps:,}{total}",
+                "" if run.success_rate is None else f"{run.success_rate:.0%}",
+                "" if run.mean_reward is None else f"{run.mean_reward:.2f}",
+                format_bytes(run.n_bytes),
+            ]
         )
-    console = Console()
-    console.print(table)
+    console = SafeConsole()
+    print_table(console, _OF_RUNS, rows, first_apart=True)
     for run in runs:
         if run.fault:
-            console.print("[yellow]warning:[/]", Text(run.fault), soft_wrap=True)
+            print_words(console, Text.assemble(("warning:", "yellow"), f" {run.fault}"))
     if spare := sum(run.spare_bytes for run in runs if run.link_to is None):
         print(f"{format_bytes(spare)} of this are no longer needed: --prune deletes them")
 
@@ -121,7 +126,7 @@ def _prune(runs: "Sequence[ListedRun]", arguments: argparse.Namespace) -> int:
         if run.spare and run.link_to is not None
     )
     if not arguments.json:
-        print("\n".join(folders) or "there is nothing to delete")
+        print(visible("\n".join(folders)) or "there is nothing to delete")
     n_bytes = sum(run.spare_bytes for run in spare)
     these = f"{len(folders)} folders, {format_bytes(n_bytes)}"
     if folders and not arguments.yes:
@@ -155,7 +160,7 @@ def _status(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_facts(status.to_json())
         else:
-            Console().print(status_table(status))
+            SafeConsole().print(status_table(status))
         return 0
     if ExploreDir(arguments.run).exists():
         return _status_of_exploration(arguments)
@@ -193,7 +198,7 @@ def _status(arguments: argparse.Namespace) -> int:
         }
         print_facts(facts)
         return 0
-    console = Console(highlight=False)
+    console = SafeConsole(highlight=False)
     lines = [
         *_lines_of_progress(run),
         ("checkpoint", _timesteps(checkpoint)),
@@ -204,14 +209,17 @@ def _status(arguments: argparse.Namespace) -> int:
     for name, text in lines:
         print_words(console, f"{name:<{_NAMES_WIDTH}} {text}", indent=_NAMES_WIDTH + 1)
     if milestones:
-        headings = numbers("timestep", "frame", "after", no_wrap=True)
-        table = Table("milestone", *headings, box=None, pad_edge=False)
-        for row in milestones:
-            frame = "" if row.frame is None else f"{row.frame:,}"
-            after = format_duration(_S_IN_HOUR * row.hours)
-            table.add_row(escape(row.text), f"{row.timesteps:,}", frame, after)
+        rows = [
+            [
+                row.text,
+                f"{row.timesteps:,}",
+                "" if row.frame is None else f"{row.frame:,}",
+                format_duration(_S_IN_HOUR * row.hours),
+            ]
+            for row in milestones
+        ]
         print()
-        console.print(table)
+        print_table(console, ("milestone", "timestep", "frame", "after"), rows)
     return 0
 
 
@@ -247,7 +255,7 @@ def _status_of_exploration(arguments: argparse.Namespace) -> int:
         success = ", with a success" if view.has_success else ""
         lines.append(("best reward", f"{last.reward:g}{success}"))
         lines.append(("earned", "; ".join(earned) or "nothing yet"))
-    console = Console(highlight=False)
+    console = SafeConsole(highlight=False)
     for name, text in lines:
         print_words(console, f"{name:<{_NAMES_WIDTH}} {text}", indent=_NAMES_WIDTH + 1)
     return 0

@@ -25,7 +25,7 @@ from game_rl.cli.arguments import (
     not_negative,
     positive,
 )
-from game_rl.cli.printing import forecast_shown, print_words
+from game_rl.cli.printing import SafeConsole, forecast_shown, print_words
 from game_rl.cli.run_console import RunConsole, print_json
 from game_rl.config.bundled_configs import bundled_configs
 from game_rl.config.experiments.experiment import load_experiment
@@ -172,10 +172,10 @@ def train_as_asked(arguments: argparse.Namespace) -> int:
         refuse_run_of_experiment(Path(arguments.resume))
 
     is_json = arguments.log == "json"
-    console = Console(quiet=is_json or arguments.quiet)
+    console = SafeConsole(quiet=is_json or arguments.quiet)
     with closing(RunConsole(console, is_verbose=arguments.verbose)) as run_console:
         result = _trained(arguments, console, run_console)
-    _print_result(result, Console(quiet=is_json), with_hints=not arguments.quiet)
+    _print_result(result, SafeConsole(quiet=is_json), with_hints=not arguments.quiet)
     if result.not_stored:
         raise NotStoredError(result.not_stored)
     return 0
@@ -363,8 +363,8 @@ def _train_members(arguments: argparse.Namespace) -> int:
 
     is_json = arguments.log == "json"
     watcher = ExperimentConsole(
-        Console(quiet=is_json or arguments.quiet),
-        result=Console(quiet=is_json),
+        SafeConsole(quiet=is_json or arguments.quiet),
+        result=SafeConsole(quiet=is_json),
         is_verbose=arguments.verbose,
     )
     stop = StopRequest(math.inf)
@@ -391,7 +391,7 @@ def _train_members(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         curves = _shell_command("tensorboard", "--logdir", str(root))
         steps = [*_ways_to_look(root, "champion.gif"), ("curves", curves)]
-        _print_steps(steps, Console(quiet=is_json))
+        _print_steps(steps, SafeConsole(quiet=is_json))
     return 0
 
 
@@ -453,7 +453,7 @@ def _train_study(arguments: argparse.Namespace) -> int:
     from game_rl.experiments.study.study_run import StudyCommand, run_study
 
     is_json = arguments.log == "json"
-    console = Console(quiet=is_json or arguments.quiet)
+    console = SafeConsole(quiet=is_json or arguments.quiet)
     stop = StopRequest(math.inf)
     study = load_study(arguments.config, arguments.set)
     line = MembersLine(console, lambda: study_progress(study))

@@ -17,7 +17,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from game_rl.cli.arguments import add_config_arguments, positive
-from game_rl.cli.printing import PROGRESS, add_json, numbers, print_facts
+from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, numbers, print_facts
 from game_rl.config.loader import Document, config_kind, game_path, kind_in, named_file
 from game_rl.config.proposal import propose
 from game_rl.config.strict_model import flat
@@ -78,7 +78,7 @@ def _tune(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_facts(_facts(tuning))
     else:
-        _print_found(tuning, arguments, Console())
+        _print_found(tuning, arguments, SafeConsole())
     if is_interrupted:
         raise KeyboardInterrupt
     return 0

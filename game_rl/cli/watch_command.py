@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import not_negative
 from game_rl.errors import UsageError
+from game_rl.system.output import visible
 from game_rl.system.processes import python_variables
-from game_rl.viewer.access import is_host_name, is_loopback
 from game_rl.viewer.watched_place import WatchedPlace
 
 if TYPE_CHECKING:
@@ -63,13 +63,14 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-    from game_rl.viewer.watch_server import listen
-
     place = WatchedPlace(arguments.run)
     host = arguments.host
     if place.kind is None:
         find_run(arguments.run)  # which says what the folder is instead
         raise UsageError(f"{arguments.run} has no run to show")
+    from game_rl.viewer.access import is_host_name
+    from game_rl.viewer.watch_server import listen
+
     if arguments.port > _MOST_PORT:
         raise UsageError(f"--port {arguments.port}: the highest port is {_MOST_PORT:,}")
     for text in arguments.allow_host:
@@ -84,7 +85,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     port = int(listening.getsockname()[1])
     urls, notes = _ways(host, port, token, allowed)
     where = "\n  ".join(urls)
-    print(f"{place.root} is shown at\n\n  {where}\n", flush=True)
+    print(f"{visible(str(place.root))} is shown at\n\n  {where}\n", flush=True)
     if not arguments.quiet:
         print("\n".join([*notes, _KEEP_IT]), flush=True)
     if arguments.open:
@@ -97,6 +98,7 @@ _KEEP_IT = "Whoever has this address can see the page. Ctrl-C ends it."
 
 def _ways(host: str, port: int, token: str, allowed: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the addresses of the page, and what to know of them."""
+    from game_rl.viewer.access import is_loopback
     from game_rl.viewer.watch_server import addresses
 
     if not is_loopback(host):

@@ -9,7 +9,7 @@ from pathlib import Path
 from game_rl.config.schema_guide import meant_folder
 from game_rl.errors import UsageError
 from game_rl.experiments.jobs.job_files import staging_folder
-from game_rl.files.run_dir import RunDir, RunIdentity, locked
+from game_rl.files.run_dir import RunDir, RunIdentity, has_file, locked
 
 _RUNS = ("members", "champion")  # folders with runs of the experiment
 
@@ -94,7 +94,7 @@ class ExperimentDir:
         return sorted(n for n in map(int, names) if self.generation(n).record.exists())
 
     def exists(self) -> bool:
-        return self.config.is_file()
+        return has_file(self.config)
 
     def identity(self) -> RunIdentity:
         return RunDir(self.root).identity()

@@ -1,4 +1,4 @@
-"""Every run and experiment below a folder: its state, how far it is, its size, what can be deleted.
+"""Every run, experiment and exploration below a folder: state, progress, size, what can be deleted.
 
 Nothing is written but by `delete_spare`, and torch is not loaded.
 """
@@ -18,6 +18,7 @@ from game_rl.events.run_view import read_view
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import experiment_status
 from game_rl.experiments.records import ChampionRecord, read_record
+from game_rl.explore.explore_dir import ExploreDir, read_progress
 from game_rl.files.durable_files import remove_directory
 from game_rl.files.run_dir import RunDir
 from game_rl.storage.journal import read_upload_state
@@ -25,14 +26,15 @@ from game_rl.storage.journal import read_upload_state
 
 @dataclass(frozen=True, kw_only=True)
 class ListedRun:
-    """A run or an experiment, as a line of a list.
+    """A run, an experiment or an exploration, as a line of a list.
 
     Attributes:
-        kind: name of the algorithm, or kind of the experiment; `run`, `experiment` or `folder` if
-            that cannot be read.
+        kind: name of the algorithm, kind of the experiment, or `exploration`; `run`, `experiment`
+            or `folder` if that cannot be read.
         state: as `RunView.state`; an experiment's also says its generation, unless it is complete.
+            An exploration is `exploring` or `stopped`, and the number of its cells follows.
         timesteps: that it has played; an experiment's are those of all its runs. None if unknown.
-        total_timesteps: at which it ends; None for an experiment.
+        total_timesteps: at which it ends; None if only a run has that.
         success_rate: of its newest evaluation, or of the experiment's champion; None without one.
         mean_reward: likewise.
         n_bytes: size of all its files, with its Lake; a file with two names counts once.
@@ -64,7 +66,7 @@ class ListedRun:
 
 
 def runs_below(folder: Path) -> list[ListedRun]:
-    """Return the runs and experiments in `folder` or below it, by path.
+    """Return the runs, experiments and explorations in `folder` or below it, by path.
 
     The runs of an experiment are not listed apart from it. Folders that this user may not read are
     listed too, since they may be runs.
@@ -80,7 +82,7 @@ def runs_below(folder: Path) -> list[ListedRun]:
 
 
 def _roots(folder: Path) -> list[Path]:
-    """Return the folders of runs and experiments in `folder` or below it, by path.
+    """Return the folders of what is listed in `folder` or below it, by path.
 
     Folders that cannot be read are among them.
     Links are followed after everything else, so that what has several paths is listed once, under
@@ -100,7 +102,7 @@ def _roots(folder: Path) -> list[Path]:
                 continue
             run_dir = RunDir(place)
             is_run = run_dir.exists() and run_dir.identity_file.exists()
-            if is_run or ExperimentDir(place).exists():
+            if is_run or ExperimentDir(place).exists() or ExploreDir(place).exists():
                 found.append(place)
                 continue
             inside = [path for path in place.iterdir() if not path.name.startswith(".")]
@@ -117,7 +119,8 @@ def _listed(root: Path, folder: Path) -> ListedRun:
     kind = "folder"
     try:
         kind = _kind(root)
-        found = _listed_experiment(root) if kind == "experiment" else _listed_run(root)
+        listed = {"experiment": _listed_experiment, "exploration": _listed_exploration}
+        found = listed.get(kind, _listed_run)(root)
     except (GameRLError, OSError) as error:
         text = system_fault(error) if isinstance(error, OSError) else str(error)
         found = ListedRun(root=root, kind=kind, state="unreadable", n_bytes=_size(root), fault=text)
@@ -127,18 +130,18 @@ def _listed(root: Path, folder: Path) -> ListedRun:
 
 
 def _kind(root: Path) -> str:
-    """Return `experiment` or `run`.
+    """Return `experiment`, `exploration` or `run`.
 
     Raises:
-        OSError: the folder cannot be read; the error names the folder, not a file in it.
+        OSError: the folder cannot be read.
     """
-    try:
-        is_experiment = ExperimentDir(root).exists()
-        if not is_experiment and not RunDir(root).exists():
-            next(root.iterdir(), None)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(root)) from error
-    return "experiment" if is_experiment else "run"
+    if ExperimentDir(root).exists():
+        return "experiment"
+    if ExploreDir(root).exists():
+        return "exploration"
+    if not RunDir(root).exists():
+        next(root.iterdir(), None)
+    return "run"
 
 
 def _listed_run(root: Path) -> ListedRun:
@@ -203,6 +206,22 @@ def _listed_experiment(root: Path) -> ListedRun:
         n_bytes=_size(root),
         spare=spare,
         spare_bytes=_size(*spare),
+    )
+
+
+def _listed_exploration(root: Path) -> ListedRun:
+    folder = ExploreDir(root)
+    folder.read()
+    rounds = list(read_progress(folder))
+    state = folder.state
+    if rounds:
+        state = f"{state}, {rounds[-1].cells:,} cells"
+    return ListedRun(
+        root=root,
+        kind="exploration",
+        state=state,
+        timesteps=rounds[-1].timesteps if rounds else 0,
+        n_bytes=_size(root),
     )
 
 

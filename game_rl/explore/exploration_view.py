@@ -236,8 +236,7 @@ class ExplorationView:
 
     @property
     def state(self) -> str:
-        names = {True: "exploring", False: "stopped", None: "unknown"}
-        return names[self.is_exploring]
+        return self.folder.state
 
     def place_counts(self) -> PlaceCounts | None:
         """Return how many trips were at each place; None where the cells do not say it."""

@@ -11,7 +11,7 @@ from game_rl.config.schema import EnvConfig
 from game_rl.config.strict_model import StrictModel
 from game_rl.errors import UsageError
 from game_rl.files.json_lines import located_lines, parsed
-from game_rl.files.run_dir import is_locked, locked
+from game_rl.files.run_dir import has_file, is_locked, locked
 from game_rl.files.saved import Saved, Sha256, read_saved
 from game_rl.games.cell import CoarseVariable
 from game_rl.games.definition import Game
@@ -93,8 +93,13 @@ class ExploreDir:
         """Whether a process explores in the folder; None if this user cannot find out."""
         return is_locked(self.root / "lock")
 
+    @property
+    def state(self) -> str:
+        """`exploring`, `stopped` or `unknown`."""
+        return {True: "exploring", False: "stopped", None: "unknown"}[self.is_locked]
+
     def exists(self) -> bool:
-        return self.saved.is_file()
+        return has_file(self.saved)
 
     def read(self) -> SavedExploration:
         """Read what is explored.

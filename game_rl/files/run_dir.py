@@ -239,7 +239,7 @@ class RunDir:
         return sorted(self.set_aside.iterdir()) if self.set_aside.is_dir() else []
 
     def exists(self) -> bool:
-        return self.config.is_file()
+        return has_file(self.config)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -339,6 +339,19 @@ def locked(file: Path, *, busy: str) -> Iterator[None]:
             yield
     except Timeout:
         raise UsageError(busy) from None
+
+
+def has_file(path: Path) -> bool:
+    """Whether there is such a file in its folder.
+
+    Raises:
+        OSError: this user may not enter the folder, which the error names, as the file may not
+            exist.
+    """
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path.parent)) from error
 
 
 def is_locked(file: Path) -> bool | None:

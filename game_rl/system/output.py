@@ -3,6 +3,7 @@
 import codecs
 import io
 import os
+import re
 import sys
 import textwrap
 import unicodedata
@@ -32,6 +33,8 @@ ASCII_FORMS = {
     **{chr(dots): "*" for dots in range(0x2800, 0x2900)},  # a spinner
 }
 _ERRORS = "game_rl.ascii_forms"
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Characters that tell a terminal something, such as ESC, or change the direction of text."""
 _LEAST_COLUMNS = 20
 
 
@@ -54,10 +57,23 @@ def valid_text(text: str) -> str:
     return text.encode("utf-8", _ERRORS).decode("utf-8")
 
 
+def visible(text: str) -> str:
+    r"""Return the text with codes such as `\x1b` for the characters that command a terminal.
+
+    Names of files may have any character, and what a run says may come from a stranger.
+    """
+    return _UNSEEN.sub(_code, text)
+
+
+def _code(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
 def as_printed(text: str) -> str:
     """Return the text with the characters that standard output will have, for a table's widths."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, _ERRORS).decode(encoding)
+    return visible(text).encode(encoding, _ERRORS).decode(encoding)
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:
@@ -138,7 +154,8 @@ def _tell_of_lost_output(error: OSError) -> None:
 def _complain(text: str) -> None:
     with suppress(OSError):  # the exit code still says that it failed
         if sys.stderr:
-            sys.stderr.write(f"{with_whole_words(text, _columns(sys.stderr))}\n")
+            shown = with_whole_words(visible(text), _columns(sys.stderr))
+            sys.stderr.write(f"{shown}\n")
 
 
 def with_whole_words(text: str, columns: int | None) -> str:

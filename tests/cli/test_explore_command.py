@@ -79,11 +79,12 @@ def test_a_rom_without_a_game_file_is_explored_by_its_pictures(
         (["beacon", "--states", "many"], "'many' is not a size"),
     ],
 )
-def test_mistakes_are_named(
+def test_mistakes_are_named_and_leave_no_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
 ) -> None:
     assert main(["explore", *words, "--output", str(tmp_path / "x")]) == 2
     assert says in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_folder_with_something_else_is_refused(

@@ -24,6 +24,7 @@ from tests.games.example import BAD_GAMES, BadGame, write_game
 Output = pytest.CaptureFixture[str]
 CONFIG = "game: duel\ntotal_timesteps: 400_000\nrun_dir: {run_dir}\nalgorithm: {{n_steps: 64}}\n"
 HANG_GUARD_S = 60
+COMMAND = str(Path(sys.executable).with_name("game-rl"))
 
 
 @pytest.fixture
@@ -292,6 +293,11 @@ def test_each_command_loads_only_what_it_needs(tmp_path: Path) -> None:
         (["train", "duel_ppo", "nokey=1"], 220, 800),
         (["status", str(tmp_path / "none")], 230, 820),
         (["runs", str(tmp_path)], 260, 850),
+        (["plot", str(tmp_path / "none"), "--output", str(tmp_path / "a.png")], 260, 850),
+        (["report", str(tmp_path / "none"), "--output", str(tmp_path / "a.html")], 260, 850),
+        (["compare", str(tmp_path / "none")], 280, 880),
+        (["places", str(tmp_path / "none")], 290, 900),
+        (["watch", str(tmp_path / "none")], 300, 950),
     ]
     words = json.dumps([each for each, *_ in most])
     command = [sys.executable, "-W", "ignore", "-c", COUNTING, words, *LARGE.split()]
@@ -385,3 +391,23 @@ def kept_run(root: Path, *, timesteps: int, **changes: str) -> str:
     run_dir.checkpoints.mkdir()
     write_files(run_dir.checkpoint(timesteps), [("state.json", (text,))])
     return str(root)
+
+
+@pytest.mark.parametrize("module", ["gymnasium", "difflib", "rich"])
+@pytest.mark.parametrize("program", [["-m", "game_rl"], [COMMAND]], ids=["module", "script"])
+def test_ctrl_c_while_modules_are_loaded_prints_no_traceback(
+    tmp_path: Path, module: str, program: list[str]
+) -> None:
+    """The package loads gymnasium, the command line difflib, and a command rich."""
+    ctrl_c = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+    (tmp_path / f"{module}.py").write_text(ctrl_c, encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, *program, "status", str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=HANG_GUARD_S,
+        check=False,
+    )
+    assert ended.returncode == 130
+    assert ended.stderr in ("", "interrupted\n")

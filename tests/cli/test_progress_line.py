@@ -86,4 +86,4 @@ def test_the_time_left_is_that_of_the_moment_of_drawing() -> None:
     line = ProgressLine(lambda: TimeLeft(seconds.pop(0), is_about=True, is_at_most=True))
     line.show(STANDING)
     ends = [rendered(line, 80).split("  ")[-1] for _ in range(3)]
-    assert ends == ["about 2 min 28 s left", "about 2 min left", "nearly done"]
+    assert ends == ["about 2 min 28 s left", "about 2 min left", "a few seconds left"]

@@ -140,6 +140,20 @@ def test_a_folder_that_this_user_may_not_enter_is_listed_and_ends_no_page(
     assert list(place.runs()) == ["mine"]
 
 
+@pytest.mark.parametrize("command", ["status", "report", "plot", "checkpoints", "watch", "lineage"])
+def test_a_folder_that_this_user_may_not_enter_is_named_by_each_command(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    secret = make_run(tmp_path / "of another user", 100).root
+    outputs = {"report": ["--output", "a.html"], "plot": ["--output", "a.png"]}
+    refuse_to_enter(secret, monkeypatch)
+    assert main([command, str(secret), *outputs.get(command, [])]) == 1
+    assert capsys.readouterr().err == f"error: {secret}: Permission denied\n"
+
+
 def refuse_to_enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the system refuse what is in a folder, as for a user without the right to search it."""
 
