@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import socket
 import sys
@@ -13,11 +15,15 @@ from urllib.parse import quote
 
 import pytest
 
+from game_rl import viewer
+from game_rl.cli.parser import make_parser
 from game_rl.events import Resumed, RolloutEnded, Warned
 from game_rl.events.event_log import EventFile, read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.viewer.watch_server import MOST_CONNECTIONS, BoundedProtocol
 from tests.viewer.live_run import RUN_ID, LiveGame, Watching, first_events, make_run, watching
+
+PAGE = Path(viewer.__file__).parent / "page"
 
 
 @pytest.fixture
@@ -293,3 +299,15 @@ def test_a_folder_without_runs_but_experiments_has_their_tiles(tmp_path: Path) -
         one, experiment = server.news()["overview"]["members"]
     assert (one["folder"], experiment["folder"]) == ("one", "broken")
     assert (experiment["is_experiment"], experiment["state"]) == (True, "unknown")
+
+
+def test_each_command_that_the_page_names_can_be_called() -> None:
+    named = []
+    for file in sorted(PAGE.glob("*.js")):
+        for text in re.findall(r"game-rl ([^`\"]+)", file.read_text(encoding="utf-8")):
+            words = shlex.split(re.sub(r"\$\{quoted\(\w+\)\}", "'runs/a run'", text))
+            assert not any("$" in word for word in words), text  # a path that nobody has quoted
+            parser = make_parser(words[:1])[0]
+            assert parser.parse_known_args(words)[0].command, text
+            named.append(words[0])
+    assert {"watch", "train", "evaluate", "record", "report"} <= set(named)

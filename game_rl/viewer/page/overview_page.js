@@ -5,7 +5,7 @@ import {bar, make, setText, shape} from "./elements.js";
 import {FrameFeed, drawPacked} from "./frames.js";
 import {Happenings} from "./happenings.js";
 import {Heading, STATES} from "./heading.js";
-import {clock, duration, number, percent, plural, reward as earned, short, whole} from "./words.js";
+import {clock, duration, number, percent, plural, quoted, reward as earned, short, whole} from "./words.js";
 
 const MOST_LARGE = 3; // members whose screens are shown at twice their size
 const CELL = {width: 46, height: 34};
@@ -161,7 +161,7 @@ export class OverviewPage {
     tile.fill.hidden = cells != null; // nobody knows how many there are
     setText(tile.result, cells != null ? plural(cells, "cell") : count == null ? kind : `${kind} of ${whole(count)}`);
     setText(tile.note, `${STATES[state]?.[0] ?? state}${stage ? `, ${stage} ${whole(generation)} of ${whole(generations)}` : ""}`);
-    setText(tile.waits, `game-rl watch ${path}`);
+    setText(tile.waits, `game-rl watch ${quoted(path)}`);
     this.members.append(tile.item);
   }
 

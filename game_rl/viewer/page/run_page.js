@@ -10,7 +10,7 @@ import {Large} from "./large.js";
 import {PlacesMap} from "./places.js";
 import {Screens} from "./screens.js";
 import {Settings} from "./settings.js";
-import {clock, duration, percent, reward, short, whole} from "./words.js";
+import {clock, duration, percent, quoted, reward, short, whole} from "./words.js";
 
 const MOST_MILESTONES = 12;
 const DOING_EVERY_MS = 250;
@@ -267,7 +267,7 @@ export class RunPage {
     if (best || final) {
       commands.push([`game-rl evaluate ${quoted(path)}`, "plays new episodes"], [`game-rl record ${quoted(path)}`, "makes a clip"]);
     }
-    commands.push([`game-rl report ${quoted(path)}`, "writes all of this into one file"]);
+    commands.push([`game-rl report ${quoted(path)} --output report.html`, "writes all of this into one file"]);
     const when = new Date(ended.time).toLocaleString("en-GB", {dateStyle: "full", timeStyle: "short"});
     this.next.fill([make("li", {text: `It ended on ${when}.`}),
       ...commands.map(([text, what]) => make("li", {}, make("code", {text}), make("span", {class: "note", text: what})))], "ul");
@@ -314,8 +314,6 @@ function card(title, id) {
   };
   return element;
 }
-
-const quoted = (path) => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 function noPictures(state) {
   if (!state || state.state === "training") return "The pictures come with the next timesteps. A training that began with an older version of game_rl, or with live.fps: 0, shows none.";

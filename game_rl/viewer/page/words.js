@@ -57,4 +57,7 @@ export function clock(date) {
   return `${date.toLocaleDateString("en-GB", options)} ${time}`;
 }
 
+// A path as an argument of a command.
+export const quoted = (path) => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
+
 export const plural = (count, one, many = `${one}s`) => `${whole(count)} ${count === 1 ? one : many}`;
