@@ -31,7 +31,7 @@ from game_rl.games.starter import write_starter
 from game_rl.system.machine import disk_free_bytes, effective_cpus, effective_ram_bytes
 from game_rl.system.process_memory import process_tree_memory
 from game_rl.system.stop_request import StopRequest, stopping_on_signals
-from game_rl.system.units import GIB, format_bytes, format_duration, parse_bytes
+from game_rl.system.units import GIB, counted, format_bytes, format_duration, parse_bytes
 
 _TRIPS = 16
 _TRIP_TIMESTEPS = 100
@@ -181,7 +181,8 @@ def _keep(arguments: argparse.Namespace, folder: ExploreDir) -> int:
     print_result(
         arguments,
         {"file": str(path), "cell": record.number, "start_state": entry},
-        f"{path}: the state of cell {record.number:,}, after {record.score.timesteps:,} timesteps",
+        f"{path}: the state of cell {record.number:,}, after "
+        f"{counted(record.score.timesteps, 'timestep')}",
         f"write {where}:\n  start_states:\n    {entry}",
     )
     return 0
@@ -260,8 +261,9 @@ def _print_found(
         "sheet": str(folder.sheet),
     }
     text = (
-        f"{folder.root}: {len(archive.cells):,} cells in {archive.timesteps:,} timesteps, "
-        f"{format_duration(exploration.seconds)}\n{folder.sheet}: some of their screens"
+        f"{folder.root}: {counted(len(archive.cells), 'cell')} in "
+        f"{counted(archive.timesteps, 'timestep')}, {format_duration(exploration.seconds)}\n"
+        f"{folder.sheet}: some of their screens"
     )
     root = quote(str(folder.root))
     hint = f"go on:  {_way_on(folder)}\nsee it:  game-rl report {root} --output explored.html"
@@ -276,7 +278,7 @@ def _print_found(
         ending = "ends with a success" if best.is_success else "has no success"
         text += (
             f"\n{folder.best}: the best way earns {best.score.reward:g} in "
-            f"{best.score.timesteps:,} timesteps and {ending}"
+            f"{counted(best.score.timesteps, 'timestep')} and {ending}"
         )
         hint += f"\nfilm the best way:  game-rl record {root} --route best"
     else:

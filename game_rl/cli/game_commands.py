@@ -25,6 +25,7 @@ from game_rl.game_check.game_trace import game_trace
 from game_rl.games.definition import Game, load_game
 from game_rl.games.starter import write_starter
 from game_rl.system.output import visible
+from game_rl.system.units import counted
 
 if TYPE_CHECKING:
     from game_rl.game_check.game_check import GameCheck, GameFileCheck
@@ -272,9 +273,11 @@ def _new_game(arguments: argparse.Namespace) -> int:
 
 
 def _print_check(check: "GameCheck", console: Console) -> None:
+    successes = "success" if check.successes == 1 else "successes"
     console.print(
-        f"[bold]{escape(check.title)}[/]: {check.timesteps:,} timesteps, "
-        f"{check.episodes} episodes begun, {check.ended} ended, {check.successes} successes"
+        f"[bold]{escape(check.title)}[/]: {counted(check.timesteps, 'timestep')}, "
+        f"{counted(check.episodes, 'episode')} begun, {check.ended} ended, "
+        f"{check.successes} {successes}"
     )
     bounds = numbers("lowest", "highest", "changes")
     variables = Table("variable", *bounds, title="variables", title_justify="left")

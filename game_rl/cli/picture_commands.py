@@ -15,6 +15,7 @@ from game_rl.explore.explore_dir import ExploreDir
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import has_file
 from game_rl.places.place_layers import layers
+from game_rl.system.units import counted
 from game_rl.viewer.look import LIGHT
 from game_rl.viewer.panels import Panel
 from game_rl.viewer.run_panels import fitness_panel, run_panels
@@ -186,8 +187,8 @@ def _places(arguments: argparse.Namespace) -> int:
         ],
     }
     text = (
-        f"{arguments.output}: {counts.n_places:,} places of {', '.join(counts.names)}, visited in "
-        f"{counts.timesteps:,} timesteps"
+        f"{arguments.output}: {counted(counts.n_places, 'place')} of {', '.join(counts.names)}, "
+        f"visited in {counted(counts.timesteps, 'timestep')}"
     )
     print_result(arguments, facts, text)
     return 0

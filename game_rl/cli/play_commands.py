@@ -48,6 +48,7 @@ from game_rl.files.run_dir import RunDir
 from game_rl.games.actions import RANDOM, constant_action
 from game_rl.games.definition import Game
 from game_rl.system.output import visible
+from game_rl.system.units import counted
 
 if TYPE_CHECKING:
     from game_rl.callbacks.evaluation import Evaluation
@@ -375,7 +376,7 @@ def _record_route(arguments: argparse.Namespace, folder: ExploreDir) -> int:
 
         record_route(route, game, settings, output, overlay=overlay)
     facts: dict[str, object] = {"file": str(output), "timesteps": len(route.actions)}
-    text = f"{output}: {len(route.actions):,} timesteps"
+    text = f"{output}: {counted(len(route.actions), 'timestep')}"
     if route.cell is not None:
         facts["cell"] = route.cell.number
         text += f" to cell {route.cell.number:,}"
@@ -453,7 +454,7 @@ def _record_logged(arguments: argparse.Namespace) -> int:
     lines = [str(made)]
     lines += (
         f"episode {episode.number:,}: {episode.kind}, ended at timestep {episode.timesteps:,}, "
-        f"{episode.length:,} timesteps, reward {episode.reward:.2f}, {episode.ending}"
+        f"{counted(episode.length, 'timestep')}, reward {episode.reward:.2f}, {episode.ending}"
         for episode in chosen
     )
     print_result(arguments, facts, "\n".join(lines))

@@ -50,7 +50,7 @@ from game_rl.games.definition import GameDefinition
 from game_rl.storage.background import upload_settings
 from game_rl.storage.faults import NO_PATIENCE, PASSING_FAULTS, Patience, StoreFault
 from game_rl.system.packages import check_extra
-from game_rl.system.units import format_bytes, format_duration
+from game_rl.system.units import counted, format_bytes, format_duration
 
 if TYPE_CHECKING:
     from game_rl.files.run_dir import RunDir
@@ -308,7 +308,7 @@ def _verified_runs(url: str) -> "Iterator[_Verified]":
         "damage": damage,
     }
     text = (
-        f"{verdict.n_checkpoints} checkpoints, {verdict.n_blobs:,} blobs, "
+        f"{counted(verdict.n_checkpoints, 'checkpoint')}, {counted(verdict.n_blobs, 'blob')}, "
         f"{format_bytes(verdict.n_bytes)}: every byte is as it was written"
     )
     failure = (
@@ -452,8 +452,9 @@ def _verified_experiments(url: str) -> "Iterator[_Verified]":
             yield _Verified(facts, "", failure)
         else:
             text = (
-                f"{kind} {stored.experiment}: {_counted(len(generations), 'generation')}, "
-                f"{len(blobs):,} blobs, {format_bytes(n_bytes)}: every byte is as it was written"
+                f"{kind} {stored.experiment}: {counted(len(generations), 'generation')}, "
+                f"{counted(len(blobs), 'blob')}, {format_bytes(n_bytes)}: every byte is as it was "
+                "written"
             )
             yield _Verified(facts, text)
 
@@ -532,7 +533,7 @@ def _list(arguments: argparse.Namespace) -> int:
             stored.tree.kind,
             stored.experiment,
             stored.tree.game or "",
-            _counted(len(stored.generations), "generation"),
+            counted(len(stored.generations), "generation"),
             f"{stored.generations[-1]}",
             format_bytes(stored.n_bytes),
             stored.saved,
@@ -543,7 +544,7 @@ def _list(arguments: argparse.Namespace) -> int:
             "run",
             run.run,
             run.game,
-            _counted(len(run.checkpoints), "checkpoint"),
+            counted(len(run.checkpoints), "checkpoint"),
             f"{run.checkpoints[-1]:,}",
             format_bytes(run.newest_bytes),
             run.newest_saved,
@@ -551,10 +552,6 @@ def _list(arguments: argparse.Namespace) -> int:
         )
     SafeConsole(width=max(140, SafeConsole().width)).print(table)
     return 0
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _writer(host: str | None, *, is_active: bool) -> str:

@@ -21,7 +21,7 @@ from game_rl.config.loader import load_config
 from game_rl.envs.make_env import make_observation_format
 from game_rl.errors import LakeError, UsageError
 from game_rl.games.definition import load_game
-from game_rl.system.units import format_bytes
+from game_rl.system.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from game_rl.lake.upkeep import LakeReport, LakeStatistics
@@ -148,7 +148,7 @@ def _import(arguments: argparse.Namespace) -> int:
     print_result(
         arguments,
         {"lake": str(arguments.output), **asdict(found)},
-        f"{found.n_transitions:,} transitions, {found.observations}\n"
+        f"{counted(found.n_transitions, 'transition')}, {found.observations}\n"
         f"{arguments.file}: {format_bytes(found.file_bytes)}; as SB3 holds them: "
         f"{format_bytes(found.raw_bytes)}\n"
         f"{arguments.output}: {format_bytes(found.lake_bytes)}, "
@@ -176,7 +176,7 @@ def _export(arguments: argparse.Namespace) -> int:
         print_result(
             arguments,
             {"output": str(output), "episodes": episodes, "transitions": n},
-            f"{output}: {episodes:,} episodes, {n:,} timesteps; load it with\n"
+            f"{output}: {counted(episodes, 'episode')}, {counted(n, 'timestep')}; load it with\n"
             f"minari.MinariDataset({str(output)!r})",
         )
         return 0
@@ -184,7 +184,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
     with _bar() as bar:
         n = export_replay(lake, output, n_actions=n_actions, progress=bar)
-    text = f"{output}: {n:,} transitions; load it with model.load_replay_buffer"
+    text = f"{output}: {counted(n, 'transition')}; load it with model.load_replay_buffer"
     print_result(arguments, {"output": str(output), "transitions": n}, text)
     return 0
 
@@ -224,8 +224,8 @@ def _info(arguments: argparse.Namespace) -> int:
 
 def _print_statistics(found: "LakeStatistics", console: Console) -> None:
     console.print(
-        f"[bold]{found.n_transitions:,} transitions[/], {escape(found.observation)}, "
-        f"{format_bytes(found.n_bytes)} on disk, {found.n_segments} segments, "
+        f"[bold]{counted(found.n_transitions, 'transition')}[/], {escape(found.observation)}, "
+        f"{format_bytes(found.n_bytes)} on disk, {counted(found.n_segments, 'segment')}, "
         f"{found.n_shelved} kept for checkpoints alone, {found.n_open} being written"
     )
     if found.ratio and found.bytes_per_transition:
@@ -261,8 +261,9 @@ def _verify(arguments: argparse.Namespace) -> int:
     for name, torn in report.open_files.items():
         print(f"{name}: being written, or left by a crash; {torn:,} bytes of it are torn")
     print(
-        f"whole segments: {report.n_segments}, with {report.n_transitions:,} transitions and "
-        f"{format_bytes(report.n_bytes)}; damaged files: {len(report.damaged)}"
+        f"whole segments: {report.n_segments}, with "
+        f"{counted(report.n_transitions, 'transition')} and {format_bytes(report.n_bytes)}; "
+        f"damaged files: {len(report.damaged)}"
     )
     return _damage_shown(report, is_json=False)
 

@@ -16,7 +16,7 @@ from game_rl.cli.printing import print_words
 from game_rl.cli.progress_line import ProgressLine, Standing
 from game_rl.events import Event, MilestoneReached, TimedEvent
 from game_rl.events.time_left import EndClock, TimeLeft
-from game_rl.system.units import format_bytes, format_duration, with_frames
+from game_rl.system.units import counted, format_bytes, format_duration, with_frames
 
 _WITHIN_S = 60.0
 _MOST_LINES = 10
@@ -307,13 +307,12 @@ class RunConsole:
     def _show_evaluating(self, event: events.Evaluating) -> None:
         what = "final evaluation" if event.is_final else "evaluating"
         what = "confirming" if event.is_confirmation else what
-        self._progress.show_doing(f"{what}, {event.episodes} episodes")
+        episodes = counted(event.episodes, "episode")
+        self._progress.show_doing(f"{what}, {episodes}")
         if event.is_final:
             self._calm.show_all()
             policy = self._frames(event.policy_timesteps, event.policy_waited_frames)
-            self._print(
-                f"evaluating the best policy, timestep {policy}, over {event.episodes} episodes"
-            )
+            self._print(f"evaluating the best policy, timestep {policy}, over {episodes}")
 
     def _show_last_uploads(self, event: events.UploadProgress) -> None:
         """Show the progress of the last uploads: a bar on a terminal, else one line."""

@@ -27,7 +27,7 @@ from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.explore.explore_dir import ExploreDir
 from game_rl.storage.journal import stored_part
 from game_rl.system.output import visible
-from game_rl.system.units import format_bytes, format_duration
+from game_rl.system.units import counted, format_bytes, format_duration
 
 if TYPE_CHECKING:
     from game_rl.events.run_view import RunView
@@ -128,7 +128,7 @@ def _prune(runs: "Sequence[ListedRun]", arguments: argparse.Namespace) -> int:
     if not arguments.json:
         print(visible("\n".join(folders)) or "there is nothing to delete")
     n_bytes = sum(run.spare_bytes for run in spare)
-    these = f"{len(folders)} folders, {format_bytes(n_bytes)}"
+    these = f"{counted(len(folders), 'folder')}, {format_bytes(n_bytes)}"
     if folders and not arguments.yes:
         if not sys.stdin.isatty():
             raise UsageError("--prune asks before it deletes; add --yes where nobody can answer")
@@ -243,7 +243,7 @@ def _status_of_exploration(arguments: argparse.Namespace) -> int:
         print_facts(facts)
         return 0
     earned = (
-        f"{term.name} after {term.timesteps:,} timesteps, {format_duration(term.seconds)}"
+        f"{term.name} after {counted(term.timesteps, 'timestep')}, {format_duration(term.seconds)}"
         for term in view.terms
     )
     lines = [

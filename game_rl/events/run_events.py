@@ -469,7 +469,8 @@ class BaselinePlayed(RunEvent):
     @property
     def in_words(self) -> str:
         success = "" if self.success_rate is None else f"success {self.success_rate:.0%}, "
-        reward = f"reward {self.mean_reward:.2f} in {self.episodes:,} episodes"
+        episodes = "episode" if self.episodes == 1 else "episodes"
+        reward = f"reward {self.mean_reward:.2f} in {self.episodes:,} {episodes}"
         return f"{self.name}: {success}{reward}"
 
 

@@ -12,6 +12,7 @@ from game_rl.events.run_view import STATE_WORDS
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.experiment_status import ExperimentStatus
 from game_rl.experiments.records import ChampionRecord, CopyRecord, GenerationRecord
+from game_rl.system.units import counted
 
 
 def generation_table(
@@ -105,7 +106,7 @@ def status_table(status: ExperimentStatus) -> RenderableType:
     stage = "live" if status.is_live else stage
     line = f"{status.path}: {STATE_WORDS[status.state]}, {stage}"
     if status.timesteps_of_all is not None:
-        line += f", {status.timesteps_of_all:,} timesteps of all runs"
+        line += f", {counted(status.timesteps_of_all, 'timestep')} of all runs"
     if status.frames_of_all is not None:
         line += f" ({status.frames_of_all:,} frames)"
     rows = [

@@ -18,6 +18,7 @@ from game_rl.files.saved import parse_json
 from game_rl.games.cell import Cell, CoarseVariable
 from game_rl.games.place import Offsets
 from game_rl.places.place_counts import PlaceCounts, Visits
+from game_rl.system.units import counted
 
 _STATE = re.compile(rb'"state":"[^"]*"')  # nearly all of a line, and base64 has no quotes
 
@@ -258,4 +259,4 @@ class ExplorationView:
         """Return what the map has, in words."""
         width, height = self.places.sides
         size = f" of {width} x {height}" if width * height > 1 else ""
-        return f"{counts.n_places:,} places{size}, by the trips that were there"
+        return f"{counted(counts.n_places, 'place')}{size}, by the trips that were there"

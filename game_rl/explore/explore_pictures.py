@@ -10,6 +10,7 @@ from game_rl.explore.archive import CellRecord
 from game_rl.explore.explore_dir import ExploreSettings
 from game_rl.explore.trip import Gain
 from game_rl.game_check.sheets import Moment, contact_sheet
+from game_rl.system.units import counted
 
 MOST_SCREENS = 40
 """Screens on a sheet."""
@@ -55,7 +56,7 @@ def furthest(points: NDArray[np.int16], n: int) -> list[int]:
 
 def cell_moment(record: CellRecord, screen: NDArray[np.uint8]) -> Moment:
     """Return a cell as the sheet shows it: its number, after how long, with which reward."""
-    label = f"{record.number:,}: {record.score.timesteps:,} timesteps"
+    label = f"{record.number:,}: {counted(record.score.timesteps, 'timestep')}"
     if record.score.reward:
         label += f", {record.score.reward:g}"
     return Moment(label, screen)

@@ -20,6 +20,7 @@ from game_rl.playback.shown_episode import (
     hold_pictures,
     in_a_row,
 )
+from game_rl.system.units import counted
 
 
 def record_route(
@@ -56,7 +57,7 @@ def _timesteps(
         name = ""
         for number, action in enumerate(route.actions):
             if not env.episode.running:
-                raise _differs(route, f"the episode ends after {number:,} timesteps")
+                raise _differs(route, f"the episode ends after {counted(number, 'timestep')}")
             _, reward, *_ = env.step(action)
             total += reward
             (name,) = action_names([action], game)

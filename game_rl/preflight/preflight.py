@@ -32,7 +32,7 @@ from game_rl.preflight.workload import (
     forecast_speed,
 )
 from game_rl.system.machine import Machine
-from game_rl.system.units import format_bytes, format_deviation, format_duration
+from game_rl.system.units import counted, format_bytes, format_deviation, format_duration
 
 FootprintComparison = dict[str, dict[str, int | float]]
 
@@ -316,13 +316,14 @@ def _training(t: TrainingArithmetic) -> Text:
         samples = f"{t.samples_per_timestep:,.3g} samples"
         replayed = f"; {samples} are learned from for each timestep that is played"
         if t.offline_gradient_steps:
-            steps = f"{t.offline_gradient_steps:,} gradient steps"
+            steps = counted(t.offline_gradient_steps, "gradient step")
             replayed += f"; {steps} on Lakes before the first timestep"
     return Text(
-        f"training  {_at_most(t)}{t.updates:,} updates of {t.timesteps_per_update:,} timesteps; "
-        f"{t.gradient_steps_per_update:,} gradient steps in each ({note}); "
-        f"{t.checkpoints:,} checkpoints, {t.evaluations:,} evaluations; "
-        f"{_at_most(t)}{t.played_timesteps:,} timesteps "
+        f"training  {_at_most(t)}{counted(t.updates, 'update')} of "
+        f"{counted(t.timesteps_per_update, 'timestep')}; "
+        f"{counted(t.gradient_steps_per_update, 'gradient step')} in each ({note}); "
+        f"{counted(t.checkpoints, 'checkpoint')}, {counted(t.evaluations, 'evaluation')}; "
+        f"{_at_most(t)}{counted(t.played_timesteps, 'timestep')} "
         f"({'at least ' * t.has_waits}{t.frames:,} frames){replayed}"
     )
 

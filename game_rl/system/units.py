@@ -37,8 +37,8 @@ def format_bytes(size: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with a noun, such as "1 core" or "2 cores"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Return a number with a noun, such as "1 core" or "2,000 cores"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def with_frames(timesteps: int, frame_skip: int, waited_frames: int = 0) -> str:

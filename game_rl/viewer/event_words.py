@@ -5,7 +5,7 @@ from typing import Literal
 
 from game_rl import events
 from game_rl.events import TimedEvent
-from game_rl.system.units import format_bytes, format_duration
+from game_rl.system.units import counted, format_bytes, format_duration
 
 Tone = Literal["plain", "good", "bad", "quiet"]
 
@@ -65,7 +65,7 @@ def _of_run(event: TimedEvent) -> Happening | None:  # noqa: C901 - a case an ev
         case events.Evaluated():
             way = "" if event.deterministic else "stochastic, "
             result = _result(event.success_rate, event.mean_reward)
-            text = f"{way}{event.episodes} episodes: {result}"
+            text = f"{way}{counted(event.episodes, 'episode')}: {result}"
             if event.is_final:
                 return Happening("final evaluation", text, "good")
             if event.is_best:

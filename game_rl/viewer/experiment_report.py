@@ -17,6 +17,7 @@ from game_rl.events import (
 from game_rl.events.run_view import STATE_WORDS, PlotAxis
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.records import GenerationRecord, Value
+from game_rl.system.units import counted
 from game_rl.viewer.report_sections import (
     clip_card,
     config_section,
@@ -108,7 +109,7 @@ def _tiles(shown: ShownExperiment) -> Html:
 
 def _score(shown: ShownExperiment, fitness: Fitness) -> tuple[str, str]:
     """Return what the experiment compares, and its interval with the number of episodes."""
-    played = f"{fitness.episodes} episodes"
+    played = counted(fitness.episodes, "episode")
     metric = shown.experiment.config.fitness.metric
     if metric == "mean_reward" or fitness.success_rate is None or fitness.success_interval is None:
         return f"{fitness.mean_reward:.2f}", f"± {fitness.std_reward:.2f} over {played}"

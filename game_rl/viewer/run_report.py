@@ -4,7 +4,7 @@ from shlex import quote
 
 from game_rl.config.loader import dump_config
 from game_rl.events.run_view import STATE_WORDS, Curve, PlotAxis, success_interval
-from game_rl.system.units import format_bytes, format_duration
+from game_rl.system.units import counted, format_bytes, format_duration
 from game_rl.viewer.report_sections import (
     MEASURED,
     all_curves_section,
@@ -98,7 +98,7 @@ def _score_tiles(run: ShownRun) -> list[Html]:
     if event is None:
         return [tile("evaluation", "none yet")]
     which = "final" if event.is_final else "best so far"
-    played = f"{event.episodes} episodes"
+    played = counted(event.episodes, "episode")
     tiles = []
     ends = success_interval(event)
     if event.success_rate is not None and ends is not None:

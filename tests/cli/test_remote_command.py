@@ -91,7 +91,7 @@ def test_verify_reads_runs_and_every_generation(
     assert main(["remote", "verify", f"{disk_address}@200"]) == 0
     told = capsys.readouterr().out
     assert "population" not in told
-    assert "1 checkpoints" in told
+    assert "1 checkpoint, " in told
     for blob in (tmp_path / "mounted disk" / "experiments").rglob("blobs/*/*"):
         blob.write_bytes(b"other")
     assert main(["remote", "verify", disk_address]) == 1
