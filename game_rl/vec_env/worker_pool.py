@@ -319,13 +319,17 @@ def _ending(exitcode: int | None) -> str:
     return f"was ended by {name}{', a crash in native code,' if native else ''}"
 
 
-# The forkserver imports these once, and the workers share its pages. Two workers with four Duels
+# The forkserver imports these once, and the workers share its pages; the last three are what the
+# beginning of a training and its extensions need in a worker, 4 MB of its PSS if each imports it. Two workers with four Duels
 # each: PSS 27 MB a worker and 0.5 s to start them; spawned, 50 MB and 2.6 s (Linux, 2 busy cores).
 _PRELOAD = [
     "game_rl.vec_env.worker",
     "game_rl.envs.make_env",
     "game_rl.emulator.pyboy_emulator",
     "game_rl.system.forkserver_signals",
+    "game_rl.game_check.env_checks",
+    "game_rl.episodes.button_log",
+    "game_rl.places.place_counts",
 ]
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
