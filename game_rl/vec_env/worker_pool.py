@@ -320,8 +320,8 @@ def _ending(exitcode: int | None) -> str:
 
 
 # The forkserver imports these once, and the workers share its pages; the last three are what the
-# beginning of a training and its extensions need in a worker, 4 MB of its PSS if each imports it. Two workers with four Duels
-# each: PSS 27 MB a worker and 0.5 s to start them; spawned, 50 MB and 2.6 s (Linux, 2 busy cores).
+# checks and the trackers of a training need. Two workers with four Duels each: PSS 27 MB a worker
+# and 0.5 s to start them; spawned, 50 MB and 2.6 s (Linux, 2 busy cores).
 _PRELOAD = [
     "game_rl.vec_env.worker",
     "game_rl.envs.make_env",
