@@ -227,9 +227,17 @@ def _end_at_once(number: int, _: FrameType | None) -> None:
 
 
 def raise_on_ctrl_c() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt again."""
+    """Let Ctrl-C raise KeyboardInterrupt again, but not in the parts of torch that abort of it."""
     if signal.getsignal(signal.SIGINT) is _end_at_once:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _raise_or_end)
+
+
+def _raise_or_end(number: int, frame: FrameType | None) -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and getattr(torch.__spec__, "_initializing", False):
+        os.write(2, b"interrupted\n")
+        _end_at_once(number, frame)
+    signal.default_int_handler(number, frame)
 
 
 @contextmanager

@@ -108,6 +108,16 @@ def test_processes_of_ours_do_not_run_modules_of_the_current_folder(
     ]  # the last has no `main`, which it has found out
 
 
+FEW_TIMESTEPS = [
+    "total_timesteps=256",
+    "env.n_envs=2",
+    "env.max_episode_timesteps=60",
+    "evaluation.episodes=1",
+    "evaluation.final_episodes=1",
+    "algorithm.learning_starts=64",
+    "algorithm.replay.capacity=500",
+    "run_dir=run",
+]
 COMMAND = "import sys; from game_rl.__main__ import main; sys.exit(main())"
 
 
@@ -117,6 +127,7 @@ COMMAND = "import sys; from game_rl.__main__ import main; sys.exit(main())"
     [
         ("train", "duel_ppo", "--smoke"),
         ("train", "duel_population", "--smoke"),
+        ("train", "duel_dqn", *FEW_TIMESTEPS),
         ("tune", "--config", "duel_ppo", "--seconds", "1"),
     ],
 )
