@@ -112,11 +112,8 @@ def add_new_game(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_game(arguments: argparse.Namespace) -> int:
-    from game_rl.game_check.game_check import (
-        check_game,
-        check_game_file,
-        read_recorded_episode,
-    )
+    from game_rl.game_check.game_check import check_game, check_game_file
+    from game_rl.game_check.recorded_episode import read_recorded_episode
 
     if arguments.without_rom:
         _refuse_options(arguments, (*_OF_PLAY, "find_seed"), "--without-rom plays nothing")

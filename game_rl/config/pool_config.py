@@ -42,10 +42,10 @@ class PoolConfig(StrictModel):
     from_: Annotated[
         RunAt | None, Field(alias="from", examples=["explored/beacon", "runs/beacon_ppo"])
     ] = None
-    """Where the states come from when the run begins: the folder of a `game-rl explore`, or
-    another run with a pool, with @T for its checkpoint of timestep T. null: nowhere, so save_on
-    must fill the pool. A resumed run goes on with the pool of its checkpoint, unless this
-    changes."""
+    """Where the states come from when the run begins: the folder of a `game-rl explore`, the file
+    of a route, such as its best.json, or another run with a pool, with @T for its checkpoint of
+    timestep T. null: nowhere, so save_on must fill the pool. A resumed run goes on with the pool of
+    its checkpoint, unless this changes."""
     save_on: SaveOnConfig | None = None
     """When a state that the training reaches enters the pool; null: never."""
     size: Annotated[int, Field(ge=1, le=100_000)] = 200
@@ -74,8 +74,8 @@ class PoolConfig(StrictModel):
             if self.from_ is None:
                 yield Problem(
                     ("choose",),
-                    "backward goes along routes of an exploration; name its folder in "
-                    "env.pool.from, or choose success, rank or uniform",
+                    "backward goes along routes; name the folder of an exploration, or the file of "
+                    "a route, in env.pool.from, or choose success, rank or uniform",
                     reads=(("from",),),
                 )
             if self.save_on is not None:

@@ -4,9 +4,10 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from gymnasium.utils.seeding import np_random
 from numpy.typing import NDArray
 
 from game_rl.config.schema import EnvConfig
@@ -21,7 +22,8 @@ ChosenStarts = Sequence[str] | Mapping[str, float]
 """Names of start states, or the names with the weights by which they are drawn."""
 
 _OPTIONS = ("start_state", "idle_frames", "game_seed")  # of a reset
-_MOST_IDLE_FRAMES = 100_000  # as in the config: half an hour of the game
+MOST_IDLE_FRAMES = 100_000
+"""Of a beginning: half an hour of the game."""
 _MOST_BEGINNINGS = 16  # if half of them lock up, 65,535 of 65,536 episodes still begin
 
 
@@ -130,10 +132,7 @@ class EpisodeStarts:
         self._title = game.name
         self._known = game.definition.start_states
         self.names = chosen_start_states(chosen, game)
-        self._bounds: NDArray[np.float64] | None = None
-        if isinstance(chosen, Mapping):  # where each start state's part of 0..1 ends, but the last
-            sums = np.cumsum([chosen[name] for name in self.names], dtype=np.float64)
-            self._bounds = sums[:-1] / sums[-1]
+        self._bounds = _bounds(chosen, self.names)
         self.max_idle_frames = config.max_idle_frames
         self._states = StartStateCache(emulator, game)
         seed = game.definition.random_seed
@@ -172,18 +171,13 @@ class EpisodeStarts:
         Raises:
             UsageError: an option is unknown, or cannot have its value.
         """
-        if self._bounds is None:
-            drawn = int(random.integers(len(self.names)))
-        else:
-            drawn = int(np.searchsorted(self._bounds, random.random(), side="right"))
-        idle_frames = int(random.integers(self.max_idle_frames + 1))
-        game_seed = int(random.integers(2**32))
+        drawn = _draw(random, len(self.names), self._bounds, self.max_idle_frames)
         pooled = self.pool.drawn(random)
         for option in options:
             if option not in _OPTIONS:
                 raise UsageError(unknown_name(str(option), "option", _OPTIONS, of="reset"))
-        idle_frames = _whole(options, "idle_frames", idle_frames, most=_MOST_IDLE_FRAMES)
-        game_seed = _whole(options, "game_seed", game_seed, most=2**32 - 1)
+        idle_frames = _whole(options, "idle_frames", drawn.idle_frames, most=MOST_IDLE_FRAMES)
+        game_seed = _whole(options, "game_seed", drawn.game_seed, most=2**32 - 1)
         self.begun = None
         if pooled is not None and "start_state" not in options:
             self.begun = pooled
@@ -191,7 +185,7 @@ class EpisodeStarts:
             name = pooled.start_state
             self.bring_to(pooled, game_seed=game_seed, idle_frames=idle_frames)
         else:
-            name = str(options.get("start_state", self.names[drawn]))
+            name = str(options.get("start_state", self.names[drawn.start]))
             if name not in self._known:
                 raise UsageError(unknown_name(name, "start state", self._known, of=self._title))
             self.bring(name, game_seed=game_seed, idle_frames=idle_frames)
@@ -240,6 +234,49 @@ class EpisodeStarts:
                         f"does not keep {value:,}, it is {found:,} at once; choose a variable that "
                         "the game keeps in RAM"
                     )
+
+
+class DrawnBeginning(NamedTuple):
+    """Numbers that are drawn for a beginning.
+
+    Attributes:
+        start: index among the start states to begin from.
+    """
+
+    start: int
+    idle_frames: int
+    game_seed: int
+
+
+def first_beginning(game: Game, config: EnvConfig, *, seed: int) -> DrawnBeginning:
+    """Return what an env draws at a reset with this seed."""
+    names = chosen_start_states(config.start_states, game)
+    random, _ = np_random(seed)
+    return _draw(random, len(names), _bounds(config.start_states, names), config.max_idle_frames)
+
+
+def _draw(
+    random: np.random.Generator,
+    n_starts: int,
+    bounds: NDArray[np.float64] | None,
+    max_idle_frames: int,
+) -> DrawnBeginning:
+    if bounds is None:
+        start = int(random.integers(n_starts))
+    else:
+        start = int(np.searchsorted(bounds, random.random(), side="right"))
+    idle_frames = int(random.integers(max_idle_frames + 1))
+    game_seed = int(random.integers(2**32))
+    return DrawnBeginning(start, idle_frames, game_seed)
+
+
+def _bounds(chosen: ChosenStarts | None, names: Sequence[str]) -> NDArray[np.float64] | None:
+    """Return where each start state's part of 0..1 ends, but the last; None: all are equal."""
+    if not isinstance(chosen, Mapping):
+        return None
+    sums = np.cumsum([chosen[name] for name in names], dtype=np.float64)
+    bounds: NDArray[np.float64] = sums[:-1] / sums[-1]
+    return bounds
 
 
 def _whole(options: Mapping[str, Any], name: str, default: int, *, most: int) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from game_rl.envs.episode_starts import first_beginning
 from game_rl.errors import GameFileError, UsageError
 from game_rl.explore.archive import Archive, CellRecord
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings
@@ -62,9 +63,12 @@ def find_route(archive: Archive, word: str) -> Route:
 
 def write_route(route: Route, game: Game, settings: ExploreSettings, path: Path) -> None:
     """Write a route as an episode that `check-game --recorded` plays."""
+    drawn = first_beginning(game, settings.env, seed=settings.seed)
     episode = {
         "start_state": settings.start_state,
         "seed": settings.seed,
+        "idle_frames": drawn.idle_frames,
+        "game_seed": drawn.game_seed,
         "frame_skip": settings.env.frame_skip,
         "actions": action_names(route.actions, game),
     }

@@ -1,74 +1,41 @@
 """`game-rl check-game`: plays a game and reports what its game.yaml does, or what it only says."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from game_rl.config.loader import load_yaml_model
-from game_rl.config.schema import MOST_FRAME_SKIP, EnvConfig, ObservationConfig
-from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.emulator.rom_search import hashes_text, search_rom
 from game_rl.envs.episode_ends import EpisodeConditions
 from game_rl.envs.episode_starts import game_changes
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
-from game_rl.errors import GameFileError, LockUpError
+from game_rl.errors import LockUpError
 from game_rl.game_check.env_checks import StartCourses, check_reward, check_starts, start_fault
 from game_rl.game_check.game_trace import GameTrace
 from game_rl.game_check.play_log import PlayLog, TermSum, VariableRange
+from game_rl.game_check.recorded_episode import (
+    LONGEST_EPISODE_TIMESTEPS,
+    RecordedEpisode,
+    usual_frame_skip,
+)
 from game_rl.game_check.seed_search import SeedSearch, SeedsFound
 from game_rl.game_check.sheets import Moment
 from game_rl.games.actions import least_frame_skip
 from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT
-from game_rl.games.definition import Game, load_game, unknown_name
+from game_rl.games.definition import Game, load_game
 from game_rl.games.start_state import ScriptStep, play_script
-
-
-class RecordedEpisode(StrictModel):
-    """A JSON file `{"start_state": "level_1", "seed": 0, "actions": ["right", "punch", …]}`."""
-
-    start_state: str
-    seed: Annotated[int, Field(ge=0)] = 0
-    frame_skip: Annotated[int, Field(ge=1, le=MOST_FRAME_SKIP)] | None = None
-    """Frames of a timestep; null: those of check-game."""
-    actions: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Name of the action at each timestep."""
-
-
-def read_recorded_episode(path: Path, game: Game) -> RecordedEpisode:
-    """Read the episode in the JSON (or YAML) file at `path`.
-
-    Raises:
-        GameFileError: the file is not a recorded episode, or it names a start state or action that
-            the game does not have.
-    """
-
-    def unknown_names(episode: RecordedEpisode) -> Iterable[Problem]:
-        known_states = game.definition.start_states
-        if episode.start_state not in known_states:
-            message = unknown_name(episode.start_state, "start state", known_states)
-            yield Problem(("start_state",), message)
-        for index, name in enumerate(episode.actions):
-            if name not in game.definition.actions:
-                message = unknown_name(name, "action", game.action_names)
-                yield Problem(("actions", str(index)), message)
-
-    return load_yaml_model(path, RecordedEpisode, error=GameFileError, more_checks=unknown_names)
-
 
 _LONGEST_HOLD_TIMESTEPS = 8  # a random player that never holds a button makes no progress
 _REACTION_TIMESTEPS = 10
 _FURTHER_FRAMES = (30, 120, 480)  # to wait for the game to obey
 _MOST_OF_SCRIPTS = 64  # screens of scripts, and frames between two of a wait
 _SCRIPT_FRAMES = 60
-_EPISODE_TIMESTEPS = 1_000_000  # so many that only the endings end episodes
 
 
 @dataclass(frozen=True)
@@ -143,9 +110,8 @@ def check_game(
         courses, unvarying = check_starts(env, list(game.definition.start_states))
         start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
         log = PlayLog(game, emulator)
-        for action_names, start_state, play_seed in _plays(game, seed, timesteps, recorded):
-            is_traced = recorded is None or action_names is recorded.actions
-            _play(env, log, action_names, start_state, play_seed, trace if is_traced else None)
+        for play in _plays(game, seed, timesteps, recorded):
+            _play(env, log, play, trace if recorded is None or play is recorded else None)
         of_starts = (*_start_state_warnings(start_states), *unvarying)
         conditions = env.tracker(EpisodeConditions)
         has_endings = conditions is not None and conditions.has_endings
@@ -222,10 +188,9 @@ def find_seed(
 
 
 def _config_for(game: Game) -> EnvConfig:
-    least = least_frame_skip(game.definition.actions)
     return EnvConfig(
-        max_episode_timesteps=_EPISODE_TIMESTEPS,
-        frame_skip=max(EnvConfig().frame_skip, least),
+        max_episode_timesteps=LONGEST_EPISODE_TIMESTEPS,
+        frame_skip=usual_frame_skip(game),
         observation=ObservationConfig(parts=tuple(game.definition.parts)),
     )
 
@@ -325,8 +290,8 @@ def _start_state_warnings(states: list[_StartState]) -> Iterator[str]:
 
 def _plays(
     game: Game, seed: int, timesteps: int, recorded: RecordedEpisode | None
-) -> Iterator[tuple[tuple[str, ...], str, int]]:
-    """Yield (actions, start state, seed) of everything to play."""
+) -> Iterator[RecordedEpisode]:
+    """Yield everything to play."""
     rng = np.random.default_rng(seed)
     names = list(game.definition.start_states)
     for index, name in enumerate(names):
@@ -335,24 +300,29 @@ def _plays(
         while len(actions) < share:
             action = game.action_names[rng.integers(len(game.action_names))]
             actions += [action] * int(rng.integers(1, _LONGEST_HOLD_TIMESTEPS + 1))
-        yield tuple(actions[:share]), name, seed + index
+        if share:
+            yield RecordedEpisode(
+                start_state=name, seed=seed + index, actions=tuple(actions[:share])
+            )
     if recorded is not None:
-        yield recorded.actions, recorded.start_state, recorded.seed
+        yield recorded
 
 
 def _play(
     env: GameBoyEnv,
     log: PlayLog,
-    actions: Sequence[str],
-    start_state: str,
-    seed: int,
+    play: RecordedEpisode,
     trace: GameTrace | None,
 ) -> None:
     indices = {name: index for index, name in enumerate(log.action_names)}
     over = True
-    for name in actions:
+    start_state = play.start_state
+    seed = play.seed
+    options = play.options
+    for name in play.actions:
         if over:
-            env.reset(seed=seed, options={"start_state": start_state, "idle_frames": 0})
+            env.reset(seed=seed, options=options)
+            options.pop("game_seed", None)
             log.begin(env)
             if trace is not None:
                 trace.begin(env, start_state)

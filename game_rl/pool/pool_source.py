@@ -1,26 +1,34 @@
-"""Where a new pool's states come from: the archive of an exploration, or another run's pool."""
+"""Where a new pool's states come from: an exploration, a recorded episode, or another run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
 from game_rl.config.pool_config import PoolConfig
+from game_rl.config.schema import EnvConfig
 from game_rl.config.values import run_at
 from game_rl.emulator.saved_state import unpack_state
 from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.make_env import innermost, make_game_env
-from game_rl.errors import EmulatorError, UsageError
+from game_rl.errors import EmulatorError, GameFileError, UsageError
 from game_rl.explore.archive import KnownRoute, known_cells, known_routes, states_of
-from game_rl.explore.explore_dir import ExploreDir, ExploreSettings
+from game_rl.explore.explore_dir import ExploreDir
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import parse_saved
+from game_rl.game_check.recorded_episode import (
+    RecordedEpisode,
+    episode_config,
+    read_recorded_episode,
+)
 from game_rl.games.definition import Game, unknown_name
 from game_rl.pool.pool import POOL_FILE, NewState, RoutePlace, SavedPool, spread
 
 _KEY = "env.pool.from"
+_PLAYED_FOR_ONE = 4  # moments of a recorded episode of which one is chosen
 
 
 class RoutePoint(NamedTuple):
@@ -30,28 +38,55 @@ class RoutePoint(NamedTuple):
     reward: float
 
 
-PlayRoute = Callable[[ExploreSettings, bytes, Sequence[int]], Sequence[RoutePoint]]
-"""Plays the actions of a route from the beginning of an exploration's episode. Returns the moments
-after these numbers of timesteps; fewer if the episode ends before."""
+class PlayedRoute(NamedTuple):
+    """What came of a route.
+
+    Attributes:
+        points: the moments that were asked for; fewer if the episode ends before.
+        succeeds: whether it ends the episode with a success.
+    """
+
+    points: Sequence[RoutePoint]
+    succeeds: bool
 
 
-def played_route(
-    env: GameEnv, settings: ExploreSettings, actions: bytes, at: Sequence[int]
-) -> list[RoutePoint]:
-    """Play a route in the process of `env`, which is left as it is; see `PlayRoute`."""
-    wanted = set(at)
+@dataclass(frozen=True)
+class RoutePlay:
+    """A route to play.
+
+    Attributes:
+        env, seed, options: the env, and the reset with which it begins.
+        actions: index of the action of each timestep.
+        at: numbers of timesteps after which its moments are wanted.
+    """
+
+    env: EnvConfig
+    seed: int
+    options: Mapping[str, str | int]
+    actions: Sequence[int]
+    at: Sequence[int]
+
+
+PlayRoute = Callable[[RoutePlay], PlayedRoute]
+
+
+def played_route(env: GameEnv, route: RoutePlay) -> PlayedRoute:
+    """Play a route in the process of `env`, which is left as it is."""
+    wanted = set(route.at)
     points: dict[int, RoutePoint] = {}
-    with closing(make_game_env(settings.env, innermost(env).game)) as player:
+    succeeds = False
+    with closing(make_game_env(route.env, innermost(env).game)) as player:
         player.draws = False
-        player.reset(seed=settings.seed, options={"start_state": settings.start_state})
-        for timestep, action in enumerate(actions):
+        player.reset(seed=route.seed, options=dict(route.options))
+        for timestep, action in enumerate(route.actions):
             if timestep in wanted:
                 state = player.emulator.save_state(picture=False)
                 points[timestep] = RoutePoint(state, sum(player.reward_terms.values()))
-            _, _, terminated, truncated, _ = player.step(action)
+            _, _, terminated, truncated, info = player.step(action)
             if terminated or truncated:
+                succeeds = bool(info.get("is_success", False))
                 break
-    return [points[timestep] for timestep in at if timestep in points]
+    return PlayedRoute([points[at] for at in route.at if at in points], succeeds)
 
 
 def check_pool(settings: PoolConfig, game: Game) -> None:
@@ -80,7 +115,9 @@ def new_states(settings: PoolConfig, game: Game, play: PlayRoute) -> list[NewSta
         UsageError: there are none, or they are of another ROM.
     """
     place = _checked_source(settings, game)
-    if not isinstance(place, ExploreDir):
+    if isinstance(place, RecordedEpisode):
+        found = _recorded_states(place, settings, game, play)
+    elif not isinstance(place, ExploreDir):
         found = _states_of_run(place, settings)
     elif settings.choose == "backward":
         found = _states_on_routes(place, settings, game, play)
@@ -102,10 +139,15 @@ def new_states(settings: PoolConfig, game: Game, play: PlayRoute) -> list[NewSta
     return found
 
 
-def _checked_source(settings: PoolConfig, game: Game) -> ExploreDir | Path:
-    """Return the exploration or the checkpoint that `env.pool.from` names; no state is read."""
+def _checked_source(settings: PoolConfig, game: Game) -> ExploreDir | RecordedEpisode | Path:
+    """Return what `env.pool.from` names, a run as its checkpoint; no state is read."""
     assert settings.from_ is not None
     root, timesteps = run_at(settings.from_)
+    if root.is_file():
+        try:
+            return read_recorded_episode(root, game)
+        except GameFileError as error:
+            raise UsageError(f"{_KEY}: {error}") from None
     explored = ExploreDir(root)
     if explored.exists():
         try:
@@ -163,7 +205,7 @@ def _chosen_routes(folder: ExploreDir, settings: PoolConfig, game: Game) -> list
             f"{_KEY}: no way in {folder.root} ends in a success, so there is none to go back from; "
             "explore longer (game-rl explore --resume), or set env.pool.goal=reward"
         )
-    needed = list(accumulate(len(_beginnings(route, backward.step)) for route in routes))
+    needed = list(accumulate(len(_beginnings(route.actions, backward.step)) for route in routes))
     n_fitting = sum(size <= settings.size for size in needed)
     if routes and not n_fitting:
         whole = len(routes[0].actions)
@@ -175,9 +217,9 @@ def _chosen_routes(folder: ExploreDir, settings: PoolConfig, game: Game) -> list
     return routes[:n_fitting]
 
 
-def _beginnings(route: KnownRoute, step: int) -> range:
+def _beginnings(actions: Sequence[object], step: int) -> range:
     """Return the timesteps of a route at which episodes may begin, the last one first."""
-    return range(max(len(route.actions) - step, 0), -1, -step)
+    return range(max(len(actions) - step, 0), -1, -step)
 
 
 def _states_on_routes(
@@ -186,8 +228,9 @@ def _states_on_routes(
     about = folder.read().settings
     found: list[NewState] = []
     for number, route in enumerate(_chosen_routes(folder, settings, game)):
-        at = _beginnings(route, settings.backward.step)
-        points = play(about, route.actions, at)
+        at = _beginnings(route.actions, settings.backward.step)
+        options = {"start_state": about.start_state}
+        points = play(RoutePlay(about.env, about.seed, options, route.actions, at)).points
         if len(points) < len(at):
             raise UsageError(
                 f"{_KEY}: a route of {folder.root} can no longer be played: its episode ends "
@@ -199,6 +242,48 @@ def _states_on_routes(
     return found
 
 
+def _recorded_states(
+    episode: RecordedEpisode, settings: PoolConfig, game: Game, play: PlayRoute
+) -> list[NewState]:
+    """Return states along an episode: as those on a route, or chosen by `spread`."""
+    n = len(episode.actions)
+    is_backward = settings.choose == "backward"
+    at: Sequence[int] = _beginnings(episode.actions, settings.backward.step)
+    if not is_backward:
+        n_played = min(n, _PLAYED_FOR_ONE * settings.size)
+        at = [index * n // n_played for index in range(n_played)]
+    elif len(at) > settings.size:
+        raise UsageError(
+            f"env.pool.size: {settings.from_} has {n:,} timesteps and so {len(at):,} beginnings, "
+            f"and the pool has room for {settings.size:,}; set env.pool.size={len(at)}, or "
+            f"env.pool.backward.step={-(-n // settings.size)}"
+        )
+    env = episode_config(game, episode)
+    indices = {name: index for index, name in enumerate(game.action_names)}
+    actions = [indices[name] for name in episode.actions]
+    played = play(RoutePlay(env, episode.seed, episode.options, actions, at))
+    if len(played.points) < len(at):
+        raise UsageError(
+            f"{_KEY}: the episode of {settings.from_} ends before its actions do, so it is of "
+            "another game file; record it anew"
+        )
+    to_success = settings.goal == "success" and game.definition.success is not None
+    if is_backward and to_success and not played.succeeds:
+        raise UsageError(
+            f"{_KEY}: the episode of {settings.from_} does not end in a success, so there is none "
+            "to go back from; name another one, or set env.pool.goal=reward"
+        )
+    states = []
+    for timestep, point in zip(at, played.points, strict=True):
+        place = RoutePlace(route=0, left=n - timestep) if is_backward else None
+        states.append(NewState(point.state, episode.start_state, point.reward, timestep, place))
+    return states if is_backward else spread(states, settings.size, progress=_progress)
+
+
+def _progress(state: NewState) -> tuple[float, int]:
+    return state.progress
+
+
 def _states_of_run(checkpoint: Path, settings: PoolConfig) -> list[NewState]:
     file = checkpoint / POOL_FILE.name
     saved = parse_saved(SavedPool, file.read_bytes(), file, error=UsageError)
@@ -207,7 +292,7 @@ def _states_of_run(checkpoint: Path, settings: PoolConfig) -> list[NewState]:
         for each in saved.states
     ]
     if settings.choose != "backward":
-        return spread(states, settings.size, progress=lambda each: each.progress)
+        return spread(states, settings.size, progress=_progress)
     on_routes = [each for each in states if each.place is not None]
     if not on_routes or len(on_routes) > settings.size:
         raise UsageError(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from game_rl.config.loader import load_config
-from game_rl.game_check.game_check import read_recorded_episode
+from game_rl.game_check.recorded_episode import read_recorded_episode
 from game_rl.games.definition import load_game
 from game_rl.games.symbol_files import read_symbols
 from tests.emulator.fake_emulator import FakeEmulator

@@ -17,7 +17,8 @@ from game_rl.emulator.emulator import BUTTONS, RecordingEmulator
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import check_env_config, make_emulator, make_env
 from game_rl.errors import UsageError
-from game_rl.game_check.game_check import RecordedEpisode, check_game
+from game_rl.game_check.game_check import check_game
+from game_rl.game_check.recorded_episode import RecordedEpisode
 from game_rl.games.definition import Game, load_game
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator

@@ -1,5 +1,6 @@
 """Configs of the trainings into which faults are injected."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,7 @@ ALGORITHMS = {  # each can be saved every 32 timesteps
     "ppo-own": _PPO,
     "ppo-potential": _PPO,
     "ppo-pool": _PPO,
+    "ppo-novelty": _PPO,
     "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
     "dqn": _DQN.format(replay="{capacity: 256}"),
     "dqn-lake": _DQN.format(replay="{capacity: 256}"),
@@ -60,6 +62,8 @@ _WITH_OWN_PARTS = ("ppo-own", "dqn-own")  # state of theirs decides about what i
 _WITH_POTENTIAL = ("ppo-potential",)
 _POTENTIAL = "rewards: {progress: {potential: EXPLORED, weight: 0.05}}"
 _WITH_POOL = ("ppo-pool",)  # which grows
+WITH_NOVELTY = ("ppo-novelty",)
+_NOVELTY = "  novelty: {variables: [player_x], on: first_visit, per_run: true, weight: 0.3}\n"
 GAMES = ("duel", "beacon", "seasons")
 
 
@@ -94,8 +98,23 @@ LONG = Length()
 SHORT = Length(total=128, evaluate_every=64, keep_last=1)
 
 
+def write_novel_game(bundled: Path, folder: Path) -> None:
+    """Copy a bundled game's folder, with a reward for places that the run has rarely visited."""
+    shutil.copytree(bundled, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    file = folder / "game.yaml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("\nrewards:\n", f"\nrewards:\n{_NOVELTY}"), encoding="utf-8")
+
+
 def config_text(
-    setting: Setting, length: Length, *, run_dir: Path, others: Path, teacher: Path, explored: Path
+    setting: Setting,
+    length: Length,
+    *,
+    run_dir: Path,
+    others: Path,
+    teacher: Path,
+    explored: Path,
+    novel: Path,
 ) -> str:
     """Return the config of a run in `run_dir`.
 
@@ -106,13 +125,14 @@ def config_text(
         others: run whose Lake an algorithm with `learn_from` uses.
         teacher: run whose policy an algorithm with a `teacher` uses.
         explored: folder of an exploration whose ways are rewarded.
+        novel: folder of the game with a reward of novelty.
     """
     algorithm = setting.algorithm
     section = ALGORITHMS[algorithm].replace("LAKE", str(others / "lake"))
     if setting.normalizes:
         section = f"{section[:-1]}, reward: {{normalize: true, clip: 10}}}}"
     text = _CONFIG.format(
-        game=setting.game,
+        game=novel / "game.yaml" if algorithm in WITH_NOVELTY else setting.game,
         colour=setting.colour,
         parts=f", parts: [{', '.join(setting.parts)}]" if setting.parts else "",
         run_dir=run_dir,

@@ -90,6 +90,7 @@ def _make_run(algorithm: str, upload: str = "") -> Callable[[Code, Path], None]:
             others=place,
             teacher=place,
             explored=place,
+            novel=place,
         )
         config = place / "run.yaml"
         config.write_text(text + upload.replace("PLACE", str(place)), encoding="utf-8")

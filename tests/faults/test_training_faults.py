@@ -52,6 +52,16 @@ def test_a_few_kills_of_a_run_with_a_potential_lose_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["ppo-pool", "ppo-novelty"])
+def test_a_few_kills_of_a_run_that_tells_its_envs_what_it_has_found_lose_nothing(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", algorithm]
+    monkeypatch.setattr("sys.argv", ["faults", *arguments])
+    assert training_faults.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_a_few_kills_of_a_run_whose_observations_have_parts_lose_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,10 +101,11 @@ def test_twenty_kills_of_a_run_that_normalises_rewards_lose_nothing(
 
 
 @pytest.mark.soak
-def test_twenty_kills_of_a_run_with_a_potential_lose_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("algorithm", ["ppo-potential", "ppo-pool", "ppo-novelty"])
+def test_twenty_kills_of_a_run_with_a_potential_a_pool_or_novelty_lose_nothing(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--kills", "20", "--only", "kill", "--algorithm", "ppo-potential"]
+    arguments = ["--kills", "20", "--only", "kill", "--algorithm", algorithm]
     monkeypatch.setattr("sys.argv", ["faults", *arguments])
     assert training_faults.main() == 0, capsys.readouterr().out
 

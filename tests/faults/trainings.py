@@ -26,10 +26,18 @@ from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.system.fork_server import ForkServer
 from tests.explore.made_archives import write_way_to_the_right
-from tests.faults.configs import LONG, Length, Setting, config_text
+from tests.faults.configs import (
+    LONG,
+    WITH_NOVELTY,
+    Length,
+    Setting,
+    config_text,
+    write_novel_game,
+)
 
 _OTHERS, _TEACHER = "others", "teacher"  # names of runs from which others learn
 _EXPLORED = "explored"
+_NOVEL = "novel"
 COMPARED = (
     "policy.safetensors",
     "optimizer.safetensors",
@@ -38,6 +46,7 @@ COMPARED = (
     "callbacks.json",  # only with callbacks of one's own
     "potentials.json",  # only with a reward from an exploration
     "pool.json",  # only with a pool
+    "novelty.json",  # only with a reward of novelty
 )
 HANG_S = 180.0
 _PLAIN = Setting()
@@ -276,6 +285,8 @@ class Bench:
             self._undisturbed(self.new_run(_TEACHER, algorithm="pqn"))
         if setting.algorithm == "ppo-potential":
             write_way_to_the_right(folder / _EXPLORED, load_game(setting.game))
+        if setting.algorithm in WITH_NOVELTY:
+            write_novel_game(load_game(setting.game).folder, folder / _NOVEL)
         self.whole = self.new_run("whole", keep_last=1000)
         began = time.monotonic()
         training = self._undisturbed(self.whole)
@@ -322,6 +333,7 @@ class Bench:
             others=self.folder / _OTHERS,
             teacher=self.folder / _TEACHER,
             explored=self.folder / _EXPLORED,
+            novel=self.folder / _NOVEL,
         )
         run_dir.with_suffix(".yaml").write_text(text, encoding="utf-8")
         return run_dir

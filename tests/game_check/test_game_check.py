@@ -7,10 +7,9 @@ from PIL import Image
 from game_rl.errors import GameFileError, UsageError
 from game_rl.game_check.game_check import (
     GameCheck,
-    RecordedEpisode,
     check_game,
-    read_recorded_episode,
 )
+from game_rl.game_check.recorded_episode import RecordedEpisode, read_recorded_episode
 from game_rl.game_check.sheets import write_contact_sheet
 from game_rl.games.definition import Game, load_game
 from tests.emulator.roms import make_rom

@@ -13,8 +13,9 @@ import pytest
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_game_env
 from game_rl.errors import UsageError
-from game_rl.game_check.game_check import RecordedEpisode, check_game
+from game_rl.game_check.game_check import check_game
 from game_rl.game_check.game_trace import GameTrace, game_trace
+from game_rl.game_check.recorded_episode import RecordedEpisode
 from game_rl.games.definition import Game, load_game
 from tests.game_check.test_game_check import changed_duel
 

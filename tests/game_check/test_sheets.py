@@ -17,7 +17,8 @@ from game_rl.cli.main import main
 from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.envs.make_env import make_game_env
 from game_rl.errors import GameFileError, UsageError
-from game_rl.game_check.game_check import RecordedEpisode, check_game
+from game_rl.game_check.game_check import check_game
+from game_rl.game_check.recorded_episode import RecordedEpisode
 from game_rl.game_check.sheets import Moment, class_colour, write_parts_sheet
 from game_rl.games.definition import Game, load_game
 from tests.envs.example import fake_game

@@ -1,7 +1,7 @@
 """The pool: states in which episodes begin, counted by what came of them, handed to the envs."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
@@ -13,12 +13,11 @@ from game_rl.config.pool_config import PoolConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.envs.game_boy_env import POOL_STATE
-from game_rl.explore.explore_dir import ExploreSettings
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
 from game_rl.pool.pool import POOL_FILE, NewState, Pool, PoolEnding, SavedPool
-from game_rl.pool.pool_source import RoutePoint, new_states, played_route
+from game_rl.pool.pool_source import PlayedRoute, RoutePlay, new_states, played_route
 from game_rl.pool.pool_watch import PoolWatch, hand_pool, take_found
 from game_rl.training.admission import check_pool_named
 from game_rl.training.extension import Extension, RunParts
@@ -178,16 +177,12 @@ class PoolExtension(Extension):
             pool.add(new_states(settings, self._parts.game, self._play))
         return pool
 
-    def _play(
-        self, settings: ExploreSettings, actions: bytes, at: Sequence[int]
-    ) -> Sequence[RoutePoint]:
+    def _play(self, route: RoutePlay) -> PlayedRoute:
         """Play a route in the process of the first env, as this one has no emulator."""
         env = self._parts.model.get_env()
         assert env is not None
-        found: list[Sequence[RoutePoint]] = env.env_method(
-            "call", played_route, settings, actions, tuple(at), indices=[0]
-        )
-        return found[0]
+        (found,) = env.env_method("call", played_route, route, indices=[0])
+        return cast("PlayedRoute", found)
 
     @classmethod
     def check_new(cls, config: RunConfig, game: Game) -> None:
