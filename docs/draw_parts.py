@@ -7,7 +7,8 @@ moments, as a PNG of its name.
 import sys
 from pathlib import Path
 
-from game_rl.game_check.game_check import check_game, read_recorded_episode
+from game_rl.game_check.game_check import check_game
+from game_rl.game_check.recorded_episode import read_recorded_episode
 from game_rl.game_check.sheets import write_parts_sheet
 from game_rl.games.definition import load_game
 
