@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
@@ -61,15 +62,19 @@ EXTENSIONS: tuple[type[Extension], ...] = (
 def make_extensions(parts: RunParts, more: Sequence[Extension]) -> tuple[Extension, ...]:
     """Build the run's extensions; return them in the order in which their callbacks act.
 
+    If one cannot be built, those before it are closed.
+
     Args:
         more: extensions that whoever trains the run has built; they come last.
     """
     own = []
-    for kind in EXTENSIONS:
-        with parts.events.telling_if_slow(kind.opening):
-            found = kind.of(parts)
-        if found is not None:
-            own.append(found)
+    with ExitStack() as stack:
+        for kind in EXTENSIONS:
+            with parts.events.telling_if_slow(kind.opening):
+                found = kind.of(parts)
+            if found is not None:
+                own.append(stack.enter_context(closing(found)))
+        stack.pop_all()
     own.sort(key=lambda extension: not extension.acts_first)
     return (*own, *more)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from rich.console import Console
@@ -14,7 +15,7 @@ from game_rl.callbacks.evaluation import EvaluationInterrupted
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.checkpoints.checkpoint_folder import best_of
 from game_rl.config.schema import RunConfig
-from game_rl.errors import Interrupted
+from game_rl.errors import Interrupted, UsageError
 from game_rl.events import Evaluated, Evaluating, Event
 from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import RunDir
@@ -284,3 +285,17 @@ def test_torch_has_as_many_threads_after_a_stretch_as_before(make_run: MakeRun) 
         before = torch.get_num_threads()
         session.learn_until(32)
         assert torch.get_num_threads() == before
+
+
+def test_an_extension_that_cannot_be_built_leaves_no_file_open(
+    make_config: MakeConfig, tmp_path: Path
+) -> None:
+    section = json.dumps({"from": str(tmp_path / "gone")})
+    config = make_config("run", f"env.pool={section}")
+    config.run_dir.mkdir()
+    game = load_game(config.game)
+    with training_process(), pytest.raises(UsageError, match="does not exist"):
+        TrainingSession(config, game, RunDir(config.run_dir))
+    assert (config.run_dir / "monitor.csv").is_file()
+    open_files = {Path(file.path).name for file in psutil.Process().open_files()}
+    assert "monitor.csv" not in open_files
