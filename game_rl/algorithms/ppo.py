@@ -21,12 +21,11 @@ from game_rl.algorithms.algorithm import BuildContext, LeanOnPolicy, order_chann
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
 from game_rl.algorithms.policies import LeanCnnPolicy
 from game_rl.algorithms.reward_scaling import RewardScaling, observed_rewards
-from game_rl.algorithms.rollout import Decision, VecStep
+from game_rl.algorithms.rollout import Decision, VecStep, plays_in_halves
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
 from game_rl.buffers.unpacking import observation_tensors
 from game_rl.config.algorithms import PPOConfig
 from game_rl.envs.observation import Observation, observation_batch
-from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,8 @@ class LeanPPO(LeanOnPolicy, PPO):
 
     On a HalvedVecEnv emulators and network work at the same time. The rollout is the one that they
     would produce in turns (see `vec_steps`), and differs from SB3's only in the order in which
-    random numbers are drawn. On any other vec env SB3's own code collects the rollout.
+    random numbers are drawn. So it is with one worker of a training. On any other vec env SB3's own
+    code collects the rollout.
 
     A minibatch is processed in parts, with one gradient step for the whole. The gradient equals the
     minibatch's up to rounding: advantages are normalised over the whole minibatch, and the mean
@@ -81,7 +81,7 @@ class LeanPPO(LeanOnPolicy, PPO):
         n_rollout_steps: int,
     ) -> bool:
         """As PPO.collect_rollouts, with the same callback calls and the same local variables."""
-        if isinstance(env, HalvedVecEnv) or self.feeds or self.reward_scaling:
+        if plays_in_halves(env) or self.feeds or self.reward_scaling:
             return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
         return OnPolicyAlgorithm.collect_rollouts(
             self, env, callback, rollout_buffer, n_rollout_steps

@@ -46,6 +46,11 @@ class VecStep(NamedTuple):
     truncated: NDArray[np.bool_]
 
 
+def plays_in_halves(env: VecEnv) -> bool:
+    """Whether actions are chosen for one half of the envs after the other."""
+    return isinstance(env, HalvedVecEnv) or getattr(env, "rows_in_turn", None) is not None
+
+
 def vec_steps(
     env: VecEnv,
     observations: Observation,
@@ -59,8 +64,9 @@ def vec_steps(
     On a HalvedVecEnv a half gets its next actions as soon as it has played. It then plays on
     without waiting for the other half, and while the caller handles the vec step. Each action is
     chosen for the half's newest observation, and at the end both halves have played `n_steps`.
-    `decide` is called for the first half and then for the second; on any other vec env once for
-    all envs.
+    `decide` is called for the first half and then for the second. So it is on a training's vec
+    env with one worker, so that the number of workers has no effect on what is learned. On any
+    other vec env it is called once for all envs.
 
     The frames of a HalvedVecEnv are packed by its workers if they use the same format. All others
     are packed here.
@@ -70,6 +76,8 @@ def vec_steps(
     """
     if isinstance(env, HalvedVecEnv):
         steps = _overlapped(env, observations, decide, n_steps)
+    elif (halves := getattr(env, "rows_in_turn", None)) is not None:
+        steps = _in_turn(env, halves, observations, decide, n_steps)
     else:
         steps = _one_by_one(env, observations, decide, n_steps)
     source = env if isinstance(env, HalvedVecEnv) and env.packing == observation_format else None
@@ -105,6 +113,23 @@ def _one_by_one(
         decision = decide(observations)
         observations, rewards, dones, infos = env.step(decision.actions)  # type: ignore[assignment]  # no tuple
         yield decision, (observations, rewards, dones, infos)
+
+
+def _in_turn(
+    env: VecEnv, halves: Sequence[slice], observations: Observation, decide: Decide, n_steps: int
+) -> Iterator[tuple[Decision, Outcome]]:
+    """Choose the actions that `_overlapped` chooses, in the same order, and play all envs."""
+
+    def decided(observations: Observation) -> Decision:
+        first, second = (decide(rows_of(observations, rows)) for rows in halves)
+        return _joined(first, second)
+
+    decision = decided(observations)
+    for step in range(n_steps):
+        observations, rewards, dones, infos = env.step(decision.actions)  # type: ignore[assignment]  # no tuple
+        ahead = decided(observations) if step + 1 < n_steps else decision
+        yield decision, (observations, rewards, dones, infos)
+        decision = ahead
 
 
 def _overlapped(

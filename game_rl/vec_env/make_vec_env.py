@@ -111,13 +111,16 @@ def make_training_env(
 
     The halves can be stepped separately, and their workers also pack the frames for the buffers.
     With a single worker there is nothing to gain: it would pack while the training process waits,
-    so that process packs the frames.
+    so that process packs the frames. Actions are chosen for the same halves, as those for a batch
+    differ in their last bits and draws from those for its halves.
     """
     n_workers = training_workers(config.n_workers, n_envs=config.n_envs, cpus=effective_cpus())
+    first = (config.n_envs + 1) // 2
     if n_workers < 2:
         part = _part(config, game, n_envs=config.n_envs, n_workers=n_workers, trackers=trackers)
+        if config.n_envs > 1:
+            part.rows_in_turn = (slice(0, first), slice(first, None))
         return _monitored(part, seed)
-    first = (config.n_envs + 1) // 2
     first_workers = (n_workers + 1) // 2
     sizes = (first, first_workers), (config.n_envs - first, n_workers - first_workers)
     parts = []

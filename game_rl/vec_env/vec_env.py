@@ -88,6 +88,8 @@ class SharedMemoryVecEnv(SubprocVecEnv):
             second `step_async` from then on overwrites them.
         allocate: function that makes the arrays for observations, in parts if they have parts;
             None means np.empty.
+        rows_in_turn: rows of a batch for which actions are chosen one after another, as for the
+            halves of a HalvedVecEnv; None: for all envs at once.
 
     Raises:
         ValueError: `frame_stack` is more than 1 and the observations are not pictures, it has a
@@ -113,6 +115,7 @@ class SharedMemoryVecEnv(SubprocVecEnv):
         self.packing = packing
         self.packed_frames: PackedFrames | None = None
         self.allocate: Callable[[], Arrays] | None = None
+        self.rows_in_turn: tuple[slice, slice] | None = None
         self._lost_info = lost_info
         self._step = self._next_step = STEP
         n_envs = len(env_fns)
