@@ -224,8 +224,9 @@ class EvaluationCallback(EvalCallback, BoundaryCallback):
         if lists.results and len(lists.results[-1]) != better.episodes:
             lists.clear()
         lists.timesteps.append(self.boundary_timesteps)
-        lists.results.append(list(better.rewards))
-        lists.lengths.append(list(better.lengths))
+        # in the types of SB3's file, whose evaluation has no Monitor here
+        lists.results.append(list(np.array(better.rewards, np.float32)))
+        lists.lengths.append(list(np.array(better.lengths, np.int32)))
         if better.successes:
             lists.successes.append(list(better.successes))
         write_episodes(self._run_dir, lists)

@@ -54,6 +54,7 @@ def test_a_play_is_stacks_in_order() -> None:
     assert n_ends > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ours: Pond", "ours: Lake", "sb3"])
 def test_what_a_store_gives_is_what_was_played(tmp_path: Path, name: str) -> None:
     found = measure(name, PLAY, tmp_path)

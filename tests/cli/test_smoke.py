@@ -40,6 +40,7 @@ def test_a_smoke_test_goes_the_whole_way_and_leaves_nothing(
     assert not any(scratch.glob("game_rl_smoke_*"))
 
 
+@pytest.mark.slow
 def test_a_failure_on_the_way_is_the_smoke_test_s(
     config: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:

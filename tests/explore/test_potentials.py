@@ -114,7 +114,7 @@ def test_what_is_wrong_with_the_folder_is_told_with_a_way_out(tmp_path: Path) ->
         with pytest.raises(UsageError, match=rf"^reward term progress: .*{says}"):
             with_potentials(GAME, env_with(folder))
 
-    refused(tmp_path / "none", r"no folder .*game-rl explore and --output .*none")
+    refused(tmp_path / "none", r"no folder .*game-rl explore GAME --output .*none")
     (tmp_path / "empty").mkdir()
     refused(tmp_path / "empty", r"not the folder of an exploration")
     refused(explored(tmp_path / "rom", rom="0" * 64), r"explored another ROM, 000000000000")

@@ -128,6 +128,7 @@ def test_start_states_that_are_no_good_are_flagged(tmp_path: Path) -> None:
     assert any(w.startswith("start_states.level_1: the ending begun holds") for w in warnings)
 
 
+@pytest.mark.slow
 def test_start_states_that_set_other_values_may_show_the_same_screen(tmp_path: Path) -> None:
     script = "{script: [{wait: 90}], write: {player_rounds: %d}}"
     states = f"start_states:\n  one: {script % 1}\n  two: {script % 2}\n  again: {script % 1}"

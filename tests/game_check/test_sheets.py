@@ -23,6 +23,7 @@ from game_rl.game_check.sheets import Moment, class_colour, write_parts_sheet
 from game_rl.games.definition import Game, load_game
 from tests.envs.example import fake_game
 from tests.game_check.test_game_check import changed_duel
+from tests.tiny_run import TINY_GAME
 
 PARTS: dict[str, Any] = {
     "status": {"vector": ["health", {"variable": "x", "scale": -0.25}, "party", "events"]},
@@ -214,11 +215,13 @@ def test_a_value_that_cannot_be_stored_ends_the_check(
     assert not (tmp_path / "sheet.png").exists()
 
 
+@pytest.mark.slow
 def test_a_sheet_of_parts_that_cannot_be_made_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game = game_with(PARTS)
     with pytest.raises(UsageError, match=r"the sheet of the parts .* cannot be written"):
         write_parts_sheet([Moment("", noise(0), values_for(game, 0))], game, tmp_path)
-    assert main(["check-game", "beacon", "--parts-sheet", str(tmp_path / "parts.png")]) == 2
-    assert "beacon has no parts to draw; define some" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    assert main(["check-game", str(TINY_GAME), "--parts-sheet", str(tmp_path / "parts.png")]) == 2
+    assert "has no parts to draw; define some" in capsys.readouterr().err

@@ -88,6 +88,7 @@ def test_it_saves_when_it_is_asked_to(shared: ForkServer, tmp_path: Path) -> Non
     assert lines_of(tmp_path, 2) == ["ready", "saved"]
 
 
+@pytest.mark.slow
 def test_its_group_ends_with_it(shared: ForkServer, tmp_path: Path) -> None:
     process = JobProcess(job(tmp_path, "family"), server=shared)
     child = psutil.Process(int(lines_of(tmp_path, 2)[0]))

@@ -67,6 +67,7 @@ def test_only_its_maker_deletes_the_name() -> None:
         shared_memory.SharedMemory(name)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
 def test_named_memory_leaves_no_files_open() -> None:
     def make_and_use() -> None:

@@ -91,6 +91,7 @@ def test_forks_of_one_shared_lake_write_streams_of_their_own(
     assert set(Lake.open(shared).view().streams) == streams
 
 
+@pytest.mark.slow
 def test_new_counters_begin_at_zero_with_the_parents_weights(make_config: MakeConfig) -> None:
     parent = whole_run(make_config, "pqn")
     plan = plan_fork(fork_of(parent, 192, "fork", fork__counters="new", total_timesteps=64))
@@ -137,6 +138,7 @@ def test_weights_that_do_not_fit_are_refused_by_the_name_of_a_tensor(
     assert not parent.root.with_name("fork").exists()
 
 
+@pytest.mark.slow
 def test_noise_on_the_weights_is_drawn_from_the_forks_seed(make_config: MakeConfig) -> None:
     parent = whole_run(make_config, "dqn")
     weights = []

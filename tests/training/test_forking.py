@@ -95,6 +95,7 @@ def test_what_a_fork_changes_begins_anew_and_is_said(make_config: MakeConfig) ->
     assert RunDir(config.run_dir).checkpoint(192).is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", variants("ppo", slow=["dqn-lake", "dqn", "pqn"]))
 def test_another_seed_draws_otherwise_and_the_same_one_the_same(
     kind: str, make_config: MakeConfig
@@ -199,6 +200,7 @@ def test_a_fork_that_fails_at_any_write_is_whole_or_not_there_and_can_be_made_ag
     assert learned(RunDir(root), 192) == learned(parent, 192)
 
 
+@pytest.mark.slow
 def test_on_another_file_system_files_are_copied(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -220,6 +220,7 @@ def test_a_session_whose_evaluation_is_stopped_raises_and_goes_on(make_run: Make
             session.evaluate(2, seed=0)
 
 
+@pytest.mark.slow
 def test_the_account_of_a_resumed_run_is_that_of_a_run_without_a_break(make_run: MakeRun) -> None:
     whole, parts = make_run("whole", "ppo"), make_run("parts", "ppo")
     train_once(whole)

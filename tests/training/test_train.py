@@ -168,6 +168,7 @@ def test_the_same_seed_gives_the_same_weights_bit_for_bit(
     assert all(torch.equal(expected[name], found[name]) for name in expected)
 
 
+@pytest.mark.slow
 def test_another_seed_gives_other_weights(trained: Path, make_config: MakeConfig) -> None:
     other = make_config("other", "seed=1")
     start(other)

@@ -313,6 +313,7 @@ def run_script(*words: str, **variables: str) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 def test_workers_start_where_the_folder_of_temporary_files_has_a_long_name(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")

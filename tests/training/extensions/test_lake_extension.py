@@ -241,6 +241,7 @@ def test_a_run_that_was_broken_off_after_later_seals_is_the_run_that_was_not(
         assert timesteps(run_dir.lake) == whole
 
 
+@pytest.mark.slow
 def test_a_checkpoint_has_a_mark_instead_of_the_replay_and_goes_with_its_pin(
     make_config: MakeConfig,
 ) -> None:

@@ -413,6 +413,7 @@ def test_the_table_of_checkpoints_says_that_the_best_is_the_teacher(
     assert "its teacher was as good or better" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_a_stop_leaves_it_undecided(validated_student: RunConfig) -> None:
     run_dir, stop = RunDir(validated_student.run_dir), StopRequest()
     stop.ask(Interrupted("SIGTERM"))
