@@ -142,9 +142,9 @@ class PoolInUse:
         if self.share is not None:
             words.append(f"{self.share:.0%} of the episodes begin there")
         if self.success_rate is not None:
-            words.append(f"success {self.success_rate:.0%} from there")
+            words.append(f"goal met in {self.success_rate:.0%} from there")
         if self.success_rate_from_start is not None:
-            words.append(f"success {self.success_rate_from_start:.0%} from the start states")
+            words.append(f"goal met in {self.success_rate_from_start:.0%} from the start states")
         return ", ".join(words)
 
 

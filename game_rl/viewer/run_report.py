@@ -113,7 +113,7 @@ def _pool_tiles(run: ShownRun) -> list[Html]:
     if pool is None:
         return []
     rate = "none yet" if pool.success_rate is None else percent(pool.success_rate)
-    return [tile("success from the pool", rate, pool.in_words)]
+    return [tile("goal met from the pool", rate, pool.in_words)]
 
 
 def _reproduce_section(run: ShownRun) -> Html:

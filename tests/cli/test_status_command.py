@@ -132,8 +132,8 @@ def test_a_run_with_a_pool_says_what_comes_of_it(
                 values["pool/success_rate_from_start"] = 0.0
             file.add(CurvesRecorded(timesteps=401 + n, values=values))
     words = (
-        "16 states, 50% of the episodes begin there, success 40% from there, success 0% from the "
-        "start states"
+        "16 states, 50% of the episodes begin there, goal met in 40% from there, goal met in 0% "
+        "from the start states"
     )
     assert status_lines(root, capsys)["pool"] == words
     assert main(["status", str(root), "--json"]) == 0

@@ -317,7 +317,7 @@ def test_hints_milestones_start_states_and_curves_are_shown(chromium: Any, tmp_p
                 "successful; reward 2",
             ]
             assert "40\u00a0%" in page.inner_text(".figures")
-            tile = page.locator(".figure-tile", has_text="Success from the pool").inner_text()
+            tile = page.locator(".figure-tile", has_text="Goal met from the pool").inner_text()
             assert "31\u00a0%" in tile
             assert "60\u00a0% of the episodes begin in it; 12 states, 3 passed" in tile
             groups = page.locator(".groups summary").all_inner_texts()

@@ -32,7 +32,7 @@ const GROUPS = [
 const EPISODES = {ep_rew_mean: "reward", ep_len_mean: "length in timesteps", truncated: "share that a limit ends"};
 const POOL = {
   states: "states", share: "share of episodes that begin in it", passed: "share of a route's states that are passed",
-  success_rate: "success from the pool", success_rate_from_start: "success from the start states",
+  success_rate: "goal met from the pool", success_rate_from_start: "goal met from the start states",
   reward: "reward from the pool", reward_from_start: "reward from the start states",
 };
 const MACHINE = {

@@ -73,7 +73,7 @@ export class Figures {
 
   showPool(pool) {
     const {states, share, success_rate: rate, success_rate_from_start: start, passed} = pool ?? {states: 0};
-    this.set("pool", "Success from the pool", {
+    this.set("pool", "Goal met from the pool", {
       value: percent(rate), isShown: Boolean(pool),
       note: [
         start == null ? "" : `${percent(start)} from the start states`,
