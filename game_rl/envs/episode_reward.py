@@ -147,6 +147,9 @@ class EpisodeReward(EpisodeTracker):
         episode.reward = total
         episode.gained = self._gained
 
+    def cut_short(self, episode: RunningEpisode) -> Mapping[str, Any]:
+        return self.summary(episode)
+
     def summary(self, episode: RunningEpisode) -> Mapping[str, Any]:  # noqa: ARG002
         return {"reward_terms": dict(self._sums)}
 

@@ -110,9 +110,11 @@ class ExploringProcesses:
         Args:
             scores: of all known cells; a cell never goes.
         """
+        known = self._known
+        changed = {cell: score for cell, score in scores.items() if known.get(cell) is not score}
+        known.update(changed)
         for untold in self._untold:
-            untold |= {c: score for c, score in scores.items() if self._known.get(c) is not score}
-        self._known.update(scores)
+            untold.update(changed)
         waiting = deque(enumerate(chosen))
         playing: dict[Connection, int] = {}
         found: dict[int, Trip] = {}

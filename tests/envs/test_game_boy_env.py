@@ -654,13 +654,16 @@ def test_a_game_that_locks_up_truncates_the_episode_and_the_next_one_begins() ->
     with closing(fake_env(emulator=LocksUp())) as env:
         env.reset(seed=0)
         ends = []
+        earned = 0.0
         for _ in range(40):
-            *_, terminated, truncated, info = env.step(NO_BUTTON)
+            _, reward, terminated, truncated, info = env.step(NO_BUTTON)
+            earned += reward
             if "lock_up" in info:
+                assert sum(info["reward_terms"].values()) == pytest.approx(earned)
                 ends.append((terminated, truncated, info["lock_up"], info["is_success"]))
+            if terminated or truncated:
                 env.reset()
-            elif terminated or truncated:
-                env.reset()
+                earned = 0.0
     assert ends == [(False, True, "opcode 0xDB at 0x1234", False)]
 
 

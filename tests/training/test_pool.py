@@ -74,6 +74,16 @@ def episodes(pool: SavedPool) -> int:
     return sum(tally.episodes for tally in (pool.starts, *(each.tally for each in pool.states)))
 
 
+def trained_beside(config: RunConfig, own: BaseCallback) -> RunDir:
+    """Train to the end with one more callback."""
+    config.run_dir.mkdir()
+    run_dir = RunDir(config.run_dir)
+    game = load_game(config.game)
+    with training_process(), TrainingSession(config, game, run_dir, more=[own]) as session:
+        session.learn_until(config.total_timesteps)
+    return run_dir
+
+
 class OwnCount(BaseCallback):
     """Counts the beginnings of the episodes that end, and sums up their rewards."""
 
@@ -208,13 +218,7 @@ def test_what_a_potential_earns_makes_no_success(
         "run", *settings(explored, pool=section), f"env.rewards={json.dumps(reward)}"
     )
     own = OwnSuccesses()
-    config.run_dir.mkdir()
-    run_dir = RunDir(config.run_dir)
-    with (
-        training_process(),
-        TrainingSession(config, load_game(config.game), run_dir, more=[own]) as session,
-    ):
-        session.learn_until(config.total_timesteps)
+    run_dir = trained_beside(config, own)
     successes = sum(earned > 0 for earned, _ in own.ended)
     assert saved(run_dir, 192).starts.successes == successes
     assert any(earned <= 0 < earned + progress for earned, progress in own.ended)
@@ -340,11 +344,8 @@ def test_a_pool_grows_by_the_states_in_which_a_variable_is_higher_than_ever(
     section = {**GROWS, "size": 1_000, "share": 1e-9, "migrate": None}
     config = make_config("run", *settings(explored, pool=section))
     own = OwnMaxima()
-    config.run_dir.mkdir()
-    run_dir = RunDir(config.run_dir)
+    run_dir = trained_beside(config, own)
     game = load_game(config.game)
-    with training_process(), TrainingSession(config, game, run_dir, more=[own]) as session:
-        session.learn_until(config.total_timesteps)
     pool = saved(run_dir, 192)
     by_number = sorted(pool.states, key=lambda each: each.number)
     assert [each.number for each in by_number] == list(range(pool.next_number))
