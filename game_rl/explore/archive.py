@@ -68,6 +68,7 @@ class Find:
         after: timesteps of the trip until then.
         state: the env's packed state there; empty where the episode has ended.
         terms: the reward terms that the episode has earned until then.
+        has_lost: whether something was lost, such as a life, since the cell before was entered.
     """
 
     cell: Cell
@@ -76,6 +77,7 @@ class Find:
     state: bytes
     is_success: bool = False
     terms: tuple[str, ...] = ()
+    has_lost: bool = False
 
 
 @dataclass(slots=True)
@@ -86,7 +88,8 @@ class Trip:
         actions: index of the action of each timestep.
         finds: in the order in which they were reached.
         seen: the cells that it was in, in that order, each once.
-        steps: for two cells one after the other, the timesteps from the entry of one to the other.
+        steps: for two cells one after the other, the timesteps from the entry of one to the other,
+            if nothing was lost on the way to either.
         earned: the largest sum of each reward term that an episode has reached.
     """
 
@@ -124,6 +127,7 @@ class CellRecord:
         way: the best way to it.
         state: the packed state at its end; empty where the episode has ended, or if it was dropped.
         parent: number of the cell from which the trip began that found the way.
+        has_lost: whether something was lost in the way's last step.
         seen: trips that were in it.
         chosen: trips that began in it.
         led: finds of the trips that began in it.
@@ -136,6 +140,7 @@ class CellRecord:
     state: bytes
     is_success: bool
     parent: int | None
+    has_lost: bool = False
     seen: int = 0
     chosen: int = 0
     led: int = 0
@@ -317,6 +322,7 @@ class Archive:
                 found.state,
                 found.success,
                 found.parent,
+                found.lost,
             )
             if number == len(self.cells):
                 self.cells.append(record)
@@ -370,6 +376,7 @@ class _Found(BaseModel):
     timesteps: int
     state: Blob
     success: bool
+    lost: bool = False
 
 
 class _Line(BaseModel):
@@ -479,4 +486,5 @@ def _found(find: Find, actions: bytes, before: int | None, parent: int | None) -
         timesteps=find.score.timesteps,
         state=find.state,
         success=find.is_success,
+        lost=find.has_lost,
     )

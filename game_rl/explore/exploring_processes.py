@@ -122,7 +122,7 @@ class ExploringProcesses:
         while len(found) < len(chosen):
             for connection in idle[: len(waiting)]:
                 index, record = waiting.popleft()
-                self._begin_trip(connection, record.state, (*seed, index))
+                self._begin_trip(connection, record, (*seed, index))
                 playing[connection] = index
             idle = cast("list[Connection]", wait(list(playing)))
             for connection in idle:
@@ -130,11 +130,14 @@ class ExploringProcesses:
                 found[playing.pop(connection)] = cast("Trip", answer)
         return [found[index] for index in range(len(chosen))]
 
-    def _begin_trip(self, connection: Connection, state: bytes, seed: tuple[int, ...]) -> None:
+    def _begin_trip(
+        self, connection: Connection, record: CellRecord, seed: tuple[int, ...]
+    ) -> None:
         number = self._connections.index(connection)
         news = self._untold[number]
         self._untold[number] = {}
-        self._send(number, (_ExplorerProcess.trip.__name__, (state, seed, news)))
+        arguments = (record.state, record.has_lost, seed, news)
+        self._send(number, (_ExplorerProcess.trip.__name__, arguments))
 
     def _ask(self, method: Callable[..., object], *arguments: object) -> object:
         """Have the first process call a method of its own, and return what that returns."""
@@ -205,10 +208,12 @@ class _ExplorerProcess:
     def pace(self, seed: int) -> Pace:
         return self._explorer.pace(seed)
 
-    def trip(self, state: bytes, seed: Sequence[int], news: Mapping[Cell, CellScore]) -> Trip:
+    def trip(
+        self, state: bytes, has_lost: bool, seed: Sequence[int], news: Mapping[Cell, CellScore]
+    ) -> Trip:
         """Play a trip; `news` are the scores of cells that are new, or better than before."""
         self._known.update(news)
-        return self._explorer.trip(state, seed, self._known)
+        return self._explorer.trip(state, seed, self._known, has_lost=has_lost)
 
 
 def _leave_with_parent() -> None:

@@ -30,7 +30,8 @@ def goals(archive: Archive) -> list[CellRecord]:
 def timesteps_to_go(archive: Archive) -> dict[Cell, int]:
     """Return the fewest timesteps from each cell to a goal, by Dijkstra's algorithm backwards.
 
-    A step is known only if no life was lost in it, so neither is a way that needs one. Cells from
+    A step is known only if no life was lost in it or in the one before, as the loss of a life may
+    send the player back to an entrance. So a way that needs such a loss is not known. Cells from
     which no way is known are missing. The cell of an episode's end counts as the cell that it is
     but for the end, unless that one is known itself.
 

@@ -102,11 +102,22 @@ class Explorer:
         state = packed(self.env.save_state())
         return Find(self._cell(), 0, self._score(), state)
 
-    def trip(self, state: bytes, seed: Sequence[int], known: Mapping[Cell, CellScore]) -> Trip:
+    def trip(
+        self,
+        state: bytes,
+        seed: Sequence[int],
+        known: Mapping[Cell, CellScore],
+        *,
+        has_lost: bool = False,
+    ) -> Trip:
         """Play on from a state.
+
+        What is lost on entering a cell, such as a life, may throw the player out of it and far
+        away, so neither the step into it nor the next one belongs to the graph.
 
         Args:
             state: the packed state of the cell from which the trip begins.
+            has_lost: whether something was lost in the step into that cell.
             seed: of the random buttons.
             known: the score of each cell that is known; what is no better is no find.
         """
@@ -137,7 +148,9 @@ class Explorer:
             if cell != before:
                 kept_before = kept
                 kept = self._kept()
-                if all(now >= then for now, then in zip(kept, kept_before, strict=True)):
+                had_lost = has_lost
+                has_lost = any(now < then for now, then in zip(kept, kept_before, strict=True))
+                if not (has_lost or had_lost):
                     timesteps = after - entered
                     edge = (before, cell)
                     trip.steps[edge] = min(timesteps, trip.steps.get(edge, timesteps))
@@ -147,7 +160,9 @@ class Explorer:
                 score = self._score()
                 if best is None or score > best:
                     found[cell] = score
-                    trip.finds.append(self._find(cell, after, info, has_ended=has_ended))
+                    find = self._find(cell, after, info, has_ended=has_ended)
+                    find.has_lost = has_lost
+                    trip.finds.append(find)
             if has_ended:
                 break
         trip.actions = bytes(actions)

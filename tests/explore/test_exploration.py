@@ -128,6 +128,24 @@ def test_the_graph_has_the_fewest_timesteps_between_neighbours() -> None:
     assert archive.steps == {(numbers[a], numbers[b]): n for (a, b), n in counted.items()}
 
 
+def test_the_graph_has_no_step_that_a_lost_life_has_made() -> None:
+    """A creature's touch sends the keeper back to the entrance; he walks 12 pixels a timestep."""
+    explorer = Explorer(GAME, settings().model_copy(update={"trip_timesteps": 250}))
+    try:
+        start = explorer.beginning().state
+        trips = [explorer.trip(start, (0, 0, n), {}) for n in range(8)]
+        hurt = [find for trip in trips for find in trip.finds if find.has_lost]
+        assert len(hurt) > 3
+        trips += [explorer.trip(find.state, (1,), {}, has_lost=True) for find in hurt]
+    finally:
+        explorer.close()
+    for trip in trips:
+        for (before, after), timesteps in trip.steps.items():
+            if before[0] == after[0]:  # in the same room
+                columns, rows = (abs(after[n] - before[n]) for n in (4, 5))
+                assert 16 * (max(columns, rows) - 1) <= 12 * timesteps + 8
+
+
 def test_a_torn_last_line_is_a_round_that_is_played_again(tmp_path: Path) -> None:
     explored(tmp_path / "x", rounds=2)
     file = ExploreDir(tmp_path / "x").archive
