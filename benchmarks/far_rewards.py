@@ -154,7 +154,9 @@ def trained(arm: str, seed: int, timesteps: int, run_dir: Path, exploration: Pat
         game_rl.train(config, until=timesteps, callbacks=callbacks, progress=False)
     found: Result = {}
     for start in _STARTS:
-        result = game_rl.evaluate(run_dir, episodes=_EPISODES, seed=_SEED, start_state=start)
+        result = game_rl.evaluate(
+            run_dir, "latest", episodes=_EPISODES, seed=_SEED, start_state=start
+        )
         sums = [end.variables["keys"] + end.variables["doors"] for end in result.ends]
         found[start] = round(float(np.mean(sums)), 2)
         found[f"{start}_won"] = result.success_rate

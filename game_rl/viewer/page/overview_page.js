@@ -124,10 +124,11 @@ export class OverviewPage {
     return generation === generations ? `the last ${stage} is about to end` : "";
   }
 
-  value(found) {
-    const isShare = this.state.members.some(({fitness: one}) => one && isRate(one));
-    return found == null ? "–" : isShare ? percent(found) : number(found);
+  get format() {
+    return this.state.members.some(({fitness: one}) => one && isRate(one)) ? percent : number;
   }
+
+  value(found) { return found == null ? "–" : this.format(found); }
 
   showMembers({members, state}, isFolder) {
     const names = members.map(({folder}) => folder);
@@ -181,7 +182,7 @@ export class OverviewPage {
   showGenerations(table) {
     const timesteps = table.map(({generation}) => generation);
     const curve = (key, name, colour, isPoints = false) => ({name, colour, timesteps, values: table.map((row) => row[key]), isPoints});
-    this.fitness.format = (value) => this.value(value);
+    this.fitness.format = this.format;
     this.fitness.show([curve("best", "best", 1, true), curve("mean", "mean", 2), curve("worst", "worst", 8)]);
     this.table.replaceChildren(...[...table].reverse().map((row) => make("tr", {},
       make("th", {scope: "row", text: whole(row.generation)}),
