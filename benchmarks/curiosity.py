@@ -28,7 +28,7 @@ def _mlp(n_inputs: int, n_outputs: int) -> nn.Sequential:
     )
 
 
-class _Moments:
+class Moments:
     """Mean and variance of all rows so far, weighted alike."""
 
     def __init__(self) -> None:
@@ -68,8 +68,8 @@ class RandomNetworkDistillation(BaseCallback):
 
     def _on_training_start(self) -> None:
         torch.manual_seed(self.model.seed or 0)
-        self._seen = _Moments()
-        self._sums = _Moments()
+        self._seen = Moments()
+        self._sums = Moments()
         self._sum: NDArray[np.float32] | None = None
         self._networks: tuple[nn.Sequential, nn.Sequential, nn.Sequential] | None = None
 
@@ -91,7 +91,7 @@ class RandomNetworkDistillation(BaseCallback):
             errors = (predictor(self._scaled(after)) - target(self._scaled(after))).square().mean(1)
             values = critic(self._scaled(before)).reshape(buffer.n_envs, -1).numpy()
         rewards = self._normalised(errors.reshape(buffer.n_envs, -1).numpy())
-        advantages = self._advantages(rewards, values, buffer.gae_lambda)
+        advantages = self.advantages(rewards, values, buffer.gae_lambda)
         own = buffer.advantages.reshape(buffer.n_envs, -1)
         buffer.advantages[:] = (own + self._weight * advantages).reshape(buffer.advantages.shape)
         self.logger.record("rnd/error", float(errors.mean()))
@@ -126,7 +126,7 @@ class RandomNetworkDistillation(BaseCallback):
         self._sums.update(torch.from_numpy(sums.reshape(-1)))
         return errors / np.sqrt(float(self._sums.var) + 1e-8)
 
-    def _advantages(
+    def advantages(
         self, rewards: NDArray[np.float32], values: NDArray[np.float32], gae_lambda: float
     ) -> NDArray[np.float32]:
         """Return GAE's advantages without ends of episodes; float32 [n_envs, n_steps]."""
