@@ -54,6 +54,7 @@ def replayed(
     """Return an episode that is played again while it is shown.
 
     Going through it raises ReplayError if it does not give the logged length, rewards and ending.
+    Rewards of a training that depended on what the run had visited are not compared.
 
     Args:
         hold: pictures for which its end stays visible.
@@ -130,16 +131,19 @@ class _Replay:
         episode = self._episode
         is_wrapped = bool(self._config.wrappers)
         found: dict[str, tuple[object, object]] = {
-            "length": (self._log.timesteps, self._log.timesteps - play.left),
-            "reward of the game": (episode.game_reward, play.game_reward),
+            "length": (self._log.timesteps, self._log.timesteps - play.left)
         }
+        terms = self._game.rewards_of(self._config).values()
+        has_counted = episode.kind == "training" and any(term.per_run for term in terms)
+        if not has_counted:  # nobody knows what the run had visited by then
+            found["reward of the game"] = (episode.game_reward, play.game_reward)
         by_wrapper = is_wrapped and not play.is_over and episode.ending in (BY_WRAPPER, LIMIT)
         if not by_wrapper:
             found |= {
                 "ending": (episode.ending, play.ending or "none"),
                 "success": (episode.success, play.success),
             }
-        if not is_wrapped:
+        if not (is_wrapped or has_counted):
             found["reward"] = (episode.reward, play.reward)
         for name, (logged, now) in found.items():
             if logged != now:

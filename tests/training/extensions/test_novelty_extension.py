@@ -10,9 +10,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.config.loader import load_config
 from game_rl.config.schema import RunConfig
+from game_rl.episodes.logged_episodes import read_logged_episodes
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.places.novelty import NOVELTY_FILE
+from game_rl.playback.episode_replay import replayed
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
 from tests.tiny_run import command
@@ -87,6 +89,20 @@ def test_a_checkpoint_has_what_all_episodes_have_visited(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+def test_logged_episodes_are_played_again_although_nobody_knows_the_counts(tmp_path: Path) -> None:
+    config = config_of(tmp_path, "run", "env.n_workers=1")
+    train(config, command(console()))
+    game = load_game(config.game)
+    found = read_logged_episodes(RunDir(config.run_dir))
+    lengths = set()
+    for index, episode in enumerate(found):
+        *_, last = replayed(found, index, game, hold=1).timesteps
+        lengths.add((episode.kind, episode.reward == last.reward))
+    assert ("training", False) in lengths  # the run had been there before
+    assert lengths >= {("evaluation", True), ("final", True)}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [(), DQN], ids=["ppo", "dqn"])
 def test_a_resumed_run_is_the_same_and_so_is_one_with_other_workers(
     tmp_path: Path, kind: tuple[str, ...]
@@ -100,8 +116,6 @@ def test_a_resumed_run_is_the_same_and_so_is_one_with_other_workers(
     others = config_of(tmp_path, "others", *kind, "env.n_workers=1")
     train(others, command(console()))
     assert visits_of(RunDir(others.run_dir), 192) == visits_of(RunDir(whole.run_dir), 192)
-    if not kind:
-        return  # with one worker, PPO computes its actions in larger batches, which round otherwise
     policies = [
         json.loads((RunDir(c.run_dir).checkpoint(192) / "manifest.json").read_text("utf-8"))
         for c in (whole, others)
