@@ -18,11 +18,16 @@ NOW = Taken(180 * MIB, 1_000)
 
 
 def forecast(
-    *, most_bytes: int, timesteps: int, finds: float = 0.1, free: Taken | None = None
+    *,
+    most_bytes: int,
+    timesteps: int,
+    finds: float = 0.1,
+    free: Taken | None = None,
+    archive: Archive | None = None,
 ) -> ExploreForecast:
     return forecast_of(
         SETTINGS.model_copy(update={"most_bytes": most_bytes}),
-        Archive(most_bytes),
+        archive or Archive(most_bytes),
         Pace(4_400, 10_000, finds),
         now=NOW,
         available=free or Taken(64 * GIB, 64 * GIB),
@@ -35,14 +40,28 @@ def test_of_a_long_exploration_states_fill_their_limit_and_the_file_three_times_
     most = forecast(most_bytes=GIB, timesteps=10**8).most
     cells = GIB // 4_400
     assert most.memory_bytes - NOW.memory_bytes - GIB == pytest.approx(cells * 3_100, rel=0.1)
-    lines = 10**8 * (1.3 * 0.1**2 * 180 + 0.7)
+    lines = 10**8 * 0.7 + 6.4 * 0.1**2 * 10 ** (8 * 0.86) * 180
     assert most.disk_bytes == pytest.approx(3 * GIB * 4 / 3 + 2 * lines, rel=0.01)
 
 
 def test_what_beacon_took_is_what_is_expected() -> None:
-    """3,225,263 timesteps by two processes: 337 MB, 11,159 cells (52,629 finds)."""
-    expected = forecast(most_bytes=2 * GIB, timesteps=3_225_263, finds=0.111875).expected
-    assert expected.disk_bytes == pytest.approx(337_448_584, rel=0.1)
+    """With cells of 16 pixels, 65,244 finds of 12,913 cells; with cells of 2, 27,547 of 18,752."""
+    coarse = forecast(most_bytes=2 * GIB, timesteps=2_308_586, finds=0.186875).expected
+    assert coarse.disk_bytes == pytest.approx(402_530_713, rel=0.1)
+    fine = forecast(most_bytes=2 * GIB, timesteps=200_377, finds=0.341875).expected
+    assert fine.disk_bytes == pytest.approx(172_877_552, rel=0.1)
+    states = fine.memory_bytes - NOW.memory_bytes - 18_752 * 3_100
+    assert states == pytest.approx(85_151_536 + 16 * MIB, rel=0.1)
+
+
+def test_what_was_explored_finds_less_in_as_many_timesteps_more() -> None:
+    whole, half = (forecast(most_bytes=2 * GIB, timesteps=n).expected for n in (2_000_000, 10**6))
+    archive = Archive(2 * GIB)
+    archive.timesteps = 10**6
+    rest = forecast(most_bytes=2 * GIB, timesteps=10**6, archive=archive).expected
+    together = rest.disk_bytes + half.disk_bytes - NOW.disk_bytes
+    assert together == pytest.approx(whole.disk_bytes, rel=0.001)
+    assert rest.disk_bytes < half.disk_bytes
 
 
 @given(
