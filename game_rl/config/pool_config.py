@@ -63,6 +63,9 @@ class PoolConfig(StrictModel):
     """When an episode counts as a success here. success: by the game's `success`, or, in a game
     without one, if it earns more than 0. reward: if it earns more than 0, so that every stretch
     between two rewards is learned at the same time. Terms with a `potential` are not counted."""
+    write: Annotated[dict[Name, int], Field(default={}, examples=[{"lives": 5}])]
+    """Variables that get a value when an episode begins in the pool, such as as many lives as at
+    the start, since the way to a state may have cost most of them."""
     backward: BackwardConfig = BackwardConfig()
     """How beginnings move back along routes, with choose: backward."""
     migrate: Literal["furthest"] | None = None

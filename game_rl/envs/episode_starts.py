@@ -140,6 +140,7 @@ class EpisodeStarts:
         self.seed_variable = next((v for v in numbers if v.name == seed), None)
         self._written = _values_by_start(game, "write")
         self._held = _values_by_start(game, "hold_values")
+        self._written_in_pool = pool_values(game, config)
         self.idle_frames = self.game_seed = 0
         self.pool = StartPool()
         self.begun: PoolBeginning | None = None
@@ -206,6 +207,8 @@ class EpisodeStarts:
         The picture of a state is black if nothing was drawn where it was saved.
         """
         self.emulator.load_state(state.state)
+        for variable, value in self._written_in_pool:
+            set_variable(self.emulator, variable, value)
         self._begin_from(state.start_state, game_seed=game_seed, idle_frames=max(1, idle_frames))
 
     def _begin_from(self, name: str, *, game_seed: int, idle_frames: int) -> None:
@@ -318,17 +321,43 @@ def game_changes(game: Game, config: EnvConfig) -> tuple[str, ...]:
     return tuple(f"start state {name}: {text}" for name, text in words.items() if text)
 
 
-_Values = Mapping[str, tuple[tuple[Variable, int], ...]]
+_Values = tuple[tuple[Variable, int], ...]
 
 
-def _values_by_start(game: Game, section: Literal["write", "hold_values"]) -> _Values:
+def _values_by_start(game: Game, section: Literal["write", "hold_values"]) -> Mapping[str, _Values]:
     """Return the variables that each start state sets, if it sets any, with their values."""
-    variables = {v.name: v for v in game.variables if isinstance(v, Variable)}
     found = {
-        name: tuple((variables[key], value) for key, value in getattr(spec, section).items())
+        name: _values(game, getattr(spec, section))
         for name, spec in game.definition.start_states.items()
     }
     return {name: values for name, values in found.items() if values}
+
+
+def pool_values(game: Game, config: EnvConfig) -> _Values:
+    """Return the variables that are set when an episode begins in the pool, with their values.
+
+    Raises:
+        UsageError: there is no such variable in memory, or it cannot have the value.
+    """
+    if config.pool is None:
+        return ()
+    known = [v.name for v in game.variables if isinstance(v, Variable)]
+    for name in config.pool.write:
+        if name not in known:
+            fault = unknown_name(name, "variable in memory", known, of=game.name)
+            raise UsageError(f"env.pool.write: {fault}")
+    values = _values(game, config.pool.write)
+    for variable, value in values:
+        try:
+            variable.encode(value)
+        except ValueError as error:
+            raise UsageError(f"env.pool.write.{variable.name}: {error}") from None
+    return values
+
+
+def _values(game: Game, values: Mapping[str, int]) -> _Values:
+    variables = {v.name: v for v in game.variables if isinstance(v, Variable)}
+    return tuple((variables[name], value) for name, value in values.items())
 
 
 _Key = tuple[str, bool, str, str]

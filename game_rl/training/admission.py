@@ -18,6 +18,7 @@ from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Problem, differences
 from game_rl.config.values import run_at
+from game_rl.envs.episode_starts import pool_values
 from game_rl.envs.make_env import wrapper_problems
 from game_rl.errors import DoesNotFitError, GameFileError, UsageError
 from game_rl.explore.potentials import with_potentials
@@ -64,6 +65,7 @@ def check_pool_named(config: RunConfig, game: Game) -> None:
     """Check that what the config names for its pool is there, if it has one."""
     if config.env.pool is not None:
         check_pool(config.env.pool, game)
+        pool_values(game, config.env)
 
 
 def announced_parts(config: RunConfig) -> Iterator[str]:

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from game_rl.config.pool_config import PoolConfig
-from game_rl.envs.episode_starts import PoolBeginning, pool_draw
+from game_rl.config.schema import EnvConfig
+from game_rl.envs.episode_starts import PoolBeginning, pool_draw, pool_values
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.episodes.button_log import EPISODE_LOG, EpisodeNotes, LoggedPlay
+from game_rl.errors import UsageError
 from game_rl.pool.pool_watch import FoundState, PoolWatch, hand_pool, take_found
-from tests.envs.example import fake_env
+from tests.envs.example import fake_env, fake_game
 
 RIGHT = 2
 LEFT = 1
@@ -80,6 +82,42 @@ def test_a_way_goes_on_from_the_state_in_which_the_episode_began() -> None:
         assert [each.timesteps for each in found[0]] == [31, 32]
         last = found[0][-1]
         assert last.reward == 2.5 + sum(env.reward_terms.values())
+
+
+def test_variables_are_written_where_an_episode_begins_in_the_pool_and_nowhere_else() -> None:
+    pool = POOL.model_copy(update={"write": {"health": 77}})
+    with closing(fake_env(trackers=[PoolWatch.of, EpisodeNotes.of], pool=pool)) as env:
+        begin_in_pool(env)
+        assert env.read_variables()["health"] == 77
+        terms = dict(env.reward_terms)
+        is_over = False
+        info: dict[str, Any] = {}
+        while not is_over:
+            _, _, terminated, truncated, info = env.step(np.int64(HURT))
+            is_over = terminated or truncated
+        assert terms["hurt"] == 0.0  # the beginning is what it is after writing
+        hurt = env.reward_terms["hurt"]
+        with closing(fake_env(pool=pool)) as again:
+            play = LoggedPlay(again, info[EPISODE_LOG])
+            play.begin()
+            assert again.read_variables()["health"] == 77
+            assert len(list(play.steps())) == info[EPISODE_LOG].timesteps
+            assert again.reward_terms["hurt"] == hurt
+        env.reset(options={"start_state": "level_1"})
+        assert env.read_variables()["health"] != 77
+
+
+@pytest.mark.parametrize(
+    ("written", "fault"),
+    [
+        ({"helth": 1}, "env.pool.write: fake has no variable in memory helth; did you mean health"),
+        ({"health": 256}, "env.pool.write.health: "),
+    ],
+)
+def test_a_variable_that_cannot_be_written_is_named(written: dict[str, int], fault: str) -> None:
+    pool = POOL.model_copy(update={"write": written})
+    with pytest.raises(UsageError, match=fault):
+        pool_values(fake_game(), EnvConfig(pool=pool))
 
 
 @pytest.mark.parametrize("is_saved", [False, True])
