@@ -71,15 +71,23 @@ def test_a_run_that_begins_later_is_shown(tmp_path: Path) -> None:
         assert stream.message()[0] == {"screens": []}
         game = LiveGame(run)
         with game.playing(FPS):
-            text = next_screens(stream)
-            assert text["layouts"]
+            assert_shown_with_layout(stream, n_screens=4)
             game.close()
             again = LiveGame(run, n_envs=2)
             again.step()
-            while "layouts" not in (text := next_screens(stream)):
-                pass
-    assert len(text["screens"]) == 2
+            assert_shown_with_layout(stream, n_screens=2)
     again.close()
+
+
+def assert_shown_with_layout(stream: ReadStream, *, n_screens: int) -> None:
+    """Read until so many screens are shown; their layout comes with them or before."""
+    has_layout = False
+    while True:
+        text, _ = stream.message()
+        has_layout |= bool(text.get("layouts"))
+        if len(text["screens"]) == n_screens:
+            assert has_layout
+            return
 
 
 @pytest.mark.parametrize(("changed", "most"), [(1.0, 420_000), (0.05, 200_000)])
