@@ -14,11 +14,12 @@ the whole game, of which 4 are done at `caves` and 8 at `lighthouse`. The arms:
     uniform        states of the pool drawn evenly
     by_success     states of the pool drawn by the success from there
     backward       beginnings go back along the best route (Salimans and Chen 2018)
-    cloned         the policy first imitates the 20 best routes to the lamp
+    cloned         the policy first imitates the best routes to the lamp, at most 20
     rnd            ppo, with random network distillation of all that the agent sees
     rnd_place      ppo, with that of keys, doors, room and position, in which no creature is new
 
-An arm and seed that has a result in the folder is not run again. Ctrl-C and the same command go on.
+An arm and seed that has a result in the folder is not run again. Ctrl-C and the same command go on;
+only the networks of the distillation begin anew then.
 """
 
 import argparse

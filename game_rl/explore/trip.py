@@ -160,9 +160,9 @@ class Explorer:
                 score = self._score()
                 if best is None or score > best:
                     found[cell] = score
-                    find = self._find(cell, after, info, has_ended=has_ended)
-                    find.has_lost = has_lost
-                    trip.finds.append(find)
+                    trip.finds.append(
+                        self._find(cell, after, info, has_ended=has_ended, has_lost=has_lost)
+                    )
             if has_ended:
                 break
         trip.actions = bytes(actions)
@@ -170,10 +170,13 @@ class Explorer:
         trip.earned = self._earned()
         return trip
 
-    def _find(self, cell: Cell, after: int, info: Mapping[str, Any], *, has_ended: bool) -> Find:
+    def _find(
+        self, cell: Cell, after: int, info: Mapping[str, Any], *, has_ended: bool, has_lost: bool
+    ) -> Find:
         state = b"" if has_ended else packed(self.env.save_state())
         is_success = bool(info.get("is_success", False))
-        return Find(cell, after, self._score(), state, is_success, tuple(self._earned()))
+        terms = tuple(self._earned())
+        return Find(cell, after, self._score(), state, is_success, terms, has_lost)
 
     def pace(self, seed: int) -> Pace:
         """Play some trips from the beginning, as the rounds do."""
