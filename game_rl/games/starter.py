@@ -1,6 +1,8 @@
 """`game-rl new-game ROM`: writes a valid game.yaml to begin from."""
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
@@ -10,27 +12,31 @@ from game_rl.errors import UsageError
 
 _SYMBOL_SUFFIXES = (".sym", ".noi", ".map")
 
-_TEMPLATE = """\
+_HEAD = """\
 # {title}. The walk through this file is docs/tutorials/your-own-game.md; after each change run
 #   game-rl check-game {file}
-title: {title}
+{source}title: {title}
 rom:
   path: {rom}
   sha256: "{sha256}"   # of this revision of the game: addresses differ between revisions
 {symbols}
 hardware: {hardware}   # dmg: four shades, which take less memory; cgb: Game Boy Color
+"""
 
+_SECTIONS = {
+    "start_states": """\
 # Where episodes begin: what to press from power-on, in frames (60 a second). The logo takes about
 # 80 of them. Look at the contact sheet of check-game, and continue until the player can act.
 start_states:
   beginning:
     script:
-      - {{wait: 180}}
-      - {{hold: [start], frames: 4}}
-      - {{wait: 60}}
-
+      - {wait: 180}
+      - {hold: [start], frames: 4}
+      - {wait: 60}
+""",
+    "actions": """\
 # The buttons held through a timestep (4 frames by default): a, b, start, select, up, down, left,
-# right. {{hold: [a], frames: 2}} presses A and releases it, so that each time is a new press. Leave
+# right. {hold: [a], frames: 2} presses A and releases it, so that each time is a new press. Leave
 # out what the agent does not need: every action more has to be tried out.
 actions:
   idle: []
@@ -40,37 +46,66 @@ actions:
   down: [down]
   a: [a]
   b: [b]
-
+""",
+    "variables": """\
 # Where the game keeps its numbers. Types: u8 u16 u24 u32 s8 s16 s24 s32, bcd and digits (with
 # bytes: 3, say), bit (with bit: 0 to 7) and bits (an array, with bytes); longer ones have endian:
 # little (the default) or big; banked RAM has bank.
 # THIS ONE IS A GUESS: replace it by real addresses. They are in work RAM (0xC000 to 0xDFFF), high
 # RAM (0xFF80 to 0xFFFE), or the cartridge's RAM (0xA000 to 0xBFFF).
 variables:
-  score: {{address: 0xC000, type: u8}}
-  # lives: {{address: 0xC0A1, type: u8}}
-  # points: {{address: 0xC0A2, type: bcd, bytes: 3, endian: big}}
-
+  score: {address: 0xC000, type: u8}
+  # lives: {address: 0xC0A1, type: u8}
+  # points: {address: 0xC0A2, type: bcd, bytes: 3, endian: big}
+""",
+    "rewards": """\
 # What the agent shall learn. on: increase or decrease (weight x amount), change (weight each time),
 # equals (weight each timestep with value: n), value (weight x value). once: true, once an episode.
 rewards:
-  score_up: {{variable: score, on: increase, weight: 0.01}}
-  # life_lost: {{variable: lives, on: decrease, weight: -1.0}}
-
+  score_up: {variable: score, on: increase, weight: 0.01}
+  # life_lost: {variable: lives, on: decrease, weight: -1.0}
+""",
+    "endings": """\
 # What ends an episode: equals: n, in: [n, m], at_most: n, at_least: n, increases: true and more.
 # endings:
-#   game_over: {{variable: lives, equals: 0}}
-
+#   game_over: {variable: lives, equals: 0}
+""",
+    "success": """\
 # What counts as a success in the reports.
-# success: {{variable: score, at_least: 100}}
-
+# success: {variable: score, at_least: 100}
+""",
+    "observation": """\
 # The part of the screen that the agent sees; without it the whole one.
-# observation: {{crop: {{top: 0, left: 0, height: 144, width: 160}}}}
-"""
+# observation: {crop: {top: 0, left: 0, height: 144, width: 160}}
+""",
+}
+"""What a starter says under each key, unless it is known."""
 
 
-def write_starter(rom_path: Path, folder: Path) -> Path:
+@dataclass(frozen=True)
+class KnownGame:
+    """What others have found out about a game, for its game.yaml.
+
+    Attributes:
+        source: where it is from, as in "is from SOURCE".
+        sections: the YAML text of each key that is known, which begins with its comments, and ends
+            with a line break. It stands in place of what a starter says. Whoever gives `variables`
+            gives `rewards`, too.
+        notes: sentences on what could not be taken over.
+        title: the game's name, if it is known better than the cartridge says it.
+    """
+
+    source: str
+    sections: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    title: str | None = None
+
+
+def write_starter(rom_path: Path, folder: Path, known: KnownGame | None = None) -> Path:
     """Write `folder`/game.yaml for the ROM and return its path.
+
+    Args:
+        known: what stands there in place of guesses.
 
     Raises:
         RomError: the file is not a ROM that game_rl can run.
@@ -78,14 +113,23 @@ def write_starter(rom_path: Path, folder: Path) -> Path:
     """
     rom = read_rom(rom_path, named_by="the path")
     path = folder / "game.yaml"
-    text = _TEMPLATE.format(
-        title=_quoted(rom.title.title() or rom.path.stem),
-        file=_in_one_line(quote(str(path))),
+    title = None if known is None else known.title
+    source = ""
+    if known is not None:
+        source = f"# What is known of this game is from {in_one_line(known.source)}.\n"
+    head = _HEAD.format(
+        source=source,
+        title=_quoted(title or rom.title.title() or rom.path.stem),
+        file=in_one_line(quote(str(path))),
         rom=_quoted(_relative(rom.path, folder)),
         sha256=rom.sha256,
         symbols=_symbols_line(rom.path, folder),
         hardware="cgb" if rom.supports_colour else "dmg",
     )
+    sections = dict(_SECTIONS)
+    if known is not None:
+        sections.update(known.sections)
+    text = "\n".join((head, *sections.values()))
     if has_half_character(text):
         raise UsageError(f"{rom_path} has a name that is not UTF-8, which YAML requires; rename it")
     if folder.exists() and not folder.is_dir():
@@ -121,10 +165,10 @@ def _relative(path: Path, folder: Path) -> str:
 
 def _quoted(text: str) -> str:
     """Return the text as a double-quoted YAML string."""
-    return '"' + _in_one_line(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+    return '"' + in_one_line(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 
-def _in_one_line(text: str) -> str:
+def in_one_line(text: str) -> str:
     """Replace line breaks and other characters that are not printable by YAML escapes."""
     return "".join(
         c if c.isprintable() or has_half_character(c) else f"\\U{ord(c):08X}" for c in text

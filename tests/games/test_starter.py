@@ -6,7 +6,7 @@ import pytest
 
 from game_rl.errors import RomError, UsageError
 from game_rl.games.definition import load_game
-from game_rl.games.starter import write_starter
+from game_rl.games.starter import KnownGame, write_starter
 from tests import file_names
 from tests.emulator.roms import make_rom
 
@@ -60,6 +60,26 @@ def test_a_rom_that_is_not_there_is_looked_for_in_each_folder_once(
         f"there is no ROM at {Path('roms/pokemon.gb')}; put the file there or correct the path "
         f"(no .gb or .gbc file in roms{os.sep})"
     )
+
+
+def test_what_is_known_stands_in_place_of_what_a_starter_says(tmp_path: Path) -> None:
+    known = KnownGame(
+        source="a list\nof mine",
+        sections={
+            "variables": "# from my list\nvariables:\n  coins: {address: 0xC123}\n",
+            "rewards": "rewards:\n  coins: {variable: coins, on: increase}\n",
+        },
+        title="Another Title",
+    )
+    path = write_starter(rom_file(tmp_path), tmp_path / "g", known)
+    text = path.read_text(encoding="utf-8")
+    definition = load_game(str(path)).definition
+    assert definition.title == "Another Title"
+    assert list(definition.variables) == list(definition.rewards) == ["coins"]
+    assert list(definition.start_states) == ["beginning"]
+    assert "# from my list\nvariables:" in text
+    assert "# What is known of this game is from a list\\U0000000Aof mine.\n" in text
+    assert "GUESS" not in text
 
 
 @pytest.mark.parametrize("title", [b'A "B" \\ {C}', b"YES", b"", b"# X: Y", b"{title}"])
