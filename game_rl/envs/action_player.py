@@ -1,11 +1,11 @@
 """Plays the actions of a game: one timestep's frames with their buttons."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import SupportsInt
 
 from numpy.random import Generator
 
-from game_rl.emulator.emulator import Button, Emulator
+from game_rl.emulator.emulator import Button, Emulator, Press
 from game_rl.errors import UsageError
 from game_rl.games.actions import PRESS_FRAMES, StepWait, frame_skip_problem, presses_of
 from game_rl.games.definition import Game
@@ -24,6 +24,8 @@ class ActionPlayer:
 
     Attributes:
         draws: whether each timestep draws its last frame, whatever `render` says.
+        instead: buttons that the next timestep plays in place of its action, without the game's
+            `step`, as a person held them; empty if they are already played. None: the action.
         n_actions: number of the game's actions.
         frame_skip: frames per timestep.
         last: the action that the last timestep of the episode played; None before the first one,
@@ -47,6 +49,7 @@ class ActionPlayer:
         self.n_actions = len(self._presses)
         self._sticky_actions = sticky_actions
         self.draws = False
+        self.instead: Sequence[Press] | None = None
         self.last: int | None = None
         self.played = self.waited_frames = 0
         step = game.definition.step
@@ -72,6 +75,12 @@ class ActionPlayer:
             self.last = index
         self.played = index
         self.waited_frames = 0
+        if self.instead is not None:
+            presses = self.instead
+            self.instead = None
+            if presses:
+                self._emulator.play(presses, render=render)
+            return
         if self._wait is not None:
             self._wait.begin()
         self._emulator.play(self._presses[index], render=render)

@@ -22,6 +22,7 @@ from game_rl.game_check.play_log import PlayLog, TermSum, VariableRange
 from game_rl.game_check.recorded_episode import (
     LONGEST_EPISODE_TIMESTEPS,
     RecordedEpisode,
+    recorded_timesteps,
     usual_frame_skip,
 )
 from game_rl.game_check.seed_search import SeedSearch, SeedsFound
@@ -314,12 +315,11 @@ def _play(
     play: RecordedEpisode,
     trace: GameTrace | None,
 ) -> None:
-    indices = {name: index for index, name in enumerate(log.action_names)}
     over = True
     start_state = play.start_state
     seed = play.seed
     options = play.options
-    for name in play.actions:
+    for timestep in recorded_timesteps(play, env.game):
         if over:
             env.reset(seed=seed, options=options)
             options.pop("game_seed", None)
@@ -327,13 +327,13 @@ def _play(
             if trace is not None:
                 trace.begin(env, start_state)
             seed += 1_000_003  # another game seed for the next episode
-        _, reward, terminated, truncated, info = env.step(indices[name])
+        _, reward, terminated, truncated, info = timestep.play(env)
         log.add(env, start_state, info)
         if log.timesteps.bit_count() == 1:  # early, and again as its state grows
             check_reward(env)
         over = terminated or truncated
         if trace is not None:
-            trace.add(env, name, reward, info.get("ending", "locked up" if over else ""))
+            trace.add(env, timestep.action, reward, info.get("ending", "locked up" if over else ""))
 
 
 @dataclass(frozen=True)

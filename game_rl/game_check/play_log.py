@@ -190,7 +190,6 @@ class PlayLog:
         self._emulator = emulator
         self._decimals = DecimalCheck(game.variables)
         self.banks = BankCheck(game.variables, game.rom, is_colour=game.is_colour)
-        self.action_names = game.action_names
         self.timesteps = self.episodes = self.ended = self.successes = 0
         self._minima: dict[str, float] = {}
         self._maxima: dict[str, float] = {}

@@ -1,22 +1,37 @@
-"""A recorded episode: a file with the actions of a person, a script or an exploration."""
+"""A recorded episode: a file with what a person, a script or an exploration has played."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from game_rl.config.loader import load_yaml_model
 from game_rl.config.schema import MOST_FRAME_SKIP, EnvConfig
 from game_rl.config.strict_model import Problem, StrictModel
+from game_rl.emulator.emulator import Button, Press
 from game_rl.envs.episode_starts import MOST_IDLE_FRAMES
+from game_rl.envs.game_boy_env import GameBoyEnv
+from game_rl.envs.observation import Observation
 from game_rl.errors import GameFileError
-from game_rl.games.actions import least_frame_skip
+from game_rl.games.actions import (
+    ActionSpec,
+    buttons_of,
+    least_frame_skip,
+    nearest_action,
+)
 from game_rl.games.definition import Game, unknown_name
+
+HeldButtons = tuple[tuple[Button, ...], Annotated[int, Field(ge=1)]]
+"""Buttons and the frames for which they were held, all others being released."""
 
 
 class RecordedEpisode(StrictModel):
-    """A JSON file `{"start_state": "level_1", "seed": 0, "actions": ["right", "punch", …]}`."""
+    """A JSON file `{"start_state": "level_1", "seed": 0, "actions": ["right", "punch", …]}`.
+
+    In place of `actions`, `presses` has the buttons of every frame, as `game-rl play` records them:
+    `[[["a", "right"], 7], [[], 30], …]`.
+    """
 
     start_state: str
     seed: Annotated[int, Field(ge=0)] = 0
@@ -26,8 +41,10 @@ class RecordedEpisode(StrictModel):
     """Frames without a button before the first timestep."""
     game_seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
     """Value that `random_seed` of game.yaml gets; null: one that `seed` draws."""
-    actions: Annotated[tuple[str, ...], Field(min_length=1)]
+    actions: tuple[str, ...] = ()
     """Name of the action at each timestep."""
+    presses: tuple[HeldButtons, ...] = ()
+    """Buttons that were held, and for how many frames, one after the other."""
 
     @property
     def options(self) -> dict[str, str | int]:
@@ -39,6 +56,18 @@ class RecordedEpisode(StrictModel):
         if self.game_seed is not None:
             found["game_seed"] = self.game_seed
         return found
+
+    def problems(self) -> Iterable[Problem]:
+        if not self.actions and not self.presses:
+            yield Problem(
+                ("actions",), "nothing is played; write the `actions`, or the `presses` of buttons"
+            )
+        elif self.actions and self.presses:
+            yield Problem(
+                ("presses",),
+                "the episode has `actions`, too; remove one of the two",
+                (("actions",),),
+            )
 
 
 def read_recorded_episode(path: Path, game: Game) -> RecordedEpisode:
@@ -77,3 +106,120 @@ def episode_config(game: Game, episode: RecordedEpisode) -> EnvConfig:
 def usual_frame_skip(game: Game) -> int:
     """Return the frames of a timestep of an episode that does not say them."""
     return max(EnvConfig().frame_skip, least_frame_skip(game.definition.actions))
+
+
+class RecordedTimestep(NamedTuple):
+    """A timestep of a recorded episode.
+
+    Attributes:
+        action: name of its action, or of the nearest one to the buttons that were held.
+        presses: the buttons that were held; None: those of the action.
+    """
+
+    action: str
+    presses: tuple[Press, ...] | None = None
+
+    def play(self, env: GameBoyEnv) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Play it as it was recorded, frame by frame; returns what `env.step` does."""
+        env.player.instead = self.presses
+        return env.step(env.action_names.index(self.action))
+
+
+def recorded_timesteps(episode: RecordedEpisode, game: Game) -> tuple[RecordedTimestep, ...]:
+    """Return the timesteps of an episode; the last one may have fewer frames."""
+    if episode.actions:
+        return tuple(RecordedTimestep(name) for name in episode.actions)
+    frame_skip = episode.frame_skip or usual_frame_skip(game)
+    nearest: dict[tuple[Press, ...], str] = {}
+    found = []
+    for presses in _in_timesteps(episode.presses, frame_skip):
+        if presses not in nearest:
+            nearest[presses] = nearest_action(game.definition.actions, presses)
+        found.append(RecordedTimestep(nearest[presses], presses))
+    return tuple(found)
+
+
+def _in_timesteps(presses: Sequence[HeldButtons], frame_skip: int) -> Iterator[tuple[Press, ...]]:
+    """Cut what was held into pieces of `frame_skip` frames; the last one may be shorter."""
+    piece: list[Press] = []
+    room = frame_skip
+    for buttons, frames in presses:
+        left = frames
+        while left:
+            part = min(left, room)
+            piece.append(Press(frozenset(buttons), part))
+            left -= part
+            room -= part
+            if not room:
+                yield tuple(piece)
+                piece = []
+                room = frame_skip
+    if piece:
+        yield tuple(piece)
+
+
+def rounded_episode(
+    episode: RecordedEpisode, game: Game, *, frame_skip: int | None = None
+) -> RecordedEpisode:
+    """Return the episode with an action for each timestep in place of the buttons of each frame.
+
+    A button counts as held in a timestep if it was held for half of it. A press that would be lost
+    so is held in the timestep that has most of it. The action is one that holds these buttons, or
+    the nearest to them. All timesteps are taken to be equally long. Those of a game with `step` are
+    not, so there the actions drift away from the play.
+
+    Args:
+        frame_skip: frames of a timestep; None: those of the episode.
+    """
+    skip = frame_skip or episode.frame_skip or usual_frame_skip(game)
+    if episode.actions:
+        return episode
+    pieces = tuple(_in_timesteps(episode.presses, skip))
+    wanted = _held_in_timesteps(episode.presses, skip, len(pieces))
+    actions = game.definition.actions
+    chosen = tuple(
+        _action_for(actions, buttons, presses)
+        for buttons, presses in zip(wanted, pieces, strict=True)
+    )
+    return episode.model_copy(update={"frame_skip": skip, "actions": chosen, "presses": ()})
+
+
+def _held_in_timesteps(
+    presses: Sequence[HeldButtons], frame_skip: int, n_timesteps: int
+) -> list[set[Button]]:
+    """Return the buttons that count as held in each timestep."""
+    found: list[set[Button]] = [set() for _ in range(n_timesteps)]
+    for button, first, end in _holds(presses):
+        shares = {
+            index: min(end, (index + 1) * frame_skip) - max(first, index * frame_skip)
+            for index in range(first // frame_skip, -(-end // frame_skip))
+        }
+        held = [index for index, frames in shares.items() if 2 * frames >= frame_skip]
+        for index in held or [max(shares, key=shares.__getitem__)]:
+            found[index].add(button)
+    return found
+
+
+def _holds(presses: Sequence[HeldButtons]) -> Iterator[tuple[Button, int, int]]:
+    """Yield each press of a button with its first frame and the one after its last."""
+    since: dict[Button, int] = {}
+    at = 0
+    for buttons, frames in (*presses, ((), 0)):
+        for button in [button for button in since if button not in buttons]:
+            yield button, since.pop(button), at
+        for button in buttons:
+            since.setdefault(button, at)
+        at += frames
+
+
+def _action_for(
+    actions: Mapping[str, ActionSpec], buttons: set[Button], presses: tuple[Press, ...]
+) -> str:
+    """Return the action that presses these buttons, of several the nearest to all frames."""
+    least = min(len(buttons_of(action) ^ buttons) for action in actions.values())
+    fitting = {
+        name: action
+        for name, action in actions.items()
+        if len(buttons_of(action) ^ buttons) == least
+    }
+    return nearest_action(fitting, presses)

@@ -55,6 +55,35 @@ def presses_of(action: ActionSpec, frames: int) -> tuple[Press, ...]:
     return tuple(found)
 
 
+def buttons_of(action: ActionSpec) -> frozenset[Button]:
+    """Return all buttons that the action presses, at whatever frame of a timestep."""
+    steps = _steps(action)
+    if steps is None:
+        return _held(action)
+    return frozenset(button for press in steps for button in press.buttons)
+
+
+def nearest_action(actions: Mapping[str, ActionSpec], presses: Sequence[Press]) -> str:
+    """Return the name of the action that is nearest to what was held in a timestep.
+
+    That is the one with the fewest buttons that differ, counted frame by frame. Of equally near
+    ones it is the one that presses more of what was held, so that a short press counts.
+    """
+    held = _frame_by_frame(presses)
+    pressed = frozenset(button for buttons in held for button in buttons)
+
+    def distance(name: str) -> tuple[int, int]:
+        own = _frame_by_frame(presses_of(actions[name], len(held)))
+        differing = sum(len(one ^ other) for one, other in zip(own, held, strict=True))
+        return differing, -len(buttons_of(actions[name]) & pressed)
+
+    return min(actions, key=distance)
+
+
+def _frame_by_frame(presses: Sequence[Press]) -> list[frozenset[Button]]:
+    return [press.buttons for press in presses for _ in range(press.frames)]
+
+
 def least_frame_skip(actions: Mapping[str, ActionSpec]) -> int:
     """Return the smallest `env.frame_skip` in which every action fits."""
     return max(map(_frames_needed, actions.values()))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from game_rl.config.pool_config import PoolConfig
 from game_rl.config.schema import EnvConfig
 from game_rl.config.values import run_at
+from game_rl.emulator.emulator import Press
 from game_rl.emulator.saved_state import unpack_state
 from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.make_env import innermost, make_game_env
@@ -23,6 +24,7 @@ from game_rl.game_check.recorded_episode import (
     RecordedEpisode,
     episode_config,
     read_recorded_episode,
+    recorded_timesteps,
 )
 from game_rl.games.definition import Game, unknown_name
 from game_rl.pool.pool import POOL_FILE, NewState, RoutePlace, SavedPool, spread
@@ -57,6 +59,7 @@ class RoutePlay:
     Attributes:
         env, seed, options: the env, and the reset with which it begins.
         actions: index of the action of each timestep.
+        presses: the buttons of each timestep, if those of a person were recorded; else empty.
         at: numbers of timesteps after which its moments are wanted.
     """
 
@@ -65,6 +68,7 @@ class RoutePlay:
     options: Mapping[str, str | int]
     actions: Sequence[int]
     at: Sequence[int]
+    presses: Sequence[Sequence[Press]] = ()
 
 
 PlayRoute = Callable[[RoutePlay], PlayedRoute]
@@ -82,6 +86,8 @@ def played_route(env: GameEnv, route: RoutePlay) -> PlayedRoute:
             if timestep in wanted:
                 state = player.emulator.save_state(picture=False)
                 points[timestep] = RoutePoint(state, sum(player.reward_terms.values()))
+            if route.presses:
+                player.player.instead = route.presses[timestep]
             _, _, terminated, truncated, info = player.step(action)
             if terminated or truncated:
                 succeeds = bool(info.get("is_success", False))
@@ -246,9 +252,10 @@ def _recorded_states(
     episode: RecordedEpisode, settings: PoolConfig, game: Game, play: PlayRoute
 ) -> list[NewState]:
     """Return states along an episode: as those on a route, or chosen by `spread`."""
-    n = len(episode.actions)
+    timesteps = recorded_timesteps(episode, game)
+    n = len(timesteps)
     is_backward = settings.choose == "backward"
-    at: Sequence[int] = _beginnings(episode.actions, settings.backward.step)
+    at: Sequence[int] = _beginnings(timesteps, settings.backward.step)
     if not is_backward:
         n_played = min(n, _PLAYED_FOR_ONE * settings.size)
         at = [index * n // n_played for index in range(n_played)]
@@ -260,8 +267,9 @@ def _recorded_states(
         )
     env = episode_config(game, episode)
     indices = {name: index for index, name in enumerate(game.action_names)}
-    actions = [indices[name] for name in episode.actions]
-    played = play(RoutePlay(env, episode.seed, episode.options, actions, at))
+    actions = [indices[timestep.action] for timestep in timesteps]
+    presses = [timestep.presses for timestep in timesteps if timestep.presses is not None]
+    played = play(RoutePlay(env, episode.seed, episode.options, actions, at, presses))
     if len(played.points) < len(at):
         raise UsageError(
             f"{_KEY}: the episode of {settings.from_} ends before its actions do, so it is of "

@@ -1,0 +1,146 @@
+"""Recorded episodes: actions of timesteps, or the buttons that a person held frame by frame."""
+
+import json
+import random
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from game_rl.emulator.emulator import BUTTONS, Press
+from game_rl.envs.make_env import make_game_env
+from game_rl.errors import GameFileError
+from game_rl.game_check.game_check import check_game
+from game_rl.game_check.recorded_episode import (
+    RecordedEpisode,
+    episode_config,
+    read_recorded_episode,
+    recorded_timesteps,
+    rounded_episode,
+)
+from game_rl.games.actions import nearest_action
+from game_rl.games.definition import Game, load_game
+
+
+@pytest.fixture(scope="module")
+def duel() -> Game:
+    return load_game("duel")
+
+
+def read(text: str, game: Game, folder: Path) -> RecordedEpisode:
+    path = folder / "episode.json"
+    path.write_text(text, encoding="utf-8")
+    return read_recorded_episode(path, game)
+
+
+def frame_by_frame(episode: RecordedEpisode) -> list[frozenset[str]]:
+    return [frozenset(buttons) for buttons, frames in episode.presses for _ in range(frames)]
+
+
+def some_presses(rng: random.Random, n: int) -> tuple[tuple[tuple[str, ...], int], ...]:
+    return tuple(
+        (tuple(rng.sample(BUTTONS, rng.randrange(3))), rng.randrange(1, 14)) for _ in range(n)
+    )
+
+
+def test_buttons_are_read_and_cut_into_timesteps(duel: Game, tmp_path: Path) -> None:
+    rng = random.Random(3)
+    presses = some_presses(rng, 60)
+    text = json.dumps({"start_state": "level_1", "frame_skip": 5, "presses": presses})
+    episode = read(text, duel, tmp_path)
+    assert episode == RecordedEpisode(start_state="level_1", frame_skip=5, presses=presses)
+    pieces = [timestep.presses for timestep in recorded_timesteps(episode, duel)]
+    flat = [press.buttons for piece in pieces for press in piece for _ in range(press.frames)]
+    assert flat == frame_by_frame(episode)
+    assert {sum(press.frames for press in piece) for piece in pieces[:-1]} == {5}
+
+
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        ({}, "nothing is played"),
+        ({"actions": ["idle"], "presses": [[["a"], 3]]}, "remove one of the two"),
+        ({"presses": [[["a"], 0]]}, "presses.0.1"),
+        ({"presses": [[["A"], 3]]}, "presses.0.0.0"),
+        ({"presses": [["a", 3]]}, "presses.0.0"),
+        ({"presses": [[["a"]]]}, "presses.0"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(
+    duel: Game, tmp_path: Path, rest: dict[str, object], told: str
+) -> None:
+    with pytest.raises(GameFileError, match=told):
+        read(json.dumps({"start_state": "level_1", **rest}), duel, tmp_path)
+
+
+def end_of(episode: RecordedEpisode, game: Game) -> tuple[dict[str, object], np.ndarray, float]:
+    """Play an episode; return the variables, the screen and the reward at its end."""
+    with closing(make_game_env(episode_config(game, episode), game, draws=True)) as env:
+        env.reset(seed=episode.seed, options=dict(episode.options))
+        total = 0.0
+        for timestep in recorded_timesteps(episode, game):
+            _, reward, terminated, truncated, _ = timestep.play(env)
+            total += reward
+            if terminated or truncated:
+                break
+        return dict(env.read_variables()), env.render(), total
+
+
+def test_buttons_held_as_actions_hold_them_lead_to_the_same(duel: Game) -> None:
+    """The actions of duel hold their buttons for the whole timestep."""
+    rng = random.Random(5)
+    names = [name for _ in range(40) for name in [rng.choice(duel.action_names)] * 3]
+    as_actions = RecordedEpisode(start_state="level_2", seed=4, frame_skip=6, actions=tuple(names))
+    held = [(tuple(duel.definition.actions[name]), 6) for name in names]
+    as_presses = as_actions.model_copy(update={"actions": (), "presses": tuple(held)})
+    one = end_of(as_actions, duel)
+    other = end_of(as_presses, duel)
+    assert one[0] == other[0]
+    np.testing.assert_array_equal(one[1], other[1])
+    assert one[2] == other[2] != 0
+    assert rounded_episode(as_presses, duel) == as_actions
+    assert rounded_episode(as_actions, duel) is as_actions
+
+
+def test_check_game_plays_what_a_person_held(duel: Game) -> None:
+    presses = ((("right",), 31), (("a",), 9), ((), 2)) * 20
+    recorded = RecordedEpisode(start_state="level_1", frame_skip=8, presses=presses)
+    check = check_game(duel, seed=0, timesteps=3, recorded=recorded)
+    assert check.timesteps == 3 + 105
+
+
+def test_no_press_is_lost_when_buttons_become_actions(duel: Game) -> None:
+    """However short it is, and wherever in a timestep it lies."""
+    for length in (1, 2, 3, 5):
+        for before in range(16):
+            presses = (((), before), (("a",), length), ((), 40))
+            presses = tuple(press for press in presses if press[1])
+            episode = RecordedEpisode(start_state="level_1", frame_skip=8, presses=presses)
+            actions = rounded_episode(episode, duel).actions
+            assert set(actions) == {"idle", "punch"}
+            first = actions.index("punch") * 8
+            assert first < before + length
+            assert before < first + 8
+    quick = RecordedEpisode(
+        start_state="level_1", presses=((("a",), 4), ((), 4), (("a",), 4), ((), 4))
+    )
+    assert rounded_episode(quick, duel, frame_skip=4).actions == ("punch", "idle", "punch", "idle")
+
+
+def naive_distance(action: list[str], held: list[frozenset[str]]) -> int:
+    return sum(len(set(action) ^ buttons) for buttons in held)
+
+
+def test_the_nearest_action_differs_in_the_fewest_frames(duel: Game) -> None:
+    rng = random.Random(8)
+    actions = duel.definition.actions
+    for _ in range(300):
+        presses = [
+            Press(frozenset(rng.sample(BUTTONS, rng.randrange(3))), rng.randrange(1, 5))
+            for _ in range(rng.randrange(1, 4))
+        ]
+        held = [press.buttons for press in presses for _ in range(press.frames)]
+        found = nearest_action(actions, presses)
+        least = min(naive_distance(list(action), held) for action in actions.values())
+        assert naive_distance(list(actions[found]), held) == least
