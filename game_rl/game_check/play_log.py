@@ -138,7 +138,7 @@ class DecimalCheck:
         for variable in self._of_digits:
             has_begun = False  # blanks before a number are common
             for byte in variable.read_bytes(emulator):
-                is_digit = 0 <= byte - variable.zero <= 9
+                is_digit = variable.digit_in(byte) is not None
                 if has_begun and not is_digit:
                     self._no_digit.setdefault(variable.name, (byte, variable.zero))
                 has_begun = has_begun or is_digit

@@ -60,7 +60,8 @@ class VariableSpec(StrictModel):
     bit: Annotated[int, Field(ge=0, le=7)] | None = None
     """Number of the bit of `type: bit`; 0 is the lowest."""
     mask: Annotated[int, Field(ge=1, le=0xFFFFFFFF)] | None = None
-    """Bits of an unsigned number that count; the others belong to something else."""
+    """Bits of an unsigned number, or of each byte of `digits`, that count; the others belong to
+    something else."""
     shift: Annotated[int, Field(ge=0, le=31)] | None = None
     """How many bits the masked number is moved to the right."""
     zero: Annotated[int, Field(ge=0, le=_HIGHEST_ZERO)] | None = None
@@ -134,8 +135,16 @@ class VariableSpec(StrictModel):
         if self.mask is None and self.shift is None:
             return
         key = ("shift",) if self.mask is None else ("mask",)
+        if self.type == "digits":
+            if self.shift is not None:
+                message = f"`shift` goes with {', '.join(UNSIGNED)}, not with `type: digits`"
+                yield Problem(("shift",), message)
+            if self.mask is not None:
+                yield from self._digit_mask_problems(self.mask)
+            return
         if self.type not in UNSIGNED:
-            yield Problem(key, f"goes with {', '.join(UNSIGNED)}, not with `type: {self.type}`")
+            able = (*UNSIGNED, "digits") if key == ("mask",) else UNSIGNED
+            yield Problem(key, f"goes with {', '.join(able)}, not with `type: {self.type}`")
             return
         n_bits = 8 * self.n_bytes
         mask = self.mask or (1 << n_bits) - 1
@@ -146,6 +155,18 @@ class VariableSpec(StrictModel):
                 ("shift",),
                 f"moves every bit of 0x{mask:X} out, so the value is always 0; lower it",
                 reads=(key,),
+            )
+
+    def _digit_mask_problems(self, mask: int) -> Iterable[Problem]:
+        zero = self.zero or 0
+        if mask > 0xFF:
+            yield Problem(("mask",), f"0x{mask:X} has more bits than the 8 of a byte of digits")
+        elif any(zero + digit & ~mask for digit in range(10)):
+            yield Problem(
+                ("mask",),
+                f"0x{mask:X} leaves out bits of the digits, which are 0x{zero:02X} to "
+                f"0x{zero + 9:02X}; a mask of 0x0F keeps 0 to 9",
+                reads=(("zero",),),
             )
 
     @property

@@ -23,7 +23,8 @@ class Variable:
     """A number at a known address.
 
     Attributes:
-        mask: bits of an unsigned number that count, before the shift; None for all.
+        mask: bits of an unsigned number that count, before the shift, or of each byte of digits;
+            None for all.
         zero: the byte that stands for the digit 0.
     """
 
@@ -74,6 +75,8 @@ class Variable:
         lowest, highest = self._limits()
         if not lowest <= value <= highest:
             raise ValueError(f"{value:,} does not fit: it can be {lowest:,} to {highest:,}")
+        if self.type == "digits":
+            return self._with_digits(value, before)
         if self.mask is not None and value << self.shift & ~self.mask:
             raise ValueError(
                 f"{value:,} has bits that the mask 0x{self.mask:X} leaves out; choose a value "
@@ -83,12 +86,22 @@ class Variable:
             return before & ~(1 << self.bit) | value << self.bit
         if self.type == "bcd":
             return int(str(value), 16)
-        if self.type == "digits":
-            digits = str(value).zfill(self.n_bytes)
-            return int.from_bytes(bytes(self.zero + int(digit) for digit in digits), "big")
         if self.mask is not None:
             return before & ~self.mask | value << self.shift
         return value % (1 << 8 * self.n_bytes)
+
+    def digit_in(self, byte: int) -> int | None:
+        """Return the digit that a byte of `digits` stands for; None if it is none, as a blank."""
+        digit = (byte if self.mask is None else byte & self.mask) - self.zero
+        return digit if 0 <= digit <= 9 else None
+
+    def _with_digits(self, value: int, before: int) -> int:
+        kept = 0 if self.mask is None else ~self.mask & 0xFF
+        digits = str(value).zfill(self.n_bytes)
+        pairs = zip(digits, before.to_bytes(self.n_bytes, "big"), strict=True)
+        return int.from_bytes(
+            bytes(byte & kept | self.zero + int(digit) for digit, byte in pairs), "big"
+        )
 
     def _limits(self) -> tuple[int, int]:
         n_values = 1 << 8 * self.n_bytes
@@ -119,8 +132,7 @@ class Variable:
         if self.type == "digits":
             value = 0
             for byte in raw.to_bytes(self.n_bytes, "big"):
-                digit = byte - self.zero  # any other byte, such as a blank, counts as 0
-                value = 10 * value + (digit if 0 <= digit <= 9 else 0)
+                value = 10 * value + (self.digit_in(byte) or 0)
             return value
         n_bits = 8 * self.n_bytes
         return raw - (raw >> n_bits - 1 << n_bits)

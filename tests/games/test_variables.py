@@ -108,6 +108,18 @@ def test_mask_and_shift_take_digits_out_of_the_binary_number(
     assert read(memory, **spec) == int(kept[: len(kept) - lowest], 2)
 
 
+@given(st.integers(0, 10**6 - 1), st.binary(min_size=6, max_size=6), st.booleans())
+def test_a_mask_of_digits_keeps_the_low_half_of_each_byte(
+    number: int, memory: bytes, big: bool
+) -> None:
+    high_halves = [byte >> 4 for byte in memory]
+    held = bytes(
+        int(f"{high:x}{d}", 16) for high, d in zip(high_halves, f"{number:06}", strict=True)
+    )
+    spec = {"type": "digits", "bytes": 6, "mask": 0x0F, "endian": "big" if big else "little"}
+    assert read(held if big else held[::-1], **spec) == number
+
+
 @given(st.binary(min_size=1, max_size=40))
 def test_bits_are_those_of_each_byte_from_the_lowest(memory: bytes) -> None:
     spec = VariableSpec(address=ADDRESS, type="bits", bytes=len(memory))
@@ -130,6 +142,8 @@ _WRITABLE: tuple[dict[str, Any], ...] = (
     *({"type": kind} for kind in ("u8", "u16", "u24", "u32", "s8", "s16", "s24", "s32")),
     *({"type": "bcd", "bytes": n_bytes} for n_bytes in (1, 3, 8)),
     *({"type": "digits", "bytes": n_bytes, "zero": 0x80} for n_bytes in (1, 3, 8)),
+    {"type": "digits", "bytes": 3, "mask": 0x0F},
+    {"type": "digits", "bytes": 3, "zero": 0x30, "mask": 0x7F},
     {"type": "bit", "bit": 5},
     {"type": "u8", "mask": 0xF0, "shift": 4},
     {"type": "u16", "mask": 0x0FF0},
@@ -156,6 +170,8 @@ def test_a_value_that_is_read_is_encoded_to_bytes_that_read_so(
 
 def _own_bits(spec: dict[str, Any], n_bytes: int) -> int:
     every = 256**n_bytes - 1
+    if spec["type"] == "digits":
+        return int(f"{spec.get('mask', 0xFF):02x}" * n_bytes, 16)
     return 1 << spec["bit"] if spec["type"] == "bit" else int(spec.get("mask", every))
 
 
@@ -297,6 +313,8 @@ MBC2 = dataclasses.replace(FAKE_ROM, cartridge=SUPPORTED_CARTRIDGES[0x06], n_ram
         ({"type": "s24"}, False),
         ({"type": "digits", "bytes": 4}, True),
         ({"type": "digits", "bytes": 4, "zero": 0x10}, False),
+        ({"type": "digits", "bytes": 4, "mask": 0x0F}, True),
+        ({"type": "digits", "bytes": 4, "mask": 0x1F}, False),
         ({"mask": 0x0C, "shift": 2}, True),
         ({"mask": 0x1C}, False),
         ({"type": "u16", "mask": 0x0F0F}, True),
