@@ -18,12 +18,14 @@ from game_rl.cli.outputs import PNG, TRACE, add_output
 from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, numbers, print_facts, print_result
 from game_rl.config.loader import game_path
 from game_rl.config.schema import EnvConfig
+from game_rl.emulator.rom import read_rom
 from game_rl.errors import GameFileError, UsageError
 from game_rl.explore.potentials import with_potentials
 from game_rl.game_check.env_checks import courses_text
 from game_rl.game_check.game_trace import game_trace
 from game_rl.games.definition import Game, load_game
 from game_rl.games.starter import write_starter
+from game_rl.interchange.known_games import known_game
 from game_rl.system.output import visible
 from game_rl.system.units import counted
 
@@ -107,6 +109,14 @@ def add_new_game(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rom", type=Path, metavar="ROM", help="the game's ROM, .gb or .gbc")
     parser.add_argument(
         "--folder", type=Path, metavar="DIR", help="folder for the file (default: the ROM's)"
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="SOURCE",
+        help="what is known of the game already: retro:FOLDER, a game of stable-retro, or its name "
+        "if that package is installed; nothing (default: the game of stable-retro with this ROM, "
+        "if it is installed)",
     )
     add_json(parser)
 
@@ -259,13 +269,23 @@ def _print_file_check(check: "GameFileCheck", console: Console) -> None:
 
 
 def _new_game(arguments: argparse.Namespace) -> int:
-    path = write_starter(arguments.rom, arguments.folder or arguments.rom.parent)
+    rom = read_rom(arguments.rom, named_by="the path")
+    known = known_game(rom, arguments.source)
+    path = write_starter(arguments.rom, arguments.folder or arguments.rom.parent, known)
     warnings = load_game(str(path)).warnings
+    way_on = "fill in its variables, then run"
+    if known is not None:
+        warnings = (*warnings, *known.notes)
+        way_on = f"it has what is known from {known.source}; read it, then run"
     if not arguments.json:
         _print_warnings(warnings, SafeConsole())
-    way_on = f"fill in its variables, then run: game-rl check-game {quote(str(path))}"
-    facts = {"file": str(path), "warnings": list(warnings)}
-    print_result(arguments, facts, f"{path} written; {way_on}")
+    facts = {
+        "file": str(path),
+        "from": None if known is None else known.source,
+        "warnings": list(warnings),
+    }
+    text = f"{path} written; {way_on}: game-rl check-game {quote(str(path))}"
+    print_result(arguments, facts, text)
     return 0
 
 

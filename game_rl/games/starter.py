@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from textwrap import TextWrapper
 
 from game_rl.config.yaml_tree import has_half_character
 from game_rl.emulator.rom import read_rom
@@ -116,7 +117,7 @@ def write_starter(rom_path: Path, folder: Path, known: KnownGame | None = None) 
     title = None if known is None else known.title
     source = ""
     if known is not None:
-        source = f"# What is known of this game is from {in_one_line(known.source)}.\n"
+        source = _source_lines(known)
     head = _HEAD.format(
         source=source,
         title=_quoted(title or rom.title.title() or rom.path.stem),
@@ -146,6 +147,16 @@ def write_starter(rom_path: Path, folder: Path, known: KnownGame | None = None) 
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{path} cannot be written ({reason}); name another folder") from None
     return path
+
+
+def _source_lines(known: KnownGame) -> str:
+    """Return the comment that says where what is known is from, and what could not be taken."""
+    lines = [f"# What is known of this game is from {in_one_line(known.source)}."]
+    for note in known.notes:
+        wrap = TextWrapper(98, initial_indent="# - ", subsequent_indent="#   ")
+        wrap.break_long_words = False
+        lines += wrap.wrap(in_one_line(note))
+    return "\n".join((*lines, ""))
 
 
 def _symbols_line(rom_path: Path, folder: Path) -> str:
