@@ -115,8 +115,8 @@ def add_new_game(parser: argparse.ArgumentParser) -> None:
         dest="source",
         metavar="SOURCE",
         help="what is known of the game already: retro:FOLDER, a game of stable-retro, or its name "
-        "if that package is installed; nothing (default: the game of stable-retro with this ROM, "
-        "if it is installed)",
+        "if that package is installed; pyboy, what its wrapper for the cartridge's title reads; "
+        "nothing (default: the first of these that knows the ROM)",
     )
     add_json(parser)
 

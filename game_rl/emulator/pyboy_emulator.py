@@ -8,6 +8,7 @@ hangs forever or crashes, so another process plays the state first. This does no
 the game tolerates or meets only later.
 """
 
+import importlib
 import io
 import os
 import pickle
@@ -64,6 +65,24 @@ _MARK = (np.arange(SCREEN_HEIGHT * SCREEN_WIDTH, dtype="<u4") * 0x9E3779B1 ^ 0xA
 )  # a picture that no game draws: hardly two of its pixels are related
 
 _power_on_states: dict[tuple[str, bool], bytes] = {}
+
+
+def wrapper_mapping(module: str, name: str) -> tuple[int, ...] | None:
+    """Return the class of each tile id, as one of PyBoy's game wrappers has them.
+
+    Args:
+        module: its module within pyboy.plugins.
+        name: the mapping's name there.
+
+    Returns:
+        None if the installed PyBoy has no such mapping.
+    """
+    try:
+        found = importlib.import_module(f"pyboy.plugins.{module}")
+    except ImportError:
+        return None
+    mapping = getattr(found, name, None)
+    return None if mapping is None else tuple(map(int, mapping))
 
 
 class PyBoyEmulator:

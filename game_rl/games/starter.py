@@ -159,11 +159,16 @@ def _source_lines(known: KnownGame) -> str:
     return "\n".join((*lines, ""))
 
 
+def symbols_beside(rom_path: Path) -> Path | None:
+    """Return the symbol file that has the ROM's name, if there is one next to it."""
+    candidates = (rom_path.with_suffix(suffix) for suffix in _SYMBOL_SUFFIXES)
+    return next((path for path in candidates if path.is_file()), None)
+
+
 def _symbols_line(rom_path: Path, folder: Path) -> str:
-    for suffix in _SYMBOL_SUFFIXES:
-        candidate = rom_path.with_suffix(suffix)
-        if candidate.is_file():
-            return f"symbols: {_quoted(_relative(candidate, folder))}"
+    path = symbols_beside(rom_path)
+    if path is not None:
+        return f"symbols: {_quoted(_relative(path, folder))}"
     return "# symbols: game.sym   # lets variables say `symbol: name` instead of `address: 0xC000`"
 
 

@@ -3,12 +3,15 @@
 from game_rl.emulator.rom import Rom
 from game_rl.errors import UsageError
 from game_rl.games.starter import KnownGame
+from game_rl.interchange.pyboy_wrappers import known_from_pyboy, wrapped_titles
 from game_rl.interchange.retro_integration import integration_of, known_from_retro, retro_folder
 
 _RETRO = "retro:"
 _NOTHING = "nothing"
 
-SOURCES = f"{_RETRO}FOLDER or {_NOTHING}"
+_PYBOY = "pyboy"
+
+SOURCES = f"{_RETRO}FOLDER, {_PYBOY} or {_NOTHING}"
 """What may be asked for, as a message has it."""
 
 
@@ -24,9 +27,17 @@ def known_game(rom: Rom, source: str | None = None) -> KnownGame | None:
     """
     if source is None:
         folder = integration_of(rom.sha1)
-        return None if folder is None else known_from_retro(folder, rom)
+        return known_from_pyboy(rom) if folder is None else known_from_retro(folder, rom)
     if source == _NOTHING:
         return None
     if source.startswith(_RETRO):
         return known_from_retro(retro_folder(source.removeprefix(_RETRO)), rom)
+    if source == _PYBOY:
+        known = known_from_pyboy(rom)
+        if known is None:
+            raise UsageError(
+                f"PyBoy has no wrapper for the cartridge title {rom.title!r}; it has them for "
+                f"{', '.join(wrapped_titles())}"
+            )
+        return known
     raise UsageError(f"--from {source}: there is no such source; name {SOURCES}")
