@@ -15,7 +15,15 @@ from rich.table import Table
 
 from game_rl.cli.arguments import not_negative, positive
 from game_rl.cli.outputs import PNG, TRACE, add_output
-from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, numbers, print_facts, print_result
+from game_rl.cli.printing import (
+    PROGRESS,
+    SafeConsole,
+    add_json,
+    numbers,
+    print_facts,
+    print_notes,
+    print_result,
+)
 from game_rl.config.loader import game_path
 from game_rl.config.schema import EnvConfig
 from game_rl.emulator.rom import read_rom
@@ -25,7 +33,7 @@ from game_rl.game_check.env_checks import courses_text
 from game_rl.game_check.game_trace import game_trace
 from game_rl.games.definition import Game, load_game
 from game_rl.games.starter import write_starter
-from game_rl.interchange.known_games import known_game
+from game_rl.interchange.known_games import described_games, known_game
 from game_rl.system.output import visible
 from game_rl.system.units import counted
 
@@ -279,8 +287,12 @@ def _new_game(arguments: argparse.Namespace) -> int:
         way_on = f"it has what is known from {known.source}; read it, then run"
     if not arguments.json:
         _print_warnings(warnings, SafeConsole())
+    games = described_games(rom)
+    if games and not arguments.json:
+        print_notes([f"a game file for this ROM exists already: {', '.join(games)}"])
     facts = {
         "file": str(path),
+        "games": list(games),
         "from": None if known is None else known.source,
         "warnings": list(warnings),
     }

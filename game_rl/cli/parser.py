@@ -234,6 +234,12 @@ GROUPS: Mapping[str, Sequence[Command]] = {
             "game-rl configs duel_ppo > run.yaml",
         ),
         Command(
+            "games",
+            "games_command",
+            "list the games that are known: bundled ones, examples, and which ROMs in roms/",
+            "game-rl games",
+        ),
+        Command(
             "check-game",
             "game_commands",
             "play a game.yaml's game and show what its variables and rewards do",

@@ -80,6 +80,12 @@ def has_rom(hashes: Mapping[str, str]) -> bool:
     return True
 
 
+def found_roms() -> Iterator[Path]:
+    """Yield the files that `find_rom` looks at, in the same order."""
+    for folder, _ in _folders(in_current_folder=True):
+        yield from _roms_in(folder)
+
+
 def rom_places() -> tuple[str, ...]:
     """Return where `find_rom` looks, as a person may read it."""
     named = os.environ.get(ROMS_VARIABLE)

@@ -92,7 +92,7 @@ class KnownGame:
         sections: the YAML text of each key that is known, which begins with its comments, and ends
             with a line break. It stands in place of what a starter says. Whoever gives `variables`
             gives `rewards`, too.
-        notes: sentences on what could not be taken over.
+        notes: sentences on what could not be taken over, and what else there is.
         title: the game's name, if it is known better than the cartridge says it.
     """
 

@@ -1,10 +1,21 @@
-"""Which games others have described already, and how their descriptions are asked for."""
+"""Which games are described already, and where their descriptions are asked for."""
 
-from game_rl.emulator.rom import Rom
-from game_rl.errors import UsageError
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from game_rl.emulator.rom import Rom, read_rom
+from game_rl.emulator.rom_search import found_roms
+from game_rl.errors import GameFileError, RomError, UsageError
+from game_rl.games.definition import bundled_games, load_game
 from game_rl.games.starter import KnownGame
 from game_rl.interchange.pyboy_wrappers import known_from_pyboy, wrapped_titles
-from game_rl.interchange.retro_integration import integration_of, known_from_retro, retro_folder
+from game_rl.interchange.retro_integration import (
+    installed_integrations,
+    integration_of,
+    known_from_retro,
+    retro_folder,
+)
 
 _RETRO = "retro:"
 _NOTHING = "nothing"
@@ -41,3 +52,114 @@ def known_game(rom: Rom, source: str | None = None) -> KnownGame | None:
             )
         return known
     raise UsageError(f"--from {source}: there is no such source; name {SOURCES}")
+
+
+@dataclass(frozen=True)
+class DescribedGame:
+    """A game.yaml.
+
+    Attributes:
+        name: what commands call it: a bundled game's name, or the file's path.
+        hashes: those of its ROM, by algorithm.
+    """
+
+    name: str
+    title: str
+    hashes: Mapping[str, str]
+
+    def is_of(self, rom: Rom) -> bool:
+        """Whether it names this very ROM."""
+        found = {"sha256": rom.sha256, "sha1": rom.sha1}
+        return bool(self.hashes) and all(found[n] == digest for n, digest in self.hashes.items())
+
+
+@dataclass(frozen=True)
+class FoundRom:
+    """A ROM in the folders where ROMs are looked for.
+
+    Attributes:
+        games: names of the games that are for it.
+        sources: those that know it, as `known_game` takes them.
+        problem: why it cannot be played; None if it can.
+    """
+
+    path: Path
+    title: str
+    games: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class ListedGames:
+    """All games that are known here.
+
+    Attributes:
+        examples: those of a checkout's `examples`; an installed package has none.
+        own: game files in folders of the current one.
+        retro: names of the games of the installed stable-retro.
+    """
+
+    bundled: tuple[DescribedGame, ...]
+    examples: tuple[DescribedGame, ...]
+    own: tuple[DescribedGame, ...]
+    retro: tuple[str, ...]
+    roms: tuple[FoundRom, ...]
+
+
+def listed_games() -> ListedGames:
+    """Read which games and ROMs are known here; every ROM is read as a whole."""
+    bundled = tuple(_described(bundled_games()))
+    examples = tuple(_described(_game_files(_EXAMPLES)))
+    is_elsewhere = Path.cwd() != _EXAMPLES
+    own = tuple(_described(_game_files(Path()))) if is_elsewhere else ()
+    described = (*bundled, *examples, *own)
+    return ListedGames(
+        bundled=bundled,
+        examples=examples,
+        own=own,
+        retro=tuple(folder.name for folder in installed_integrations()),
+        roms=tuple(_found(path, described) for path in found_roms()),
+    )
+
+
+def described_games(rom: Rom) -> tuple[str, ...]:
+    """Return the names of the bundled games and examples that are for this very ROM."""
+    names = (*bundled_games(), *_game_files(_EXAMPLES))
+    return tuple(game.name for game in _described(names) if game.is_of(rom))
+
+
+_EXAMPLES = Path(__file__).parents[2] / "examples"  # in a checkout
+
+
+def _game_files(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("*/game.yaml")):
+        shown = path
+        if path.is_absolute() and path.is_relative_to(Path.cwd()):
+            shown = path.relative_to(Path.cwd())
+        yield str(shown)
+
+
+def _described(names: Iterable[str]) -> Iterator[DescribedGame]:
+    """Yield the games that can be read; `check-game` says what is wrong with the others."""
+    for name in names:
+        try:
+            definition = load_game(name, without_rom=True).definition
+        except GameFileError:
+            continue
+        yield DescribedGame(name, definition.title, definition.rom.hashes)
+
+
+def _found(path: Path, described: Iterable[DescribedGame]) -> FoundRom:
+    try:
+        rom = read_rom(path)
+    except RomError as error:
+        return FoundRom(path, "", problem=str(error))
+    games = tuple(game.name for game in described if game.is_of(rom))
+    sources = []
+    folder = integration_of(rom.sha1)
+    if folder is not None:
+        sources.append(f"{_RETRO}{folder.name}")
+    if known_from_pyboy(rom) is not None:
+        sources.append(_PYBOY)
+    return FoundRom(path, rom.title, games, tuple(sources))

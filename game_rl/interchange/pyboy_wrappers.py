@@ -48,6 +48,8 @@ class _Wrapper:
     tiles: _Tiles | None = None
     notes: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    """Folders in `examples` that describe the game, too."""
 
 
 _WRAPPERS = (
@@ -55,6 +57,7 @@ _WRAPPERS = (
         name="Tetris",
         module="game_wrapper_tetris",
         titles=("TETRIS",),
+        examples=("tetris", "tetris_flat"),
         variables="""\
   score: {address: 0x986D, type: digits, bytes: 6, endian: big}  # on the screen
   level: {address: 0x98EE, type: digits, bytes: 4, endian: big}
@@ -79,6 +82,7 @@ _WRAPPERS = (
         name="Super Mario Land",
         module="game_wrapper_super_mario_land",
         titles=("SUPER MARIOLAND",),
+        examples=("mario_land", "mario_run"),
         variables="""\
   score: {address: 0x9820, type: digits, bytes: 6, endian: big}  # on the screen
   coins: {address: 0x9829, type: digits, bytes: 2, endian: big}
@@ -136,6 +140,7 @@ _WRAPPERS = (
         name="Kirby's Dream Land",
         module="game_wrapper_kirby_dream_land",
         titles=("KIRBY DREAM LAN",),
+        examples=("kirby",),
         variables="""\
   score: {address: 0xD070, type: digits, bytes: 4, endian: big}  # the screen shows a 0 after it
   health: {address: 0xD086}
@@ -183,6 +188,7 @@ _WRAPPERS = (
         name="Pokémon Red or Blue",
         module="game_wrapper_pokemon_gen1",
         titles=("POKEMON RED", "POKEMON BLUE"),
+        examples=("pokemon_red_v2", "pokemon_red_nerorl", "pokemon_red_grass"),
         variables="""\
   badges: {address: 0xD356, type: bits, bytes: 1}
   n_badges: {count: badges}
@@ -208,6 +214,7 @@ _WRAPPERS = (
         name="Pokémon Pinball",
         module="game_wrapper_pokemon_pinball",
         titles=("POKEPINBALLVPH",),
+        examples=("pokemon_pinball",),
         variables="""\
   score: {address: 0xD46A, type: bcd, bytes: 6}  # the screen shows a 0 after it
   balls_used: {address: 0xD49D}
@@ -311,6 +318,9 @@ def known_from_pyboy(rom: Rom) -> KnownGame | None:
         if wrapper.endings:
             about = "# From its game_over().\n" * ("game_over" in wrapper.endings)
             sections["endings"] = f"{about}endings:\n{wrapper.endings}"
+    if wrapper.examples:
+        folders = " and ".join(f"examples/{name}" for name in wrapper.examples)
+        notes.append(f"the repository has this game with a training, too: {folders}")
     if wrapper.tiles is not None:
         sections["parts"] = _parts_text(wrapper.module, wrapper.tiles)
     source = f"PyBoy's wrapper of {wrapper.name}"
