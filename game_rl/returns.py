@@ -48,6 +48,20 @@ def q_lambda_returns(
     return returns
 
 
+def discounted_returns(rewards: _Floats, ends: NDArray[np.bool_], *, gamma: float) -> _Floats:
+    """Return r_t + gamma r_{t+1} + ... up to the end of the episode, float32 [T].
+
+    Args:
+        rewards: float32 [T], of one episode after the other.
+        ends: bool [T], true for the last timestep of each.
+    """
+    returns = np.empty_like(rewards)
+    following = np.float32(0)
+    for t in reversed(range(len(rewards))):
+        following = returns[t] = rewards[t] + gamma * (0 if ends[t] else following)
+    return returns
+
+
 def discounted_sums(rewards: _Floats, lengths: NDArray[np.int64], *, gamma: float) -> _Floats:
     """Sum the first `lengths` of rewards [batch, n_step], discounted, to float32 [batch].
 

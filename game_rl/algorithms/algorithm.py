@@ -16,6 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from game_rl import schedules
+from game_rl.algorithms.demonstrations import Imitating, Imitation
 from game_rl.algorithms.reward_scaling import (
     RewardScaling,
     make_reward_scaling,
@@ -25,6 +26,7 @@ from game_rl.algorithms.reward_scaling import (
 from game_rl.algorithms.rollout import Decision, EpsilonGreedy, VecStep, feed_vec_step, vec_steps
 from game_rl.buffers.layout import Feed
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
+from game_rl.buffers.unpacking import Tensors
 from game_rl.config.algorithms import AlgorithmConfig, ExplorationConfig
 from game_rl.config.values import LinearSchedule, Schedule
 from game_rl.envs.observation import Observation, ObservationFormat
@@ -37,10 +39,12 @@ class LeanAlgorithm(BaseAlgorithm):
     Attributes:
         feeds: get every timestep, with the rewards of the game.
         reward_scaling: makes the rewards to learn from; None if they are those of the game.
+        imitating: what learns from played episodes while the run plays, if anything does.
     """
 
     feeds: Sequence[Feed] = ()
     reward_scaling: RewardScaling | None = None
+    imitating: Imitating | None = None
 
     @property
     def acting_network(self) -> nn.Module:
@@ -55,16 +59,41 @@ class LeanAlgorithm(BaseAlgorithm):
     def update(self) -> None:
         """Learn once from what was collected, as `learn` does."""
 
+    @abstractmethod
+    def imitation(
+        self, observations: Tensors, actions: torch.Tensor, *, margin: float
+    ) -> Imitation:
+        """Compare the network with a player's actions, int64 [batch, 1]; may run in any thread.
+
+        Args:
+            margin: of the large margin, for an algorithm with values of actions.
+        """
+
+    def _record_imitation(self, losses: Sequence[tuple[float, int]], n: int) -> None:
+        """Record the means of what `imitation` returned, each for `n` played timesteps in all."""
+        if self.imitating is not None and losses:
+            self.logger.record("imitate/weight", self.imitating.weight_at(self.num_timesteps))
+            self.logger.record("imitate/loss", sum(loss for loss, _ in losses) / n)
+            self.logger.record("imitate/accuracy", sum(right for _, right in losses) / n)
+
     def state(self) -> dict[str, Any]:
         """Return the state for `load_state`; it is JSON-serialisable.
 
         Weights, optimiser, counters and replay are not in it.
         """
-        return reward_state(self.reward_scaling)
+        state = reward_state(self.reward_scaling)
+        if self.imitating is not None:
+            state["played"] = self.imitating.demonstrations.state()
+        return state
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state, or the statistics of rewards alone."""
         take_reward_state(self.reward_scaling, state)
+        self._load_played(state)
+
+    def _load_played(self, state: Mapping[str, Any]) -> None:
+        if self.imitating is not None and "played" in state:
+            self.imitating.demonstrations.load_state(state["played"])
 
 
 class LeanOnPolicy(LeanAlgorithm, OnPolicyAlgorithm):

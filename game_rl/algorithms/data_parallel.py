@@ -84,6 +84,7 @@ class DataParallel:
         *,
         n_samples: int,
         micro_batch_size: int,
+        adds: bool = False,
     ) -> list[Report]:
         """Leave the gradient of the sum of the parts' losses in the parameters.
 
@@ -91,6 +92,7 @@ class DataParallel:
             loss_of: returns the loss of a part, and a report on it; unused weights get zeros.
             n_samples: samples in the minibatch.
             micro_batch_size: samples that all threads together process at a time.
+            adds: whether the gradient is added to the one that is there.
 
         Returns:
             The report of `loss_of` on each part.
@@ -101,7 +103,7 @@ class DataParallel:
             return torch.autograd.grad(loss, self._parameters, materialize_grads=True), report
 
         for parameter in self._parameters:
-            parameter.grad = None
+            parameter.grad = parameter.grad if adds else None
         reports: list[Report] = []
         total: list[torch.Tensor] = []
         for start in range(0, n_samples, micro_batch_size):
@@ -116,7 +118,8 @@ class DataParallel:
                     total = list(gradients)
                 del gradients  # as large as the network: free them before the next are computed
         for parameter, gradient in zip(self._parameters, total, strict=True):
-            parameter.grad = _laid_out_as(parameter, gradient)
+            laid_out = _laid_out_as(parameter, gradient)
+            parameter.grad = laid_out if parameter.grad is None else parameter.grad.add_(laid_out)
         return reports
 
 

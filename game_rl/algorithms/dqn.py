@@ -1,7 +1,7 @@
 """SB3's DQN on packed storage."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +20,8 @@ from torch.nn import functional
 from game_rl.algorithms.algorithm import BuildContext, LeanAlgorithm, order_channels_last
 from game_rl.algorithms.automatic import find_device
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
-from game_rl.algorithms.mixed_replay import MixedReplay
+from game_rl.algorithms.demonstrations import Imitation, large_margin
+from game_rl.algorithms.mixed_replay import MixedReplay, joined_samples
 from game_rl.algorithms.policies import DQNPolicy
 from game_rl.algorithms.qdagger import Teacher, divergence
 from game_rl.algorithms.reward_scaling import (
@@ -34,9 +35,26 @@ from game_rl.algorithms.rollout import (
     vec_steps,
 )
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
-from game_rl.buffers.unpacking import observation_tensors
+from game_rl.buffers.unpacking import Tensors, observation_tensors
 from game_rl.config.algorithms import DQNConfig
 from game_rl.envs.observation import Observation, n_observations, rows_of
+
+
+class _Losses(NamedTuple):
+    """Losses of a gradient step, before it.
+
+    Attributes:
+        total: mean over the batch.
+        kl: the divergence from the teacher, likewise.
+        margin: the large margin, summed over the played timesteps.
+        right: how many of these have the player's action as their best one.
+    """
+
+    total: float = 0.0
+    kl: float = 0.0
+    margin: float = 0.0
+    right: int = 0
+
 
 _NOTHING = (torch.empty(0), torch.empty(0))  # DQN stores no values and no probabilities
 
@@ -181,14 +199,17 @@ class LeanDQN(LeanAlgorithm, DQN):
             return
         if self.mixed_replay is not None and not self.mixed_replay.is_ready():
             return
-        losses = self._learned(lambda: self._sample(batch_size), gradient_steps)
+        n_shown = 0 if self.imitating is None else self.imitating.n_of(batch_size)
+        losses = self._learned(lambda: self._sample(batch_size), gradient_steps, n_shown)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        self.logger.record("train/loss", np.mean([loss for loss, _ in losses]))
+        self.logger.record("train/loss", np.mean([each.total for each in losses]))
         if self.teacher is not None:
             weight = self._teacher_weight()
             self.logger.record("train/teacher_weight", weight)
             if weight:
-                self.logger.record("train/teacher_kl", np.mean([kl for _, kl in losses]))
+                self.logger.record("train/teacher_kl", np.mean([each.kl for each in losses]))
+        shown = [(each.margin, each.right) for each in losses]
+        self._record_imitation(shown, n_shown * gradient_steps)
         if self.mixed_replay is not None:
             assert isinstance(self.train_freq, TrainFreq)
             timesteps = self.train_freq.frequency * self.n_envs
@@ -216,10 +237,10 @@ class LeanDQN(LeanAlgorithm, DQN):
                 ),
                 n,
             )
-            for loss, kl in losses:
-                self.logger.record_mean("offline/loss", loss)
+            for each in losses:
+                self.logger.record_mean("offline/loss", each.total)
                 if self.teacher is not None:
-                    self.logger.record_mean("offline/teacher_kl", kl)
+                    self.logger.record_mean("offline/teacher_kl", each.kl)
             left -= n
             if self._n_updates % sync_every == 0:
                 self.sync_target(self.tau)
@@ -229,8 +250,8 @@ class LeanDQN(LeanAlgorithm, DQN):
         polyak_update(self.q_net.parameters(), self.q_net_target.parameters(), tau)
 
     def _learned(
-        self, sample: Callable[[], ReplayBufferSamples], gradient_steps: int
-    ) -> list[tuple[float, float]]:
+        self, sample: Callable[[], ReplayBufferSamples], gradient_steps: int, n_shown: int = 0
+    ) -> list[_Losses]:
         """Take gradient steps and return what `_gradient_step` returns for each."""
         # discards the target network's cached weights, which are stale after a sync
         self.q_net_target.set_training_mode(False)
@@ -239,12 +260,23 @@ class LeanDQN(LeanAlgorithm, DQN):
         weight = self._teacher_weight()
         with data_parallel(self.q_net.parameters(), self.device, self._threads) as parallel:
             losses = [
-                self._gradient_step(parallel, sample(), weight) for _ in range(gradient_steps)
+                self._gradient_step(parallel, sample(), weight, n_shown)
+                for _ in range(gradient_steps)
             ]
         self._n_updates += gradient_steps
         return losses
 
     def _sample(self, batch_size: int) -> ReplayBufferSamples:
+        """Draw a batch; played timesteps come last."""
+        if self.imitating is None:
+            return self._sample_replay(batch_size)
+        shown = self.imitating.draw(batch_size, self.device)
+        if self.replay_buffer.n_step == 1:
+            shown = shown._replace(discounts=None)
+        n_own = batch_size - len(shown.actions)
+        return joined_samples(self._sample_replay(n_own), shown) if n_own else shown
+
+    def _sample_replay(self, batch_size: int) -> ReplayBufferSamples:
         if self.mixed_replay is None:
             return self.replay_buffer.sample(batch_size)
         return self.mixed_replay.sample(
@@ -255,26 +287,43 @@ class LeanDQN(LeanAlgorithm, DQN):
         return 0.0 if self.teacher is None else self.teacher.weight_at(self.num_timesteps)
 
     def _gradient_step(
-        self, parallel: DataParallel, samples: ReplayBufferSamples, weight: float = 0.0
-    ) -> tuple[float, float]:
-        """Return the losses before the step: the total, and the divergence from the teacher."""
-        n_samples = len(samples.actions)
+        self,
+        parallel: DataParallel,
+        samples: ReplayBufferSamples,
+        weight: float = 0.0,
+        n_shown: int = 0,
+    ) -> _Losses:
+        """Return the losses before the step.
 
-        def loss_of(part: slice) -> tuple[torch.Tensor, tuple[float, float]]:
+        Args:
+            weight: of the divergence from the teacher.
+            n_shown: number of played timesteps, which come last.
+        """
+        n_samples = len(samples.actions)
+        n_own = n_samples - n_shown
+
+        def loss_of(part: slice) -> tuple[torch.Tensor, _Losses]:
             of_part = (each if each is None else rows_of(each, part) for each in samples)  # type: ignore[arg-type]  # tensors
-            loss, kl = self._losses(ReplayBufferSamples(*of_part), weight)  # type: ignore[arg-type]  # discounts
+            first_shown = max(n_own - part.start, 0)
+            loss, losses = self._losses(ReplayBufferSamples(*of_part), weight, first_shown)  # type: ignore[arg-type]  # discounts
             loss = loss / n_samples
-            return loss, (loss.item(), float(kl) / n_samples)
+            kl = losses.kl / n_samples
+            return loss, losses._replace(total=loss.item(), kl=kl)
 
         losses = parallel.gradient(loss_of, n_samples=n_samples, micro_batch_size=n_samples)
         torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
         self.policy.optimizer.step()
-        return sum(loss for loss, _ in losses), sum(kl for _, kl in losses)
+        return _Losses(*map(sum, zip(*losses, strict=True)))
 
     def _losses(
-        self, samples: ReplayBufferSamples, weight: float = 0.0
-    ) -> tuple[torch.Tensor, torch.Tensor | float]:
-        """Return the total and the unweighted divergence from the teacher, summed over samples."""
+        self, samples: ReplayBufferSamples, weight: float = 0.0, first_shown: int = 0
+    ) -> tuple[torch.Tensor, _Losses]:
+        """Return the total, summed over samples, and its unweighted parts.
+
+        Args:
+            weight: of the divergence from the teacher.
+            first_shown: number of the first played timestep.
+        """
         targets = self._targets(samples)
         taught = None
         if weight and self.teacher is not None:  # before the student's activations take memory
@@ -282,10 +331,23 @@ class LeanDQN(LeanAlgorithm, DQN):
         values = self.q_net(samples.observations)
         chosen = values.gather(1, samples.actions.long())
         loss = functional.smooth_l1_loss(chosen, targets, reduction="sum")
-        if taught is None or self.teacher is None:
-            return loss, 0.0
-        kl = divergence(values, taught, temperature=self.teacher.temperature)
-        return loss + weight * kl, kl.detach()
+        found = _Losses()
+        if taught is not None and self.teacher is not None:
+            kl = divergence(values, taught, temperature=self.teacher.temperature)
+            loss = loss + weight * kl
+            found = found._replace(kl=kl.item())
+        if self.imitating is not None and first_shown < len(values):
+            actions = samples.actions[first_shown:].long()
+            shown = large_margin(values[first_shown:], actions, self.imitating.margin)
+            loss = loss + self.imitating.weight_at(self.num_timesteps) * shown.loss
+            found = found._replace(margin=shown.loss.item(), right=int(shown.right))
+        return loss, found
+
+    def imitation(
+        self, observations: Tensors, actions: torch.Tensor, *, margin: float
+    ) -> Imitation:
+        """As `LeanAlgorithm.imitation`, with the large margin."""
+        return large_margin(self.q_net(observations), actions, margin)
 
     def _targets(self, samples: ReplayBufferSamples) -> torch.Tensor:
         """Return the target values, float32 [batch, 1]."""
@@ -307,6 +369,7 @@ class LeanDQN(LeanAlgorithm, DQN):
     def load_state(self, state: Mapping[str, Any]) -> None:
         if not (state := take_reward_state(self.reward_scaling, state)):
             return
+        self._load_played(state)
         self.exploration.load_state(state["exploration"])
         self._n_calls = int(state["n_calls"])
         if self.mixed_replay is not None and "learn_from" in state:

@@ -95,7 +95,7 @@ class MixedReplay:
             drawn = self._drawn(n, curves, prefix="learn_from")
             self._count(drawn, self.n_of_streams)
             parts.append(self._samples(drawn, replay.device))
-        return parts[0] if len(parts) == 1 else _joined(*parts)
+        return parts[0] if len(parts) == 1 else joined_samples(*parts)
 
     def sample_lakes(
         self, n: int, device: torch.device, curves: Curves, *, prefix: str
@@ -202,7 +202,8 @@ def _share_at(config: float | OwnShare) -> Callable[[int], float]:
     return share
 
 
-def _joined(one: ReplayBufferSamples, other: ReplayBufferSamples) -> ReplayBufferSamples:
+def joined_samples(one: ReplayBufferSamples, other: ReplayBufferSamples) -> ReplayBufferSamples:
+    """Return the timesteps of both, the first ones first."""
     fields: dict[str, Any] = dict.fromkeys(one._fields)
     for name, first, second in zip(one._fields, one, other, strict=True):
         if first is not None:  # as discounts may be

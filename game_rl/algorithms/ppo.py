@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -19,13 +19,14 @@ from torch.nn import functional
 
 from game_rl.algorithms.algorithm import BuildContext, LeanOnPolicy, order_channels_last
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
+from game_rl.algorithms.demonstrations import Imitation
 from game_rl.algorithms.policies import LeanCnnPolicy
 from game_rl.algorithms.reward_scaling import RewardScaling, observed_rewards
 from game_rl.algorithms.rollout import Decision, VecStep, plays_in_halves
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
-from game_rl.buffers.unpacking import observation_tensors
+from game_rl.buffers.unpacking import Tensors, observation_tensors
 from game_rl.config.algorithms import PPOConfig
-from game_rl.envs.observation import Observation, observation_batch
+from game_rl.envs.observation import Observation, observation_batch, rows_of
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ class LeanPPO(LeanOnPolicy, PPO):
         self._update_learning_rate(self.policy.optimizer)
         steps: list[_Losses] = []
         last_epoch: list[_Losses] = []
+        self._imitated: list[tuple[float, int]] = []
         with data_parallel(self.policy.parameters(), self.device, self._threads) as parallel:
             for _ in range(self.n_epochs):
                 last_epoch = list(self._epoch(parallel))
@@ -128,6 +130,9 @@ class LeanPPO(LeanOnPolicy, PPO):
                 if self._is_far(last_epoch[-1].approx_kl):
                     break
         self._log(steps, last_epoch)
+        if self.imitating is not None:
+            n = self.imitating.n_of(self.batch_size) * len(steps)
+            self._record_imitation(self._imitated, n)
 
     def _epoch(self, parallel: DataParallel) -> Iterator[_Losses]:
         """Take a gradient step on each minibatch until the policy has moved too far."""
@@ -136,8 +141,40 @@ class LeanPPO(LeanOnPolicy, PPO):
             yield losses
             if self._is_far(losses.approx_kl):
                 return
+            self._imitate(parallel)
             torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
             self.policy.optimizer.step()
+
+    def _imitate(self, parallel: DataParallel) -> None:
+        """Add the gradient of the cross-entropy to a player's actions, while it has a weight."""
+        imitating = self.imitating
+        if imitating is None or not (weight := imitating.weight_at(self.num_timesteps)):
+            return
+        shown = imitating.draw(self.batch_size, self.device)
+        n = len(shown.actions)
+
+        def loss_of(part: slice) -> tuple[torch.Tensor, tuple[float, int]]:
+            seen = rows_of(shown.observations, part)  # type: ignore[arg-type]  # tensors
+            found = self.imitation(seen, shown.actions[part], margin=0.0)  # type: ignore[arg-type]
+            return weight / n * found.loss, (found.loss.item(), int(found.right))
+
+        self._imitated += parallel.gradient(
+            loss_of, n_samples=n, micro_batch_size=self.micro_batch_size or n, adds=True
+        )
+
+    def imitation(
+        self,
+        observations: Tensors,
+        actions: torch.Tensor,
+        *,
+        margin: float,  # noqa: ARG002
+    ) -> Imitation:
+        """As `LeanAlgorithm.imitation`, with the cross-entropy."""
+        policy = cast("LeanCnnPolicy", self.policy)
+        values, log_probs = policy.values_and_log_probs(observations)
+        loss = functional.nll_loss(log_probs, actions.flatten(), reduction="sum")
+        right = (log_probs.argmax(dim=1, keepdim=True) == actions).sum()
+        return Imitation(loss, right, values.flatten())
 
     def _is_far(self, approx_kl: float) -> bool:
         return self.target_kl is not None and approx_kl > 1.5 * self.target_kl

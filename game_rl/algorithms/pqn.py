@@ -10,13 +10,14 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from game_rl.algorithms.algorithm import BuildContext, LeanOnPolicy, order_channels_last
 from game_rl.algorithms.data_parallel import DataParallel, Threads, data_parallel
+from game_rl.algorithms.demonstrations import Imitation, large_margin
 from game_rl.algorithms.policies import PQNPolicy
 from game_rl.algorithms.reward_scaling import RewardScaling, observed_rewards, take_reward_state
 from game_rl.algorithms.rollout import Decision, EpsilonGreedy, VecStep
 from game_rl.buffers.rollout_buffer import Indices, PackedRolloutBuffer
-from game_rl.buffers.unpacking import observation_tensors
+from game_rl.buffers.unpacking import Tensors, observation_tensors
 from game_rl.config.algorithms import PQNConfig
-from game_rl.envs.observation import Observation, observation_batch
+from game_rl.envs.observation import Observation, observation_batch, rows_of
 from game_rl.returns import q_lambda_returns
 from game_rl.schedules import Schedule
 
@@ -118,11 +119,15 @@ class PQN(LeanOnPolicy):
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
         losses: list[float] = []
+        self._imitated: list[tuple[float, int]] = []
         with data_parallel(self.policy.parameters(), self.device, self._threads) as parallel:
             for _ in range(self.n_epochs):
                 minibatches = self.rollout_buffer.minibatches(self.batch_size)
                 losses += [self._gradient_step(parallel, indices) for indices in minibatches]
         self._n_updates += self.n_epochs
+        if self.imitating is not None:
+            n = self.imitating.n_of(self.batch_size) * len(losses)
+            self._record_imitation(self._imitated, n)
         self.logger.record("train/loss", np.mean(losses))
         self.logger.record("train/value", float(self.rollout_buffer.values.mean()))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
@@ -132,6 +137,7 @@ class PQN(LeanOnPolicy):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         if rest := take_reward_state(self.reward_scaling, state):
+            self._load_played(rest)
             self.exploration.load_state(rest["exploration"])
 
     def _gradient_step(self, parallel: DataParallel, indices: Indices) -> float:
@@ -145,9 +151,40 @@ class PQN(LeanOnPolicy):
             return loss, loss.item()
 
         losses = parallel.gradient(loss_of, n_samples=len(indices), micro_batch_size=len(indices))
+        self._imitate(parallel)
         torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
         self.policy.optimizer.step()
         return sum(losses)
+
+    def _imitate(self, parallel: DataParallel) -> None:
+        """Add the gradient of played timesteps: half the squared error, and the large margin.
+
+        Their targets are n-step returns, as traces over another's actions would be of its policy.
+        """
+        imitating = self.imitating
+        if imitating is None:
+            return
+        shown = imitating.draw(self.batch_size, self.device)
+        weight = imitating.weight_at(self.num_timesteps)
+        n = len(shown.actions)
+        assert shown.discounts is not None
+        with torch.no_grad():
+            best = self.policy(shown.next_observations).amax(dim=1, keepdim=True)
+            targets = shown.rewards + (1 - shown.dones) * shown.discounts * best
+
+        def loss_of(part: slice) -> tuple[torch.Tensor, tuple[float, int]]:
+            seen = rows_of(shown.observations, part)  # type: ignore[arg-type]  # tensors
+            found = self.imitation(seen, shown.actions[part], margin=imitating.margin)  # type: ignore[arg-type]
+            squares = 0.5 * (found.values - targets[part].flatten()).square().sum()
+            return (squares + weight * found.loss) / n, (found.loss.item(), int(found.right))
+
+        self._imitated += parallel.gradient(loss_of, n_samples=n, micro_batch_size=n, adds=True)
+
+    def imitation(
+        self, observations: Tensors, actions: torch.Tensor, *, margin: float
+    ) -> Imitation:
+        """As `LeanAlgorithm.imitation`, with the large margin."""
+        return large_margin(self.policy.q_net(observations), actions, margin)
 
     def _values(self, observations: Observation) -> torch.Tensor:
         with torch.no_grad():

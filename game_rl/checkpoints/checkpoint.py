@@ -256,4 +256,4 @@ def _restore_episodes(model: BaseAlgorithm, play: TrainingState) -> None:
 
 def is_offline(config: RunConfig, checkpoint: Checkpoint | None) -> bool:
     """Whether a run from this checkpoint, or a new run if it is None, is before timestep 0."""
-    return config.offline is not None if checkpoint is None else checkpoint.is_offline
+    return config.learns_before_play if checkpoint is None else checkpoint.is_offline

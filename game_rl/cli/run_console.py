@@ -183,6 +183,10 @@ class RunConsole:
                     f"{event.temperature:.3g}, {result} in the episodes of the evaluations"
                 )
                 self._line(event, text)
+            case events.EpisodesReplayed():
+                self._line(event, f"learning from {event.in_words}")
+            case events.Cloned():
+                self._line(event, f"imitated: {event.in_words}")
             case events.Validated():
                 success = _success(event.student_success_rate)
                 student = f"reward {event.student_mean_reward:.2f}{success}"

@@ -169,6 +169,8 @@ def _wanted(config: RunConfig) -> Iterator[tuple[str, object]]:
         yield "algorithm.n_epochs", min(algorithm.n_epochs, 1)
         rollout = n_steps * config.env.n_envs
         total = _UPDATES * rollout
+    if config.clone is not None:
+        yield "algorithm.learn_from.played.clone.n_epochs", 1
     if algorithm.exploration is not None and algorithm.exploration.restarts:
         yield "algorithm.exploration.restarts", []
     if algorithm.teacher is not None:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from game_rl.config.learn_from import LearnFromConfig
+from game_rl.config.learn_from import (
+    LearnFromConfig,
+    PlayedForPPO,
+    PlayedForQ,
+    PPOLearnFrom,
+    PQNLearnFrom,
+)
 from game_rl.config.network import NATURE, Network
 from game_rl.config.strict_model import Key, Problem, Role, RunSection, StrictModel
 from game_rl.config.values import (
@@ -56,7 +62,7 @@ class _AnyAlgorithm(RunSection):
     """What is asked of the section of every algorithm.
 
     A key that an algorithm lacks is None there, or 0 if it is a number of timesteps to wait:
-    `replay`, `learn_from`, `teacher` and `learning_starts` on-policy; `n_steps`, `n_epochs` and
+    `replay`, `lakes`, `teacher` and `learning_starts` on-policy; `n_steps`, `n_epochs` and
     `target_kl` off-policy; `exploration`, `micro_batch_size` and `vf_coef` where there are none.
     """
 
@@ -108,7 +114,7 @@ class _OnPolicyConfig(_AnyAlgorithm):
 
     collected_in: ClassVar[Literal["n_steps"]] = "n_steps"
     replay: ClassVar[None] = None
-    learn_from: ClassVar[None] = None
+    lakes: ClassVar[None] = None
     teacher: ClassVar[None] = None
     learning_starts: ClassVar[int] = 0
 
@@ -193,8 +199,15 @@ class PPOConfig(_OnPolicyConfig):
     precision: Annotated[_Precision, Role.LEARNING] = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
+    learn_from: Annotated[PPOLearnFrom | None, Role.LEARNING] = None
+    """What PPO learns from beside its own play; null: nothing."""
     stats_window_size: Annotated[Count, Role.OUTPUT] = 100
     """Number of latest episodes in the logged means of reward and length."""
+
+    @property
+    def played(self) -> PlayedForPPO | None:
+        """The played episodes that it learns from, if any."""
+        return None if self.learn_from is None else self.learn_from.played
 
     @property
     def trace_decay(self) -> float:
@@ -362,7 +375,8 @@ class DQNConfig(_AnyAlgorithm):
     nothing is normalised. channels: each position of a picture, over its channels. picture: all
     positions and channels together. Both normalise a layer of units over all of them."""
     learn_from: Annotated[LearnFromConfig | None, Role.LEARNING] = None
-    """Lakes of other runs that DQN learns from as well; null: none."""
+    """What DQN learns from beside its own play: Lakes of other runs, played episodes; null:
+    nothing."""
     batch_size: Annotated[Count, Role.LEARNING] = 32
     """Timesteps in one gradient step."""
     gamma: Annotated[UnitInterval, Role.LEARNING] = 0.99
@@ -383,6 +397,17 @@ class DQNConfig(_AnyAlgorithm):
     there. A run keeps the precision that it started with."""
     stats_window_size: Annotated[Count, Role.OUTPUT] = 100
     """Number of latest episodes in the logged means of reward and length."""
+
+    @property
+    def lakes(self) -> LearnFromConfig | None:
+        """The section with the Lakes that it learns from; None if there are none."""
+        settings = self.learn_from
+        return None if settings is None or not settings.lakes else settings
+
+    @property
+    def played(self) -> PlayedForQ | None:
+        """The played episodes that it learns from, if any."""
+        return None if self.learn_from is None else self.learn_from.played
 
     @property
     def vec_steps_per_update(self) -> int:
@@ -503,8 +528,15 @@ class PQNConfig(_OnPolicyConfig):
     precision: Annotated[_Precision, Role.LEARNING] = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
+    learn_from: Annotated[PQNLearnFrom | None, Role.LEARNING] = None
+    """What PQN learns from beside its own play; null: nothing."""
     stats_window_size: Annotated[Count, Role.OUTPUT] = 100
     """Number of latest episodes in the logged means of reward and length."""
+
+    @property
+    def played(self) -> PlayedForQ | None:
+        """The played episodes that it learns from, if any."""
+        return None if self.learn_from is None else self.learn_from.played
 
     @property
     def trace_decay(self) -> float:

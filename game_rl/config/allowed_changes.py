@@ -94,6 +94,10 @@ RESUME = KeyRule(
         "fork": "a run is forked once, at its beginning; fork the other run into a new folder",
         "algorithm.learn_from.offline.gradient_steps": "the phase before the first timestep has "
         "begun; start a new run to change it",
+        "algorithm.learn_from.played.episodes": "the run has its own copies since it began; start "
+        "a new run to learn from others",
+        "algorithm.learn_from.played.clone": "it came before the first timestep; start a new run "
+        "to change it",
         "algorithm.teacher": "the agent has one teacher from its beginning on; only weight, until "
         "and keep_if_better may change",
         "game.actions": "each output of the network stands for one of them; start a new run",

@@ -106,9 +106,9 @@ KEY_HINTS = {
     "lake_capacity_transitions": _LAKE_KEY + "{capacity_transitions: 1_000_000}",
     "lake_capacity_gb": _LAKE_KEY + "{capacity_gb: 20}",
     "lake_on_full": _LAKE_KEY + "{on_full: evict}",
-    "algorithm.learn_from": (
+    "algorithm.learn_from.lakes": (
         "only `algorithm: {name: dqn}` learns from Lakes: ppo and pqn learn from what they have "
-        "just played; under algorithm write name: dqn, or remove it"
+        "just played, and from episodes of a person; under algorithm write name: dqn, or remove it"
     ),
     "algorithm.offline": (
         "it belongs to algorithm.learn_from of name: dqn, which also names the Lakes"

@@ -1,4 +1,7 @@
-"""The section `learn_from`: Lakes of other runs, from which a run learns beyond its own play."""
+"""The section `learn_from`: what a run learns from beside its own play, Lakes and played episodes.
+
+DQN learns from Lakes of other runs, and every algorithm from episodes that a person has played.
+"""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -49,15 +52,109 @@ class OfflineConfig(RunSection):
     kept, and the best."""
 
 
+class CloningConfig(StrictModel):
+    """Imitation before the first timestep: the network learns to choose what the player chose."""
+
+    n_epochs: Annotated[int, Field(ge=1, le=1_000)] = 30
+    """The most passes over the played timesteps."""
+    held_out: Annotated[float, Field(gt=0, le=0.5)] = 0.1
+    """Share of the played timesteps that is not learned, in stretches, to judge each pass by."""
+    no_improvement_epochs: Count = 2
+    """Number of passes in a row without a lower loss on the held-out timesteps that do not end it;
+    one more ends it. The weights of the best pass are kept."""
+
+
+class ImitateConfig(StrictModel):
+    """Imitation while the run plays: each gradient step also learns from played timesteps."""
+
+    share: Annotated[float, Field(gt=0, le=1)] = 0.25
+    """Number of played timesteps in a gradient step, as a share of batch_size."""
+    weight: Positive = 0.5
+    """Weight of the cross-entropy to the player's actions at timestep 0."""
+    fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Part of total_timesteps in which the weight falls to 0, in a straight line."""
+
+
+class QImitateConfig(StrictModel):
+    """Demonstrations that stay in the replay, with a large margin for the player's action.
+
+    weight x (max_a [Q(s, a) + margin (a is not the player's)] - Q(s, the player's)) is added to the
+    loss of each played timestep (Hester et al. 2018).
+    """
+
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.25
+    """Played timesteps as a share of each batch. With pqn they are added to the batch."""
+    margin: Positive = 0.8
+    """How much larger the value of the player's action is made than the others', in units of the
+    return."""
+    weight: Positive = 1.0
+    """Weight of the margin loss at timestep 0."""
+    fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Part of total_timesteps in which the weight falls to 0, in a straight line; null: it stays.
+    The timesteps stay in the batches in any case."""
+
+
+_Pattern = Annotated[Path, AfterValidator(_absolute)]
+
+
+class PlayedConfig(RunSection):
+    """Episodes that a person or a script has played and recorded."""
+
+    episodes: Annotated[
+        _Pattern | Annotated[tuple[_Pattern, ...], Field(min_length=1, max_length=1_000)],
+        Field(examples=["mine/*.json"]),
+        Role.LEARNING,
+    ]
+    """Files of recorded episodes, relative to the current folder: a path, a pattern such as
+    mine/*.json, a folder, or a list of these. They are copied into run_dir."""
+    clone: Annotated[CloningConfig | None, Role.LEARNING] = CloningConfig()
+    """Imitation before the first timestep; null: none."""
+
+    @property
+    def patterns(self) -> tuple[Path, ...]:
+        """The paths, patterns and folders."""
+        return self.episodes if isinstance(self.episodes, tuple) else (self.episodes,)
+
+
+class PlayedForPPO(PlayedConfig):
+    """Episodes that a person or a script has played and recorded, for PPO."""
+
+    imitate: Annotated[ImitateConfig | None, Role.LEARNING] = ImitateConfig()
+    """Imitation while the run plays, which fades; null: none."""
+
+
+class PlayedForQ(PlayedConfig):
+    """Episodes that a person or a script has played and recorded, for DQN and PQN."""
+
+    imitate: Annotated[QImitateConfig | None, Role.LEARNING] = QImitateConfig()
+    """Demonstrations in every batch while the run plays; null: none."""
+
+
+class PPOLearnFrom(RunSection):
+    """What PPO learns from beside its own play."""
+
+    played: Annotated[PlayedForPPO, Role.LEARNING]
+    """Episodes that a person or a script has played and recorded."""
+
+
+class PQNLearnFrom(RunSection):
+    """What PQN learns from beside its own play."""
+
+    played: Annotated[PlayedForQ, Role.LEARNING]
+    """Episodes that a person or a script has played and recorded."""
+
+
 class LearnFromConfig(RunSection):
-    """Lakes of other runs that DQN learns from."""
+    """What DQN learns from beside its own play: Lakes of other runs, and played episodes."""
 
     lakes: Annotated[
         tuple[Annotated[Path, AfterValidator(_absolute)], ...],
-        Field(min_length=1, max_length=64),
+        Field(max_length=64),
         Role.LEARNING,
-    ]
-    """Folders of the Lakes, relative to the current folder."""
+    ] = ()
+    """Folders of the Lakes, relative to the current folder; []: none."""
+    played: Annotated[PlayedForQ | None, Role.LEARNING] = None
+    """Episodes that a person or a script has played and recorded; null: none."""
     own_share: Annotated[UnitInterval | OwnShare, Role.LEARNING] = OwnShare()
     """Share of each batch that is the run's own rows: a number, or {start, end, until}."""
     agents: Annotated[
@@ -75,6 +172,29 @@ class LearnFromConfig(RunSection):
     then does not repeat bit for bit. null: it looks only at checkpoints."""
     cache_mb: Annotated[Count, Role.SPEED] = 64
     """RAM for decompressed blocks of the Lakes, in 10^6 bytes."""
+
+    def problems(self) -> Iterator[Problem]:
+        if not self.lakes and self.played is None:
+            yield Problem(
+                ("lakes",),
+                "there is nothing to learn from; name Lakes of other runs, or episodes that you "
+                "have played: played: {episodes: mine/*.json}",
+                (("played",),),
+            )
+        elif not self.lakes and self.offline is not None:
+            yield Problem(
+                ("offline",),
+                "it learns from Lakes, and none are named; name some in lakes, or remove offline: "
+                "played.clone comes before the first timestep, too",
+                (("lakes",),),
+            )
+        elif self.offline is not None and self.played is not None and self.played.clone is not None:
+            yield Problem(
+                ("played", "clone"),
+                "it and offline both come before the first timestep; write played.clone: null, or "
+                "remove offline",
+                (("offline",),),
+            )
 
     @property
     def least_own_share(self) -> float:

@@ -14,7 +14,7 @@ from game_rl.config.algorithms import LEAST_VALIDATION_EPISODES, AlgorithmConfig
 from game_rl.config.custom_part import CustomPart, PartItems, parts_of
 from game_rl.config.diagnosis import DiagnosedModel
 from game_rl.config.key_hints import KEY_HINTS
-from game_rl.config.learn_from import OfflineConfig
+from game_rl.config.learn_from import CloningConfig, OfflineConfig
 from game_rl.config.network import NATURE, SMALLEST_SIDES, Network, NetworkConfig, own_network
 from game_rl.config.output_config import (
     EpisodesConfig,
@@ -25,7 +25,7 @@ from game_rl.config.output_config import (
     UploadConfig,
 )
 from game_rl.config.pool_config import PoolConfig
-from game_rl.config.strict_model import Problem, Role, RunSection, StrictModel, with_changed
+from game_rl.config.strict_model import Key, Problem, Role, RunSection, StrictModel, with_changed
 from game_rl.config.values import (
     Count,
     Name,
@@ -250,7 +250,7 @@ class ForkConfig(StrictModel):
     counters: Literal["keep", "new"] = "keep"
     """keep: timesteps, schedules and curves continue from T, and total_timesteps counts from the
     parent's beginning. new: the run starts at timestep 0 with the parent's weights. If it has
-    algorithm.learn_from.offline, it goes through that phase first."""
+    algorithm.learn_from.offline or played.clone, it goes through that phase first."""
     weight_noise: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Standard deviation of Gaussian noise that is added to the weights of each layer, in units of
     their root mean square. It is drawn from the run's seed. Biases and normalisations get no noise.
@@ -449,13 +449,24 @@ class RunConfig(DiagnosedModel, RunSection):
     @property
     def offline(self) -> OfflineConfig | None:
         """The settings of the phase before the first timestep, if there is one."""
-        learn_from = self.algorithm.learn_from
-        return None if learn_from is None else learn_from.offline
+        lakes = self.algorithm.lakes
+        return None if lakes is None else lakes.offline
+
+    @property
+    def clone(self) -> CloningConfig | None:
+        """The settings of the imitation before the first timestep, if there is one."""
+        played = self.algorithm.played
+        return None if played is None else played.clone
+
+    @property
+    def learns_before_play(self) -> bool:
+        """Whether there is a phase before the first timestep."""
+        return self.offline is not None or self.clone is not None
 
     @property
     def learns(self) -> bool:
         """Whether the network ever learns, before the first timestep or after it."""
-        return self.algorithm.learns or self.offline is not None
+        return self.algorithm.learns or self.learns_before_play
 
     @property
     def validation_episodes(self) -> int:
@@ -471,9 +482,9 @@ class RunConfig(DiagnosedModel, RunSection):
         )
         yield from self._algorithm_problems()
         yield from self._lake_problems()
-        if self.algorithm.learn_from is not None:
+        if self.algorithm.lakes is not None:
             own = None if self.lake is None else self.lake.path or self.run_dir.absolute() / "lake"
-            yield from self.algorithm.learn_from.problems_in_run(own)
+            yield from self.algorithm.lakes.problems_in_run(own)
         yield from self._rhythm_problems()
         yield from self._env_problems()
 
@@ -570,6 +581,16 @@ class RunConfig(DiagnosedModel, RunSection):
         if fault := image_fault(*sides, channels=env.frame_stack * channels, network=network):
             reads = (("env", "observation"), ("algorithm", "network"))
             yield Problem(("env", "frame_stack"), fault, reads)
+
+
+def without_first_phase(config: RunConfig) -> RunConfig:
+    """Return the config without a phase before the first timestep."""
+    keys: dict[Key, object] = {}
+    if config.offline is not None:
+        keys["algorithm", "learn_from", "offline"] = None
+    if config.clone is not None:
+        keys["algorithm", "learn_from", "played", "clone"] = None
+    return with_changed(config, keys) if keys else config
 
 
 def frame_shape(

@@ -17,10 +17,12 @@ from game_rl.events.run_events import FREQUENT_BOUNDARIES_TIMESTEPS as FREQUENT_
 from game_rl.events.run_events import BaselinePlayed as BaselinePlayed
 from game_rl.events.run_events import Begun as Begun
 from game_rl.events.run_events import CheckpointSaved as CheckpointSaved
+from game_rl.events.run_events import Cloned as Cloned
 from game_rl.events.run_events import ConfirmationPlayed as ConfirmationPlayed
 from game_rl.events.run_events import CurvesRecorded as CurvesRecorded
 from game_rl.events.run_events import DiskForecast as DiskForecast
 from game_rl.events.run_events import Ended as Ended
+from game_rl.events.run_events import EpisodesReplayed as EpisodesReplayed
 from game_rl.events.run_events import Evaluated as Evaluated
 from game_rl.events.run_events import Evaluating as Evaluating
 from game_rl.events.run_events import Event as Event

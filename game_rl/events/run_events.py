@@ -414,6 +414,60 @@ class TeacherReady(RunEvent):
     mean_reward: float
 
 
+class EpisodesReplayed(RunEvent):
+    """The played episodes that the run learns from were played again."""
+
+    event: Literal["episodes_replayed"] = "episodes_replayed"
+    episodes: Natural
+    timesteps_played: Natural
+    """Timesteps of all of them."""
+    mean_reward: float
+    successes: Natural | None = None
+    """How many ended in a success; None if the game does not say what that is, or none ended."""
+    unfinished: Natural
+    """How many stop before the game's episode ends."""
+
+    @property
+    def in_words(self) -> str:
+        episodes = "episode" if self.episodes == 1 else "episodes"
+        text = (
+            f"{self.episodes:,} played {episodes} of {self.timesteps_played:,} timesteps: mean "
+            f"reward {self.mean_reward:.2f}"
+        )
+        if self.successes is not None:
+            text += f", {self.successes:,} won"
+        return f"{text}, {self.unfinished:,} unfinished" if self.unfinished else text
+
+
+class Cloned(RunEvent):
+    """The network has imitated the played episodes, before the first timestep."""
+
+    event: Literal["cloned"] = "cloned"
+    epochs: Natural
+    """Passes over the played timesteps."""
+    best_epoch: Natural
+    """The pass whose weights are kept: that with the lowest loss on held-out timesteps."""
+    gradient_steps: Natural
+    accuracy: _Share
+    """Share of the learned timesteps in which the network's best action was the player's."""
+    held_out: Natural
+    """Number of timesteps that were not learned."""
+    held_out_accuracy: _Share
+    """Accuracy on these."""
+    held_out_loss: float
+    """Cross-entropy of PPO, or the large margin of DQN and PQN, on these."""
+    usual_accuracy: _Share
+    """Their accuracy for who always takes the most frequent action."""
+
+    @property
+    def in_words(self) -> str:
+        return (
+            f"the player's action in {self.held_out_accuracy:.1%} of {self.held_out:,} held-out "
+            f"timesteps ({self.usual_accuracy:.1%} by always taking the most frequent one), in "
+            f"{self.accuracy:.1%} of those learned; pass {self.best_epoch:,} of {self.epochs:,}"
+        )
+
+
 class Validated(RunEvent):
     """Student and teacher played episodes that were not used for any decision before."""
 
@@ -615,6 +669,8 @@ Event = (
     | Uploaded
     | ExplorationRestarted
     | TeacherReady
+    | EpisodesReplayed
+    | Cloned
     | Validated
     | Recorded
     | Ended

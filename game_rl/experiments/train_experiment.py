@@ -342,7 +342,7 @@ def follow_lake(folder: ExperimentDir) -> None:
             changes = dict[Key, Any]()
             if config.lake is not None:
                 changes["lake", "path"] = lake
-            if config.algorithm.learn_from is not None:
+            if config.algorithm.lakes is not None:
                 changes["algorithm", "learn_from", "lakes"] = [lake]
             teacher = config.algorithm.teacher
             if teacher is not None and not run_dir.teacher.exists():  # else it reads its own copy

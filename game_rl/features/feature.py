@@ -40,6 +40,8 @@ class PlannedRun:
         has_waits: whether the game's `step` makes timesteps longer.
         episode_timesteps: usual length of an episode.
         learned_blocks: blocks of the Lakes that it learns from.
+        demonstrated_rows: timesteps and last frames of the played episodes that it learns from.
+        played_bytes: bytes of their files.
         played_timesteps: timesteps that it plays, without those of a fork's parent.
         final_timesteps: timestep at which it ends.
         boundaries: how often its callbacks act.
@@ -62,6 +64,8 @@ class PlannedRun:
     has_waits: bool
     episode_timesteps: int
     learned_blocks: int
+    demonstrated_rows: int
+    played_bytes: int
     played_timesteps: int
     final_timesteps: int
     boundaries: int

@@ -19,6 +19,7 @@ from game_rl.lake.lake_pool import LearningFeature
 from game_rl.live.live_writer import LiveFeature
 from game_rl.places.novelty import NoveltyFeature
 from game_rl.places.place_counts import PlacesFeature
+from game_rl.played.played_files import PlayedFeature
 from game_rl.pool.pool_feature import PoolFeature
 
 
@@ -72,6 +73,7 @@ class CustomCallbacksFeature(Feature):
 FEATURES: tuple[Feature, ...] = (
     LearningFeature(),
     LakeFeature(),
+    PlayedFeature(),
     CustomCallbacksFeature(),
     PlacesFeature(),
     PoolFeature(),

@@ -194,6 +194,11 @@ class RunDir:
         return self.root / "teacher"
 
     @property
+    def played(self) -> Path:
+        """The recorded episodes that the run learns from; see `played.played_files`."""
+        return self.root / "played"
+
+    @property
     def validation(self) -> Path:
         """Whether the best policy is the run's own or its teacher's."""
         return self.root / "validation.json"

@@ -14,6 +14,7 @@ from game_rl.envs.episode_starts import MOST_IDLE_FRAMES
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.observation import Observation
 from game_rl.errors import GameFileError
+from game_rl.files.saved import Sha256
 from game_rl.games.actions import (
     ActionSpec,
     buttons_of,
@@ -45,6 +46,12 @@ class RecordedEpisode(StrictModel):
     """Name of the action at each timestep."""
     presses: tuple[HeldButtons, ...] = ()
     """Buttons that were held, and for how many frames, one after the other."""
+    rom_sha256: Sha256 | None = None
+    """sha256 of the ROM; null: it is not checked."""
+    reward: float | None = None
+    """Sum of the rewards of game.yaml; null: it is not checked."""
+    success: bool | None = None
+    """Whether the episode ended in a success; null: it did not end, or that is not checked."""
 
     @property
     def options(self) -> dict[str, str | int]:
@@ -74,11 +81,17 @@ def read_recorded_episode(path: Path, game: Game) -> RecordedEpisode:
     """Read the episode in the JSON (or YAML) file at `path`.
 
     Raises:
-        GameFileError: the file is not a recorded episode, or it names a start state or action that
-            the game does not have.
+        GameFileError: the file is not a recorded episode, it is of another ROM, or it names a start
+            state or action that the game does not have.
     """
 
     def unknown_names(episode: RecordedEpisode) -> Iterable[Problem]:
+        if episode.rom_sha256 not in (None, game.rom.sha256):
+            yield Problem(
+                ("rom_sha256",),
+                f"the episode is of another ROM than {game.rom.path}, which has "
+                f"{game.rom.sha256}; name the game that was played",
+            )
         known_states = game.definition.start_states
         if episode.start_state not in known_states:
             message = unknown_name(episode.start_state, "start state", known_states)

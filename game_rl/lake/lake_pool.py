@@ -408,7 +408,7 @@ class LearningFeature(Feature):
         Drawn stacks exist packed, unpacked, as a batch, and joined with those of the run's own
         replay.
         """
-        settings = run.config.algorithm.learn_from
+        settings = run.config.algorithm.lakes
         if settings is None:
             return ()
         observation_format = run.observation_format

@@ -20,7 +20,7 @@ from game_rl.algorithms.data_parallel import torch_threads
 from game_rl.callbacks.resources import TRIALS_S
 from game_rl.config.algorithms import DQNConfig
 from game_rl.config.experiments.experiment import Experiment
-from game_rl.config.schema import RunConfig
+from game_rl.config.schema import RunConfig, without_first_phase
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.config.values import nearest_divisors
 from game_rl.envs.make_env import make_observation_format
@@ -164,9 +164,9 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
 
     The batch size is the config's or a divisor of it, so a rollout still has whole batches. DQN
     learns from the first rollout on, from a small replay. The run writes no Lake, never ends, and
-    has no evaluations and no checkpoints.
+    has no phase before the first timestep, no evaluations and no checkpoints.
     """
-    config = _endless(config)
+    config = _endless(without_first_phase(config))
     algorithm = config.algorithm
     largest = _LARGEST_BATCH_BYTES["cuda" if device.startswith("cuda") else "cpu"]
     batch = algorithm.batch_size
@@ -177,8 +177,6 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
         capacity = min(algorithm.replay.capacity, _MOST_REPLAYED)
         replay = algorithm.replay.model_copy(update={"capacity": capacity})
         changes |= {"learning_starts": 0, "replay": replay}
-        if algorithm.learn_from is not None:
-            changes["learn_from"] = algorithm.learn_from.model_copy(update={"offline": None})
         small = algorithm.model_copy(update=changes)
         return config.model_copy(update={"algorithm": small, "lake": None})
     whole = lcm(batch, config.env.n_envs)

@@ -252,6 +252,8 @@ class RunDisk(DiskCourse):
             kept = 2 if steps > offline.evaluate_every_gradient_steps else 1
             name = f"checkpoint{'s' if kept > 1 else ''} before the first timestep"
             yield Part(name, kept * self._offline_checkpoint_bytes)
+        elif self.config.clone is not None:
+            yield Part("checkpoint before the first timestep", self._offline_checkpoint_bytes)
 
     def _parent_parts(self) -> Iterator[Part]:
         """Yield the files of a fork's parent that the fork has from its start."""

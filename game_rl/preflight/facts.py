@@ -24,6 +24,7 @@ from game_rl.lake.lake_feed import check_level
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark
 from game_rl.lake.origin import LakeRows, check_agreement
+from game_rl.played.played_files import PlayedSize, played_size
 from game_rl.preflight import calibration
 from game_rl.preflight.workload import TrainingArithmetic, boundaries_of, training_arithmetic
 from game_rl.system.import_cost import USUAL_IMPORT_COST
@@ -70,6 +71,7 @@ class RunFacts:
         lake_bytes_per_timestep: bytes that a timestep takes in a Lake on disk, or None if they were
             not measured.
         learned_lakes: size of the Lakes that the run learns from.
+        played: size of the played episodes that the run learns from.
         cache_bytes: a CPU's share of the cache level in which that share is largest.
         bf16_way: how torch multiplies bfloat16 on the CPU.
         import_bytes: memory of a process that has imported the libraries of a training.
@@ -95,6 +97,7 @@ class RunFacts:
     episode_timesteps: int
     lake_bytes_per_timestep: float | None = None
     learned_lakes: LakeRows = field(default_factory=LakeRows)
+    played: PlayedSize = field(default_factory=PlayedSize)
     cache_bytes: int = USUAL_CACHE_BYTES
     bf16_way: Bf16Way = "native"
     import_bytes: int = USUAL_IMPORT_COST.bytes
@@ -148,6 +151,8 @@ class RunFacts:
             has_waits=self.has_waits,
             episode_timesteps=self.episode_timesteps,
             learned_blocks=self.learned_lakes.blocks,
+            demonstrated_rows=self.played.rows,
+            played_bytes=self.played.file_bytes,
             played_timesteps=training.played_timesteps,
             final_timesteps=training.final_timesteps,
             boundaries=boundaries_of(config, training),
@@ -222,6 +227,7 @@ def run_facts(
         UsageError: the game has no such start state or variable, its episodes would never end, it
             does not define success, the run's Lake has another compression level, or the fork's
             parent has no such checkpoint.
+        UsageError: a played episode to learn from is missing, or of another game or frame skip.
         LakeError: a Lake to learn from is missing or empty, or its rows do not fit the run.
     """
     definition = game.definition
@@ -242,9 +248,9 @@ def run_facts(
     assumed = max(_USUAL_EPISODE_FRAMES // config.env.frame_skip, 1)
     fork = fork_facts(config)
     learned_lakes = LakeRows()
-    if config.algorithm.learn_from is not None:
+    if config.algorithm.lakes is not None:
         schema = LakeSchema.of(seen, n_actions=len(game.action_names))
-        learned_lakes = check_agreement(config.algorithm.learn_from, schema, config, game)
+        learned_lakes = check_agreement(config.algorithm.lakes, schema, config, game)
     step = definition.step
     longest = config.env.most_episode_timesteps or assumed
     usual = min(longest, assumed) if probe is None else round(probe.median)
@@ -277,6 +283,7 @@ def run_facts(
         lake_bytes_per_timestep=None if lake is None else lake.bytes_per_timestep,
         fork=fork,
         learned_lakes=learned_lakes,
+        played=played_size(config, game),
         game_changes=game_changes(game, config.env),
     )
 

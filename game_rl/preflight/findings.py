@@ -562,7 +562,7 @@ LEAST_OWN_SHARE = 0.1
 def few_own_rows(situation: Situation) -> Compared:
     """Warn of the tandem effect: 10 to 20 % of own play reduce it much, and 50 % end it."""
     algorithm = situation.config.algorithm
-    settings = algorithm.learn_from
+    settings = algorithm.lakes
     if settings is None:
         return _absent("the run does not learn from Lakes")
     if algorithm.teacher is not None:

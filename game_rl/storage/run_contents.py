@@ -186,5 +186,7 @@ def _add_reports(
     for file in (*appended_files(run_dir), run_dir.progress):
         if file.exists():
             contents.add_growing(file.name, file)
+    for file in sorted(run_dir.played.glob("*.json")):
+        contents.add_growing(f"{run_dir.played.name}/{file.name}", file)
     for path, file in settings.game.paths.items():
         contents.add_growing(path, file)

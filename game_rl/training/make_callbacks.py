@@ -39,6 +39,7 @@ from game_rl.training.extensions.live_extension import LiveExtension
 from game_rl.training.extensions.monitor_extension import MonitorExtension
 from game_rl.training.extensions.novelty_extension import NoveltyExtension
 from game_rl.training.extensions.places_extension import PlacesExtension
+from game_rl.training.extensions.played_extension import PlayedExtension
 from game_rl.training.extensions.pool_extension import PoolExtension
 from game_rl.training.extensions.potentials_extension import PotentialsExtension
 from game_rl.training.extensions.teacher_extension import TeacherExtension
@@ -46,6 +47,7 @@ from game_rl.training.extensions.teacher_extension import TeacherExtension
 EXTENSIONS: tuple[type[Extension], ...] = (
     LearningExtension,
     TeacherExtension,  # measured before the Lake is opened
+    PlayedExtension,
     LakeExtension,
     MonitorExtension,
     PlacesExtension,

@@ -1,91 +1,44 @@
-"""The phase before the first timestep."""
+"""The phase of learning from Lakes before the first timestep."""
 
-import shutil
 import time
 from collections.abc import Sequence
 
-from stable_baselines3.common.logger import KVWriter
-
 from game_rl.algorithms.dqn import LeanDQN
-from game_rl.callbacks.checkpoint_callback import TrainingTime, check_finite
-from game_rl.callbacks.evaluation import (
-    Evaluation,
-    EvaluationGames,
-    EvaluationInterrupted,
-    better_of,
-    evaluated_event,
-)
-from game_rl.callbacks.evaluation_callback import evaluation_row
-from game_rl.checkpoints.checkpoint_folder import best_checkpoint
-from game_rl.checkpoints.checkpoint_state import Best, CheckpointState, FixedState
-from game_rl.checkpoints.checkpoint_store import CheckpointStore
-from game_rl.checkpoints.evaluation_files import EpisodeLists, append_row, seed_of, write_episodes
 from game_rl.config.learn_from import OfflineConfig
-from game_rl.events import Evaluating, OfflineProgress
-from game_rl.events.event_log import EventLog
-from game_rl.files.run_dir import RunDir
 from game_rl.system.stop_request import StopRequest
 from game_rl.training.extension import Extension, RunParts
+from game_rl.training.phase_before_play import PhaseBeforePlay
 
 _AT_A_TIME = 50  # gradient steps between two looks at what is due and whether to stop
 _CURVES_EVERY = 500  # gradient steps
-_PROGRESS_EVERY_S = 0.2
 
 
-class OfflinePhase:
+class OfflinePhase(PhaseBeforePlay):
     """A number of gradient steps on rows of Lakes, with evaluations and checkpoints in between.
-
-    The phase's checkpoints are in `RunDir.offline`. All but the best are deleted when the phase
-    ends, and its final state is the run's checkpoint of timestep 0.
 
     Args:
         config: settings of the phase.
-        model: the algorithm that learns; its envs only stand in for real ones.
-        games: games of evaluations.
-        run_dir: directory of the run.
-        stores: stores of checkpoints within the phase, and of the one that ends it.
-        fixed: what all checkpoints of the run have in common.
-        events: receives the phase's events.
-        sync_every: gradient steps between two updates of the target network.
-
-    Attributes:
-        gradient_steps: number of gradient steps so far.
-        best: the best evaluation so far, or None before the first one.
+        model: the run's algorithm.
     """
+
+    _model: LeanDQN
 
     def __init__(
         self,
         config: OfflineConfig,
         model: LeanDQN,
-        games: EvaluationGames,
-        *,
-        run_dir: RunDir,
-        stores: tuple[CheckpointStore, CheckpointStore],
-        fixed: FixedState,
-        events: EventLog,
-        sync_every: int,
+        parts: RunParts,
+        extensions: Sequence[Extension],
     ) -> None:
+        super().__init__(parts, extensions)
         self._config = config
-        self._model = model
-        self._games = games
-        self._run_dir = run_dir
-        self._stores = stores
-        self._fixed = fixed
-        self._events = events
-        self._sync_every = sync_every
-        self.gradient_steps = 0
-        self.best: Best | None = None
-        self._evaluation_due = False
-        self._saved_at = 0
-        self._told_s = 0.0
-        self._training_time = TrainingTime()
+        # as many gradient steps between two updates of the target network as when the run plays
+        plays = model.target_update_interval / parts.config.rollout_timesteps
+        self._sync_every = max(1, round(plays * model.gradient_steps))
 
-    def continue_from(self, state: CheckpointState, best: Best | None) -> None:
-        """Take over the counters of the phase's checkpoint from which the model was restored."""
-        self.gradient_steps = self._saved_at = state.offline_gradient_steps
-        self.best = best
-        self._evaluation_due = state.evaluation_due
-        self._training_time = TrainingTime(state.training_s)
+    @property
+    def _is_at_end(self) -> bool:
+        return self.gradient_steps == self._config.gradient_steps
 
     def learn(self, stop: StopRequest) -> bool:
         """Learn until the phase ends or a stop is requested, and save; return whether it has ended.
@@ -103,18 +56,13 @@ class OfflinePhase:
         while self.gradient_steps < total and not stop.is_asked:
             self._model.learn_offline(self._most_steps(), sync_every=self._sync_every)
             done = self.gradient_steps - began_at
-            self._tell_progress(done / max(time.monotonic() - started, 1e-9))
+            self._tell_progress(done / max(time.monotonic() - started, 1e-9), total)
             self._act_where_due()
         if stop.is_asked and (self._evaluation_due or self.gradient_steps < total):
             self.save()
             return False
         self._end()
         return True
-
-    def save(self) -> None:
-        """Write a checkpoint of this moment, unless it exists or nothing was learned yet."""
-        if self.gradient_steps not in (0, self._saved_at):
-            self._save(self._stores[0])
 
     # ------------------------------------------------------------------ what is due
 
@@ -147,111 +95,6 @@ class OfflinePhase:
         if not is_end and now % config.save_every_gradient_steps == 0:
             self.save()
 
-    def _end(self) -> None:
-        """Save the run's checkpoint of timestep 0, and delete the phase's except the best one."""
-        self._save(self._stores[1])
-        place = self._run_dir.offline
-        best = None if self.best is None else best_checkpoint(self._run_dir, self.best)
-        for path in place.checkpoints_newest_first():
-            if path != best:
-                self._stores[0].delete(path)
-        if place.checkpoints.is_dir() and not any(place.checkpoints.iterdir()):
-            shutil.rmtree(place.checkpoints)
-
-    # ------------------------------------------------------------------ evaluations
-
-    def _evaluate(self) -> None:
-        episodes = self._games.episodes * len(self._games.ways)
-        self._events.emit(
-            Evaluating(
-                policy_timesteps=0, episodes=episodes, offline_gradient_steps=self.gradient_steps
-            )
-        )
-        try:
-            played = self._games.play(self._model)
-        except EvaluationInterrupted:
-            self._evaluation_due = True
-            return
-        self._evaluation_due = False
-        self._keep(played)
-
-    def _keep(self, played: Sequence[Evaluation]) -> None:
-        better = better_of(played)
-        is_end = self.gradient_steps == self._config.gradient_steps
-        is_best = better.beats(self.best)
-        for evaluation in played:
-            is_it = is_best and evaluation is better
-            event = evaluated_event(evaluation, timesteps=0, policy_timesteps=0, is_best=is_it)
-            steps = {"offline_gradient_steps": self.gradient_steps}
-            self._events.emit(event.model_copy(update=steps))
-            if is_end:
-                append_row(self._run_dir, evaluation_row(evaluation, 0, is_best=is_it))
-        if is_end:  # earlier evaluations have no timestep of their own
-            successes = [list(better.successes)] if better.successes else []
-            lists = EpisodeLists([0], [list(better.rewards)], [list(better.lengths)], successes)
-            write_episodes(self._run_dir, lists)
-        for name in ("mean_reward", "success_rate", "q_minus_return"):
-            if (value := getattr(better, name)) is not None:
-                self._write({f"offline/eval_{name}": value})
-        if is_best:
-            self.best = Best(
-                timesteps=0,
-                offline_gradient_steps=0 if is_end else self.gradient_steps,
-                mean_reward=better.mean_reward,
-                deterministic=better.deterministic,
-                seed=seed_of(self._fixed.config),
-            )
-            if not is_end:  # at the end `_end` saves
-                self.save()
-
-    def _write_curves(self) -> None:
-        logger = self._model.logger
-        values = {k: v for k, v in logger.name_to_value.items() if k.startswith("offline/")}
-        self._write(values)
-        for name in values:
-            del logger.name_to_value[name]
-            logger.name_to_count.pop(name, None)
-            logger.name_to_excluded.pop(name, None)
-
-    def _write(self, values: dict[str, float]) -> None:
-        for output in self._model.logger.output_formats:
-            if isinstance(output, KVWriter):
-                output.write(values, dict.fromkeys(values, ()), self.gradient_steps)
-
-    # ------------------------------------------------------------------ checkpoints and progress
-
-    def _save(self, store: CheckpointStore) -> None:
-        check_finite(self._model.policy, 0)
-        saved = store.save(self._model, self._state(), None)
-        self._saved_at = self.gradient_steps
-        best = None if self.best is None else best_checkpoint(self._run_dir, self.best)
-        is_best = saved.checkpoint.path == best
-        self._events.emit(saved.event(is_best=is_best, offline_gradient_steps=self.gradient_steps))
-
-    def _state(self) -> CheckpointState:
-        return CheckpointState(
-            num_timesteps=0,
-            n_updates=self._model._n_updates,
-            offline_gradient_steps=self.gradient_steps,
-            best=self.best,
-            evaluation_due=self._evaluation_due,
-            training_s=round(self._training_time.seconds(), 3),
-            events_bytes=self._events.n_bytes(),
-            **vars(self._fixed),
-        )
-
-    def _tell_progress(self, per_s: float) -> None:
-        now = time.monotonic()
-        if now - self._told_s > _PROGRESS_EVERY_S:
-            self._told_s = now
-            self._events.emit(
-                OfflineProgress(
-                    gradient_steps=self.gradient_steps,
-                    total=self._config.gradient_steps,
-                    gradient_steps_per_s=round(per_s, 1),
-                )
-            )
-
 
 def make_offline_phase(
     parts: RunParts, model: LeanDQN, extensions: Sequence[Extension]
@@ -260,25 +103,4 @@ def make_offline_phase(
     config = parts.config
     if config.offline is None or not parts.is_offline:
         return None
-    within, last = (
-        CheckpointStore(
-            parts.run_dir,
-            keep_last=config.checkpoints.keep_last,
-            keep_every_timesteps=None,
-            companions=extensions,
-            is_offline=is_within,
-        )
-        for is_within in (True, False)
-    )
-    # as many gradient steps between two updates of the target network as when the run plays
-    plays = model.target_update_interval / config.rollout_timesteps
-    return OfflinePhase(
-        config.offline,
-        model,
-        parts.games(extensions),
-        run_dir=parts.run_dir,
-        stores=(within, last),
-        fixed=parts.fixed,
-        events=parts.events,
-        sync_every=max(1, round(plays * model.gradient_steps)),
-    )
+    return OfflinePhase(config.offline, model, parts, extensions)

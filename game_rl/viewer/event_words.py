@@ -106,6 +106,10 @@ def _of_run(event: TimedEvent) -> Happening | None:  # noqa: C901 - a case an ev
         case events.TeacherReady():
             text = _result(event.success_rate, event.mean_reward)
             return Happening("teacher", f"timestep {event.policy_timesteps:,}: {text}")
+        case events.EpisodesReplayed():
+            return Happening("played episodes", event.in_words)
+        case events.Cloned():
+            return Happening("imitated", event.in_words)
         case events.Validated():
             student = _result(event.student_success_rate, event.student_mean_reward)
             teacher = _result(event.teacher_success_rate, event.teacher_mean_reward)

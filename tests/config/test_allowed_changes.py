@@ -50,6 +50,7 @@ arm:
     algorithm.exploration algorithm.learn_from algorithm.learn_from.own_share
     algorithm.learn_from.offline algorithm.learn_from.offline.evaluate_every_gradient_steps
     algorithm.learn_from.follow_every_s algorithm.q_lambda evaluation.final_episodes
+    algorithm.learn_from.played algorithm.learn_from.played.imitate
     evaluation.n_envs evaluation.deterministic checkpoints.every_timesteps callbacks env.pool
 resume arm mixture learner:
     fork
@@ -76,6 +77,8 @@ resume arm weights:
     algorithm.network algorithm.layer_norm
 new-replay arm:
     algorithm.replay.capacity
+resume arm:
+    algorithm.learn_from.played.episodes algorithm.learn_from.played.clone
 resume arm learner:
     algorithm.teacher algorithm.learn_from.offline.gradient_steps
 arm learner:

@@ -92,8 +92,10 @@ def storage_problems(executor: ExecutorConfig, run: RunConfig) -> Iterator[Probl
     algorithm = run.algorithm
     if algorithm.teacher is not None:
         yield _refused("algorithm.teacher", f"the run {algorithm.teacher.run}")
-    if algorithm.learn_from is not None:
+    if algorithm.lakes is not None:
         yield _refused("algorithm.learn_from", "Lakes of other runs")
+    if algorithm.played is not None:
+        yield _refused("algorithm.learn_from.played", "played episodes")
     if run.lake is not None and run.lake.path is not None:
         yield _refused("lake.path", f"{run.lake.path}, which members share")
     for file in part_files(run.custom_parts, Path.cwd()).values():

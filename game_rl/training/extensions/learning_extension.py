@@ -59,7 +59,7 @@ class LearningExtension(Extension):
         game = parts.game
         model = parts.model
         tell = parts.events.warn
-        settings = config.algorithm.learn_from
+        settings = config.algorithm.lakes
         if settings is None:
             return None
         assert isinstance(model, LeanDQN)

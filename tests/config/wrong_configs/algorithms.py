@@ -206,7 +206,7 @@ ALGORITHMS = (
     WrongConfig(
         "lakes for ppo",
         valid_and("algorithm: {learn_from: {lakes: [runs/other/lake]}}\n"),
-        ("line 4", "algorithm.learn_from", "only `algorithm: {name: dqn}` learns from Lakes"),
+        ("line 4", "algorithm.learn_from.lakes", "only `algorithm: {name: dqn}` learns from Lakes"),
     ),
     WrongConfig(
         "nothing of the own play is learned",
