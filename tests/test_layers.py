@@ -32,6 +32,7 @@ LAYERS = (
     {"places"},
     {"explore"},
     {"pool"},
+    {"play"},
     {"vec_env"},
     {"buffers"},
     {"lake", "played"},
@@ -66,6 +67,7 @@ TORCH_FREE = (
     "episodes",
     "live",
     "places",
+    "play/",
     "pool",
     "played",
     "vec_env/worker.py",
@@ -90,6 +92,7 @@ HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
 ONLY_IN = {
     "pyboy": {"emulator/pyboy_emulator.py"},
     "av": {"playback/clip.py"},
+    "sdl2": {"play/game_window.py"},
     "obstore": {"storage/object_store.py"},
     "matplotlib": {"viewer/comparison_plot.py", "viewer/panel_figure.py"},
     "ray": {"experiments/executors/ray.py"},

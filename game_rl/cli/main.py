@@ -79,7 +79,6 @@ _OTHER_WORDS = {
     "resume": "game-rl train --resume",
     "continue": "game-rl train --resume",
     "fork": "game-rl train --fork",
-    "play": "game-rl record",
     "view": "game-rl watch",
     "dashboard": "game-rl watch",
     "test": "game-rl evaluate",

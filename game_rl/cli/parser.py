@@ -252,6 +252,12 @@ GROUPS: Mapping[str, Sequence[Command]] = {
             "game-rl new-game roms/my_game.gb --folder my_game",
         ),
         Command(
+            "play",
+            "play_command",
+            "play a game yourself, in the browser or in a window, and record the episode",
+            "game-rl play duel --record mine/duel.json --open",
+        ),
+        Command(
             "explore",
             "explore_command",
             "find out how far random play gets in a game, by returning to states that it has found",

@@ -34,12 +34,17 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
         help="run directory, the directory of an experiment or an exploration, or a folder with "
         "several runs, such as a study's",
     )
+    add_page_options(parser, _PORT)
+
+
+def add_page_options(parser: argparse.ArgumentParser, port: int) -> None:
+    """Add the options of a command that serves a page, by default at this port."""
     parser.add_argument(
         "--port",
         type=not_negative,
-        default=_PORT,
+        default=port,
         metavar="N",
-        help=f"port of the page, 0 for any free one (default: {_PORT})",
+        help=f"port of the page, 0 for any free one (default: {port})",
     )
     parser.add_argument(
         "--host",
@@ -68,8 +73,26 @@ def _watch(arguments: argparse.Namespace) -> int:
     if place.kind is None:
         find_run(arguments.run)  # which says what the folder is instead
         raise UsageError(f"{arguments.run} has no run to show")
-    from game_rl.viewer.access import is_host_name
     from game_rl.viewer.watch_server import listen
+
+    allowed = checked_hosts(arguments)
+    listening = listen(host, arguments.port)
+    token = secrets.token_urlsafe(32)
+    port = int(listening.getsockname()[1])
+    told = f"{visible(str(place.root))} is shown at"
+    urls = print_ways(arguments, told, port, token, allowed, _KEEP_IT)
+    if arguments.open:
+        webbrowser.open(urls[0])
+    return _serve(place, listening, host=host, token=token, allowed=allowed)
+
+
+def checked_hosts(arguments: argparse.Namespace) -> list[str]:
+    """Return the names of the host that are allowed, in lower case.
+
+    Raises:
+        UsageError: one is no name of a host, or the port is too high.
+    """
+    from game_rl.viewer.access import is_host_name
 
     if arguments.port > _MOST_PORT:
         raise UsageError(f"--port {arguments.port}: the highest port is {_MOST_PORT:,}")
@@ -79,18 +102,24 @@ def _watch(arguments: argparse.Namespace) -> int:
                 f"--allow-host {text}: this is not a name of a host; give it without http://, port "
                 "and path, such as --allow-host hub.example.org"
             )
-    allowed = [text.lower() for text in arguments.allow_host]
-    listening = listen(host, arguments.port)
-    token = secrets.token_urlsafe(32)
-    port = int(listening.getsockname()[1])
-    urls, notes = _ways(host, port, token, allowed)
+    return [text.lower() for text in arguments.allow_host]
+
+
+def print_ways(
+    arguments: argparse.Namespace,
+    told: str,
+    port: int,
+    token: str,
+    allowed: Sequence[str],
+    keep_it: str,
+) -> list[str]:
+    """Print the addresses of a page and what to know of them; return the addresses."""
+    urls, notes = _ways(arguments.host, port, token, allowed)
     where = "\n  ".join(urls)
-    print(f"{visible(str(place.root))} is shown at\n\n  {where}\n", flush=True)
+    print(f"{told}\n\n  {where}\n", flush=True)
     if not arguments.quiet:
-        print("\n".join([*notes, _KEEP_IT]), flush=True)
-    if arguments.open:
-        webbrowser.open(urls[0])
-    return _serve(place, listening, host=host, token=token, allowed=allowed)
+        print("\n".join([*notes, keep_it]), flush=True)
+    return urls
 
 
 _KEEP_IT = "Whoever has this address can see the page. Ctrl-C ends it."

@@ -37,7 +37,7 @@ HEADERS = (
     (b"cache-control", b"no-store"),
 )
 """Headers of every answer."""
-_ASK = "open the address that game-rl watch has printed; it ends in ?token=..."
+_ASK = "open the address that game-rl {command} has printed; it ends in ?token=..."
 _AGAIN = "again"
 _OPENING = """<!doctype html>
 <html lang="en">
@@ -73,14 +73,24 @@ class Access:
         host: address that the server listens on. If it is not a loopback address, the names of
             this machine and all numbers are allowed as the name of the host.
         allowed: more names of the host, such as that of a proxy.
+        command: the command that serves the application, for messages and the cookie's name.
     """
 
     def __init__(
-        self, app: App, *, token: str, port: int, host: str, allowed: Iterable[str] = ()
+        self,
+        app: App,
+        *,
+        token: str,
+        port: int,
+        host: str,
+        allowed: Iterable[str] = (),
+        command: str = "watch",
     ) -> None:
         self._app = app
         self._token = token.encode()
-        self.cookie = f"game_rl_watch_{port}"
+        self._command = command
+        self._ask = _ASK.format(command=command)
+        self.cookie = f"game_rl_{command}_{port}"
         self._allowed = {name.lower() for name in allowed}
         self._names = {"localhost"} | self._allowed
         self._is_local = is_loopback(host)
@@ -88,9 +98,12 @@ class Access:
             self._names |= {host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        if scope["type"] == "websocket":
+            await self._open_socket(scope, headers, receive, send)
+            return
         if scope["type"] != "http":
             return
-        headers = Headers(scope=scope)
         refused = self._refusal(scope, headers)
         answer: App = self._app
         if refused is not None:
@@ -99,12 +112,23 @@ class Access:
         elif scope["path"] == "/" and b"token=" in scope["query_string"]:
             answer = self._exchange(scope)
         elif not self._has_cookie(headers):
-            answer = PlainTextResponse(f"a token is missing: {_ASK}\n", 401)
+            answer = PlainTextResponse(f"a token is missing: {self._ask}\n", 401)
             is_page = scope["path"] == "/" and scope["query_string"] != _AGAIN.encode()
             if is_page and headers.get("sec-fetch-site") in _ELSEWHERE:
                 # another site has led here, so a cookie may be there that was not sent
                 answer = HTMLResponse(_OPENING.format(query=f"?{_AGAIN}"))
         await answer(scope, receive, _with_headers(send))
+
+    async def _open_socket(
+        self, scope: Scope, headers: Headers, receive: Receive, send: Send
+    ) -> None:
+        """Pass on a WebSocket of this page; a browser sends the origin of every one."""
+        is_own = self._refusal(scope, headers) is None and bool(headers.get("origin"))
+        if is_own and self._has_cookie(headers):
+            await self._app(scope, receive, send)
+            return
+        await receive()  # websocket.connect
+        await send({"type": "websocket.close", "code": 1008})  # which answers 403
 
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """Return status and text for what is refused whatever the token is."""
@@ -116,14 +140,14 @@ class Access:
             return 403, (
                 f"this page does not answer under the name {name}, so that no other site can read "
                 f"it under a name of its own. If {name} is your own name for this machine, or a "
-                f"proxy in front of it, start game-rl watch with --allow-host {name}\n"
+                f"proxy in front of it, start game-rl {self._command} with --allow-host {name}\n"
             )
         origin = headers.get("origin")
         if origin and not self._is_own(origin, hosts[0]):
             return 403, "a page of another site may not read this one\n"
         if headers.get("sec-fetch-site") in _ELSEWHERE and scope["path"] != "/":
             return 403, "a page of another site may not read this one\n"
-        if scope["method"] != "GET":
+        if scope["type"] == "http" and scope["method"] != "GET":
             return 405, "only GET is allowed: nothing can be changed here\n"
         return None
 
@@ -152,7 +176,7 @@ class Access:
         """
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if not self._is_token(given):
-            return PlainTextResponse(f"the token is wrong: {_ASK}\n", 401)
+            return PlainTextResponse(f"the token is wrong: {self._ask}\n", 401)
         cookie = f"{self.cookie}={given}; HttpOnly; SameSite=Strict"
         return HTMLResponse(_OPENING.format(query=""), headers={"set-cookie": cookie})
 

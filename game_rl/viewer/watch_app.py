@@ -226,7 +226,7 @@ class WatchApp:
     def __init__(self, place: WatchedPlace) -> None:
         self._board = RunBoard(place)
         self._hub = FrameHub()
-        self._files = _page_files()
+        self._files = page_files("index.html")
         self._n_streams: Counter[str] = Counter()
         self._is_ending = asyncio.Event()
         self._answers: Mapping[str, Answer] = {
@@ -348,14 +348,14 @@ async def _send_all(
     await send({"type": "http.response.body", "body": b""})
 
 
-def _page_files() -> dict[str, Response]:
-    """Return the page's files by path, read once."""
+def page_files(index: str) -> dict[str, Response]:
+    """Return the files of a page by path, read once; `index` is the one at `/`."""
     folder = resources.files("game_rl.viewer") / "page"
     found: dict[str, Response] = {}
     for file in folder.iterdir():
         media = _TYPES.get(PurePath(file.name).suffix)
         if media is not None:
-            path = "/" if file.name == "index.html" else f"/page/{file.name}"
+            path = "/" if file.name == index else f"/page/{file.name}"
             found[path] = Response(file.read_bytes(), media_type=media)
     found["/favicon.ico"] = found["/page/icon.svg"]  # browsers ask for it beside text
     found["/page/look.css"] = Response(stylesheet(), media_type=_TYPES[".css"])

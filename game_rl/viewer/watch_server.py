@@ -1,4 +1,4 @@
-"""The server of `game-rl watch`: one process that reads run directories and answers browsers.
+"""The server of a page; that of `game-rl watch` reads run directories and answers browsers.
 
 It imports neither torch nor Gymnasium, so that it takes less than 60 MB beside the training.
 """
@@ -6,12 +6,14 @@ It imports neither torch nor Gymnasium, so that it takes less than 60 MB beside 
 import asyncio
 import socket
 from collections.abc import Sequence
+from typing import Protocol
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from game_rl.errors import UsageError
-from game_rl.viewer.access import Access
+from game_rl.viewer.access import Access, Receive, Scope, Send
 from game_rl.viewer.watch_app import WatchApp
 from game_rl.viewer.watched_place import WatchedPlace
 
@@ -38,10 +40,17 @@ class BoundedProtocol(H11Protocol):
         self._until_request = self.loop.call_later(self.request_within_s, self._drop_if_silent)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timers()
+        super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._stop_timers()  # another protocol has the connection from here on
+        super().handle_websocket_upgrade(event)
+
+    def _stop_timers(self) -> None:
         for timer in (self._until_request, self._until_read):
             if timer is not None:
                 timer.cancel()
-        super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -81,7 +90,7 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         raise UsageError(
             f"port {port} of {host} cannot be used ({getattr(error, 'strerror', error)}), perhaps "
-            "because another game-rl watch runs there; choose another one with --port, such as "
+            "because another page of game-rl is there; choose another one with --port, such as "
             f"--port {port + 1}"
         ) from None
 
@@ -132,11 +141,32 @@ def make_server(
 ) -> uvicorn.Server:
     """Return the server, which does not listen yet."""
     watch = WatchApp(place)
-    app = Access(watch, token=token, port=port, host=host, allowed=allowed)
+    access = Access(watch, token=token, port=port, host=host, allowed=allowed)
+    return make_page_server(watch, access)
+
+
+class PageApp(Protocol):
+    """An application with answers that go on until they are ended."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    def end_streams(self) -> None:
+        """End them, as the server ends."""
+
+
+def make_page_server(
+    app: PageApp, access: Access, *, most_message_bytes: int | None = None
+) -> uvicorn.Server:
+    """Return a server of an application behind `access`, which does not listen yet.
+
+    Args:
+        most_message_bytes: limit of a message on a WebSocket; None: there are none.
+    """
     config = uvicorn.Config(
-        app,
+        access,
         http=BoundedProtocol,
-        ws="none",
+        ws="none" if most_message_bytes is None else "websockets-sansio",
+        ws_max_size=most_message_bytes or 1,
         loop="asyncio",
         lifespan="off",
         log_config=None,
@@ -147,13 +177,13 @@ def make_server(
         backlog=_BACKLOG,
         timeout_graceful_shutdown=1,
     )
-    return _Server(config, watch)
+    return _Server(config, app)
 
 
 class _Server(uvicorn.Server):
     """Ends its streams before it ends, so that nothing is left that must be torn down."""
 
-    def __init__(self, config: uvicorn.Config, app: WatchApp) -> None:
+    def __init__(self, config: uvicorn.Config, app: PageApp) -> None:
         super().__init__(config)
         self._app = app
 
