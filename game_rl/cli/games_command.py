@@ -1,12 +1,16 @@
 """`game-rl games`: the games that are known, and which ROMs are among them."""
 
 import argparse
-from collections.abc import Iterable
+from pathlib import Path
 
-from rich.table import Column, Table
-from rich.text import Text
-
-from game_rl.cli.printing import SafeConsole, add_json, print_facts, print_words, working
+from game_rl.cli.printing import (
+    SafeConsole,
+    add_json,
+    print_facts,
+    print_table,
+    print_words,
+    working,
+)
 from game_rl.emulator.rom_search import rom_places
 from game_rl.interchange.known_games import (
     DescribedGame,
@@ -56,37 +60,29 @@ def _game_facts(game: DescribedGame) -> dict[str, object]:
 
 
 def _print_games(listed: ListedGames, console: SafeConsole, *, is_quiet: bool) -> None:
-    for heading, games in (
-        ("bundled", listed.bundled),
-        ("examples, whose ROMs you bring", listed.examples),
-        ("game files here", listed.own),
-    ):
-        if games:
-            console.print(f"[bold]{heading}[/]")
-            _print_rows(console, ((game.name, game.title) for game in games))
+    print_table(console, ("bundled", "title"), [(game.name, game.title) for game in listed.bundled])
+    console.print()
+    if listed.examples:
+        rows = [(Path(game.name).parent.name, game.title) for game in listed.examples]
+        print_table(console, ("example", "title"), rows)
+        folder = Path(listed.examples[0].name).parents[1]
+        print_words(console, f"examples are in {folder}, without their ROMs")
+        console.print()
+    if listed.own:
+        rows = [(game.name, game.title) for game in listed.own]
+        print_table(console, ("game file here", "title"), rows)
+        console.print()
     if listed.retro:
-        console.print("[bold]of stable-retro[/], for new-game --from retro:NAME")
-        print_words(console, "  " + ", ".join(listed.retro), indent=2)
-    here, elsewhere = rom_places()
-    console.print("[bold]ROMs[/]")
+        print_words(console, f"of stable-retro: {', '.join(listed.retro)}", indent=2)
+        console.print()
     if listed.roms:
-        _print_rows(console, ((str(rom.path), _words(rom)) for rom in listed.roms))
+        found = [(str(rom.path), rom.title, _words(rom)) for rom in listed.roms]
+        print_table(console, ("ROM", "title", "known to"), found)
     else:
-        print_words(console, f"  none in {here} and {elsewhere}", indent=2)
+        print_words(console, f"no ROM in {' or '.join(rom_places())}", indent=2)
     if any(rom.sources for rom in listed.roms) and not is_quiet:
         print("game-rl new-game ROM writes a game.yaml of what stable-retro or PyBoy know")
 
 
 def _words(rom: FoundRom) -> str:
-    if rom.problem is not None:
-        return rom.problem
-    known = ", ".join((*rom.games, *rom.sources)) or "not known"
-    return f"{rom.title}: {known}" if rom.title else known
-
-
-def _print_rows(console: SafeConsole, rows: Iterable[tuple[str, str]]) -> None:
-    first = Column(no_wrap=True)
-    table = Table(first, Column(overflow="fold"), box=None, show_header=False, pad_edge=True)
-    for name, text in rows:
-        table.add_row(Text(name), Text(text))
-    console.print(table)
+    return rom.problem or ", ".join((*rom.games, *rom.sources)) or "nobody"

@@ -59,7 +59,8 @@ def installed_integrations() -> Iterator[Path]:
         for location in spec.submodule_search_locations or ():
             for name in _FOLDERS:
                 for folder in sorted(Path(location, "data", name).glob("*-G*")):
-                    if _OF_GAME_BOY.fullmatch(folder.name) and (folder / "data.json").is_file():
+                    # a folder without a hash adds variables to another one of its name
+                    if _OF_GAME_BOY.fullmatch(folder.name) and (folder / "rom.sha").is_file():
                         yield folder
 
 

@@ -200,6 +200,20 @@ def test_without_variables_the_starters_guess_stands(tmp_path: Path) -> None:
     assert "data.json has no variable that can be read here" in known.notes
 
 
+def test_the_page_shows_what_is_written(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "known-games.md"
+    text = page.read_text(encoding="utf-8")
+    folder = tmp_path / "Fight-GameBoy"
+    folder.mkdir()
+    for name in ("data.json", "scenario.json"):
+        block = text.partition(f"<!-- writes Fight-GameBoy/{name} -->")[2]
+        content = block.partition("```json\n")[2].partition("```")[0]
+        (folder / name).write_text(content, encoding="utf-8")
+    _, game = converted(folder, tmp_path)
+    shown = text.partition("```yaml\n")[2].partition("```")[0]
+    assert shown in (game.folder / "game.yaml").read_text(encoding="utf-8")
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
@@ -280,7 +294,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package = tmp_path / "site" / "stable_retro"
     folder = integration(package / "data" / "stable" / "Found-GameBoy-v0")
     (folder / "rom.sha").write_text("cd" * 20, encoding="utf-8")
-    integration(package / "data" / "stable" / "Other-Genesis-v0")
+    (integration(package / "data" / "stable" / "Other-Genesis-v0") / "rom.sha").touch()
+    integration(package / "data" / "experimental" / "Found-GameBoy")
     (package / "__init__.py").write_text("raise RuntimeError('imported')", encoding="utf-8")
     monkeypatch.syspath_prepend(str(package.parent))
     monkeypatch.delitem(sys.modules, "stable_retro", raising=False)
