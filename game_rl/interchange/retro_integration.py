@@ -134,6 +134,7 @@ class _Section:
 class _Conversion:
     def __init__(self, folder: Path, rom: Rom) -> None:
         self._folder = folder
+        self._name = _one_line(folder.resolve().name)
         self._rom = rom
         self._notes: list[str] = []
         self._specs: dict[str, VariableSpec] = {}
@@ -152,7 +153,7 @@ class _Conversion:
         hashes = _hashes(folder)
         if hashes and self._rom.sha1 not in hashes:
             self._notes.append(
-                f"{folder.name} is for the ROM with sha1 {hashes[0]}, and this one has "
+                f"{self._name} is for the ROM with sha1 {hashes[0]}, and this one has "
                 f"{self._rom.sha1}: it may be another revision, with other addresses"
             )
         for name, entry in _object(data.get("info")).items():
@@ -169,15 +170,15 @@ class _Conversion:
         sections |= self._crop(scenario)
         self._tell_of_states(_object(self._optional("metadata.json", None)))
         self._tell_of_notes()
-        source = f"{folder.name} of stable-retro"
-        return KnownGame(source, sections, tuple(self._notes), title=_title(folder.name))
+        notes = tuple(map(_one_line, self._notes))
+        return KnownGame(f"{self._name} of stable-retro", sections, notes, title=_title(self._name))
 
     def _optional(self, name: str, what: str | None) -> dict[str, Any]:
         path = self._folder / name
         if path.is_file():
             return _object(_read_json(path))
         if what is not None:
-            self._notes.append(f"{self._folder.name} has no {name}, so {what} are not known")
+            self._notes.append(f"{self._name} has no {name}, so {what} are not known")
         return {}
 
     # --- variables --------------------------------------------------------------------------------

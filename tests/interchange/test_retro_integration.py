@@ -219,7 +219,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=6,
 )
-NAMES = st.sampled_from(["lives", "score", "a b", "", "#x", "on", "é"])
+NAMES = st.sampled_from(["lives", "score", "a b", "", "#x", "on", "é", "\ud800", "a\nb: {"])
 SPECS = st.fixed_dictionaries(
     {},
     optional={
