@@ -67,7 +67,9 @@ def _print_games(listed: ListedGames, console: SafeConsole, *, is_quiet: bool) -
         print_table(console, ("example", "title"), rows)
         folder = Path(listed.examples[0].name).parents[1]
         print_words(console, f"examples are in {folder}, without their ROMs")
-        console.print()
+    else:
+        print_words(console, "the repository of game_rl has more, in its folder examples")
+    console.print()
     if listed.own:
         rows = [(game.name, game.title) for game in listed.own]
         print_table(console, ("game file here", "title"), rows)

@@ -9,10 +9,14 @@ from game_rl.emulator.rom_search import found_roms
 from game_rl.errors import GameFileError, RomError, UsageError
 from game_rl.games.definition import bundled_games, load_game
 from game_rl.games.starter import KnownGame
-from game_rl.interchange.pyboy_wrappers import known_from_pyboy, wrapped_titles
+from game_rl.interchange.pyboy_wrappers import (
+    has_wrapper,
+    known_from_pyboy,
+    wrapped_titles,
+)
 from game_rl.interchange.retro_integration import (
     installed_integrations,
-    integration_of,
+    integrations_by_hash,
     known_from_retro,
     retro_folder,
 )
@@ -37,7 +41,7 @@ def known_game(rom: Rom, source: str | None = None) -> KnownGame | None:
         GameFileError: a file of the source cannot be read.
     """
     if source is None:
-        folder = integration_of(rom.sha1)
+        folder = integrations_by_hash().get(rom.sha1)
         return known_from_pyboy(rom) if folder is None else known_from_retro(folder, rom)
     if source == _NOTHING:
         return None
@@ -114,12 +118,13 @@ def listed_games() -> ListedGames:
     is_elsewhere = Path.cwd() != _EXAMPLES
     own = tuple(_described(_game_files(Path()))) if is_elsewhere else ()
     described = (*bundled, *examples, *own)
+    integrations = integrations_by_hash()
     return ListedGames(
         bundled=bundled,
         examples=examples,
         own=own,
         retro=tuple(folder.name for folder in installed_integrations()),
-        roms=tuple(_found(path, described) for path in found_roms()),
+        roms=tuple(_found(path, described, integrations) for path in found_roms()),
     )
 
 
@@ -150,16 +155,17 @@ def _described(names: Iterable[str]) -> Iterator[DescribedGame]:
         yield DescribedGame(name, definition.title, definition.rom.hashes)
 
 
-def _found(path: Path, described: Iterable[DescribedGame]) -> FoundRom:
+def _found(
+    path: Path, described: Iterable[DescribedGame], integrations: Mapping[str, Path]
+) -> FoundRom:
     try:
         rom = read_rom(path)
     except RomError as error:
         return FoundRom(path, "", problem=str(error))
     games = tuple(game.name for game in described if game.is_of(rom))
     sources = []
-    folder = integration_of(rom.sha1)
-    if folder is not None:
-        sources.append(f"{_RETRO}{folder.name}")
-    if known_from_pyboy(rom) is not None:
+    if rom.sha1 in integrations:
+        sources.append(f"{_RETRO}{integrations[rom.sha1].name}")
+    if has_wrapper(rom):
         sources.append(_PYBOY)
     return FoundRom(path, rom.title, games, tuple(sources))

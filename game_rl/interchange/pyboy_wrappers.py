@@ -298,8 +298,7 @@ def wrapped_titles() -> tuple[str, ...]:
 
 def known_from_pyboy(rom: Rom) -> KnownGame | None:
     """Return what the wrapper for the cartridge's title reads; None if there is none."""
-    title = _title_in_pyboy(rom)
-    wrapper = next((each for each in _WRAPPERS if title in each.titles), None)
+    wrapper = _wrapper_of(rom)
     if wrapper is None:
         return None
     sections = {}
@@ -325,6 +324,15 @@ def known_from_pyboy(rom: Rom) -> KnownGame | None:
         sections["parts"] = _parts_text(wrapper.module, wrapper.tiles)
     source = f"PyBoy's wrapper of {wrapper.name}"
     return KnownGame(source, sections, tuple(notes), title=wrapper.name)
+
+
+def has_wrapper(rom: Rom) -> bool:
+    return _wrapper_of(rom) is not None
+
+
+def _wrapper_of(rom: Rom) -> _Wrapper | None:
+    title = _title_in_pyboy(rom)
+    return next((each for each in _WRAPPERS if title in each.titles), None)
 
 
 def _title_in_pyboy(rom: Rom) -> str:

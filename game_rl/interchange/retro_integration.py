@@ -64,9 +64,10 @@ def installed_integrations() -> Iterator[Path]:
                         yield folder
 
 
-def integration_of(sha1: str) -> Path | None:
-    """Return the installed integration of the ROM with this hash, if there is one."""
-    return next((f for f in installed_integrations() if sha1 in _hashes(f)), None)
+def integrations_by_hash() -> dict[str, Path]:
+    """Return the installed integrations by the SHA-1 of each ROM that they are for."""
+    folders = reversed(list(installed_integrations()))  # the first one with a hash stays
+    return {sha1: folder for folder in folders for sha1 in _hashes(folder)}
 
 
 def retro_folder(name: str) -> Path:

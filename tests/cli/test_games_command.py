@@ -75,7 +75,7 @@ def test_an_installed_package_has_no_examples(
     assert facts(capsys, "games")["examples"] == []
     assert main(["games"]) == 0
     seen = capsys.readouterr().out
-    assert "example" not in seen
+    assert "the repository of game_rl has more, in its folder examples" in seen
     assert "no ROM in" in seen
 
 
