@@ -1,11 +1,10 @@
-"""`game-rl check-game`, `new-game`."""
+"""`game-rl check-game`."""
 
 import argparse
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -15,25 +14,14 @@ from rich.table import Table
 
 from game_rl.cli.arguments import not_negative, positive
 from game_rl.cli.outputs import PNG, TRACE, add_output
-from game_rl.cli.printing import (
-    PROGRESS,
-    SafeConsole,
-    add_json,
-    numbers,
-    print_facts,
-    print_notes,
-    print_result,
-)
+from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, numbers, print_facts
 from game_rl.config.loader import game_path
 from game_rl.config.schema import EnvConfig
-from game_rl.emulator.rom import read_rom
 from game_rl.errors import GameFileError, UsageError
 from game_rl.explore.potentials import with_potentials
 from game_rl.game_check.env_checks import courses_text
 from game_rl.game_check.game_trace import game_trace
 from game_rl.games.definition import Game, load_game
-from game_rl.games.starter import write_starter
-from game_rl.interchange.known_games import described_games, known_game
 from game_rl.system.output import visible
 from game_rl.system.units import counted
 
@@ -108,23 +96,6 @@ def add_check_game(parser: argparse.ArgumentParser) -> None:
         TRACE,
         text="CSV for variables, parts, rewards and conditions at each timestep of the recorded "
         "episode, or of the random ones if there is none",
-    )
-    add_json(parser)
-
-
-def add_new_game(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(command=_new_game)
-    parser.add_argument("rom", type=Path, metavar="ROM", help="the game's ROM, .gb or .gbc")
-    parser.add_argument(
-        "--folder", type=Path, metavar="DIR", help="folder for the file (default: the ROM's)"
-    )
-    parser.add_argument(
-        "--from",
-        dest="source",
-        metavar="SOURCE",
-        help="what is known of the game already: retro:FOLDER, a game of stable-retro, or its name "
-        "if that package is installed; pyboy, what its wrapper for the cartridge's title reads; "
-        "nothing (default: the first of these that knows the ROM)",
     )
     add_json(parser)
 
@@ -274,31 +245,6 @@ def _print_file_check(check: "GameFileCheck", console: Console) -> None:
         console.print(f"ROM: {escape(check.rom.path)}", soft_wrap=True)
     for missing in check.missing:
         console.print("[yellow]missing:[/]", escape(missing), soft_wrap=True)
-
-
-def _new_game(arguments: argparse.Namespace) -> int:
-    rom = read_rom(arguments.rom, named_by="the path")
-    known = known_game(rom, arguments.source)
-    path = write_starter(arguments.rom, arguments.folder or arguments.rom.parent, known)
-    warnings = load_game(str(path)).warnings
-    way_on = "fill in its variables, then run"
-    if known is not None:
-        warnings = (*warnings, *known.notes)
-        way_on = f"it has what is known from {known.source}; read it, then run"
-    if not arguments.json:
-        _print_warnings(warnings, SafeConsole())
-    games = described_games(rom)
-    if games and not arguments.json:
-        print_notes([f"a game file for this ROM exists already: {', '.join(games)}"])
-    facts = {
-        "file": str(path),
-        "games": list(games),
-        "from": None if known is None else known.source,
-        "warnings": list(warnings),
-    }
-    text = f"{path} written; {way_on}: game-rl check-game {quote(str(path))}"
-    print_result(arguments, facts, text)
-    return 0
 
 
 def _print_check(check: "GameCheck", console: Console) -> None:

@@ -247,8 +247,8 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         ),
         Command(
             "new-game",
-            "game_commands",
-            "write a starter game.yaml for a ROM",
+            "new_game_command",
+            "play an unknown ROM, and write a game.yaml and a run.yaml for it",
             "game-rl new-game roms/my_game.gb --folder my_game",
         ),
         Command(

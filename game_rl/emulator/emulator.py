@@ -78,6 +78,12 @@ class Emulator(Protocol):
     def read(self, address: int, *, bank: int | None = None) -> int:
         """Return one byte of memory, 0..255, or 0..15 where it has four bits (the RAM of MBC2)."""
 
+    def read_range(self, start: int, end: int, *, bank: int | None = None) -> bytes:
+        """Return the bytes from `start` up to but not including `end`, each as `read` has it.
+
+        With a bank, all of them are in memory that has banks.
+        """
+
     def write(self, address: int, value: int, *, bank: int | None = None) -> None: ...
 
     def tiles(self, area: TileArea, *, follow_scroll: bool) -> NDArray[np.int16]:

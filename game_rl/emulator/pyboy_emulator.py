@@ -153,6 +153,21 @@ class PyBoyEmulator:
             value = self._memory[bank, address]
         return value & 0x0F if address in self._half_bytes else value
 
+    def read_range(self, start: int, end: int, *, bank: int | None = None) -> bytes:
+        self._running()
+        if not 0 <= start < end <= 0x10000:
+            raise EmulatorError(f"0x{start:X} to 0x{end:X} is outside 0x0000..0xFFFF, or empty")
+        if bank is None:
+            found = bytes(self._memory[start:end])
+        else:
+            self._check_banked(bank, start)
+            self._check_banked(bank, end - 1)
+            # a slice of a bank cannot have the last byte of its region
+            found = bytes((*self._memory[bank, start : end - 1], self._memory[bank, end - 1]))
+        if start in self._half_bytes:
+            return bytes(byte & 0x0F for byte in found)
+        return found
+
     def write(self, address: int, value: int, *, bank: int | None = None) -> None:
         self._running()
         if not 0 <= value <= 0xFF:

@@ -1,7 +1,7 @@
 """`game-rl new-game ROM`: writes a valid game.yaml to begin from."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -14,6 +14,7 @@ from game_rl.errors import UsageError
 _SYMBOL_SUFFIXES = (".sym", ".noi", ".map")
 
 _HEAD = """\
+# yaml-language-server: $schema=game.schema.json
 # {title}. The walk through this file is docs/tutorials/your-own-game.md; after each change run
 #   game-rl check-game {file}
 {source}title: {title}
@@ -102,11 +103,19 @@ class KnownGame:
     title: str | None = None
 
 
-def write_starter(rom_path: Path, folder: Path, known: KnownGame | None = None) -> Path:
+def write_starter(
+    rom_path: Path,
+    folder: Path,
+    known: KnownGame | None = None,
+    *,
+    found: Mapping[str, str] | None = None,
+) -> Path:
     """Write `folder`/game.yaml for the ROM and return its path.
 
     Args:
         known: what stands there in place of guesses.
+        found: sections that playing has found, in place of guesses. What is known goes first, and
+            what names variables of another section goes with it.
 
     Raises:
         RomError: the file is not a ROM that game_rl can run.
@@ -120,33 +129,58 @@ def write_starter(rom_path: Path, folder: Path, known: KnownGame | None = None) 
         source = _source_lines(known)
     head = _HEAD.format(
         source=source,
-        title=_quoted(title or rom.title.title() or rom.path.stem),
+        title=quoted(title or rom.title.title() or rom.path.stem),
         file=in_one_line(quote(str(path))),
-        rom=_quoted(_relative(rom.path, folder)),
+        rom=quoted(_relative(rom.path, folder)),
         sha256=rom.sha256,
         symbols=_symbols_line(rom.path, folder),
         hardware="cgb" if rom.supports_colour else "dmg",
     )
-    sections = dict(_SECTIONS)
+    sections = _SECTIONS | dict(found or {})
     if known is not None:
+        if "variables" in known.sections:
+            sections.update({key: _SECTIONS[key] for key in ("variables", "rewards", "endings")})
         sections.update(known.sections)
     text = "\n".join((head, *sections.values()))
     if has_half_character(text):
         raise UsageError(f"{rom_path} has a name that is not UTF-8, which YAML requires; rename it")
+    write_new(path, text)
+    return path
+
+
+def check_new(folder: Path, names: Iterable[str]) -> None:
+    """Refuse a folder that is a file, or that has one of the files already.
+
+    Raises:
+        UsageError: as said.
+    """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file, not a folder; name another folder")
+    for name in names:
+        if (folder / name).exists():
+            raise _exists(folder / name)
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that is not there yet, and its folder.
+
+    Raises:
+        UsageError: it is there already, or cannot be written.
+    """
+    check_new(path.parent, ())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise UsageError(
-            f"{path} exists already; name another folder, or move the file away"
-        ) from None
+        raise _exists(path) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{path} cannot be written ({reason}); name another folder") from None
-    return path
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError(f"{path} exists already; name another folder, or move the file away")
 
 
 def _source_lines(known: KnownGame) -> str:
@@ -168,7 +202,7 @@ def symbols_beside(rom_path: Path) -> Path | None:
 def _symbols_line(rom_path: Path, folder: Path) -> str:
     path = symbols_beside(rom_path)
     if path is not None:
-        return f"symbols: {_quoted(_relative(path, folder))}"
+        return f"symbols: {quoted(_relative(path, folder))}"
     return "# symbols: game.sym   # lets variables say `symbol: name` instead of `address: 0xC000`"
 
 
@@ -179,7 +213,7 @@ def _relative(path: Path, folder: Path) -> str:
         return path.resolve().as_posix()
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Return the text as a double-quoted YAML string."""
     return '"' + in_one_line(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 

@@ -237,7 +237,7 @@ def test_the_contact_sheet_is_left_in_the_games_folder(
 
 def test_a_new_game_file_can_be_read_again(tmp_path: Path, capsys: Output) -> None:
     rom = Path(__file__).parents[2] / "game_rl/games/duel/duel.gb"
-    assert call("new-game", rom, "--folder", tmp_path) == 0
+    assert call("new-game", rom, "--folder", tmp_path, "--no-play") == 0
     path = tmp_path / "game.yaml"
     assert str(path) in capsys.readouterr().out
     assert yaml.safe_load(path.read_text(encoding="utf-8"))["title"] == "Duel"

@@ -110,7 +110,7 @@ def test_a_replay_that_is_exported_imported_and_compacted(tmp_path: Path, capsys
 
 
 def test_a_game_that_is_begun_and_checked(tmp_path: Path, capsys: Output) -> None:
-    found = facts(capsys, "new-game", DUEL / "duel.gb", "--folder", tmp_path)
+    found = facts(capsys, "new-game", DUEL / "duel.gb", "--folder", tmp_path, "--no-play")
     assert found["file"] == str(tmp_path / "game.yaml")
     assert found["warnings"] == list(load_game(found["file"]).warnings)
     sheet = tmp_path / "sheet.png"

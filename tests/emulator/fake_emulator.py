@@ -77,6 +77,10 @@ class FakeEmulator:
         self._check_open()
         return self._memory[address]
 
+    def read_range(self, start: int, end: int, *, bank: int | None = None) -> bytes:  # noqa: ARG002
+        self._check_open()
+        return bytes(self._memory[start:end])
+
     def write(self, address: int, value: int, *, bank: int | None = None) -> None:  # noqa: ARG002
         self._check_open()
         self._memory[address] = value
