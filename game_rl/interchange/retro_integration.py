@@ -10,9 +10,9 @@ import importlib.util
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ _DEEPEST_NODE = 8
 _MOST_ACTIONS = 40
 _LINE_WIDTH = 100
 
+_Groups = Iterable[Iterable[Iterable[str]]]  # if the file is right
 _PACKAGES = ("stable_retro", "retro")  # of versions since 1.0, and before
 _FOLDERS = ("stable", "experimental", "contrib")
 _OF_GAME_BOY = re.compile(r"(.+?)-(GameBoy|GbColor|Gbc|Gb)(-v\d+)?")
@@ -116,7 +117,8 @@ class _Section:
     about: str
     lines: dict[str, str] = field(default_factory=dict)
 
-    def add(self, name: str, text: str, comment: str) -> None:
+    def add(self, name: str, text: str, comment: str) -> str:
+        """Add a line, and return its name, which gets a number if it is taken."""
         taken = name
         number = 2
         while taken in self.lines:
@@ -126,6 +128,7 @@ class _Section:
         comment = f"# {_one_line(comment)}"
         is_short = len(line) + len(comment) < _LINE_WIDTH
         self.lines[taken] = f"{line}  {comment}" if is_short else f"  {comment}\n{line}"
+        return taken
 
     @property
     def text(self) -> str:
@@ -195,19 +198,15 @@ class _Conversion:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
             self._notes.append(f"variable {name}: {reason}")
             return
-        ours = _name(name)
         comment = f"{name}: {entry['address']} {entry['type']}"
         if "mask" in entry:
             comment += f" mask {entry['mask']}"
-        shown = {
-            key: f"0x{value:04X}" if key == "address" else value for key, value in fields.items()
-        }
+        fields["address"] = f"0x{fields['address']:04X}"
         if "mask" in fields:
-            shown["mask"] = f"0x{fields['mask']:02X}"
-        self._variables.add(ours, _flow(shown), comment)
-        taken = list(self._variables.lines)[-1]
-        self._names[name] = taken
-        self._specs[taken] = spec
+            fields["mask"] = f"0x{fields['mask']:02X}"
+        ours = self._variables.add(_name(name), _flow(fields), comment)
+        self._names[name] = ours
+        self._specs[ours] = spec
 
     def _variable(self, name: str) -> str:
         if name not in self._names:
@@ -338,36 +337,34 @@ class _Conversion:
 
     # --- the rest ---------------------------------------------------------------------------------
 
-    def _actions(self, groups: object) -> dict[str, str]:
+    def _actions(self, groups: _Groups | None) -> dict[str, str]:
         """Return the section of actions, if the scenario chooses the buttons."""
         if groups is None:
             return {}
         try:
-            sets = [[frozenset(b.lower() for b in inner) for inner in group] for group in groups]  # type: ignore[attr-defined]
+            sets = _button_sets(groups)
         except (TypeError, AttributeError):
             self._notes.append("actions: they are no lists of lists of buttons")
             return {}
-        unknown = sorted({b for group in sets for each in group for b in each} - set(BUTTONS))
+        unknown = sorted({b for each in chain.from_iterable(sets) for b in each} - set(BUTTONS))
         if unknown:
             self._notes.append(f"actions: the Game Boy has no button {', '.join(unknown)}")
         sets = [[each for each in group if each <= set(BUTTONS)] for group in sets]
-        about = "From `actions` in scenario.json: each group of buttons with each of the others."
-        combined = math.prod(map(len, sets)) <= _MOST_ACTIONS
-        found = [frozenset().union(*each) for each in product(*sets)] if combined else []
-        if not combined:
+        if math.prod(map(len, sets)) <= _MOST_ACTIONS:
             about = (
-                "From `actions` in scenario.json, which has too many combinations: one group of "
-                "buttons\n# at a time, and left or right with A or B."
+                "From `actions` in scenario.json: each group of buttons with each of the others."
             )
-            found = [each for group in sets for each in group if len(each) <= 1]
+            found = [frozenset().union(*each) for each in product(*sets)]
+        else:
+            about = "From `actions` in scenario.json, whose combinations are too many to learn."
+            found = [each for each in chain.from_iterable(sets) if len(each) == 1]
             found += [frozenset(pair) for pair in product(("left", "right"), ("a", "b"))]
         section = _Section("actions", about)
-        for each in dict.fromkeys((frozenset[str](), *found)):
+        for each in (frozenset[str](), *found):
             buttons = tuple(button for button in BUTTONS if button in each)
+            name = "_".join(buttons) or "idle"
             if not list(button_problems((), buttons)):
-                section.lines["_".join(buttons) or "idle"] = (
-                    f"  {'_'.join(buttons) or 'idle'}: [{', '.join(buttons)}]"
-                )
+                section.lines[name] = f"  {name}: [{', '.join(buttons)}]"
         return {"actions": section.text} if len(section.lines) > 1 else {}
 
     def _crop(self, scenario: Mapping[str, Any]) -> dict[str, str]:
@@ -412,6 +409,15 @@ class _Conversion:
         text = " ".join(data.decode("utf-8", "replace").split())[:500]
         if text:
             self._notes.append(f"notes.txt says: {text}")
+
+
+def _button_sets(groups: _Groups) -> list[list[frozenset[str]]]:
+    """Return the sets of buttons of each group, in our names.
+
+    Raises:
+        TypeError, AttributeError: they are no lists of lists of texts.
+    """
+    return [[frozenset(button.lower() for button in each) for each in group] for group in groups]
 
 
 def _read_json(path: Path) -> object:
