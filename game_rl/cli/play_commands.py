@@ -71,6 +71,12 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         help="play a policy that has learned nothing instead of the run's, to compare it with: "
         "random, constant:ACTION (always that action), or best-constant (the best of these)",
     )
+    parser.add_argument(
+        "--deterministic",
+        action=argparse.BooleanOptionalAction,
+        help="take the policy's most probable actions, or draw them (default: as in the evaluation "
+        "that chose it)",
+    )
     _add_episode_choice(
         parser,
         default="that of the run's final evaluation",
@@ -273,6 +279,8 @@ def _learned_player(arguments: argparse.Namespace, root: Path, checkpoint: str) 
     from game_rl.playback.trained_run import evaluate_run, open_trained_run
 
     run = open_trained_run(root, checkpoint, arguments.game)
+    if arguments.deterministic is not None:
+        run = replace(run, deterministic=arguments.deterministic)
     notes = run.game_notes(arguments.game)
     print_notes(notes)
 
@@ -290,6 +298,11 @@ def _baseline_player(arguments: argparse.Namespace, config: RunConfig, game: Gam
         raise UsageError(
             f"--policy {arguments.policy} has learned nothing, so it belongs to no checkpoint: "
             "name the run alone"
+        )
+    if arguments.deterministic is not None:
+        raise UsageError(
+            f"--policy {arguments.policy} says already whether actions are drawn; leave out "
+            "--deterministic and --no-deterministic"
         )
     constant_action(arguments.policy, game.action_names)  # refuses an unknown one
     from game_rl.playback.trained_run import evaluate_baseline

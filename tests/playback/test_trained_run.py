@@ -1,6 +1,7 @@
 """`game-rl evaluate` from start states that the user names."""
 
 import json
+from dataclasses import replace
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,21 @@ def test_an_unknown_start_state_is_named_before_anything_is_played(
     assert main([*command, "--checkpoint", "latest"]) == 2
     error = capsys.readouterr().err
     assert "duel has no start state level_9; did you mean level_" in error
+
+
+def test_evaluate_can_take_the_likeliest_actions_or_draw_them(
+    run_of_level_1: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = open_trained_run(run_of_level_1, "latest")
+    command = ["evaluate", str(run_of_level_1), "--checkpoint", "latest", "--episodes", "2"]
+    for option, way in (("--deterministic", True), ("--no-deterministic", False)):
+        assert main([*command, "--json", option]) == 0
+        report = json.loads(capsys.readouterr().out)
+        played = evaluate_run(replace(run, deterministic=way), episodes=2).to_json()
+        assert report == played | run.policy_facts()
+        assert report["deterministic"] is way
+    assert main(["evaluate", str(run_of_level_1), "--policy", "random", "--deterministic"]) == 2
+    assert "leave out --deterministic" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
