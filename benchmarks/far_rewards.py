@@ -4,8 +4,9 @@
     python -m benchmarks.far_rewards --folder FOLDER [--arms all no_pool ...] [--seeds 0]
 
 Each arm is the beginning of `configs/beacon_explored_variables_ppo.yaml`, changed in one point,
-and plays 200 fresh episodes from each start state, in which its actions are drawn. The table has the mean of keys and doors, 12 for
-the whole game, of which 4 are done at `caves` and 8 at `lighthouse`. The arms:
+and plays 200 fresh episodes from each start state, in which its actions are drawn. The table has
+the mean of keys and doors, 12 for the whole game, of which 4 are done at `caves` and 8 at
+`lighthouse`. The arms:
 
     all            as the config is
     ppo            without pool and potential, from `shore` alone: PPO

@@ -1,8 +1,8 @@
 """`game-rl evaluate` from start states that the user names."""
 
 import json
-from dataclasses import replace
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
