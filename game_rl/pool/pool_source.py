@@ -121,7 +121,7 @@ def new_states(settings: PoolConfig, game: Game, play: PlayRoute) -> list[NewSta
         UsageError: there are none, or they are of another ROM.
     """
     place = _checked_source(settings, game)
-    if isinstance(place, RecordedEpisode):
+    if isinstance(place, list):
         found = _recorded_states(place, settings, game, play)
     elif not isinstance(place, ExploreDir):
         found = _states_of_run(place, settings)
@@ -145,13 +145,22 @@ def new_states(settings: PoolConfig, game: Game, play: PlayRoute) -> list[NewSta
     return found
 
 
-def _checked_source(settings: PoolConfig, game: Game) -> ExploreDir | RecordedEpisode | Path:
+def recorded_files(path: Path) -> list[Path]:
+    """Return the files that a path or a pattern such as mine/*.json names; none for a folder."""
+    if path.is_file():
+        return [path]
+    if "*" not in path.name or path.exists():
+        return []
+    return sorted(each for each in path.parent.glob(path.name) if each.is_file())
+
+
+def _checked_source(settings: PoolConfig, game: Game) -> ExploreDir | list[RecordedEpisode] | Path:
     """Return what `env.pool.from` names, a run as its checkpoint; no state is read."""
     assert settings.from_ is not None
     root, timesteps = run_at(settings.from_)
-    if root.is_file():
+    if files := recorded_files(root):
         try:
-            return read_recorded_episode(root, game)
+            return [read_recorded_episode(file, game) for file in files]
         except GameFileError as error:
             raise UsageError(f"{_KEY}: {error}") from None
     explored = ExploreDir(root)
@@ -249,43 +258,60 @@ def _states_on_routes(
 
 
 def _recorded_states(
-    episode: RecordedEpisode, settings: PoolConfig, game: Game, play: PlayRoute
+    episodes: Sequence[RecordedEpisode], settings: PoolConfig, game: Game, play: PlayRoute
 ) -> list[NewState]:
-    """Return states along an episode: as those on a route, or chosen by `spread`."""
-    timesteps = recorded_timesteps(episode, game)
-    n = len(timesteps)
+    """Return states along episodes: as those on routes, or chosen by `spread`."""
+    step = settings.backward.step
     is_backward = settings.choose == "backward"
-    at: Sequence[int] = _beginnings(timesteps, settings.backward.step)
-    if not is_backward:
-        n_played = min(n, _PLAYED_FOR_ONE * settings.size)
-        at = [index * n // n_played for index in range(n_played)]
-    elif len(at) > settings.size:
-        raise UsageError(
-            f"env.pool.size: {settings.from_} has {n:,} timesteps and so {len(at):,} beginnings, "
-            f"and the pool has room for {settings.size:,}; set env.pool.size={len(at)}, or "
-            f"env.pool.backward.step={-(-n // settings.size)}"
-        )
-    env = episode_config(game, episode)
-    indices = {name: index for index, name in enumerate(game.action_names)}
-    actions = [indices[timestep.action] for timestep in timesteps]
-    presses = [timestep.presses for timestep in timesteps if timestep.presses is not None]
-    played = play(RoutePlay(env, episode.seed, episode.options, actions, at, presses))
-    if len(played.points) < len(at):
-        raise UsageError(
-            f"{_KEY}: the episode of {settings.from_} ends before its actions do, so it is of "
-            "another game file; record it anew"
-        )
     to_success = settings.goal == "success" and game.definition.success is not None
-    if is_backward and to_success and not played.succeeds:
+    lengths = [len(recorded_timesteps(episode, game)) for episode in episodes]
+    needed = sum(len(_beginnings(range(n), step)) for n in lengths)
+    if is_backward and needed > settings.size:
+        whole = sum(lengths)
         raise UsageError(
-            f"{_KEY}: the episode of {settings.from_} does not end in a success, so there is none "
-            "to go back from; name another one, or set env.pool.goal=reward"
+            f"env.pool.size: {settings.from_} has {whole:,} timesteps and so {needed:,} "
+            f"beginnings, and the pool has room for {settings.size:,}; set env.pool.size={needed}, "
+            f"or env.pool.backward.step={-(-whole // settings.size)}"
         )
-    states = []
-    for timestep, point in zip(at, played.points, strict=True):
-        place = RoutePlace(route=0, left=n - timestep) if is_backward else None
-        states.append(NewState(point.state, episode.start_state, point.reward, timestep, place))
-    return states if is_backward else spread(states, settings.size, progress=_progress)
+    found: list[NewState] = []
+    route = 0
+    for episode, n in zip(episodes, lengths, strict=True):
+        at: Sequence[int] = _beginnings(range(n), step)
+        if not is_backward:
+            n_played = min(n, -(-_PLAYED_FOR_ONE * settings.size // len(episodes)))
+            at = [index * n // n_played for index in range(n_played)]
+        played = play(_recorded_play(episode, game, at))
+        if len(played.points) < len(at):
+            raise UsageError(
+                f"{_KEY}: an episode of {settings.from_} ends before its actions do, so it is of "
+                "another game file; record it anew"
+            )
+        if is_backward and to_success and not played.succeeds:
+            continue
+        for timestep, point in zip(at, played.points, strict=True):
+            place = RoutePlace(route=route, left=n - timestep) if is_backward else None
+            state = NewState(point.state, episode.start_state, point.reward, timestep, place)
+            found.append(state)
+        route += 1
+    if not found:
+        raise UsageError(
+            f"{_KEY}: no episode of {settings.from_} ends in a success, so there is none to go "
+            "back from; name another one, or set env.pool.goal=reward"
+        )
+    return found if is_backward else spread(found, settings.size, progress=_progress)
+
+
+def _recorded_play(episode: RecordedEpisode, game: Game, at: Sequence[int]) -> RoutePlay:
+    timesteps = recorded_timesteps(episode, game)
+    indices = {name: index for index, name in enumerate(game.action_names)}
+    return RoutePlay(
+        episode_config(game, episode),
+        episode.seed,
+        episode.options,
+        [indices[timestep.action] for timestep in timesteps],
+        at,
+        [timestep.presses for timestep in timesteps if timestep.presses is not None],
+    )
 
 
 def _progress(state: NewState) -> tuple[float, int]:

@@ -25,6 +25,7 @@ from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark
 from game_rl.lake.origin import LakeRows, check_agreement
 from game_rl.played.played_files import PlayedSize, played_size
+from game_rl.pool.pool_source import recorded_files
 from game_rl.preflight import calibration
 from game_rl.preflight.workload import TrainingArithmetic, boundaries_of, training_arithmetic
 from game_rl.system.import_cost import USUAL_IMPORT_COST
@@ -298,7 +299,9 @@ def missing_explorations(config: RunConfig, game: Game) -> dict[str, Path]:
     named: dict[str, Path] = {}
     pool = config.env.pool
     if pool is not None and pool.from_ is not None:
-        named["env.pool.from"], _ = run_at(pool.from_)
+        root, _ = run_at(pool.from_)
+        if not recorded_files(root):
+            named["env.pool.from"] = root
     if config.fork is None:
         for name, term in game.rewards_of(config.env).items():
             if term.potential is not None:

@@ -1,8 +1,12 @@
 """Configs of the trainings into which faults are injected."""
 
+import json
+import random
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+
+from game_rl.games.definition import Game
 
 _CONFIG = """\
 game: {game}
@@ -31,6 +35,7 @@ _DQN = (
     "gradient_steps: 2, batch_size: 64, target_update_interval: 64, learning_rate: 1e-3}}"
 )
 _LEARN_FROM = "{lakes: [LAKE], own_share: {start: 0.3, end: 0.8, until: 400}, offline: OFFLINE}"
+_PLAYED = "learn_from: {played: {episodes: PLAYED, clone: {n_epochs: 3}}}"
 _OFFLINE = "{gradient_steps: 24, evaluate_every_gradient_steps: 8, save_every_gradient_steps: 6}"
 _PPO = "{n_steps: 8, batch_size: 32, n_epochs: 2, learning_rate: {start: 1e-3, end: 1e-4}}"
 
@@ -47,16 +52,18 @@ ALGORITHMS = {  # each can be saved every 32 timesteps
     "ppo-potential": _PPO,
     "ppo-pool": _PPO,
     "ppo-novelty": _PPO,
+    "ppo-played": f"{_PPO[:-1]}, {_PLAYED}}}",
     "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
     "dqn": _DQN.format(replay="{capacity: 256}"),
     "dqn-lake": _DQN.format(replay="{capacity: 256}"),
     "dqn-own": _DQN.format(replay="{capacity: 256}"),
     "dqn-mixed": _learning_dqn("null"),
     "dqn-offline": _learning_dqn(_OFFLINE),
+    "dqn-played": f"{_DQN.format(replay='{capacity: 256}')[:-1]}, {_PLAYED}}}",
     "dqn-teacher": _DQN.format(replay="{capacity: 256}")[:-1]
     + ", teacher: {run: TEACHER, keep_if_better: false}}",
 }
-_WITH_REPLAY = ("dqn", "dqn-own", "dqn-teacher", "dqn-mixed", "dqn-offline")
+_WITH_REPLAY = ("dqn", "dqn-own", "dqn-teacher", "dqn-mixed", "dqn-offline", "dqn-played")
 _WITH_LAKE = ("ppo-lake", "pqn", "dqn-lake")
 _WITH_OWN_PARTS = ("ppo-own", "dqn-own")  # state of theirs decides about what is learned
 _WITH_POTENTIAL = ("ppo-potential",)
@@ -64,6 +71,7 @@ _POTENTIAL = "rewards: {progress: {potential: EXPLORED, weight: 0.05}}"
 _WITH_POOL = ("ppo-pool",)  # which grows
 WITH_NOVELTY = ("ppo-novelty",)
 _NOVELTY = "  novelty: {variables: [player_x], on: first_visit, per_run: true, weight: 0.3}\n"
+WITH_PLAYED = ("ppo-played", "dqn-played")
 GAMES = ("duel", "beacon", "seasons")
 
 
@@ -106,6 +114,20 @@ def write_novel_game(bundled: Path, folder: Path) -> None:
     file.write_text(text.replace("\nrewards:\n", f"\nrewards:\n{_NOVELTY}"), encoding="utf-8")
 
 
+def write_played_episodes(game: Game, folder: Path) -> None:
+    """Write three recorded episodes of random buttons."""
+    folder.mkdir()
+    rng = random.Random(0)
+    for seed in range(3):
+        episode = {
+            "start_state": next(iter(game.definition.start_states)),
+            "seed": seed,
+            "frame_skip": 8,
+            "actions": rng.choices(game.action_names, k=25),
+        }
+        (folder / f"{seed}.json").write_text(json.dumps(episode), encoding="utf-8")
+
+
 def config_text(
     setting: Setting,
     length: Length,
@@ -115,6 +137,7 @@ def config_text(
     teacher: Path,
     explored: Path,
     novel: Path,
+    played: Path,
 ) -> str:
     """Return the config of a run in `run_dir`.
 
@@ -126,6 +149,7 @@ def config_text(
         teacher: run whose policy an algorithm with a `teacher` uses.
         explored: folder of an exploration whose ways are rewarded.
         novel: folder of the game with a reward of novelty.
+        played: folder of recorded episodes.
     """
     algorithm = setting.algorithm
     section = ALGORITHMS[algorithm].replace("LAKE", str(others / "lake"))
@@ -137,7 +161,7 @@ def config_text(
         parts=f", parts: [{', '.join(setting.parts)}]" if setting.parts else "",
         run_dir=run_dir,
         total=length.total,
-        algorithm=section.replace("TEACHER", str(teacher)),
+        algorithm=section.replace("TEACHER", str(teacher)).replace("PLAYED", str(played)),
         lake="{}" if algorithm in _WITH_LAKE else "null",
         deterministic=str(not algorithm.startswith("ppo")).lower(),
         has_replay=str(algorithm in _WITH_REPLAY).lower(),

@@ -91,6 +91,7 @@ def _make_run(algorithm: str, upload: str = "") -> Callable[[Code, Path], None]:
             teacher=place,
             explored=place,
             novel=place,
+            played=place,
         )
         config = place / "run.yaml"
         config.write_text(text + upload.replace("PLACE", str(place)), encoding="utf-8")

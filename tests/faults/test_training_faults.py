@@ -52,6 +52,16 @@ def test_a_few_kills_of_a_run_with_a_potential_lose_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["ppo-played", "dqn-played"])
+def test_a_few_kills_of_a_run_that_learns_from_played_episodes_lose_nothing(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", algorithm]
+    monkeypatch.setattr("sys.argv", ["faults", *arguments])
+    assert training_faults.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["ppo-pool", "ppo-novelty"])
 def test_a_few_kills_of_a_run_that_tells_its_envs_what_it_has_found_lose_nothing(
     algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -101,8 +111,10 @@ def test_twenty_kills_of_a_run_that_normalises_rewards_lose_nothing(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("algorithm", ["ppo-potential", "ppo-pool", "ppo-novelty"])
-def test_twenty_kills_of_a_run_with_a_potential_a_pool_or_novelty_lose_nothing(
+@pytest.mark.parametrize(
+    "algorithm", ["ppo-potential", "ppo-pool", "ppo-novelty", "ppo-played", "dqn-played"]
+)
+def test_twenty_kills_of_a_run_with_a_feature_that_has_a_state_lose_nothing(
     algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--kills", "20", "--only", "kill", "--algorithm", algorithm]

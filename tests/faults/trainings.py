@@ -29,15 +29,18 @@ from tests.explore.made_archives import write_way_to_the_right
 from tests.faults.configs import (
     LONG,
     WITH_NOVELTY,
+    WITH_PLAYED,
     Length,
     Setting,
     config_text,
     write_novel_game,
+    write_played_episodes,
 )
 
 _OTHERS, _TEACHER = "others", "teacher"  # names of runs from which others learn
 _EXPLORED = "explored"
 _NOVEL = "novel"
+_PLAYED = "played"
 COMPARED = (
     "policy.safetensors",
     "optimizer.safetensors",
@@ -287,6 +290,8 @@ class Bench:
             write_way_to_the_right(folder / _EXPLORED, load_game(setting.game))
         if setting.algorithm in WITH_NOVELTY:
             write_novel_game(load_game(setting.game).folder, folder / _NOVEL)
+        if setting.algorithm in WITH_PLAYED:
+            write_played_episodes(load_game(setting.game), folder / _PLAYED)
         self.whole = self.new_run("whole", keep_last=1000)
         began = time.monotonic()
         training = self._undisturbed(self.whole)
@@ -334,6 +339,7 @@ class Bench:
             teacher=self.folder / _TEACHER,
             explored=self.folder / _EXPLORED,
             novel=self.folder / _NOVEL,
+            played=self.folder / _PLAYED,
         )
         run_dir.with_suffix(".yaml").write_text(text, encoding="utf-8")
         return run_dir

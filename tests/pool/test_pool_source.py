@@ -82,7 +82,7 @@ def test_states_along_a_file_of_the_best_way_are_those_along_the_way(
     assert len(of_file) > 3
     with pytest.raises(UsageError, match=r"beginnings, .* set env.pool.size=\d+, or"):
         states(env, file, size=1, **BACKWARD)
-    with pytest.raises(UsageError, match="does not end in a success"):
+    with pytest.raises(UsageError, match="ends in a success, so there is none"):
         states(env, file, **BACKWARD | {"goal": "success"})
 
 
@@ -108,9 +108,24 @@ def test_a_file_that_is_no_episode_of_the_game_is_a_mistake(
     faults: dict[str, dict[str, Any]] = {
         "env.pool.from: .*start_state": {"start_state": "nowhere"},
         "env.pool.from: .*actions": {"actions": ["fly"]},
-        "env.pool.from: the episode of .* ends before": {"actions": ["idle"] * 2_000},
+        "env.pool.from: an episode of .* ends before": {"actions": ["idle"] * 2_000},
     }
     for fault, changed in faults.items():
         file.write_text(json.dumps({**episode, **changed}), encoding="utf-8")
         with pytest.raises(UsageError, match=f"(?s){fault}"):
             states(env, file)
+
+
+def test_states_along_several_files_are_those_along_each(
+    explored: Path, env: GameBoyEnv, tmp_path: Path
+) -> None:
+    one = route_file(explored, tmp_path / "one.json")
+    episode = json.loads(one.read_text(encoding="utf-8"))
+    other = tmp_path / "two.json"
+    other.write_text(json.dumps({**episode, "actions": episode["actions"][:7]}), encoding="utf-8")
+    both = states(env, tmp_path / "*.json", **BACKWARD)
+    alone = [states(env, file, **BACKWARD) for file in (one, other)]
+    assert [each.state for each in both] == [each.state for of in alone for each in of]
+    routes = [each.place.route for each in both if each.place is not None]
+    assert routes == [0] * len(alone[0]) + [1] * len(alone[1])
+    assert len(states(env, tmp_path / "*.json", choose="uniform", size=5)) == 5

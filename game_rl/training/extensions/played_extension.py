@@ -171,9 +171,12 @@ def _replayed(file: PlayedFile, parts: RunParts) -> ReplayedEpisode:
 
 
 def _difference(file: PlayedFile, episode: ReplayedEpisode, game: Game) -> str:
-    """Return what differs from the record; empty if nothing does, as far as the record says it."""
+    """Return what differs from the record; empty if nothing does, as far as the record says it.
+
+    Who plays may go on to press buttons after the end, so that does not count.
+    """
     recorded = file.episode
-    if episode.n_timesteps < file.n_timesteps:
+    if episode.n_timesteps < file.n_timesteps and not file.presses:
         return f"it ends after {episode.n_timesteps:,} of its {file.n_timesteps:,} timesteps"
     is_counted = any(term.per_run for term in game.definition.rewards.values())
     expected = None if is_counted else recorded.reward  # that depends on what a run has visited
