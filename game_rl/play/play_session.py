@@ -221,9 +221,20 @@ class PlaySession:
             "idle_frames": 0,
             "game_seed": self._game_seed,
             "frame_skip": self.frame_skip,
+            **self._facts(),
             "presses": [[sorted(press.buttons), press.frames] for press in self.presses],
         }
         return json.dumps(episode, separators=(",", ":")) + "\n"
+
+    def _facts(self) -> dict[str, object]:
+        """Return what is compared when the episode is played again."""
+        if self.env is None:
+            return {}
+        return {
+            "rom_sha256": self.env.game.rom.sha256,
+            "reward": sum(self.env.reward_terms.values()),
+            "success": None if self.end is None else self.end.is_success,
+        }
 
 
 def _first(presses: Collection[Press], frames: int) -> Iterator[Press]:

@@ -14,6 +14,7 @@ from game_rl.errors import TrainingError, UsageError
 from game_rl.events import EpisodesReplayed
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
+from game_rl.game_check.recorded_episode import usual_frame_skip
 from game_rl.games.definition import Game
 from game_rl.played.played_files import (
     PlayedFile,
@@ -161,7 +162,9 @@ def _replayed(file: PlayedFile, parts: RunParts) -> ReplayedEpisode:
     play = EpisodePlay(env=env_to_replay(parts.config.env), folder=Path.cwd(), file=file)
     (found,) = parts.evaluation_env.env_method("call", replayed_episode, play, indices=[0])
     episode = cast("ReplayedEpisode", found)
-    if parts.checkpoint is None and (fault := _difference(file, episode, parts.game)):
+    frame_skip = parts.config.env.frame_skip
+    fault = _difference(file, episode, parts.game, frame_skip=frame_skip)
+    if fault and parts.checkpoint is None:
         raise UsageError(
             f"the episode of {file.path} does not play as it was recorded: {fault}. The game file, "
             "game_rl or PyBoy is another one than then: record it anew, or take it out of "
@@ -170,7 +173,7 @@ def _replayed(file: PlayedFile, parts: RunParts) -> ReplayedEpisode:
     return episode
 
 
-def _difference(file: PlayedFile, episode: ReplayedEpisode, game: Game) -> str:
+def _difference(file: PlayedFile, episode: ReplayedEpisode, game: Game, *, frame_skip: int) -> str:
     """Return what differs from the record; empty if nothing does, as far as the record says it.
 
     Who plays may go on to press buttons after the end, so that does not count.
@@ -178,8 +181,11 @@ def _difference(file: PlayedFile, episode: ReplayedEpisode, game: Game) -> str:
     recorded = file.episode
     if episode.n_timesteps < file.n_timesteps and not file.presses:
         return f"it ends after {episode.n_timesteps:,} of its {file.n_timesteps:,} timesteps"
-    is_counted = any(term.per_run for term in game.definition.rewards.values())
-    expected = None if is_counted else recorded.reward  # that depends on what a run has visited
+    expected = recorded.reward
+    if any(term.per_run for term in game.definition.rewards.values()):
+        expected = None  # that depends on what a run has visited
+    if frame_skip != (recorded.frame_skip or usual_frame_skip(game)):
+        expected = None  # so does that on the moments at which it is asked
     if expected is not None and abs(expected - episode.reward) > _REWARD_TOLERANCE:
         return f"it earns {episode.reward:g}, and earned {expected:g}"
     if recorded.success is not None and recorded.success != bool(episode.success):
