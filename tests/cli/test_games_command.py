@@ -45,7 +45,7 @@ def test_games_lists_bundled_games_examples_and_roms(capsys: Output) -> None:
 
 
 def test_a_game_file_of_ones_own_is_listed_and_knows_its_rom(capsys: Output) -> None:
-    assert main(["new-game", "roms/unknown.gb", "--folder", "mine"]) == 0
+    assert main(["new-game", "roms/unknown.gb", "--folder", "mine", "--no-play"]) == 0
     Path("wrong").mkdir()
     Path("wrong/game.yaml").write_text("title: 3", encoding="utf-8")
     capsys.readouterr()
@@ -84,7 +84,7 @@ def test_new_game_says_what_it_took_over_and_what_not(capsys: Output, tmp_path: 
     folder.mkdir()
     info = {"score": {"address": 0xC000, "type": ">d3"}, "far": {"address": 1, "type": "|u1"}}
     (folder / "data.json").write_text(json.dumps({"info": info}), encoding="utf-8")
-    words = ("new-game", "roms/tetris.gb", "--folder")
+    words = ("new-game", "roms/tetris.gb", "--no-play", "--folder")
     found = facts(capsys, *words, "a", "--from", f"retro:{folder}")
     assert found["from"] == "Some-GameBoy of stable-retro"
     assert any("variable far" in warning for warning in found["warnings"])
@@ -95,13 +95,14 @@ def test_new_game_says_what_it_took_over_and_what_not(capsys: Output, tmp_path: 
 
 
 def test_new_game_takes_what_pyboy_knows_unless_it_must_not(capsys: Output) -> None:
-    words = ("new-game", "roms/tetris.gb", "--folder")
+    words = ("new-game", "roms/tetris.gb", "--no-play", "--folder")
     assert facts(capsys, *words, "a")["from"] == "PyBoy's wrapper of Tetris"
     assert facts(capsys, *words, "b", "--from", "nothing")["from"] is None
 
 
 def test_new_game_names_the_games_that_are_for_the_same_rom(capsys: Output) -> None:
-    found = facts(capsys, "new-game", "roms/other_name.gb", "--folder", "a")
+    words = ("new-game", "roms/other_name.gb", "--no-play", "--folder")
+    found = facts(capsys, *words, "a")
     assert found["games"] == ["duel"]
-    assert main(["new-game", "roms/other_name.gb", "--folder", "b"]) == 0
+    assert main([*words, "b"]) == 0
     assert "a game file for this ROM exists already: duel" in capsys.readouterr().err
