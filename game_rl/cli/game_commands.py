@@ -27,6 +27,7 @@ from game_rl.system.units import counted
 
 if TYPE_CHECKING:
     from game_rl.game_check.game_check import GameCheck, GameFileCheck
+    from game_rl.game_check.play_log import PlaySums
     from game_rl.game_check.seed_search import SeedsFound
 
 
@@ -260,10 +261,13 @@ def _print_check(check: "GameCheck", console: Console) -> None:
         lowest = _in_digits(v.minimum)
         highest = _in_digits(v.maximum)
         variables.add_row(v.name, lowest, highest, f"{v.changes:,}")
-    terms = Table("term", *numbers("sum", "timesteps"), title="reward", title_justify="left")
-    for term in check.reward_terms:
-        terms.add_row(escape(term.name), f"{term.total:,.2f}", f"{term.times:,}")
-    console.print(variables, terms)
+    console.print(variables)
+    if check.recorded is None:
+        console.print(_reward_table("reward", check.at_random))
+    else:
+        for whose, sums in (("random play", check.at_random), ("recorded", check.recorded)):
+            console.print(_reward_table(f"reward, {whose}", sums))
+            console.print(f"{whose}: {_ends_text(sums)}", highlight=False)
     if check.parts:
         headings = ("part", "kind", "shape", "type")
         parts = Table(*headings, *numbers("bytes stored"), title="parts", title_justify="left")
@@ -280,6 +284,27 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     _print_warnings(check.warnings, console)
     for error in check.errors:
         console.print("[red]error:[/]", escape(error))
+
+
+def _reward_table(title: str, sums: "PlaySums") -> Table:
+    terms = Table("term", *numbers("sum", "timesteps"), title=title, title_justify="left")
+    for term in sums.reward_terms:
+        terms.add_row(escape(term.name), f"{term.total:,.2f}", f"{term.times:,}")
+    if len(sums.reward_terms) > 1:
+        total = sum(term.total for term in sums.reward_terms)
+        terms.add_row("all", f"{total:,.2f}", "", style="bold")
+    return terms
+
+
+def _ends_text(sums: "PlaySums") -> str:
+    """Say how the episodes of a part of the play ended."""
+    ended = [f"{count} by {name}" for name, count in sums.endings.items()]
+    still = sums.episodes - sum(sums.endings.values())
+    if still:
+        ended.append(f"{still} not ended")
+    successes = "1 success" if sums.successes == 1 else f"{sums.successes} successes"
+    played = f"{counted(sums.timesteps, 'timestep')}, {counted(sums.episodes, 'episode')}"
+    return f"{played} ({', '.join(ended)}), {successes}"
 
 
 def _in_digits(value: float) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import Button, Emulator
+from game_rl.errors import LockUpError
 
 DIRECTIONS: tuple[tuple[Button, Button], ...] = (("left", "right"), ("up", "down"))
 """Buttons that are opposites of each other."""
@@ -198,9 +199,12 @@ def answers(emulator: Emulator, state: bytes) -> bool:
         emulator.load_state(state)
         emulator.hold(held)
         course = []
-        for frames in _LOOK_FRAMES:
-            emulator.tick(frames, render=True)
-            course.append(screen_digest(emulator))
+        try:
+            for frames in _LOOK_FRAMES:
+                emulator.tick(frames, render=True)
+                course.append(screen_digest(emulator))
+        except LockUpError:
+            course.append(b"locked up")
         courses.append(tuple(course))
     return len(set(courses)) > 1
 

@@ -18,7 +18,7 @@ from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.errors import LockUpError
 from game_rl.game_check.env_checks import StartCourses, check_reward, check_starts, start_fault
 from game_rl.game_check.game_trace import GameTrace
-from game_rl.game_check.play_log import PlayLog, TermSum, VariableRange
+from game_rl.game_check.play_log import PlayLog, PlaySums, TermSum, VariableRange
 from game_rl.game_check.recorded_episode import (
     LONGEST_EPISODE_TIMESTEPS,
     RecordedEpisode,
@@ -57,6 +57,7 @@ class GameCheck:
     Attributes:
         episodes: number of episodes begun; `ended` of them reached an ending, and `successes`
             counts those that ended with a success.
+        at_random, recorded: the same of random play and of the recorded episode, each alone.
         courses: how many different episodes some seeds gave from each start state.
         warnings: sentences that each name an entry of game.yaml.
         game_changes: how start states change the game, in words.
@@ -73,6 +74,8 @@ class GameCheck:
     successes: int
     variables: tuple[VariableRange, ...]
     reward_terms: tuple[TermSum, ...]
+    at_random: PlaySums
+    recorded: PlaySums | None
     parts: tuple[PartFacts, ...]
     courses: tuple[StartCourses, ...]
     warnings: tuple[str, ...]
@@ -111,7 +114,10 @@ def check_game(
         courses, unvarying = check_starts(env, list(game.definition.start_states))
         start_states = [_look_at(env, game, name, seed) for name in game.definition.start_states]
         log = PlayLog(game, emulator)
+        at_random: PlaySums | None = None
         for play in _plays(game, seed, timesteps, recorded):
+            if play is recorded:
+                at_random = log.take_part()
             _play(env, log, play, trace if recorded is None or play is recorded else None)
         of_starts = (*_start_state_warnings(start_states), *unvarying)
         conditions = env.tracker(EpisodeConditions)
@@ -125,6 +131,8 @@ def check_game(
         successes=log.successes,
         variables=log.variable_ranges(),
         reward_terms=log.term_sums(),
+        at_random=log.take_part() if at_random is None else at_random,
+        recorded=None if at_random is None else log.take_part(),
         parts=tuple(
             PartFacts(name, parts[name].kind, form.shape, form.dtype.name, form.nbytes)
             for name, form in game.definition.part_formats().items()

@@ -4,14 +4,14 @@ Random play is sampled and, every few seconds, it is tried whether a direction s
 screen. Where none does for a long time, the episode is over.
 """
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from game_rl.emulator.emulator import SCREEN_HEIGHT, Button, Emulator
+from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Button, Emulator
 from game_rl.errors import LockUpError
 from game_rl.game_check.button_trial import (
     ADDRESSES,
@@ -35,6 +35,8 @@ _SAMPLES_A_LOOK = 6  # every five seconds: whether a direction does anything
 _LOOKS_WITHOUT_ANSWER = 3
 _TRIALS = 10  # of single buttons, in later moments
 _TAP_FRAMES = 4
+_LONG_PRESS_FRAMES = 40
+_TAP_TRIAL_FRAMES = 60
 _BANKED = range(0xD000, 0xE000)  # in a colour game
 _MENU_FRAMES = 240
 _SHOWN_MOMENTS = 11
@@ -234,8 +236,8 @@ def _play(
         surely = over_from + _SAMPLES_A_LOOK  # a last blow is shown before the game says so
         n_in_play = max(1, over_from - _SAMPLES_A_LOOK)
     return _Played(
-        memory=np.array(memory),
-        screens=np.array(screens),
+        memory=np.array(memory, np.uint8).reshape(n, len(ADDRESSES)),
+        screens=np.array(screens, np.uint8).reshape(n, SCREEN_HEIGHT, SCREEN_WIDTH),
         n_in_play=n_in_play,
         over_from=over_from,
         surely_over_from=surely,
@@ -247,19 +249,18 @@ def _play(
 def _screens_of(emulator: Emulator, state: bytes) -> Iterator[bytes]:
     """Yield what the screen shows for a while if nothing is pressed."""
     emulator.load_state(state)
-    screen = emulator.screen()
-    if np.ptp(screen) > 0:
-        yield screen_digest(emulator)
     for _ in range(_MENU_FRAMES):
         emulator.tick(1, render=True)
-        if np.ptp(screen) > 0:
+        if np.ptp(emulator.screen()) > 0:
             yield screen_digest(emulator)
 
 
 def _later_trials(emulator: Emulator, played: Sequence[_Played]) -> Iterator[ButtonTrial]:
-    states = [state for episode in played for state in episode.saved[1:]]
-    for index in range(min(_TRIALS, len(states))):
-        yield try_buttons(emulator, states[index * len(states) // _TRIALS])
+    states = [state for episode in played for state in episode.saved]
+    shown = min(_TRIALS, len(states))
+    for index in range(shown):
+        with suppress(LockUpError):
+            yield try_buttons(emulator, states[index * len(states) // shown])
 
 
 def _effective(trials: Sequence[ButtonTrial]) -> Iterator[Button]:
@@ -277,16 +278,18 @@ def _effective(trials: Sequence[ButtonTrial]) -> Iterator[Button]:
 def _is_tap(emulator: Emulator, state: bytes, button: Button) -> bool:
     """Whether it makes no difference how long the button is held."""
     courses = []
-    for frames in (_TAP_FRAMES, 40):
+    for frames in (_TAP_FRAMES, _LONG_PRESS_FRAMES):
         emulator.load_state(state)
         emulator.hold((button,))
-        emulator.tick(_TAP_FRAMES, render=False)
         course = []
-        for done in range(_TAP_FRAMES, 60, 4):
-            if done >= frames:
-                emulator.hold(())
-            emulator.tick(4, render=True)
-            course.append(screen_digest(emulator))
+        try:
+            for done in range(0, _TAP_TRIAL_FRAMES, _TAP_FRAMES):
+                if done >= frames:
+                    emulator.hold(())
+                emulator.tick(_TAP_FRAMES, render=True)
+                course.append(screen_digest(emulator))
+        except LockUpError:
+            return False
         courses.append(course)
     return courses[0] == courses[1]
 
@@ -347,7 +350,7 @@ def _ending(emulator: Emulator, played: Sequence[_Played]) -> FoundEnding | None
         return None
     over = np.concatenate([episode.memory[episode.surely_over_from :] for episode in ended])
     in_play = np.concatenate([episode.memory[: episode.n_in_play] for episode in played])
-    found = np.flatnonzero(_tells(over, in_play))
+    found = np.flatnonzero(_tells(over, in_play) & _stays_over(ended))
     if not len(found):
         return None
     best = min(found.tolist(), key=lambda index: _unlikelihood(index, found, over, in_play))
@@ -370,6 +373,15 @@ def _tells(over: NDArray[np.uint8], in_play: NDArray[np.uint8]) -> NDArray[np.bo
         values = np.unique(over[:, index])
         if len(values) <= _MOST_ENDING_VALUES:
             found[index] = not np.isin(in_play[:, index], values).any()
+    return found
+
+
+def _stays_over(ended: Sequence[_Played]) -> NDArray[np.bool_]:
+    """Return the bytes that have one value from each end on, as a clock has not."""
+    found = np.ones(len(ADDRESSES), np.bool_)
+    for episode in ended:
+        over = episode.memory[episode.surely_over_from :]
+        found &= (over == over[0]).all(axis=0)
     return found
 
 
@@ -417,10 +429,8 @@ def _moments(
 ) -> Iterator[Moment]:
     emulator.load_state(start.state)
     yield Moment("start: beginning", emulator.screen().copy())
-    states = [state for episode in played for state in episode.saved[1:]]
+    states = [state for episode in played for state in episode.saved]
     shown = min(_SHOWN_MOMENTS, len(states))
-    for index, state in enumerate(itertools.islice(states, 0, None, max(1, len(states) // 11))):
-        if index == shown:
-            break
-        emulator.load_state(state)
+    for index in range(shown):
+        emulator.load_state(states[index * len(states) // shown])
         yield Moment(f"random play {index + 1}", emulator.screen().copy())

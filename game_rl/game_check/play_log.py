@@ -1,5 +1,6 @@
 """What check-game notes of play: ranges, sums and pictures; whether memory is as game.yaml says."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -183,6 +184,23 @@ class TermSum:
     times: int
 
 
+@dataclass(frozen=True)
+class PlaySums:
+    """What a part of the play came to.
+
+    Attributes:
+        episodes: episodes begun.
+        endings: how many of them each ending ended.
+        reward_terms: the sums of this part alone.
+    """
+
+    timesteps: int
+    episodes: int
+    endings: dict[str, int]
+    successes: int
+    reward_terms: tuple[TermSum, ...]
+
+
 class PlayLog:
     """The ranges, sums and pictures of everything played."""
 
@@ -203,6 +221,34 @@ class PlayLog:
         self._waited: list[int] = []
         self._moments: list[Moment] = []
         self._every = 1
+        self._endings: Counter[str] = Counter()
+        self._begin_part()
+
+    def take_part(self) -> PlaySums:
+        """Return what came of the play since the last call, or since the beginning."""
+        terms = (
+            TermSum(
+                name,
+                total - self._part_sums.get(name, 0.0),
+                self._times[name] - self._part_times.get(name, 0),
+            )
+            for name, total in self._sums.items()
+        )
+        found = PlaySums(
+            timesteps=self.timesteps - self._part_begun[0],
+            episodes=self.episodes - self._part_begun[1],
+            endings=dict(self._endings),
+            successes=self.successes - self._part_begun[2],
+            reward_terms=tuple(terms),
+        )
+        self._begin_part()
+        return found
+
+    def _begin_part(self) -> None:
+        self._part_begun = (self.timesteps, self.episodes, self.successes)
+        self._part_sums = dict(self._sums)
+        self._part_times = dict(self._times)
+        self._endings.clear()
 
     def begin(self, env: GameBoyEnv) -> None:
         self.episodes += 1
@@ -210,7 +256,9 @@ class PlayLog:
 
     def add(self, env: GameBoyEnv, start_state: str, info: Mapping[str, Any]) -> None:
         self.timesteps += 1
-        self.ended += "ending" in info
+        if "ending" in info:
+            self.ended += 1
+            self._endings[info["ending"]] += 1
         self.successes += bool(info.get("is_success"))
         self._waited.append(info.get(WAITED_FRAMES, 0))
         values = env.read_variables()

@@ -149,6 +149,23 @@ def test_a_recorded_episode_is_played_too(duel: Game, tmp_path: Path) -> None:
     assert check.episodes == 4
 
 
+def test_the_sums_of_a_recorded_episode_stand_apart_from_random_play(duel: Game) -> None:
+    recorded = RecordedEpisode(start_state="level_1", actions=("right", "punch") * 40)
+    alone = check_game(duel, seed=0, timesteps=60)
+    both = check_game(duel, seed=0, timesteps=60, recorded=recorded)
+    assert alone.recorded is None
+    assert alone.at_random.reward_terms == alone.reward_terms
+    assert both.at_random == alone.at_random
+    assert both.recorded is not None
+    assert both.recorded.timesteps == 80
+    assert both.recorded.episodes == 1
+    assert (both.timesteps, both.episodes) == (140, both.at_random.episodes + 1)
+    parts = zip(both.at_random.reward_terms, both.recorded.reward_terms, strict=True)
+    for term, (at_random, of_recorded) in zip(both.reward_terms, parts, strict=True):
+        assert term.total == pytest.approx(at_random.total + of_recorded.total)
+        assert term.times == at_random.times + of_recorded.times
+
+
 def test_a_recorded_episode_of_another_game_is_refused(duel: Game, tmp_path: Path) -> None:
     path = tmp_path / "episode.json"
     path.write_text(
