@@ -17,7 +17,7 @@ from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, print_notes, p
 from game_rl.config.loader import json_schema
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.rom import Rom, read_rom
-from game_rl.games.definition import Game, GameDefinition, load_game
+from game_rl.games.definition import GameDefinition, load_game
 from game_rl.games.starter import check_new, in_one_line, quoted, write_new, write_starter
 from game_rl.interchange.known_games import described_games, known_game
 
@@ -103,8 +103,13 @@ def _new_game(arguments: argparse.Namespace) -> int:
         warnings += known.notes
     told = () if found is None else found.told
     games = described_games(rom)
+    notes = []
+    if games:
+        notes.append(f"a game file for this ROM exists already: {', '.join(games)}")
+    if known is not None and known.see_also is not None:
+        notes.append(known.see_also)
     if not arguments.json:
-        _print_found(warnings, games, () if arguments.quiet else told)
+        _print_found(warnings, notes, () if arguments.quiet else told)
     facts = {
         "file": str(path),
         "games": list(games),
@@ -114,27 +119,28 @@ def _new_game(arguments: argparse.Namespace) -> int:
         "sheet": None if found is None else str(written[-1]),
         "found": list(told),
     }
+    is_known = known is not None and "rewards" in known.sections
+    is_guess = _GUESS in game.definition.rewards and not is_known
     names = " and ".join(map(str, written[1:]))
     source = "" if known is None else f"; it has what is known from {known.source}"
-    text = f"{path} written, with {names}{source}; {_next(path, run, game)}"
+    text = f"{path} written, with {names}{source}; {_next(path, run, is_guess=is_guess)}"
     print_result(arguments, facts, text)
     return 0
 
 
-def _print_found(warnings: Sequence[str], games: Sequence[str], told: Sequence[str]) -> None:
+def _print_found(warnings: Sequence[str], notes: Sequence[str], told: Sequence[str]) -> None:
     console = SafeConsole()
     for warning in warnings:
         console.print("[yellow]warning:[/]", escape(warning))
-    if games:
-        print_notes([f"a game file for this ROM exists already: {', '.join(games)}"])
+    print_notes(notes)
     for line in told:
         console.print(escape(line), highlight=False, soft_wrap=True)
 
 
-def _next(path: Path, run: Path, game: Game) -> str:
+def _next(path: Path, run: Path, *, is_guess: bool) -> str:
     """Return the next two commands, and what has to be done before the second."""
     before = ""
-    if _GUESS in game.definition.rewards:
+    if is_guess:
         before = "   # once `rewards` has something real: it is a guess, which teaches nothing"
     return (
         f"next:\n  game-rl check-game {quote(str(path))}\n  game-rl train {quote(str(run))}{before}"

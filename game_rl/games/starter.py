@@ -93,13 +93,15 @@ class KnownGame:
         sections: the YAML text of each key that is known, which begins with its comments, and ends
             with a line break. It stands in place of what a starter says. Whoever gives `variables`
             gives `rewards`, too.
-        notes: sentences on what could not be taken over, and what else there is.
+        notes: sentences on what could not be taken over.
+        see_also: a sentence on what else there is.
         title: the game's name, if it is known better than the cartridge says it.
     """
 
     source: str
     sections: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    see_also: str | None = None
     title: str | None = None
 
 
@@ -186,7 +188,8 @@ def _exists(path: Path) -> UsageError:
 def _source_lines(known: KnownGame) -> str:
     """Return the comment that says where what is known is from, and what could not be taken."""
     lines = [f"# What is known of this game is from {in_one_line(known.source)}."]
-    for note in known.notes:
+    notes = known.notes if known.see_also is None else (*known.notes, known.see_also)
+    for note in notes:
         wrap = TextWrapper(98, initial_indent="# - ", subsequent_indent="#   ")
         wrap.break_long_words = False
         lines += wrap.wrap(in_one_line(note))

@@ -317,13 +317,14 @@ def known_from_pyboy(rom: Rom) -> KnownGame | None:
         if wrapper.endings:
             about = "# From its game_over().\n" * ("game_over" in wrapper.endings)
             sections["endings"] = f"{about}endings:\n{wrapper.endings}"
+    see_also = None
     if wrapper.examples:
-        folders = " and ".join(f"examples/{name}" for name in wrapper.examples)
-        notes.append(f"the repository has this game with a training, too: {folders}")
+        folders = ", ".join(f"examples/{name}" for name in wrapper.examples)
+        see_also = f"the repository has this game with a training, too: {folders}"
     if wrapper.tiles is not None:
         sections["parts"] = _parts_text(wrapper.module, wrapper.tiles)
     source = f"PyBoy's wrapper of {wrapper.name}"
-    return KnownGame(source, sections, tuple(notes), title=wrapper.name)
+    return KnownGame(source, sections, tuple(notes), see_also, title=wrapper.name)
 
 
 def has_wrapper(rom: Rom) -> bool:

@@ -98,6 +98,10 @@ def test_new_game_takes_what_pyboy_knows_unless_it_must_not(capsys: Output) -> N
     words = ("new-game", "roms/tetris.gb", "--no-play", "--folder")
     assert facts(capsys, *words, "a")["from"] == "PyBoy's wrapper of Tetris"
     assert facts(capsys, *words, "b", "--from", "nothing")["from"] is None
+    assert main([*words, "c"]) == 0
+    seen = capsys.readouterr()
+    assert "examples/tetris, examples/tetris_flat" in seen.err
+    assert "it is a guess" not in seen.out
 
 
 def test_new_game_names_the_games_that_are_for_the_same_rom(capsys: Output) -> None:
