@@ -81,9 +81,13 @@ def has_rom(hashes: Mapping[str, str]) -> bool:
 
 
 def found_roms() -> Iterator[Path]:
-    """Yield the files that `find_rom` looks at, in the same order."""
+    """Yield the files that `find_rom` looks at, in the same order, each once."""
+    seen = set[Path]()
     for folder, _ in _folders(in_current_folder=True):
-        yield from _roms_in(folder)
+        for path in _roms_in(folder):
+            if path.resolve() not in seen:
+                seen.add(path.resolve())
+                yield path
 
 
 def rom_places() -> tuple[str, ...]:

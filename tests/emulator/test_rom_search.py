@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.emulator.rom_search import find_rom, has_rom, rom_places
+from game_rl.emulator.rom_search import find_rom, found_roms, has_rom, rom_places
 from game_rl.errors import RomError
 
 WANTED = b"the one"
@@ -40,6 +40,17 @@ def test_the_folder_of_the_environment_comes_after_roms(
     assert find_rom({"sha1": SHA1}) == here / "mine" / "game.gb"
     (here / "roms" / "game.gb").write_bytes(WANTED)
     assert find_rom({"sha1": SHA1}) == Path("roms/game.gb")
+
+
+def test_the_roms_of_all_folders_are_listed_once(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(found_roms()) == [Path("roms/other.gb")]
+    monkeypatch.setenv("GAME_RL_ROMS", str(here / "roms"))
+    assert list(found_roms()) == [Path("roms/other.gb")]
+    (here / "mine" / "game.gb").write_bytes(WANTED)
+    monkeypatch.setenv("GAME_RL_ROMS", str(here / "mine"))
+    assert list(found_roms()) == [Path("roms/other.gb"), here / "mine" / "game.gb"]
 
 
 def test_every_hash_that_is_given_must_agree(here: Path) -> None:
