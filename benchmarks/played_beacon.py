@@ -54,7 +54,6 @@ _ARMS: Mapping[str, Sequence[str]] = {
     ),
 }
 _PICTURES = "_pictures"
-_EPISODES = 200
 _SEED = 9000
 _GAMES = 10
 _LONGEST_FRAMES = 20_000
@@ -104,12 +103,14 @@ def record_games(folder: Path) -> Result:
     return {"won": won, "keys_and_doors": keys_and_doors / _GAMES, "minutes": round(minutes, 1)}
 
 
-def trained(arm: str, seed: int, timesteps: int, run_dir: Path, episodes: Path) -> Result:
+def trained(
+    arm: str, seed: int, timesteps: int, run_dir: Path, games: Path, *, episodes: int
+) -> Result:
     """Train an arm to its end, and return keys and doors, and the share of games won."""
     on_pictures = arm.endswith(_PICTURES)
     changes = [] if on_pictures else [*_ON_VARIABLES]
     changes += [
-        change.replace("EPISODES", f"'{episodes}/*.json'")
+        change.replace("EPISODES", f"'{games}/*.json'")
         for change in _ARMS[arm.removesuffix(_PICTURES)]
     ]
     changes += [
@@ -117,6 +118,8 @@ def trained(arm: str, seed: int, timesteps: int, run_dir: Path, episodes: Path) 
         f"total_timesteps={timesteps}",
         f"evaluation.every_timesteps={max(timesteps // 10, 4_096)}",
         f"checkpoints.every_timesteps={max(timesteps // 10, 4_096)}",
+        f"evaluation.episodes={min(episodes, 20)}",
+        "evaluation.final_episodes=1",  # the games below are what counts
         "recording.episodes=0",
         f"seed={seed}",
         f"run_dir={run_dir}",
@@ -125,7 +128,7 @@ def trained(arm: str, seed: int, timesteps: int, run_dir: Path, episodes: Path) 
         game_rl.resume(run_dir, progress=False)
     else:
         game_rl.train(game_rl.load_config("beacon_ppo", *changes), progress=False)
-    found = game_rl.evaluate(run_dir, "best", episodes=_EPISODES, seed=_SEED)
+    found = game_rl.evaluate(run_dir, "best", episodes=episodes, seed=_SEED)
     sums = [end.variables["keys"] + end.variables["doors"] for end in found.ends]
     return {"keys_and_doors": round(float(np.mean(sums)), 2), "won": found.success_rate}
 
@@ -137,29 +140,35 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", default=arms, choices=arms)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--timesteps", type=int, default=4_000_000)
+    parser.add_argument("--episodes", type=int, default=200, help="that each arm plays at its end")
     arguments = parser.parse_args()
-    experiment = Experiment(arguments.folder, {"timesteps": arguments.timesteps})
-    episodes = (arguments.folder / "games").resolve()
+    timesteps = arguments.timesteps
+    n_episodes = arguments.episodes
+    plan = {"timesteps": timesteps, "episodes": n_episodes}
+    experiment = Experiment(arguments.folder, plan)
+    games = (arguments.folder / "games").resolve()
 
     def task(arm: str, seed: int) -> Task:
         name = f"{arm}_{seed}"
         run_dir = experiment.run_dir(name).resolve()
-        work_s = arguments.timesteps / (500 if arm.endswith(_PICTURES) else 1_200)
-        return Task(
-            name, work_s, lambda: trained(arm, seed, arguments.timesteps, run_dir, episodes)
-        )
+        work_s = timesteps / (500 if arm.endswith(_PICTURES) else 1_200)
 
-    recorded = Task("games", 60, lambda: record_games(episodes))
+        def do() -> Result:
+            return trained(arm, seed, timesteps, run_dir, games, episodes=n_episodes)
+
+        return Task(name, work_s, do)
+
+    recorded = Task("games", 60, lambda: record_games(games))
     tasks = [task(arm, seed) for seed in arguments.seeds for arm in arguments.arms]
     with game_rl_errors():
         experiment.open()
         experiment.run([recorded, *tasks])
-    games = experiment.results["games"]
+    played = experiment.results["games"]
     print(
-        f"{_GAMES} recorded games, {games['minutes']} minutes: {games['won']} won, "
-        f"{games['keys_and_doors']:.1f} keys and doors of 12"
+        f"{_GAMES} recorded games, {played['minutes']} minutes: {played['won']} won, "
+        f"{played['keys_and_doors']:.1f} keys and doors of 12"
     )
-    print(f"after {arguments.timesteps:,} timesteps, {_EPISODES} games from shore:")
+    print(f"after {timesteps:,} timesteps, {n_episodes} games from shore:")
     print(f"{'':<24}{'keys and doors':>16}{'won':>8}")
     for each in tasks:
         result = experiment.results[each.name]

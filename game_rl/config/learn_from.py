@@ -55,7 +55,7 @@ class OfflineConfig(RunSection):
 class CloningConfig(StrictModel):
     """Imitation before the first timestep: the network learns to choose what the player chose."""
 
-    n_epochs: Annotated[int, Field(ge=1, le=1_000)] = 30
+    n_epochs: Annotated[int, Field(ge=1, le=1_000)] = 100
     """The most passes over the played timesteps."""
     held_out: Annotated[float, Field(gt=0, le=0.5)] = 0.1
     """Share of the played timesteps that is not learned, in stretches, to judge each pass by."""

@@ -1,5 +1,6 @@
 """The files of played episodes that a run learns from: found, checked, copied into its folder."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ MOST_TIMESTEPS = 1_000_000
 
 _KEY = "algorithm.learn_from.played.episodes"
 _NAME_DIGITS = 4
+_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,8 @@ def copy_files(files: Iterable[Path], run_dir: RunDir) -> None:
     """
     with new_directory(run_dir.played) as folder:
         for number, path in enumerate(files):
-            write_synced(folder / f"{number:0{_NAME_DIGITS}}_{path.name}", path.read_bytes())
+            name = re.sub(r"[^\w.-]", "_", path.stem)[:_LONGEST_NAME]  # as storage takes it
+            write_synced(folder / f"{number:0{_NAME_DIGITS}}_{name}.json", path.read_bytes())
 
 
 def forget_files(run_dir: RunDir) -> None:

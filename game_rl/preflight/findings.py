@@ -583,6 +583,33 @@ def few_own_rows(situation: Situation) -> Compared:
     )
 
 
+MOST_RANDOM_AFTER_CLONE = 0.5
+
+
+def clone_is_not_played(situation: Situation) -> Compared:
+    """Warn of a run that imitates a player and then begins with random actions all the same."""
+    config = situation.config
+    exploration = config.algorithm.exploration
+    if config.clone is None:
+        return _absent("the run does not imitate a player before its first timestep")
+    if exploration is None:
+        return _absent("the policy draws its own actions")
+    start = exploration.start
+    compared = Compared(
+        f"{start:.0%} random actions at first, against {MOST_RANDOM_AFTER_CLONE:.0%}"
+    )
+    if start <= MOST_RANDOM_AFTER_CLONE:
+        return compared
+    return compared.found(
+        "warning",
+        "clone_is_not_played",
+        "algorithm.exploration.start",
+        f"the network imitates a player before the first timestep, but then {start:.0%} of its "
+        "actions are random, so that the run plays as if it had learned nothing",
+        Fix("algorithm.exploration.start", "0.1"),
+    )
+
+
 def torch_for_cuda(situation: Situation) -> Compared:
     """Report a build of torch for GPUs on a machine that has none."""
     imports = situation.machine.imports
@@ -699,6 +726,7 @@ CHECKS: tuple[Callable[[Situation], Compared], ...] = (
     disk_short,
     lake_outgrows_disk,
     few_own_rows,
+    clone_is_not_played,
     n_steps_is_no_episode_length,
     colour_of_four_shades,
     replay_is_never_full,

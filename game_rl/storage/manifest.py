@@ -23,7 +23,7 @@ from game_rl.files.saved import Natural, Saved, Sha256, parse_saved
 
 _Stored = TypeVar("_Stored", bound=Saved)
 _OF_CHECKPOINTS = ("checkpoints", "offline")
-_FOLDERS = (*_OF_CHECKPOINTS, "lake", "tensorboard", "game", "parts", "videos")
+_FOLDERS = (*_OF_CHECKPOINTS, "lake", "tensorboard", "game", "parts", "played", "videos")
 _FILES = (
     *("run.json", "events.jsonl", "preflight.json", "footprint.json"),
     *("monitor.csv", "progress.csv", "wandb.jsonl"),

@@ -57,9 +57,12 @@ def test_buttons_of_frames_fit_any_frame_skip(tmp_path: Path) -> None:
 
 def test_a_run_has_copies_in_the_order_of_the_files(tmp_path: Path) -> None:
     files = record(tmp_path / "mine", 11, most=1)
+    files.append(files[0].rename(tmp_path / "with a space & ä.yaml"))
+    del files[0]
     run_dir = RunDir(tmp_path)
     assert copied_files(run_dir) is None
     copy_files(files, run_dir)
     copies = copied_files(run_dir)
     assert copies is not None
     assert [path.read_bytes() for path in copies] == [path.read_bytes() for path in files]
+    assert copies[-1].name == "0010_with_a_space___ä.json"

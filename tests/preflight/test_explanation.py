@@ -40,6 +40,15 @@ CASES: dict[str, dict[str, Any]] = {
             "exploration": {"restarts": [{"at": 500_000, "start": 0.5, "over": 100_000}]},
         },
     },
+    "imitates": {"algorithm": {"name": "pqn", "learn_from": {"played": {"episodes": "a.json"}}}},
+    "imitates and plays on": {
+        "algorithm": {
+            "name": "dqn",
+            "learn_from": {"played": {"episodes": "a.json"}},
+            "exploration": {"start": 0.1},
+        },
+    },
+    "imitates with PPO": {"algorithm": {"learn_from": {"played": {"episodes": "a.json"}}}},
     "probe": {"probe": EpisodeLengths((10, 20, 30))},
     "learns from others": {
         "algorithm": {"name": "dqn", "learn_from": {"lakes": ["a"], "own_share": 0.05}}
@@ -78,6 +87,9 @@ def test_all_checks_are_listed_with_what_they_found(
         ("large Lake", "lake_is_never_full", "found", "9,000,000 timesteps against the 1,001,472"),
         ("restarts", "restart_without_effect", "holds", "1 restart against"),
         ("probe", "n_steps_is_no_episode_length", "found", "256, against 4 random episodes of 20"),
+        ("imitates", "clone_is_not_played", "found", "100% random actions at first, against 50%"),
+        ("imitates and plays on", "clone_is_not_played", "holds", "10% random actions"),
+        ("imitates with PPO", "clone_is_not_played", "does_not_apply", "draws its own actions"),
         ("learns from others", "few_own_rows", "found", "5% of own play in a batch against 10%"),
     ],
 )

@@ -43,6 +43,7 @@ DQN = (
     "{name: dqn, replay: {capacity: 256}, learning_starts: 64, train_freq: 8, gradient_steps: 2, "
     "batch_size: 32, target_update_interval: 64}"
 )
+PLAYED = f"{PPO[:-1]}, learn_from: {{played: {{episodes: EPISODES, clone: {{n_epochs: 2}}}}}}}}"
 COMPARED = ("policy.safetensors", "optimizer.safetensors", "arrays.safetensors")
 
 
@@ -85,6 +86,7 @@ def hashes(run_dir: Path, timesteps: int) -> dict[str, str]:
     ("algorithm", "lake"),  # each trains twice, in seven processes
     [
         pytest.param(PPO, "null", marks=pytest.mark.soak, id="ppo"),
+        pytest.param(PLAYED, "null", marks=pytest.mark.soak, id="played"),
         pytest.param(DQN, "{}", marks=pytest.mark.slow, id="dqn"),
     ],
 )
@@ -92,11 +94,16 @@ def test_a_run_that_is_fetched_elsewhere_goes_on_as_the_one_that_stayed(
     tmp_path: Path, address: str, algorithm: str, lake: str
 ) -> None:
     stayed, elsewhere = tmp_path / "stayed", tmp_path / "elsewhere"
+    episode = {"start_state": "level_1", "frame_skip": 8, "actions": ["right", "punch"] * 9}
+    played = tmp_path / "one.json"
+    played.write_text(json.dumps(episode), encoding="utf-8")
+    algorithm = algorithm.replace("EPISODES", str(played))
     config = write_config(stayed, upload=f"{{to: '{address}'}}", algorithm=algorithm, lake=lake)
     printed = game_rl("train", "--config", config, "--until", "128")
     assert " checkpoint 128 uploaded" in printed
     kept = tmp_path / "kept"
     stayed.rename(kept)  # the machine is gone
+    played.unlink()
 
     runs = stored_runs(ObjectStore(address))
     (run,) = runs
