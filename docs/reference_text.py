@@ -312,7 +312,7 @@ def _command(parser: argparse.ArgumentParser) -> Iterator[str]:
             continue
         help_text = parser._get_formatter()._expand_help(action) if action.help else ""
         yield _entry(_invocation(action), _escaped(help_text))
-    if example := (parser.epilog or "").partition("example:")[2].strip():
+    if example := (parser.epilog or "").partition("example:")[2].strip().partition("\n\n")[0]:
         yield f"\nExample: `{example}`\n"
     yield "\n"
     for commands in inner:

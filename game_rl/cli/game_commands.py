@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from game_rl.game_check.game_check import GameCheck, GameFileCheck
     from game_rl.game_check.play_log import PlaySums
     from game_rl.game_check.seed_search import SeedsFound
+    from game_rl.ram_search.kept_moments import RepeatedMoments
 
 
 _WRONG_GAME = GameFileError.exit_code
@@ -104,6 +105,7 @@ def add_check_game(parser: argparse.ArgumentParser) -> None:
 def _check_game(arguments: argparse.Namespace) -> int:
     from game_rl.game_check.game_check import check_game, check_game_file
     from game_rl.game_check.recorded_episode import read_recorded_episode
+    from game_rl.ram_search.kept_moments import repeat_moments
 
     if arguments.without_rom:
         _refuse_options(arguments, (*_OF_PLAY, "find_seed"), "--without-rom plays nothing")
@@ -130,16 +132,21 @@ def _check_game(arguments: argparse.Namespace) -> int:
             recorded=recorded,
             trace=trace,
         )
+    repeated = repeat_moments(game)
     written = _write_sheets(arguments, game, check)
     if arguments.trace:
         written["trace"] = arguments.trace
     if arguments.json:
-        print_facts({**check.to_json(), **{what: str(path) for what, path in written.items()}})
+        moments = {} if repeated is None else {"moments": asdict(repeated)}
+        paths = {what: str(path) for what, path in written.items()}
+        print_facts({**check.to_json(), **moments, **paths})
     else:
         _print_check(check, SafeConsole())
+        _print_repeated(repeated, SafeConsole())
         for what, path in written.items():
             print(visible(f"{_WRITTEN[what]}: {path}"))
-    return _WRONG_GAME if check.errors else 0
+    is_wrong = check.errors or (repeated is not None and repeated.disagreements)
+    return _WRONG_GAME if is_wrong else 0
 
 
 def _write_sheets(arguments: argparse.Namespace, game: Game, check: "GameCheck") -> dict[str, Path]:
@@ -305,6 +312,25 @@ def _ends_text(sums: "PlaySums") -> str:
     successes = "1 success" if sums.successes == 1 else f"{sums.successes} successes"
     played = f"{counted(sums.timesteps, 'timestep')}, {counted(sums.episodes, 'episode')}"
     return f"{played} ({', '.join(ended)}), {successes}"
+
+
+def _print_repeated(repeated: "RepeatedMoments | None", console: Console) -> None:
+    from game_rl.ram_search.moments import MOMENTS_FILE
+
+    if repeated is None:
+        return
+    for text in repeated.disagreements:
+        console.print("[red]error:[/]", escape(text))
+    for name in repeated.unknown:
+        console.print(
+            f"[yellow]warning:[/] {MOMENTS_FILE} knows something of {escape(name)}, which is no "
+            "variable in memory of game.yaml; rename one of the two"
+        )
+    if not repeated.disagreements:
+        console.print(
+            f"{counted(repeated.facts, 'fact')} at {counted(repeated.moments, 'moment')} of "
+            f"{MOMENTS_FILE} hold"
+        )
 
 
 def _in_digits(value: float) -> str:

@@ -258,6 +258,12 @@ GROUPS: Mapping[str, Sequence[Command]] = {
             "game-rl play duel --record mine/duel.json --open",
         ),
         Command(
+            "find",
+            "find_command",
+            "search a game's RAM for a number: by the screen, by moments, by buttons, by symbols",
+            'game-rl find my_game --number "row 1 column 5 is 28" --name health',
+        ),
+        Command(
             "explore",
             "explore_command",
             "find out how far random play gets in a game, by returning to states that it has found",
@@ -287,7 +293,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         way_out = ""
-        example = (self.epilog or "").removeprefix("example:").strip()
+        example = (self.epilog or "").removeprefix("example:").strip().partition("\n\n")[0]
         if slip := _INVALID_CHOICE.search(message):
             meant = difflib.get_close_matches(slip[1], re.findall(r"'([^']*)'", slip[2]), n=1)
             way_out = f"; did you mean {meant[0]}?" if meant else ""

@@ -163,7 +163,9 @@ class PyBoyEmulator:
             self._check_banked(bank, start)
             self._check_banked(bank, end - 1)
             # a slice of a bank cannot have the last byte of its region
-            found = bytes((*self._memory[bank, start : end - 1], self._memory[bank, end - 1]))
+            last = end - 1
+            most = self._memory[bank, start:last] if start < last else ()
+            found = bytes((*most, self._memory[bank, last]))
         if start in self._half_bytes:
             return bytes(byte & 0x0F for byte in found)
         return found

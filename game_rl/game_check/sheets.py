@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
+from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, TILE_SIDE
 from game_rl.errors import UsageError
 from game_rl.games.definition import Game
 from game_rl.games.parts.part_kind import GamePart
@@ -62,6 +62,32 @@ def contact_sheet(moments: Sequence[Moment]) -> Image.Image:
         draw.text((left, top), moment.label, fill=INK)
         sheet.paste(Image.fromarray(moment.screen), (left, top + _LABEL_HEIGHT))
     return sheet
+
+
+_TILE_GRID_SCALE = 4
+_GRID_INK = (255, 64, 64)
+
+
+def write_tile_grid(screen: NDArray[np.uint8], path: Path) -> None:
+    """Write a screen, uint8 [144, 160, 3], with the numbers of its rows and columns of tiles.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    side = _TILE_GRID_SCALE * TILE_SIDE
+    width = _TILE_GRID_SCALE * SCREEN_WIDTH
+    height = _TILE_GRID_SCALE * SCREEN_HEIGHT
+    picture = Image.fromarray(screen).resize((width, height), Image.Resampling.NEAREST)
+    sheet = Image.new("RGB", (width + side, height + side), BACKGROUND)
+    sheet.paste(picture, (side, side))
+    draw = ImageDraw.Draw(sheet)
+    for number, left in enumerate(range(side, width + side, side)):
+        draw.line((left, 0, left, height + side), fill=_GRID_INK)
+        draw.text((left + side // 3, side // 3), str(number), fill=INK)
+    for number, top in enumerate(range(side, height + side, side)):
+        draw.line((0, top, width + side, top), fill=_GRID_INK)
+        draw.text((side // 3, top + side // 3), str(number), fill=INK)
+    save_sheet(sheet, path, "screen")
 
 
 def save_sheet(sheet: Image.Image, path: Path, what: str) -> None:
