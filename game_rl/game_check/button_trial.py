@@ -30,8 +30,10 @@ _LOOK_FRAMES = (24, 24)
 _SAMPLES = _FRAMES // _FRAMES_A_SAMPLE
 _LARGEST_STEP = 24  # of a position between two samples; what jumps further is something else
 _SMOOTH_STEPS = 10  # a cursor that repeats moves every 6 frames at most
-_LEAST_STEPS = 3
-_USUAL_STACK = range(0xDF00, 0xE000)
+_LEAST_STEPS = 2  # from the middle of five lanes there are no more
+USUAL_STACK = range(0xDF00, 0xE000)
+"""Where bytes of the stack are rather than variables."""
+
 _SPRITE_ATTRIBUTES = (0xFE00, 0xFEA0)
 _LEAST_COPIED = 0.9  # the copy of a frame may be one ahead
 
@@ -134,7 +136,7 @@ class ButtonTrial:
 
 
 def _unlikelihood(byte: MovingByte) -> tuple[bool, bool, bool, int, int]:
-    is_of_stack = byte.address in _USUAL_STACK
+    is_of_stack = byte.address in USUAL_STACK
     return not byte.is_two_way, is_of_stack, not byte.is_smooth, byte.delay, -byte.steps
 
 

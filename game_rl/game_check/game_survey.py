@@ -17,6 +17,7 @@ from game_rl.game_check.button_trial import (
     ADDRESSES,
     DIRECTIONS,
     TRIED,
+    USUAL_STACK,
     ButtonTrial,
     MovingByte,
     answers,
@@ -387,7 +388,7 @@ def _stays_over(ended: Sequence[_Played]) -> NDArray[np.bool_]:
 
 def _unlikelihood(
     index: int, found: NDArray[np.int64], over: NDArray[np.uint8], in_play: NDArray[np.uint8]
-) -> tuple[int, bool, int, int]:
+) -> tuple[bool, int, bool, int, int]:
     """Rank a byte among those that tell an ending, the likeliest lowest.
 
     A game keeps its result in a byte of its own, which is 0 in play. What is cleared or filled at
@@ -396,7 +397,8 @@ def _unlikelihood(
     n_values = len(np.unique(in_play[:, index]))
     is_flag = _is_flag(over[:, index], in_play[:, index])
     n_beside = int(np.count_nonzero(np.abs(found - index) <= _BESIDE))
-    return n_values, not is_flag, n_beside, index
+    is_of_stack = int(ADDRESSES[index]) in USUAL_STACK
+    return is_of_stack, n_values, not is_flag, n_beside, index
 
 
 def _is_flag(over: NDArray[np.uint8], in_play: NDArray[np.uint8]) -> bool:

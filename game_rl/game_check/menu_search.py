@@ -35,6 +35,7 @@ _WAYS: tuple[tuple[Button, ...], ...] = (
     ("a", "a", "start"),
 )
 _AT_RANDOM: tuple[Button, ...] = ("start", "a", "a", "down", "right", "b")
+_PATIENCE = 15  # presses, to look for something better than the best that is playable
 _STILL_PRESSES = 12  # after which a screen that has never changed will not
 _LEAST_DIRECTIONS = 3  # that do different things; a list of a menu has two
 _MOST_SCREENS = 24
@@ -135,6 +136,7 @@ class MenuSearch:
         walkers = [_Walker(self._emulator, self._power_on, each) for each in self._buttons()]
         best: _Seen | None = None
         best_walker = walkers[0]
+        best_number = 0
         is_smooth = False
         for number in range(MOST_PRESSES):
             for walker in walkers:
@@ -144,9 +146,11 @@ class MenuSearch:
                 if seen is not None and (best is None or seen.rank > best.rank):
                     best = seen
                     best_walker = walker
+                    best_number = number
                     is_smooth = seen.trial.is_smooth
             is_dead = number == _STILL_PRESSES and all(walker.is_still for walker in walkers)
-            if is_smooth or is_dead or self._is_over:
+            is_settled = best is not None and best.is_playable and number > best_number + _PATIENCE
+            if is_smooth or is_dead or is_settled or self._is_over:
                 break
         screens = best_walker.screens
         if best is None or not best.is_playable:
@@ -170,7 +174,11 @@ class MenuSearch:
         way = self._with_fewer_presses(seen)
         for index in range(len(way.presses)):
             way = self._with_shorter_wait(way, index, seen)
-        way = self._with_shorter_end(way, seen)
+        usual_end = replace(way, wait=_WAIT_FRAMES)
+        if seen.trial.is_smooth:
+            way = self._with_shorter_end(way, seen)
+        elif way.wait > _WAIT_FRAMES and self._leads_to(usual_end, seen):
+            way = usual_end  # what a puzzle draws slowly is drawn by then
         menus = []
         for index in range(len(way.presses)):
             before = StartWay(way.presses[:index], way.presses[index].wait)
@@ -281,13 +289,15 @@ class _Seen:
 
     @property
     def is_playable(self) -> bool:
-        return self.trial.moving != () or self.trial.n_directions >= _LEAST_DIRECTIONS
+        has_pair = any(byte.is_two_way for byte in self.trial.moving)
+        return has_pair or self.trial.n_directions >= _LEAST_DIRECTIONS
 
     @property
-    def rank(self) -> tuple[bool, bool, int]:
+    def rank(self) -> tuple[bool, bool, bool, int]:
         """What is larger is rather in play; a moment must be better than one before it."""
         has_pair = any(byte.is_two_way for byte in self.trial.moving)
-        return self.trial.is_smooth, has_pair, self.trial.n_directions
+        n_directions = self.trial.n_directions
+        return self.trial.is_smooth, n_directions >= _LEAST_DIRECTIONS, has_pair, n_directions
 
 
 class _Walker:
