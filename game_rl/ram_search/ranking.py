@@ -33,6 +33,7 @@ class RankedPlace:
         symbol: name of the symbol at its address, if there is a file of them.
         mirrors_sprites: whether it is in a copy of the sprites' attributes.
         size: how large its numbers are, as far as that tells something.
+        has_shorter: whether fewer of its bytes agree as well, so that the others may be anything.
     """
 
     candidate: RamCandidate
@@ -45,6 +46,7 @@ class RankedPlace:
     likeness: float
     mirrors_sprites: bool
     size: int = 0
+    has_shorter: bool = False
     proof: Proof | None = None
 
     @property
@@ -54,7 +56,7 @@ class RankedPlace:
         shown = self.candidate.shown
         return (
             -self.likeness,
-            (proved == Verdict.COPY) + 2 * self.mirrors_sprites,
+            max(proved == Verdict.COPY, self.has_shorter) + 2 * self.mirrors_sprites,
             shown.scale > 1,
             abs(shown.offset),
             self.candidate.encoding.rank,
@@ -144,7 +146,12 @@ def ranked_places(
     found = []
     for each in by_index.values():
         place = _placed(each, ram, noise, known, symbol_at)
-        found.append(replace(place, size=size_of(place.candidate)))
+        first = place.candidate.index
+        end = first + place.candidate.encoding.n_bytes
+        inner = (by_index.get(index, ()) for index in range(first + 1, end))
+        has_shorter = any(c.index + c.encoding.n_bytes <= end for group in inner for c in group)
+        size = size_of(place.candidate)
+        found.append(replace(place, size=size, has_shorter=has_shorter))
     found = sorted(_without_parts(found), key=lambda place: place.order)
     if not provers:
         return found
