@@ -25,20 +25,26 @@ def test_the_time_on_the_screen_is_found_written_and_repeated(
     game = load_game("duel")
     shutil.copy(game.folder / "duel.gb", tmp_path / "mine.gb")
     text = (game.folder / "game.yaml").read_text(encoding="utf-8")
-    (tmp_path / "game.yaml").write_text(text.replace("path: duel.gb", "path: mine.gb"), "utf-8")
+    (tmp_path / "game.yaml").write_text(
+        text.replace("path: duel.gb", "path: mine.gb"), encoding="utf-8"
+    )
     shutil.copy(game.folder / "duel.sym", tmp_path / "duel.sym")
     words = ["find", str(tmp_path), "--number", "90", "--name", "shown_time", "--json"]
     assert main([*words, "--write"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["places"][0]["address"] == address_of("fight_timer")
-    entry = yaml.safe_load((tmp_path / "game.yaml").read_text("utf-8"))["variables"]["shown_time"]
+    entry = yaml.safe_load((tmp_path / "game.yaml").read_text(encoding="utf-8"))["variables"][
+        "shown_time"
+    ]
     assert entry == {"address": address_of("fight_timer"), "type": "u8"}
     sheet = ["--sheet", str(tmp_path / "s.png"), "--parts-sheet", str(tmp_path / "p.png")]
     check = ["check-game", str(tmp_path / "game.yaml"), "--timesteps", "3", *sheet, "--json"]
     assert main(check) == 0
     assert json.loads(capsys.readouterr().out)["moments"]["facts"] == 8
-    moments = (tmp_path / "moments.yaml").read_text("utf-8")
-    (tmp_path / "moments.yaml").write_text(moments.replace("shown_time: 90", "shown_time: 91"))
+    moments = (tmp_path / "moments.yaml").read_text(encoding="utf-8")
+    (tmp_path / "moments.yaml").write_text(
+        moments.replace("shown_time: 90", "shown_time: 91"), encoding="utf-8"
+    )
     assert main(check) == 2
     assert "at moment 1" in json.loads(capsys.readouterr().out)["moments"]["disagreements"][0]
 
