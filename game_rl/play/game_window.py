@@ -35,8 +35,11 @@ _WRITTEN_EVERY_S = 10.0
 _TITLE_EVERY_FRAMES = 15
 
 
-def play_in_window(table: PlayTable) -> None:
+def play_in_window(table: PlayTable, *, wait: Callable[[float], None] = time.sleep) -> None:
     """Let a person play in a window until they close it.
+
+    Args:
+        wait: waits so many seconds for the next frame.
 
     Raises:
         UsageError: no window can be opened here.
@@ -60,7 +63,7 @@ def play_in_window(table: PlayTable) -> None:
             if time.monotonic() - written > _WRITTEN_EVERY_S:
                 written = time.monotonic()
                 table.save()
-            time.sleep(max(0.0, table.wait_s()))
+            wait(max(0.0, table.wait_s()))
 
 
 def _events(sdl: ModuleType) -> Iterator[Any]:

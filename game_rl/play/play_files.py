@@ -1,5 +1,6 @@
 """The files of a person's play: recorded episodes, start states and moments."""
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,6 @@ class PlayFiles:
         self.states = recording.parent if game_file is None else game_file.parent
         self.recording = recording
         self.written: list[Path] = []
-        self._moments = 0
         try:
             recording.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -101,21 +101,55 @@ class PlayFiles:
         write_atomic(path, session.emulator.save_state())
         return KeptState(path, tuple(_entry(name, path, session)))
 
-    def mark(self, session: PlaySession, facts: str = "") -> str:
-        """Write the present moment as a state; return a line that says where.
+    @property
+    def moments(self) -> Path:
+        """The file of moments, to which each one is added."""
+        return self._first.with_name(f"{self._first.stem}.moments.yaml")
+
+    def mark(self, session: PlaySession, known: str = "") -> str:
+        """Add the present moment to the file of moments, with a state; return what to tell.
+
+        Args:
+            known: what is known there, such as `health: 3, lives: 2`; empty for nothing yet.
 
         Raises:
+            UsageError: it is not written so.
             OSError: the disk refuses.
         """
+        facts = known_facts(known)
         number = 1
         stem = self._first.stem
         while (path := self._first.with_name(f"{stem}_moment_{number}.state")).exists():
             number += 1
         write_atomic(path, session.emulator.save_state())
-        return f"{path} written{f', where {facts}' if facts else ''}"
+        moment = {"at": {"state": path.name}, "known": facts}
+        before = "moments:\n"
+        if self.moments.exists():
+            before = self.moments.read_text(encoding="utf-8")
+        write_atomic(self.moments, f"{before}  - {json.dumps(moment, ensure_ascii=False)}\n")
+        words = ", ".join(f"{name}: {fact}" for name, fact in facts.items())
+        return f"moment {number} is in {self.moments}, with {words or 'nothing known yet'}"
 
     def _state(self, name: str) -> Path:
         return self.states / f"{name}.state"
+
+
+def known_facts(text: str) -> dict[str, int | str]:
+    """Return what is known at a moment by the names of numbers, from `health: 3, lives: 2`.
+
+    Raises:
+        UsageError: it is not written so.
+    """
+    found: dict[str, int | str] = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, colon, fact = (word.strip() for word in part.partition(":"))
+        if not colon or not fact or not _NAME.fullmatch(name):
+            raise UsageError(
+                f"{part!r} does not say what is known; write a name, a colon and a number or a "
+                "word, such as health: 3, or health: decreased"
+            )
+        found[name] = int(fact) if fact.isdecimal() else fact
+    return found
 
 
 def _entry(name: str, path: Path, session: PlaySession) -> "list[str]":
