@@ -47,14 +47,14 @@ def test_keys_play_and_the_canvas_shows_the_emulators_pixels(
         np.testing.assert_array_equal(
             pixels_of(page, ".stage canvas"), table.session.screen[..., 0]
         )
-        shown = dict(
+        values = dict(
             zip(
                 page.locator(".variables dt").all_inner_texts(),
                 page.locator(".variables dd").all_inner_texts(),
                 strict=True,
             )
         )
-        assert shown["player_x"] == str(table.session.variables()["player_x"])
+        assert values["player_x"] == str(table.session.variables()["player_x"])
         page.keyboard.press("r")
         wait_until(page, "document.querySelector('.said').textContent.includes('taken back')")
         page.wait_for_timeout(500)

@@ -183,6 +183,7 @@ class PlayPage {
   show(state) {
     const before = this.state;
     this.state = state;
+    this.canvas.dataset.dropped = state.dropped;
     if (!before && this.starts) this.starts.value = state.start_state;
     const isMine = this.role === "player";
     const word = state.over ? "over" : state.paused ? "paused" : state.fast ? "fast forward" : "playing";
