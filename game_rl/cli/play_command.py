@@ -96,9 +96,8 @@ def _play(arguments: argparse.Namespace) -> int:
                 from game_rl.play.game_window import KEYS_IN_WORDS, play_in_window
 
                 table.tell = _tell
-                if not arguments.quiet:
-                    print(f"{KEYS_IN_WORDS}\nrecorded to {files.recording}", flush=True)
-                play_in_window(table)
+                greeting = f"{KEYS_IN_WORDS}\nrecorded to {files.recording}"
+                play_in_window(table, greeting="" if arguments.quiet else greeting)
             else:
                 _serve(arguments, table)
         except (KeyboardInterrupt, Interrupted):

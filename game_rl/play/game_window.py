@@ -35,10 +35,13 @@ _WRITTEN_EVERY_S = 10.0
 _TITLE_EVERY_FRAMES = 15
 
 
-def play_in_window(table: PlayTable, *, wait: Callable[[float], None] = time.sleep) -> None:
+def play_in_window(
+    table: PlayTable, *, greeting: str = "", wait: Callable[[float], None] = time.sleep
+) -> None:
     """Let a person play in a window until they close it.
 
     Args:
+        greeting: what to tell once the window is open.
         wait: waits so many seconds for the next frame.
 
     Raises:
@@ -46,6 +49,8 @@ def play_in_window(table: PlayTable, *, wait: Callable[[float], None] = time.sle
         OSError: the episode cannot be written.
     """
     with _window(table.title) as (sdl, show, rename):
+        if greeting:
+            table.tell(greeting)
         held: dict[int, Button] = {}
         written = time.monotonic()
         frames = 0
