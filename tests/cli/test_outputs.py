@@ -13,7 +13,16 @@ from game_rl.cli.parser import make_parser
 from tests.tiny_run import TINY_GAME
 
 SOURCE = "title: Mine  # an evening's work\n"
-READ = {"--config", "--recorded", "--folder", "--resume", "--study", "--storage"}
+READ = {
+    "--config",
+    "--folder",
+    "--moments",
+    "--recorded",
+    "--resume",
+    "--storage",
+    "--study",
+    "--symbol-file",
+}
 """Options with paths that are read, or folders in which only new files are made."""
 
 

@@ -25,6 +25,7 @@ Output = pytest.CaptureFixture[str]
 DQN = "{name: dqn, learning_starts: 32, batch_size: 16, replay: {capacity: 500}}"
 WITHOUT_JSON = {
     "watch",
+    "play",
     "train",
     "demo",
     "schema",
