@@ -143,7 +143,7 @@ class Cloning:
             )
             if since_best > self._config.no_improvement_epochs:
                 break
-        if best:  # not if every loss was NaN, which is told later
+        if best:  # empty if every loss was NaN; saving the phase's checkpoint says so
             policy.set_training_mode(True)
             policy.load_state_dict(best)
         policy.set_training_mode(False)

@@ -133,7 +133,7 @@ def _rewards(survey: GameSurvey) -> str:
     cells = ", ".join(_AXES[part.byte.buttons[0]][1] for part in survey.place)
     return (
         _comment(
-            "What the agent shall learn. new_places is A STOPGAP, so that something trains: an "
+            "What the agent learns. new_places is A STOPGAP, so that something trains: an "
             "episode earns it for each place where it has not been, which teaches to get around, "
             "and not to win. Replace it by what you want: a score that rises, a life that is lost. "
             "on: increase or decrease (weight x amount), change (weight each time), equals (weight "

@@ -61,7 +61,7 @@ variables:
   # points: {address: 0xC0A2, type: bcd, bytes: 3, endian: big}
 """,
     "rewards": """\
-# What the agent shall learn. on: increase or decrease (weight x amount), change (weight each time),
+# What the agent learns. on: increase or decrease (weight x amount), change (weight each time),
 # equals (weight each timestep with value: n), value (weight x value). once: true, once an episode.
 rewards:
   score_up: {variable: score, on: increase, weight: 0.01}

@@ -76,7 +76,7 @@ class KnownMoment(StrictModel):
 
     at: MomentPlace = MomentPlace()
     known: dict[str, int | str] = Field(default={})
-    """What is known of numbers here, each by the name that its variable shall have."""
+    """What is known of numbers here, each by the name of the variable to find."""
     note: str = ""
     """For people."""
 

@@ -112,7 +112,7 @@ class KnownPlaces:
     """What is known besides the moments.
 
     Attributes:
-        name: name that the variable shall have; empty if there is none yet.
+        name: name of the variable to find; empty if it has none yet.
         addresses: addresses of the variables that game.yaml has.
         symbols: the symbols at the user's side.
     """
