@@ -50,9 +50,8 @@ def events_of(run_dir: RunDir) -> Sequence[object]:
     return list(read_events(run_dir))
 
 
-@pytest.mark.parametrize(
-    "kind", ["ppo", *(pytest.param(k, marks=pytest.mark.slow) for k in ("dqn", "pqn"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ppo", "dqn", "pqn"])
 def test_a_run_that_was_stopped_and_moved_is_the_run_that_was_not(
     make_config: MakeConfig, mine: Path, kind: str, tmp_path: Path
 ) -> None:
@@ -97,6 +96,7 @@ def test_what_was_imitated_is_told_and_evaluated_before_the_first_timestep(
     assert any(curves[1] in path.read_bytes() for path in curves[0])
 
 
+@pytest.mark.slow
 def test_a_fork_learns_from_its_parents_episodes(
     make_config: MakeConfig, mine: Path, tmp_path: Path
 ) -> None:
@@ -133,6 +133,7 @@ def test_a_play_that_is_not_as_recorded_is_a_mistake(
             train(config, command(quiet()))
 
 
+@pytest.mark.slow
 def test_a_resume_cannot_change_what_came_before(make_config: MakeConfig, mine: Path) -> None:
     config = make_config("run", *settings("ppo", mine))
     train(config, command(quiet(), until=32))
