@@ -52,7 +52,10 @@ def their_value(order: str, form: str, memory: bytes, mask: int | None) -> int:
             value = 256 * value + byte
         if form == "i" and high_first[0] >= 128:
             value -= 256 ** len(memory)
-    return value if mask is None else value & mask
+    if mask is None:
+        return value
+    masked = (value & mask) % 2**64
+    return masked - 2**64 if masked >= 2**63 else masked  # its numbers have 64 bits and a sign
 
 
 def memory_of(form: str, width: int) -> st.SearchStrategy[bytes]:
