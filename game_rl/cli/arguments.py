@@ -84,13 +84,21 @@ def _is_file(word: str) -> bool:
     return "=" not in word or Path(word).is_file()
 
 
-def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+def add_run_arguments(
+    parser: argparse.ArgumentParser, *, also: str = "", game_of_others: str = ""
+) -> None:
+    """Add the options that name a run, its checkpoint and its game.
+
+    Args:
+        also: what may stand in the place of a run, for the help.
+        game_of_others: what `--game` names then.
+    """
     parser.add_argument(
         "run",
         type=Path,
         metavar="RUN[@T]",
         help="run directory, or the directory of an experiment, which stands for its champion; "
-        "@T means --checkpoint T",
+        f"@T means --checkpoint T{also}",
     )
     parser.add_argument(
         "--checkpoint",
@@ -103,7 +111,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--game",
         metavar="FILE",
         help="game.yaml to play instead of the run's own, for example after a move; it must have "
-        "the same ROM",
+        f"the same ROM{game_of_others}",
     )
 
 

@@ -143,7 +143,7 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "record",
             "play_commands",
-            "record a GIF or MP4 of episodes: new ones of a trained agent, logged or explored ones",
+            "record a GIF or MP4 of episodes: new, logged, explored or played ones",
             "game-rl record runs/duel_ppo --best --worst --grid --overlay",
         ),
         Command(

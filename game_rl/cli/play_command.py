@@ -119,8 +119,7 @@ def _print_written(arguments: argparse.Namespace, files: PlayFiles) -> None:
     for path in files.written:
         print(visible(f"{path}"))
     if not arguments.quiet and not _is_rom(arguments.game):
-        commands = next_commands(arguments.game, files.written[-1:])
-        print("\n".join(["", "What it does with the game's rewards and variables:", *commands]))
+        print(f"\n{next_commands(arguments.game, files.written[-1])}")
 
 
 def _is_rom(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,17 +36,19 @@ from game_rl.cli.printing import (
     print_notes,
     print_result,
 )
-from game_rl.config.schema import RunConfig
+from game_rl.config.schema import EnvConfig, RunConfig
 from game_rl.envs.episode_starts import chosen_start_states, game_changes
 from game_rl.episodes.logged_episodes import LoggedEpisodes
 from game_rl.errors import UsageError
 from game_rl.events import StartStateResult
 from game_rl.explore.archive import Archive
 from game_rl.explore.explore_dir import ExploreDir
+from game_rl.explore.potentials import with_potentials
 from game_rl.explore.route import BEST, explored_game, find_route, write_route
 from game_rl.files.run_dir import RunDir
+from game_rl.game_check.recorded_episode import read_recorded_episode
 from game_rl.games.actions import RANDOM, constant_action
-from game_rl.games.definition import Game
+from game_rl.games.definition import Game, load_game
 from game_rl.system.output import visible
 from game_rl.system.units import counted
 
@@ -100,7 +102,12 @@ def _add_episode_choice(parser: argparse.ArgumentParser, *, default: str, states
 
 def add_record(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_record)
-    add_run_arguments(parser)
+    add_run_arguments(
+        parser,
+        also=". Or the folder of an exploration, or a recorded episode, such as played/duel_1.json",
+        game_of_others="; for a recorded episode, the game.yaml or the name of the game that was "
+        "played",
+    )
     parser.add_argument(
         "--episodes",
         type=positive,
@@ -118,8 +125,9 @@ def add_record(parser: argparse.ArgumentParser) -> None:
         GIF,
         MP4,
         ROUTE,
-        text="file to write, .gif or .mp4 (default: a GIF in the run's videos/, or in the folder "
-        "of an exploration), or, with --route, .json, which check-game --recorded plays",
+        text="file to write, .gif or .mp4 (default: a GIF in the run's videos/, in the folder of "
+        "an exploration, or next to a recorded episode), or, with --route, .json, which "
+        "check-game --recorded plays",
     )
     parser.add_argument(
         "--route",
@@ -327,6 +335,8 @@ def _baseline_player(arguments: argparse.Namespace, config: RunConfig, game: Gam
 
 
 def _record(arguments: argparse.Namespace) -> int:
+    if arguments.run.suffix.lower() == ROUTE.suffix and not arguments.run.is_dir():
+        return _record_played(arguments)
     folder = ExploreDir(Path(arguments.run))
     if folder.exists():
         return _record_route(arguments, folder)
@@ -363,14 +373,47 @@ def _record(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _record_played(arguments: argparse.Namespace) -> int:
+    """Record a recorded episode, such as one of game-rl play."""
+    path = arguments.run
+    _refuse_choices_of_runs(arguments, f"{path} is one episode, which is shown whole")
+    if arguments.route is not None:
+        raise UsageError(f"--route is for explorations, and {path} is a recorded episode")
+    if arguments.game is None:
+        raise UsageError(
+            f"{path} does not say of which game it is; add --game with the game.yaml or the name "
+            "of the game that was played"
+        )
+    output = arguments.output or path.with_suffix(GIF.suffix)
+    _check_clip(output)
+    overlay = _overlay_without_value(arguments, "a recorded episode")
+    game = with_potentials(load_game(arguments.game), EnvConfig())
+    episode = read_recorded_episode(path, game)
+    from game_rl.playback.played_replay import record_played
+
+    made = record_played(episode, game, output, label=path.stem, overlay=overlay)
+    if made.fault:
+        print_notes(
+            [
+                f"{path} does not play as it was recorded: {made.fault}. The game file, game_rl or "
+                "PyBoy is another one than then"
+            ]
+        )
+    print_result(
+        arguments,
+        {**asdict(made), "file": str(made.file)},
+        f"{made.file}: {counted(made.timesteps, 'timestep')}, reward {made.reward:.2f}, "
+        f"{made.ending or 'not ended'}",
+    )
+    return 0
+
+
 _NOT_FOR_ROUTES = ("checkpoint", "episodes", "seed", "start_states", "logged")
 
 
 def _record_route(arguments: argparse.Namespace, folder: ExploreDir) -> int:
-    _refuse_choices_of_runs(arguments)
-    overlay = _overlay(arguments)
-    if arguments.overlay and "value" in overlay:
-        raise UsageError("--overlay value: no policy plays a route; use action and reward")
+    _refuse_choices_of_runs(arguments, "a route is chosen by --route")
+    overlay = _overlay_without_value(arguments, "a route")
     game, settings = explored_game(folder, arguments.game)
     archive = Archive.read(folder.archive, settings.most_bytes, has_states=False)
     word = arguments.route or BEST
@@ -403,18 +446,26 @@ def _record_route(arguments: argparse.Namespace, folder: ExploreDir) -> int:
     return 0
 
 
-def _refuse_choices_of_runs(arguments: argparse.Namespace) -> None:
-    for name in _NOT_FOR_ROUTES:
-        if getattr(arguments, name) is not None:
-            raise _no_choice(f"--{name.replace('_', '-')}")
+def _refuse_choices_of_runs(arguments: argparse.Namespace, instead: str) -> None:
+    found = [
+        f"--{name.replace('_', '-')}"
+        for name in _NOT_FOR_ROUTES
+        if getattr(arguments, name) is not None
+    ]
     if has_logged_choice(arguments):
-        raise _no_choice("a choice among logged episodes")
+        found.append("a choice among logged episodes")
     if arguments.grid:
-        raise _no_choice("--grid")
+        found.append("--grid")
+    if found:
+        raise UsageError(f"{found[0]} is for the episodes of a run; {instead}")
 
 
-def _no_choice(option: str) -> UsageError:
-    return UsageError(f"{option} is for the episodes of a run; a route is chosen by --route")
+def _overlay_without_value(arguments: argparse.Namespace, what: str) -> "tuple[OverlayItem, ...]":
+    """Return what --overlay names, where no policy plays."""
+    overlay = _overlay(arguments)
+    if arguments.overlay and "value" in overlay:
+        raise UsageError(f"--overlay value: no policy plays {what}; use action and reward")
+    return overlay
 
 
 def _overlay(arguments: argparse.Namespace) -> "tuple[OverlayItem, ...]":

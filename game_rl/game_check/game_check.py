@@ -23,6 +23,7 @@ from game_rl.game_check.recorded_episode import (
     LONGEST_EPISODE_TIMESTEPS,
     RecordedEpisode,
     recorded_timesteps,
+    replay_fault,
     usual_frame_skip,
 )
 from game_rl.game_check.seed_search import SeedSearch, SeedsFound
@@ -123,6 +124,8 @@ def check_game(
         conditions = env.tracker(EpisodeConditions)
         has_endings = conditions is not None and conditions.has_endings
         of_play = (*log.warnings(game, has_endings=has_endings), check_reward(env))
+    last_part = log.take_part()
+    of_record = () if recorded is None else _record_warnings(recorded, last_part, game, config)
     return GameCheck(
         title=game.definition.title,
         timesteps=log.timesteps,
@@ -131,19 +134,41 @@ def check_game(
         successes=log.successes,
         variables=log.variable_ranges(),
         reward_terms=log.term_sums(),
-        at_random=log.take_part() if at_random is None else at_random,
-        recorded=None if at_random is None else log.take_part(),
+        at_random=last_part if at_random is None else at_random,
+        recorded=None if at_random is None else last_part,
         parts=tuple(
             PartFacts(name, parts[name].kind, form.shape, form.dtype.name, form.nbytes)
             for name, form in game.definition.part_formats().items()
         ),
         courses=tuple(courses),
-        warnings=tuple(filter(None, (*game.warnings, *of_starts, *of_play))),
+        warnings=tuple(filter(None, (*game.warnings, *of_record, *of_starts, *of_play))),
         game_changes=game_changes(game, EnvConfig()),
         errors=tuple(log.banks.errors()),
         starts=tuple(Moment(f"start: {state.name}", state.screen) for state in start_states),
         moments=tuple(log.some_moments()),
         scripts=tuple(islice(_script_moments(game), _MOST_OF_SCRIPTS)),
+    )
+
+
+def _record_warnings(
+    recorded: RecordedEpisode, played: PlaySums, game: Game, config: EnvConfig
+) -> tuple[str, ...]:
+    """Say if an episode has not played as it was recorded."""
+    if played.episodes != 1:
+        return ()  # it goes on with another one
+    fault = replay_fault(
+        recorded,
+        game,
+        frame_skip=config.frame_skip,
+        timesteps=played.timesteps,
+        reward=sum(term.total for term in played.reward_terms),
+        success=bool(played.successes),
+    )
+    if not fault:
+        return ()
+    return (
+        f"the recorded episode does not play as it was recorded: {fault}; the game file, game_rl "
+        "or PyBoy is another one than then",
     )
 
 

@@ -23,6 +23,8 @@ from game_rl.games.actions import (
 )
 from game_rl.games.definition import Game, unknown_name
 
+_REWARD_TOLERANCE = 1e-6
+
 HeldButtons = tuple[tuple[Button, ...], Annotated[int, Field(ge=1)]]
 """Buttons and the frames for which they were held, all others being released."""
 
@@ -169,6 +171,39 @@ def _in_timesteps(presses: Sequence[HeldButtons], frame_skip: int) -> Iterator[t
                 room = frame_skip
     if piece:
         yield tuple(piece)
+
+
+def replay_fault(
+    recorded: RecordedEpisode,
+    game: Game,
+    *,
+    frame_skip: int,
+    timesteps: int,
+    reward: float,
+    success: bool | None,
+) -> str:
+    """Return how a play of an episode differs from its record; empty if it does not.
+
+    Buttons after the end do not count, as who plays may go on to press some.
+
+    Args:
+        frame_skip: with which it was played now.
+        timesteps: how many it took until it was over.
+        reward: sum of what the reward terms of game.yaml earned.
+        success: whether it ended in one; None if it did not end.
+    """
+    if timesteps < len(recorded.actions):
+        return f"it ends after {timesteps:,} of its {len(recorded.actions):,} timesteps"
+    expected = recorded.reward
+    if any(term.per_run for term in game.definition.rewards.values()):
+        expected = None  # that depends on what a run has visited
+    if frame_skip != (recorded.frame_skip or usual_frame_skip(game)):
+        expected = None  # so does that on the moments at which it is asked
+    if expected is not None and abs(expected - reward) > _REWARD_TOLERANCE:
+        return f"it earns {reward:g}, and earned {expected:g}"
+    if recorded.success is not None and recorded.success != bool(success):
+        return "it ends in no success" if recorded.success else "it ends in a success"
+    return ""
 
 
 def rounded_episode(

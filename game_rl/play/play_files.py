@@ -187,8 +187,15 @@ def _free(first: Path) -> Path:
     return path
 
 
-def next_commands(game: str, recordings: "list[Path]") -> list[str]:
-    """Return the commands that go on with what was played."""
-    return [
-        f"game-rl check-game {quote(game)} --recorded {quote(str(path))}" for path in recordings
-    ]
+def next_commands(game: str, recording: Path) -> str:
+    """Return the commands that go on with what was played, with what each is for."""
+    episode = quote(str(recording))
+    return "\n".join(
+        (
+            "What it does with the game's rewards and variables:",
+            f"game-rl check-game {quote(game)} --recorded {episode}",
+            "",
+            "A clip of it:",
+            f"game-rl record {episode} --game {quote(game)}",
+        )
+    )

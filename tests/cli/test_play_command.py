@@ -87,7 +87,7 @@ def ended(process: "subprocess.Popen[str]") -> str:
     return rest
 
 
-def test_ctrl_c_writes_the_episode_and_prints_the_next_command(tmp_path: Path) -> None:
+def test_ctrl_c_writes_the_episode_and_prints_the_next_commands(tmp_path: Path) -> None:
     words = ("duel", "--start-state", "level_2", "--seed", "7")
     with playing(*words) as (process, server), open_socket(server) as socket:
         page = FakePage(socket)
@@ -96,6 +96,7 @@ def test_ctrl_c_writes_the_episode_and_prints_the_next_command(tmp_path: Path) -
             pass
         rest = ended(process)  # while the page is open
     assert "game-rl check-game duel --recorded played/duel_1.json" in rest
+    assert "game-rl record played/duel_1.json --game duel" in rest
     assert "Traceback" not in rest
     recorded = json.loads((tmp_path / "played" / "duel_1.json").read_text(encoding="utf-8"))
     assert (recorded["start_state"], recorded["seed"]) == ("level_2", 7)

@@ -166,6 +166,24 @@ def test_the_sums_of_a_recorded_episode_stand_apart_from_random_play(duel: Game)
         assert term.times == at_random.times + of_recorded.times
 
 
+@pytest.mark.slow
+def test_a_recorded_episode_that_earns_something_else_now_is_told(duel: Game) -> None:
+    recorded = RecordedEpisode(start_state="level_1", actions=("right", "punch") * 40)
+    played = check_game(duel, seed=0, timesteps=60, recorded=recorded).recorded
+    assert played is not None
+    earned = sum(term.total for term in played.reward_terms)
+    for reward, success, says in (
+        (earned, False, ""),
+        (earned + 1, False, f"earns {earned:g}, and earned {earned + 1:g}"),
+        (earned, True, "it ends in no success"),
+    ):
+        other = recorded.model_copy(update={"reward": reward, "success": success})
+        warnings = check_game(duel, seed=0, timesteps=60, recorded=other).warnings
+        told = [text for text in warnings if "as it was recorded" in text]
+        assert bool(told) == bool(says)
+        assert all(says in text for text in told)
+
+
 def test_a_recorded_episode_of_another_game_is_refused(duel: Game, tmp_path: Path) -> None:
     path = tmp_path / "episode.json"
     path.write_text(

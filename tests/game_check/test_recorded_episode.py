@@ -19,6 +19,7 @@ from game_rl.game_check.recorded_episode import (
     episode_config,
     read_recorded_episode,
     recorded_timesteps,
+    replay_fault,
     rounded_episode,
 )
 from game_rl.games.actions import nearest_action
@@ -148,3 +149,31 @@ def test_the_nearest_action_differs_in_the_fewest_frames(duel: Game) -> None:
         found = nearest_action(actions, presses)
         least = min(naive_distance(action, held) for action in actions.values())
         assert naive_distance(actions[found], held) == least
+
+
+def test_a_play_that_differs_from_its_record_is_told_as_far_as_the_record_says_it(
+    duel: Game,
+) -> None:
+    held = RecordedEpisode(start_state="level_1", frame_skip=4, presses=((("a",), 40),))
+
+    def fault(
+        record: RecordedEpisode,
+        frame_skip: int = 4,
+        timesteps: int = 10,
+        success: bool | None = None,
+    ) -> str:
+        return replay_fault(
+            record, duel, frame_skip=frame_skip, timesteps=timesteps, reward=1.5, success=success
+        )
+
+    assert fault(held) == ""
+    assert fault(held, timesteps=3) == ""  # who plays presses on after the end
+    named = RecordedEpisode(start_state="level_1", actions=("punch",) * 10)
+    assert fault(named, timesteps=3) == "it ends after 3 of its 10 timesteps"
+    earned = held.model_copy(update={"reward": 2.0})
+    assert fault(earned) == "it earns 1.5, and earned 2"
+    assert fault(earned, frame_skip=8) == ""  # rewards are asked at other moments
+    assert fault(held.model_copy(update={"success": True})) == "it ends in no success"
+    lost = held.model_copy(update={"success": False})
+    assert fault(lost) == fault(lost, success=False) == ""
+    assert fault(lost, success=True) == "it ends in a success"

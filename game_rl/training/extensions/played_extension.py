@@ -14,7 +14,7 @@ from game_rl.errors import TrainingError, UsageError
 from game_rl.events import EpisodesReplayed
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
-from game_rl.game_check.recorded_episode import usual_frame_skip
+from game_rl.game_check.recorded_episode import replay_fault
 from game_rl.games.definition import Game
 from game_rl.played.played_files import (
     PlayedFile,
@@ -36,7 +36,6 @@ from game_rl.training.extension import Extension, FirstPhase, RunParts
 from game_rl.training.fork_parts import ForkPlan
 from game_rl.training.resuming import disk_fault
 
-_REWARD_TOLERANCE = 1e-6
 _PQN_N_STEP = 10  # of Hester et al. 2018
 _USUAL_MARGIN = QImitateConfig().margin
 
@@ -162,8 +161,14 @@ def _replayed(file: PlayedFile, parts: RunParts) -> ReplayedEpisode:
     play = EpisodePlay(env=env_to_replay(parts.config.env), folder=Path.cwd(), file=file)
     (found,) = parts.evaluation_env.env_method("call", replayed_episode, play, indices=[0])
     episode = cast("ReplayedEpisode", found)
-    frame_skip = parts.config.env.frame_skip
-    fault = _difference(file, episode, parts.game, frame_skip=frame_skip)
+    fault = replay_fault(
+        file.episode,
+        parts.game,
+        frame_skip=parts.config.env.frame_skip,
+        timesteps=episode.n_timesteps,
+        reward=episode.reward,
+        success=episode.success,
+    )
     if fault and parts.checkpoint is None:
         raise UsageError(
             f"the episode of {file.path} does not play as it was recorded: {fault}. The game file, "
@@ -171,26 +176,6 @@ def _replayed(file: PlayedFile, parts: RunParts) -> ReplayedEpisode:
             "algorithm.learn_from.played.episodes"
         )
     return episode
-
-
-def _difference(file: PlayedFile, episode: ReplayedEpisode, game: Game, *, frame_skip: int) -> str:
-    """Return what differs from the record; empty if nothing does, as far as the record says it.
-
-    Who plays may go on to press buttons after the end, so that does not count.
-    """
-    recorded = file.episode
-    if episode.n_timesteps < file.n_timesteps and not file.presses:
-        return f"it ends after {episode.n_timesteps:,} of its {file.n_timesteps:,} timesteps"
-    expected = recorded.reward
-    if any(term.per_run for term in game.definition.rewards.values()):
-        expected = None  # that depends on what a run has visited
-    if frame_skip != (recorded.frame_skip or usual_frame_skip(game)):
-        expected = None  # so does that on the moments at which it is asked
-    if expected is not None and abs(expected - episode.reward) > _REWARD_TOLERANCE:
-        return f"it earns {episode.reward:g}, and earned {expected:g}"
-    if recorded.success is not None and recorded.success != bool(episode.success):
-        return "it ends in no success" if recorded.success else "it ends in a success"
-    return ""
 
 
 def _event(episodes: Sequence[ReplayedEpisode]) -> EpisodesReplayed:
