@@ -27,7 +27,7 @@ def test_every_part_of_the_page_has_a_small_picture_that_can_be_made_again(tmp_p
     )
     definition = load_game(str(FOLDER / "game.yaml")).definition
     assert {part.kind for part in definition.parts.values()} == {
-        *("vector", "categories", "tiles", "visited", "actions", "own")
+        *("vector", "categories", "tiles", "visited", "actions", "recent", "own")
     }
     page = PAGE.read_text(encoding="utf-8")
     for name in definition.parts:

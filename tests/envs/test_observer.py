@@ -54,6 +54,11 @@ PARTS: dict[str, Any] = {
     "around": {"visited": {"radius": 3, "size": 12}},
     "recent": {"actions": 3},
     "last": {"actions": 1, "stack": True},
+    "hurt": {"recent": {"variable": "health", "timesteps": 5, "scale": 0.5}},
+    "healths": {"recent": {"variable": "health", "timesteps": 9}},
+    "flags": {"recent": {"variable": "flag", "timesteps": 4}},
+    "levels": {"recent": {"variable": "level", "timesteps": 3, "of": 3}},
+    "parties": {"recent": {"variable": "party", "timesteps": 2, "of": 256}, "stack": True},
 }
 
 
@@ -116,6 +121,19 @@ def tiles_by_hand(memory: dict[int, int]) -> list[list[int]]:
     return grid
 
 
+def recent_by_hand(name: str, memories: Sequence[dict[int, int]]) -> Sequence[float]:
+    """A variable at each timestep of the episode, with zeros for the time before it."""
+    if name == "hurt":
+        return [0] * 5 + [0.5 * memory[fake.HEALTH] for memory in memories]
+    if name == "healths":
+        return [0] * 9 + [memory[fake.HEALTH] for memory in memories]
+    if name == "flags":
+        return [0] * 4 + [memory[0xC010] >> 1 & 1 for memory in memories]
+    if name == "levels":
+        return [0] * 3 + [memory[fake.LEVEL] + 1 for memory in memories]
+    return [0] * 6 + [m[a] + 1 for m in memories for a in (0xC020, 0xC022, 0xC024)]
+
+
 def around_by_hand(places: list[tuple[int, int, int]]) -> list[list[int]]:
     level, x, y = places[-1]
     return [
@@ -142,6 +160,8 @@ def test_every_part_is_what_plain_loops_over_memory_say(seed: int, actions: list
         latest = [0, 0, 0, *(action + 1 for action in actions[:step])]
         assert values["recent"].tolist() == latest[-3:]
         assert values["last"].tolist() == latest[-1:]
+        for name, n in (("hurt", 5), ("healths", 9), ("flags", 4), ("levels", 3), ("parties", 6)):
+            assert values[name].tolist() == list(recent_by_hand(name, memories[: step + 1])[-n:])
 
 
 @settings(max_examples=25, deadline=None)
@@ -171,8 +191,14 @@ def test_the_forms_are_known_without_an_emulator() -> None:
         "around": ("grid", (1, 12, 12), 2),
         "recent": ("categories", (3,), 5),
         "last": ("categories", (1,), 5),
+        "hurt": ("vector", (5,), 0),
+        "healths": ("vector", (9,), 0),
+        "flags": ("vector", (4,), 0),
+        "levels": ("categories", (3,), 4),
+        "parties": ("categories", (6,), 257),
     }
-    assert [name for name, form in formats.items() if form.is_stacked] == ["species", "last"]
+    stacked = [name for name, form in formats.items() if form.is_stacked]
+    assert stacked == ["species", "last", "parties"]
 
 
 def test_a_flag_takes_a_bit_and_a_number_a_float() -> None:
@@ -187,6 +213,29 @@ def test_a_flag_takes_a_bit_and_a_number_a_float() -> None:
     formats = game.definition.part_formats()
     assert (formats["events"].shape, formats["events"].nbytes) == ((2_488,), 311)
     assert (formats["mixed"].shape, formats["mixed"].nbytes) == ((5,), 4 + 1 + 4)
+
+
+def test_each_remembered_value_takes_as_many_bits_as_it_has() -> None:
+    formats = game_with().definition.part_formats()
+    sizes = {name: formats[name].nbytes for name in ("hurt", "flags", "levels", "parties")}
+    assert sizes == {"hurt": 5 * 4, "flags": 1, "levels": 1, "parties": 6 * 2}
+
+
+def test_a_new_episode_remembers_nothing_of_the_one_before() -> None:
+    parts = EpisodeParts(game_with(), ["levels"])
+    for first in (1, 2):
+        parts.reset({"level": first})
+        assert parts.read({}, FakeEmulator())["levels"].tolist() == [0, 0, first + 1]
+        parts.step({"level": 0}, 1)
+        assert parts.read({}, FakeEmulator())["levels"].tolist() == [0, first + 1, 1]
+
+
+def test_a_remembered_category_that_does_not_fit_names_part_variable_and_way_out() -> None:
+    part = {"recent": {"variable": "x", "timesteps": 3, "of": 9}}
+    parts = EpisodeParts(game_with({"a": part}), ["a"])
+    parts.reset({"x": 9})
+    with pytest.raises(GameFileError, match=r"parts\.a\.recent\.of: x is 9, .*0 to 8; .*of"):
+        parts.read({"x": 9}, FakeEmulator())
 
 
 @given(st.integers(0, 2**31), st.integers(0, 6))

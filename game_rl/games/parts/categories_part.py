@@ -1,7 +1,7 @@
 """Parts that are kinds of things: `categories` of a variable, and the latest `actions`."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,20 @@ from game_rl.games.parts.part_format import PartFormat
 from game_rl.games.parts.part_kind import CustomParts, GamePart, PartsReader, PartValues, unfit
 from game_rl.games.variable_spec import is_always_whole
 from game_rl.games.variables import Values, as_tuple
+
+
+def check_categories(numbers: Iterable[int | float], of: int, entry: str, variable: str) -> None:
+    """Check that these numbers of a variable are categories of the entry `parts.ENTRY`.
+
+    Raises:
+        GameFileError: a number is not below `of`.
+    """
+    for number in numbers:
+        if not 0 <= number < of:
+            raise GameFileError(
+                f"parts.{entry}.of: {variable} is {number:,}, and `of: {of}` allows 0 to "
+                f"{of - 1:,}; write a larger `of`, or give the variable a `mask`"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +50,7 @@ class CategoriesPart(GamePart):
             GameFileError: a number is not below `of`.
         """
         numbers = as_tuple(values[self.categories])
-        for number in numbers:
-            if not 0 <= number < self.of:
-                raise GameFileError(
-                    f"parts.{self.name}.of: {self.categories} is {number:,}, and `of: {self.of}` "
-                    f"allows 0 to {self.of - 1:,}; write a larger `of`, or give the variable a "
-                    "`mask`"
-                )
+        check_categories(numbers, self.of, self.name, self.categories)
         return np.array(numbers, self.form.dtype)
 
     @property

@@ -15,6 +15,7 @@ from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.files.saved import Blob, Saved
 from game_rl.games.parts.categories_part import ActionsPart, CategoriesPart
 from game_rl.games.parts.part_kind import GamePart
+from game_rl.games.parts.recent_part import Numbers, RecentPart, RecentSpec
 from game_rl.games.parts.reward_class_part import RewardClassPart, RewardClassSpec
 from game_rl.games.parts.tiles_part import TilesPart, TilesSpec
 from game_rl.games.parts.vector_part import NumberSpec, VectorPart
@@ -31,6 +32,7 @@ KINDS: Mapping[str, type[GamePart]] = {
     "tiles": TilesPart,
     "visited": VisitedPart,
     "actions": ActionsPart,
+    "recent": RecentPart,
     "own": RewardClassPart,
 }
 """The kinds of parts, by the key that says what a part is made of."""
@@ -50,6 +52,7 @@ class PartSpec(StrictModel):
     actions: Annotated[int, Field(ge=1, le=64)] | None = None
     """How many of the agent's latest actions, the newest last, as categories: 0 for none yet, and
     1 + the index of the action."""
+    recent: RecentSpec | None = Field(default=None, exclude_if=lambda recent: recent is None)
     own: RewardClassSpec | None = Field(default=None, exclude_if=lambda own: own is None)
     """What the method `parts` of the game's own reward class returns under the part's name."""
     stack: bool = False
@@ -88,6 +91,10 @@ class PartsState(Saved):
     """The visited places, as `VisitedPlaces` writes them; None if no part shows any."""
     actions: tuple[int, ...] = ()
     """The latest actions, as they are in the part that shows the most of them."""
+    recent: Mapping[str, tuple[Numbers, ...]] = Field(
+        default_factory=dict, exclude_if=lambda recent: not recent
+    )
+    """The latest values of each variable of which a part shows more than the present one."""
 
 
 def part_problems(parts: Iterable[GamePart]) -> Iterator[Problem]:

@@ -21,12 +21,14 @@ from game_rl.games.variables import Values, as_tuple
 
 _LARGEST_SCALE = 1e6
 
+Scale = Annotated[float, Field(ge=-_LARGEST_SCALE, le=_LARGEST_SCALE)]
+
 
 class NumberSpec(StrictModel):
     """`{variable: level, scale: 0.02, fourier: 8}`: a variable in a vector."""
 
     variable: str
-    scale: Annotated[float, Field(ge=-_LARGEST_SCALE, le=_LARGEST_SCALE)] | None = None
+    scale: Scale | None = None
     """Factor that brings the value to the order of 1."""
     fourier: Annotated[int, Field(ge=1, le=16)] | None = None
     """How many numbers stand for the value: sin(scale x value x 2^k) for k = 0, 1, ...."""
