@@ -52,6 +52,7 @@ LAYERS = (
     {"experiments/executors"},
     {"experiments"},
     {"viewer"},
+    {"hub"},
     {"cli", "__main__"},
     {"api"},
 )
@@ -88,6 +89,10 @@ TORCH_FREE = (
     "experiments",
     "storage",
     "viewer",
+    "hub/agent_package.py",
+    "hub/hub_client.py",
+    "hub/pull.py",
+    "hub/push.py",
 )
 MEMBERS = {"experiments/jobs/__main__.py", "experiments/jobs/member_jobs.py"}  # they train
 HEAVY = {"torch", "stable_baselines3", "ray", "tensorboard", "torchvision"}
@@ -95,6 +100,7 @@ ONLY_IN = {
     "pyboy": {"emulator/pyboy_emulator.py"},
     "av": {"playback/clip.py"},
     "sdl2": {"play/game_window.py"},
+    "huggingface_hub": {"hub/hub_client.py"},
     "obstore": {"storage/object_store.py"},
     "matplotlib": {"viewer/comparison_plot.py", "viewer/panel_figure.py"},
     "ray": {"experiments/executors/ray.py"},

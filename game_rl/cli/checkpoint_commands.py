@@ -28,6 +28,7 @@ from game_rl.cli.printing import (
 )
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config
+from game_rl.config.schema import RunConfig
 from game_rl.events.lineage import (
     Source,
     all_sources,
@@ -210,13 +211,18 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _import(arguments: argparse.Namespace) -> int:
     config = load_config(arguments.config, arguments.set)
+    return import_zip(arguments, arguments.file, config)
+
+
+def import_zip(arguments: argparse.Namespace, file: Path, config: RunConfig) -> int:
+    """Begin the run of `config` with the policy in a zip, and print what can be done with it."""
     load_game(config.game)
     exchangeable(config)
-    check_zip_to_read(arguments.file, config.run_dir)
+    check_zip_to_read(file, config.run_dir)
     from game_rl.checkpoints.checkpoint_store import newest_valid_checkpoint
     from game_rl.interchange.sb3_zip import import_policy
 
-    run_dir = import_policy(arguments.file, config)
+    run_dir = import_policy(file, config)
     timesteps = newest_valid_checkpoint(run_dir)[0].state.num_timesteps
     total = config.total_timesteps
     run = quote(str(run_dir.root))

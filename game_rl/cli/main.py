@@ -87,7 +87,6 @@ _OTHER_WORDS = {
     "examples": "game-rl configs",
     "verify": "game-rl checkpoints",
     "fetch": "game-rl remote fetch",
-    "push": "game-rl remote push",
 }
 """Commands by names that other programs use."""
 

@@ -146,6 +146,8 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 def _check_folders(arguments: argparse.Namespace) -> None:
     for option, destination in getattr(arguments, "output_folders", ()):
         folder = getattr(arguments, destination)
+        if folder is None:
+            continue
         _check_above(option, folder, [folder.absolute(), *folder.absolute().parents])
 
 

@@ -212,6 +212,18 @@ GROUPS: Mapping[str, Sequence[Command]] = {
             "game-rl import model.zip --config duel_ppo --set run_dir=runs/mine",
         ),
         Command(
+            "push",
+            "hub_commands",
+            "share a run's best policy on the Hugging Face Hub, with a card, a clip and its score",
+            "game-rl push runs/duel_ppo hf:ada/ppo-duel",
+        ),
+        Command(
+            "pull",
+            "hub_commands",
+            "fetch an agent from the Hugging Face Hub, to watch, evaluate, record and fork it",
+            "game-rl pull hf:ada/ppo-duel",
+        ),
+        Command(
             "replay",
             "replay_command",
             "inspect, verify, compact, import or export a Lake of replay",

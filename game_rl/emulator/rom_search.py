@@ -14,6 +14,7 @@ ROMS_VARIABLE = "GAME_RL_ROMS"
 """Environment variable that names a folder of ROMs."""
 
 _ROMS = Path("roms")
+_BUNDLED = Path(__file__).parents[1] / "games"
 _SUFFIXES = (".gb", ".gbc")
 
 
@@ -31,7 +32,7 @@ class RomSearch:
 
 
 def search_rom(hashes: Mapping[str, str], *, in_current_folder: bool = True) -> RomSearch:
-    """Look for a ROM with these hashes in `roms`, and then in the folder of `GAME_RL_ROMS`.
+    """Look for a ROM with these hashes in `roms`, in `GAME_RL_ROMS`, and among bundled games.
 
     Args:
         hashes: hex digest by algorithm, "sha256" or "sha1"; at least one.
@@ -43,8 +44,11 @@ def search_rom(hashes: Mapping[str, str], *, in_current_folder: bool = True) -> 
         kind = "1 .gb or .gbc file" if len(files) == 1 else f"{len(files)} .gb or .gbc files"
         looked_in.append(f"{where} ({kind if folder.is_dir() else 'no such folder'})")
         for path in files:
-            if all(_has_hash(path, name, digest.lower()) for name, digest in hashes.items()):
+            if _has_hashes(path, hashes):
                 return RomSearch(path, tuple(looked_in))
+    for path in sorted(_BUNDLED.glob("*/*.gb")):
+        if _has_hashes(path, hashes):
+            return RomSearch(path, tuple(looked_in))
     if ROMS_VARIABLE not in os.environ:
         looked_in.append(f"{ROMS_VARIABLE} (not set)")
     return RomSearch(None, tuple(looked_in))
@@ -111,6 +115,10 @@ def _roms_in(folder: Path) -> Iterator[Path]:
     for entry in entries:
         if entry.suffix.lower() in _SUFFIXES and entry.is_file():
             yield entry
+
+
+def _has_hashes(path: Path, hashes: Mapping[str, str]) -> bool:
+    return all(_has_hash(path, name, digest.lower()) for name, digest in hashes.items())
 
 
 def _has_hash(path: Path, name: str, digest: str) -> bool:

@@ -17,7 +17,14 @@ from types import ModuleType
 
 from game_rl.errors import UsageError
 
-EXTRAS = {"av": "video", "obstore": "upload", "ray": "ray", "wandb": "wandb"}
+EXTRAS = {
+    "av": "video",
+    "huggingface_hub": "hub",
+    "obstore": "upload",
+    "onnxscript": "onnx",
+    "ray": "ray",
+    "wandb": "wandb",
+}
 """The extra that installs each package."""
 
 

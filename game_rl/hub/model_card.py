@@ -1,0 +1,249 @@
+"""The card of an agent on the Hub: `README.md`, for people first and for the Hub's search."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+from gymnasium import spaces
+
+from game_rl.callbacks.evaluation import Evaluation
+from game_rl.envs.make_env import make_observation_format
+from game_rl.hub.agent_package import REPLAY, AgentPackage, HubAddress
+from game_rl.playback.trained_run import TrainedRun
+from game_rl.system.units import counted
+
+_SB3 = "stable-baselines3"
+_TASK = "reinforcement-learning"
+_WIDTH = 100
+
+
+def model_card(
+    agent: TrainedRun,
+    address: HubAddress,
+    package: AgentPackage,
+    evaluation: Evaluation,
+    *,
+    zip_name: str | None,
+    has_curves: bool,
+) -> str:
+    """Return the card.
+
+    Args:
+        agent: the packed agent.
+        evaluation: of the packed agent, by `package.repeat`.
+        zip_name: name of Stable-Baselines3's file; None if it cannot have the network.
+        has_curves: whether there is a picture of the training's evaluations.
+    """
+    facts = yaml.safe_dump(
+        _metadata(agent, package, evaluation, has_zip=zip_name is not None),
+        sort_keys=False,
+        allow_unicode=True,
+        width=_WIDTH,
+    )
+    algorithm = agent.config.algorithm.name.upper()
+    sections = [
+        f"---\n{facts}---",
+        f"# {package.agent}: {algorithm} plays {package.rom.title}",
+        f'<video src="https://huggingface.co/{address.repo_id}/resolve/main/{REPLAY}" controls '
+        "autoplay loop muted></video>",
+        _story(agent, package, evaluation),
+        _scores(evaluation),
+        *(("![Evaluations while it learned](curves.png)",) if has_curves else ()),
+        _play(address, package),
+        *((_sb3(address, agent, zip_name),) if zip_name is not None else ()),
+        _sees(agent),
+        _training(agent, package),
+        _repeats(package),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _metadata(
+    agent: TrainedRun, package: AgentPackage, evaluation: Evaluation, *, has_zip: bool
+) -> dict[str, Any]:
+    reward = f"{evaluation.mean_reward:.2f} +/- {evaluation.std_reward:.2f}"
+    metrics: list[dict[str, Any]] = [
+        {"type": "mean_reward", "value": reward, "name": "mean_reward", "verified": False}
+    ]
+    if (rate := evaluation.success_rate) is not None:
+        name = f"success_rate, 95 % interval {_interval(evaluation.success_interval, '{:.2f}')}"
+        metrics.append(
+            {"type": "success_rate", "value": round(rate, 4), "name": name, "verified": False}
+        )
+    game = agent.game.name
+    return {
+        "library_name": _SB3 if has_zip else "game_rl",
+        "tags": [
+            *(game, "deep-reinforcement-learning", _TASK),
+            *((_SB3,) if has_zip else ()),
+            *("game_rl", "game-boy", "pyboy"),
+        ],
+        "model-index": [
+            {
+                "name": agent.config.algorithm.name.upper(),
+                "results": [
+                    {
+                        "task": {"type": _TASK, "name": _TASK},
+                        "dataset": {"name": package.rom.title, "type": game},
+                        "metrics": metrics,
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def _interval(ends: tuple[float, float] | None, form: str) -> str:
+    return "none" if ends is None else " to ".join(form.format(end) for end in ends)
+
+
+def _story(agent: TrainedRun, package: AgentPackage, evaluation: Evaluation) -> str:
+    state = agent.state
+    frames = state.num_timesteps * agent.config.env.frame_skip + state.waited_frames
+    played = counted(evaluation.episodes, "episode")
+    how = f"a mean reward of {evaluation.mean_reward:.2f} in {played}"
+    if evaluation.success_rate is not None:
+        ends = _interval(evaluation.success_interval, "{:.0%}")
+        rate = f"{evaluation.success_rate:.0%}"
+        how = f"success in {rate} of {played} (95 % interval {ends}), {how.partition(' in ')[0]}"
+    lines = [
+        f"This agent plays *{package.rom.title}* on a Game Boy, and reaches {how}.",
+        f"It has learned from {state.num_timesteps:,} timesteps, which are {frames:,} frames or "
+        f"{frames / 60 / 3600:,.1f} hours of the game, and",
+        "takes its most probable actions."
+        if agent.deterministic
+        else "draws its actions from its probabilities.",
+        "It was trained with [Stable-Baselines3](https://github.com/DLR-RM/stable-baselines3), "
+        "[PyBoy](https://github.com/Baekalfen/PyBoy) and game_rl.",
+    ]
+    return " ".join(lines)
+
+
+def _scores(evaluation: Evaluation) -> str:
+    reward = f"{evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}"
+    if (ends := evaluation.reward_interval) is not None:
+        reward += f" (95 % interval of the mean {_interval(ends, '{:.2f}')})"
+    rows = [("episodes", f"{evaluation.episodes:,}")]
+    if evaluation.success_rate is not None:
+        ends = evaluation.success_interval
+        success = f"{evaluation.success_rate:.0%} (95 % interval {_interval(ends, '{:.0%}')})"
+        rows.append(("success", success))
+    rows.append(("mean reward", reward))
+    rows.append(("mean length", f"{evaluation.mean_length:,.0f} timesteps"))
+    if evaluation.endings:
+        ended = ", ".join(f"{name} {count:,}" for name, count in evaluation.endings.items())
+        rows.append(("endings", ended))
+    return _table(("evaluation", ""), rows)
+
+
+def _play(address: HubAddress, package: AgentPackage) -> str:
+    run = f"runs/{address.name}"
+    rom = package.rom
+    where = "The game comes with game_rl, so nothing else is needed."
+    if not rom.is_bundled:
+        where = (
+            f"The ROM is not part of this repository. It is *{rom.title}* (`{rom.header}` in its "
+            f"header), SHA-1 `{rom.sha1}`; put your own copy into a folder `roms`."
+        )
+    if package.states_left_out:
+        files = ", ".join(f"`game/{path}`" for path in package.states_left_out)
+        where += (
+            f" Start states that hold its memory are not here either: {files}. Make them with "
+            "`game-rl play`, or ask for them."
+        )
+    return f"""## Watch it, play with it, train it on
+
+```bash
+pip install 'game_rl[hub]'
+game-rl pull hf:{address.repo_id}
+game-rl watch {run} --open
+game-rl record {run} --output episode.gif
+game-rl train --fork {run} run_dir=runs/mine total_timesteps=1_000_000
+```
+
+{where} `pull` compares every file with its hash and runs no code."""
+
+
+def _sb3(address: HubAddress, agent: TrainedRun, zip_name: str) -> str:
+    kind = agent.config.algorithm.name.upper()
+    return f"""## In Stable-Baselines3
+
+```python
+from huggingface_hub import hf_hub_download
+from stable_baselines3 import {kind}
+
+model = {kind}.load(hf_hub_download("{address.repo_id}", "{zip_name}"))
+action, _ = model.predict(observation, deterministic={agent.deterministic})
+```
+
+`load_from_hub` of huggingface_sb3 fetches the same file. Both unpickle it, which can run code, so
+load it only if you trust its author; `game-rl pull` does not."""
+
+
+def _sees(agent: TrainedRun) -> str:
+    observed = make_observation_format(agent.config.env, agent.game).space
+    parts: Mapping[str, Any] = {"screen": observed}
+    if isinstance(observed, spaces.Dict):
+        parts = observed.spaces
+    seen = ", ".join(
+        f"`{name}` {part.dtype} [{' × '.join(map(str, part.shape))}]"
+        for name, part in parts.items()
+    )
+    definition = agent.game.definition.model_dump(
+        mode="json",
+        by_alias=True,
+        exclude_unset=True,
+        include={"rewards", "endings", "success"},
+    )
+    rules = yaml.safe_dump(
+        definition, sort_keys=False, allow_unicode=True, width=_WIDTH, default_flow_style=None
+    )
+    actions = ", ".join(f"`{name}`" for name in agent.game.action_names)
+    return f"""## What it sees, does and wants
+
+It sees {seen}. In each timestep of {agent.config.env.frame_skip} frames it chooses one of
+{len(agent.game.action_names)} actions: {actions}.
+
+```yaml
+{rules.strip()}
+```"""
+
+
+def _training(agent: TrainedRun, package: AgentPackage) -> str:
+    config = agent.config
+    rows = [
+        ("algorithm", config.algorithm.name),
+        ("timesteps", f"{agent.state.num_timesteps:,} of {config.total_timesteps:,}"),
+        ("envs", f"{config.env.n_envs}, frame_skip {config.env.frame_skip}"),
+        ("seed", f"{config.seed}"),
+    ]
+    left_out = ""
+    if package.keys_left_out:
+        keys = ", ".join(f"`{key}`" for key in package.keys_left_out)
+        left_out = f" It leaves out what named folders or services of its author: {keys}."
+    table = _table(("training", ""), rows)
+    return f"## How it was trained\n\n{table}\n\n`config.yaml` has every setting.{left_out}"
+
+
+def _repeats(package: AgentPackage) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in package.versions.items())
+    return f"""## Repeat the score
+
+```bash
+{package.repeat}
+```
+
+plays the same episodes; `results.json` has the result of each. On a processor of the same kind and
+with the same versions they are equal to the last one, elsewhere within the interval. The versions:
+{versions}; source of game_rl `{package.source_sha256[:12]}`. ROM: SHA-1 `{package.rom.sha1}`."""
+
+
+def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
+    return "\n".join(_lines(head, rows))
+
+
+def _lines(head: tuple[str, str], rows: list[tuple[str, str]]) -> Iterator[str]:
+    yield f"| {head[0]} | {head[1]} |"
+    yield "|---|---|"
+    for name, value in rows:
+        yield f"| {name} | {value} |"
