@@ -19,7 +19,7 @@ from game_rl.errors import Interrupted, UsageError
 from game_rl.explore.potentials import with_potentials
 from game_rl.game_check.recorded_episode import LONGEST_EPISODE_TIMESTEPS, usual_frame_skip
 from game_rl.games.definition import Game, load_game, unknown_name
-from game_rl.play.play_files import PlayFiles, free_recording, next_commands
+from game_rl.play.play_files import PlayFiles, free_recording
 from game_rl.play.play_session import POWER_ON, PlaySession
 from game_rl.play.play_table import PlayTable
 from game_rl.system.output import visible
@@ -118,8 +118,8 @@ def _print_written(arguments: argparse.Namespace, files: PlayFiles) -> None:
         return
     for path in files.written:
         print(visible(f"{path}"))
-    if not arguments.quiet and not _is_rom(arguments.game):
-        print(f"\n{next_commands(arguments.game, files.written[-1])}")
+    if not arguments.quiet and (commands := files.next_commands(arguments.game)):
+        print(f"\n{commands}")
 
 
 def _is_rom(name: str) -> bool:

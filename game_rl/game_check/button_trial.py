@@ -29,7 +29,9 @@ _FRAMES_A_SAMPLE = 2
 _LOOK_FRAMES = (24, 24)
 _SAMPLES = _FRAMES // _FRAMES_A_SAMPLE
 _LARGEST_STEP = 24  # of a position between two samples; what jumps further is something else
-_SMOOTH_STEPS = 10  # a cursor that repeats moves every 6 frames at most
+SMOOTH_STEPS = 10
+"""Steps of what moves as things on the screen do; a cursor moves every 6 frames at most."""
+
 _LEAST_STEPS = 2  # from the middle of five lanes there are no more
 USUAL_STACK = range(0xDF00, 0xE000)
 """Where bytes of the stack are rather than variables."""
@@ -59,7 +61,7 @@ class MovingByte:
     @property
     def is_smooth(self) -> bool:
         """Whether it moves as things on the screen do, and not in steps as a cursor does."""
-        return self.steps >= _SMOOTH_STEPS
+        return self.steps >= SMOOTH_STEPS
 
 
 @dataclass(frozen=True)
@@ -112,27 +114,66 @@ class ButtonTrial:
     def _moving_with(self, pair: tuple[Button, Button]) -> Iterator[MovingByte]:
         if not self._is_shown(pair):
             return
-        idle = _steps(self.memory[None])
-        one, other = (_steps(self.memory[button]) for button in pair)
-        differs = (one != idle) | (other != idle)
-        for sign in (1, -1):
-            forward = _rises(one * sign) * (one != idle).any(axis=0)
-            back = _rises(-other * sign) * (other != idle).any(axis=0)
-            steps = np.maximum(forward, back)
-            is_two_way = np.minimum(forward, back) >= _LEAST_STEPS
-            is_one_way = (forward * _stays(other) + back * _stays(one)) >= _LEAST_STEPS
-            for index in np.flatnonzero((is_two_way | is_one_way) & ~self.copies):
+        one, other = (self.memory[button] for button in pair)
+        for moves in moves_apart(self.memory[None], one, other):
+            for index in np.flatnonzero((moves.is_two_way | moves.is_one_way) & ~self.copies):
                 yield MovingByte(
                     address=int(ADDRESSES[index]),
                     buttons=pair,
-                    steps=int(steps[index]),
-                    delay=int(np.flatnonzero(differs[:, index])[0]),
-                    is_two_way=bool(is_two_way[index]),
+                    steps=int(moves.steps[index]),
+                    delay=int(moves.delays[index]),
+                    is_two_way=bool(moves.is_two_way[index]),
                 )
 
     def _is_shown(self, pair: tuple[Button, Button]) -> bool:
         one, other = (self.screens[button] for button in pair)
         return one != other and (self.changes_screen(pair[0]) or self.changes_screen(pair[1]))
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How bytes go while one button is held, and while its opposite is.
+
+    Attributes:
+        is_two_way: bool [n_bytes], whether they go one way with the first, and back with the other.
+        is_one_way: bool [n_bytes], whether they go with one of them, and rest with the other.
+        steps: int64 [n_bytes], how many steps they go before another one.
+        delays: int64 [n_bytes], samples until a button has an effect; that of all if none has.
+    """
+
+    is_two_way: NDArray[np.bool_]
+    is_one_way: NDArray[np.bool_]
+    steps: NDArray[np.int64]
+    delays: NDArray[np.int64]
+
+
+def moves_apart(
+    idle: NDArray[np.uint8], one: NDArray[np.uint8], other: NDArray[np.uint8]
+) -> tuple[Moves, Moves]:
+    """Return the bytes that rise with the first button, and those that fall with it.
+
+    Args:
+        idle, one, other: uint8 [n_samples, n_bytes], memory from the same moment on without a
+            button, with one and with its opposite. What goes the same way without is not moved.
+    """
+    still, *both = (_steps(memory) for memory in (idle, one, other))
+    first, second = both
+    differs = (first != still) | (second != still)
+    delays = np.where(differs.any(axis=0), differs.argmax(axis=0), len(differs)).astype(np.int64)
+    found = []
+    for sign in (1, -1):
+        forward = _rises(first * sign) * (first != still).any(axis=0)
+        back = _rises(-second * sign) * (second != still).any(axis=0)
+        found.append(
+            Moves(
+                is_two_way=np.minimum(forward, back) >= _LEAST_STEPS,
+                is_one_way=forward * _stays(second) + back * _stays(first) >= _LEAST_STEPS,
+                steps=np.maximum(forward, back),
+                delays=delays,
+            )
+        )
+    rises, falls = found
+    return rises, falls
 
 
 def _unlikelihood(byte: MovingByte) -> tuple[bool, bool, bool, int, int]:

@@ -130,6 +130,30 @@ class PlayFiles:
         words = ", ".join(f"{name}: {fact}" for name, fact in facts.items())
         return f"moment {number} is in {self.moments}, with {words or 'nothing known yet'}"
 
+    def next_commands(self, game: str) -> str:
+        """Return the commands that go on with what was played, with what each is for.
+
+        Args:
+            game: the game or ROM, as a command names it.
+        """
+        lines: list[str] = []
+        if self._game is not None:
+            episode = quote(str(self.written[-1]))
+            lines += (
+                "What it does with the game's rewards and variables:",
+                f"game-rl check-game {quote(game)} --recorded {episode}",
+                "",
+                "A clip of it:",
+                f"game-rl record {episode} --game {quote(game)}",
+            )
+        if self.moments.exists():
+            lines += [""] if lines else []
+            lines += (
+                "Addresses of what is known at the moments:",
+                f"game-rl find {quote(game)} --moments {quote(str(self.moments))}",
+            )
+        return "\n".join(lines)
+
     def _state(self, name: str) -> Path:
         return self.states / f"{name}.state"
 
@@ -185,17 +209,3 @@ def _free(first: Path) -> Path:
     while (path := first.with_stem(f"{first.stem}_{number}")).exists():
         number += 1
     return path
-
-
-def next_commands(game: str, recording: Path) -> str:
-    """Return the commands that go on with what was played, with what each is for."""
-    episode = quote(str(recording))
-    return "\n".join(
-        (
-            "What it does with the game's rewards and variables:",
-            f"game-rl check-game {quote(game)} --recorded {episode}",
-            "",
-            "A clip of it:",
-            f"game-rl record {episode} --game {quote(game)}",
-        )
-    )

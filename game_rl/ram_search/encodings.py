@@ -1,6 +1,7 @@
 """The ways in which bytes may be a number, and the numbers that all places in RAM are in them."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +93,35 @@ class Encoding:
         if self.type in SIGNED:
             whole -= (whole >> 8 * self.n_bytes - 1) << 8 * self.n_bytes
         return whole, is_valid
+
+    def bytes_of(self, number: int, before: bytes) -> bytes | None:
+        """Return the bytes of a number; None if this encoding has no such number.
+
+        Args:
+            before: the bytes now, whose bits outside a mask stay.
+        """
+        order: Literal["big", "little"] = "big" if self.big_endian else "little"
+        if self.type in ("bcd", "digits"):
+            n_digits = self.n_bytes * (2 if self.type == "bcd" else 1)
+            if not 0 <= number < 10**n_digits:
+                return None
+            digits = str(number).zfill(n_digits)
+            if self.type == "bcd":
+                found = bytes.fromhex(digits)
+            elif self.zero + max(map(int, digits)) > 255:
+                return None
+            else:
+                found = bytes(self.zero + int(digit) for digit in digits)
+            return found if self.big_endian else found[::-1]
+        if self.mask is not None:
+            if not 0 <= number <= self.mask >> self.shift:
+                return None
+            others = int.from_bytes(before, order) & ~self.mask
+            return (others | number << self.shift).to_bytes(self.n_bytes, order)
+        try:
+            return number.to_bytes(self.n_bytes, order, signed=self.type in SIGNED)
+        except OverflowError:
+            return None
 
 
 def _both_ends(type_: VariableType, n_bytes: int) -> tuple[Encoding, Encoding]:

@@ -185,32 +185,9 @@ def _random_presses(button_sets: Sequence[frozenset[str]]) -> list[Press]:
 def _stepped(candidate: RamCandidate, before: bytes, step: int | None) -> bytes | None:
     """Return the bytes of a number that is `step` more; None if there is no such number."""
     encoding = candidate.encoding
+    number = int(encoding.values(np.frombuffer(before, np.uint8), np.array([0]))[0][0])
     if step is None:
-        found = encoding.values(np.frombuffer(before, np.uint8), np.array([0]))[0]
-        step = 1 - int(found[0])
+        step = 1 - number
         if step in (0, *_STEPS):
             return None
-    if encoding.type in ("bcd", "digits"):
-        value = int(encoding.values(np.frombuffer(before, np.uint8), np.array([0]))[0][0]) + step
-        highest = 10 ** (encoding.n_bytes * (2 if encoding.type == "bcd" else 1))
-        if not 0 <= value < highest:
-            return None
-        if encoding.type == "bcd":
-            after = bytes.fromhex(str(value).zfill(2 * encoding.n_bytes))
-        else:
-            digits = str(value).zfill(encoding.n_bytes)
-            after = bytes(encoding.zero + int(digit) for digit in digits)
-        return after if encoding.big_endian else after[::-1]
-    order = "big" if encoding.big_endian else "little"
-    raw = int.from_bytes(before, order)  # type: ignore[arg-type]
-    value = raw + (step << encoding.shift)
-    if encoding.mask is not None:
-        if (
-            not 0
-            <= ((raw & encoding.mask) >> encoding.shift) + step
-            <= encoding.mask >> encoding.shift
-        ):
-            return None
-    elif not 0 <= value < 1 << 8 * encoding.n_bytes:
-        return None
-    return value.to_bytes(encoding.n_bytes, order)  # type: ignore[arg-type]
+    return encoding.bytes_of(number + step, before)

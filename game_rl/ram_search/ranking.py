@@ -140,12 +140,12 @@ def ranked_places(
     by_index: dict[int, list[RamCandidate]] = {}
     for candidate in candidates:
         by_index.setdefault(candidate.index, []).append(candidate)
-    symbol_at: dict[int, str] = {}
+    symbols_at: dict[int, list[tuple[str, int | None]]] = {}
     for name, location in (known.symbols or {}).items():
-        symbol_at.setdefault(location.address, name)
+        symbols_at.setdefault(location.address, []).append((name, location.bank))
     found = []
     for each in by_index.values():
-        place = _placed(each, ram, noise, known, symbol_at)
+        place = _placed(each, ram, noise, known, symbols_at)
         first = place.candidate.index
         end = first + place.candidate.encoding.n_bytes
         inner = (by_index.get(index, ()) for index in range(first + 1, end))
@@ -174,18 +174,24 @@ def _placed(
     ram: Ram,
     noise: Noise,
     known: KnownPlaces,
-    symbol_at: Mapping[int, str],
+    symbols_at: Mapping[int, Sequence[tuple[str, int | None]]],
 ) -> RankedPlace:
     best = min(candidates, key=_plausibility)
     address = int(ram.addresses[best.index])
     places = slice(best.index, best.index + best.encoding.n_bytes)
     others = dict.fromkeys(each.encoding for each in candidates if each != best)
     near = (abs(address - other) <= _NEAR_BYTES for other in known.addresses)
-    symbol = symbol_at.get(address)
+    bank = ram.bank_of(best.index)
+    symbols = [
+        symbol
+        for symbol, of_bank in symbols_at.get(address, ())
+        if bank is None or of_bank in (None, bank)
+    ]
+    symbol = max(symbols, key=lambda each: likeness(known.name, each), default=None)
     return RankedPlace(
         best,
         address,
-        ram.bank_of(best.index),
+        bank,
         tuple(others),
         float(noise.changes[places].max()),
         any(near),

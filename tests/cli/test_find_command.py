@@ -10,6 +10,7 @@ from PIL import Image
 
 from game_rl.cli.main import main
 from game_rl.games.definition import load_game
+from tests.viewer.played_table import duel_table
 
 SCRIPT = "wait 90, start 4, wait 12, start 4, wait 29"
 
@@ -68,6 +69,35 @@ def test_a_rom_alone_is_searched_by_moments_and_asked_why_not(
     assert health in [place["address"] for place in found["places"][:3]]
     assert main([*words, "--why", f"0x{address_of('level'):04X}"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["against"] == "moment 1"
+
+
+@pytest.mark.slow
+def test_moments_that_a_person_marked_while_playing_are_searched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is known there is what memory says at the address of the game's symbol file."""
+    right = address_of("player_health")
+    with duel_table(tmp_path) as table:
+        session = table.session
+        before = session.emulator.read(right)
+        table.mark(f"health: {before}")
+        for held in ([], ["right"], [], ["a"], [], ["right"], []):
+            for _ in range(90):
+                session.play(held)  # type: ignore[arg-type]
+            now = session.emulator.read(right)
+            change = "unchanged" if now == before else "decreased" if now < before else "increased"
+            table.mark(f"health: {change}")
+            table.mark("")
+            before = now
+        table.save()
+        moments = table.files.moments
+        assert f"game-rl find duel --moments {moments}" in table.files.next_commands("duel")
+    rom = tmp_path / "unknown.gb"
+    shutil.copy(load_game("duel").folder / "duel.gb", rom)
+    for game in ("duel", str(rom)):
+        assert main(["find", game, "--moments", str(moments), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["places"][0]["address"] == right
 
 
 def test_the_screen_is_drawn_with_its_rows_and_columns(tmp_path: Path) -> None:
