@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
@@ -9,6 +10,7 @@ from game_rl.config.bundled_configs import find_config
 from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import run_of
+from game_rl.games.definition import bundled_games
 
 NO_CONFIG = (
     "a config is missing: name a file, or a config that comes with game_rl, such as duel_ppo; "
@@ -135,6 +137,18 @@ def named_policy(arguments: argparse.Namespace) -> tuple[Path, str]:
             "leave one out"
         )
     return run_of(root), str(timesteps)
+
+
+def game_word(text: str) -> str:
+    """Return a game as a command's argument names it, with the path of a folder's game.yaml.
+
+    A folder in the current one needs no slash, unless a bundled game has its name.
+    """
+    file = Path(text) / "game.yaml"
+    with suppress(OSError, ValueError):  # a name that is too long, or a folder without permission
+        if text not in bundled_games() and file.is_file():
+            return str(file)
+    return text
 
 
 def positive(text: str) -> int:

@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from shlex import quote
 
-from game_rl.cli.arguments import not_negative, positive
+from game_rl.cli.arguments import game_word, not_negative, positive
 from game_rl.cli.outputs import add_output_folder
 from game_rl.cli.printing import PROGRESS, add_json, print_notes, print_result, print_words
 from game_rl.config.bundled_configs import find_config
@@ -49,8 +49,9 @@ def add_explore(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "game",
         nargs="?",
+        type=game_word,
         metavar="GAME|CONFIG|ROM",
-        help="name of a bundled game, a game.yaml, a config, whose env counts, "
+        help="name of a bundled game, a game.yaml or its folder, a config, whose env counts, "
         "or a ROM, of which each new picture is a cell",
     )
     add_output_folder(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from game_rl.cli.arguments import not_negative, positive
+from game_rl.cli.arguments import game_word, not_negative, positive
 from game_rl.cli.outputs import PNG, add_output
 from game_rl.cli.printing import (
     PROGRESS,
@@ -70,6 +70,7 @@ def add_find(parser: argparse.ArgumentParser) -> None:
     parser.epilog = f"{parser.epilog}\n\n{_EXAMPLES}"
     parser.add_argument(
         "game",
+        type=game_word,
         metavar="GAME|ROM",
         help="a game.yaml or its folder, the name of a bundled game, or a ROM alone",
     )

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from game_rl.cli.arguments import not_negative, positive
+from game_rl.cli.arguments import game_word, not_negative, positive
 from game_rl.cli.outputs import PNG, TRACE, add_output
 from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, numbers, print_facts
 from game_rl.config.loader import game_path
@@ -47,7 +47,12 @@ _SHOWN_CANDIDATES = 5
 
 def add_check_game(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_check_game)
-    parser.add_argument("game", metavar="FILE", help="a game.yaml, or the name of a bundled game")
+    parser.add_argument(
+        "game",
+        type=game_word,
+        metavar="GAME",
+        help="a game.yaml or its folder, or the name of a bundled game",
+    )
     parser.add_argument(
         "--recorded",
         type=Path,

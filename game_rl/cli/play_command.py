@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from shlex import quote
 
-from game_rl.cli.arguments import not_negative, positive
+from game_rl.cli.arguments import game_word, not_negative, positive
 from game_rl.cli.outputs import ROUTE, add_output
 from game_rl.cli.watch_command import add_page_options, checked_hosts, print_ways
 from game_rl.config.loader import game_path
@@ -34,9 +34,10 @@ def add_play(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_play)
     parser.add_argument(
         "game",
+        type=game_word,
         metavar="GAME",
-        help="the name of a bundled game, a game.yaml, or a ROM without one, which begins at "
-        "power-on",
+        help="the name of a bundled game, a game.yaml or its folder, or a ROM without one, which "
+        "begins at power-on",
     )
     add_output(
         parser,

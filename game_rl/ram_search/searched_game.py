@@ -12,7 +12,7 @@ from game_rl.emulator.ram import Ram, ram_of
 from game_rl.emulator.rom import Rom, read_rom
 from game_rl.errors import UsageError
 from game_rl.games.actions import ActionSpec, presses_of
-from game_rl.games.definition import Game, bundled_games, load_game, unknown_name
+from game_rl.games.definition import Game, load_game, unknown_name
 from game_rl.games.start_state import (
     ScriptStep,
     StartStateSpec,
@@ -149,8 +149,6 @@ def searched_game(
         if start_state is not None:
             found.check_start_state(start_state)
         return found
-    if word not in bundled_games() and (path / "game.yaml").is_file():
-        word = str(path / "game.yaml")
     game = load_game(word)
     named = game_path(word, relative_to=Path())
     file = None
