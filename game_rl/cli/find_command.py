@@ -16,6 +16,7 @@ from game_rl.cli.printing import (
     PROGRESS,
     SafeConsole,
     add_json,
+    from_here,
     print_facts,
     print_table,
     print_words,
@@ -448,9 +449,9 @@ def _tell(
         if searched.file is not None:
             print_words(console, "--write adds it to game.yaml")
     for what, path in written.items():
-        print_words(console, f"{what}: {path}")
+        print_words(console, f"{what}: {from_here(Path(path))}")
     if written:
-        print_words(console, f"next: game-rl check-game {quote(str(searched.file))}")
+        print_words(console, f"next: game-rl check-game {quote(arguments.game)}")
     return 0
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from game_rl.cli.arguments import game_word, not_negative, positive
 from game_rl.cli.outputs import PNG, TRACE, add_output
-from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, numbers, print_facts
+from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, from_here, numbers, print_facts
 from game_rl.config.loader import game_path
 from game_rl.config.schema import EnvConfig
 from game_rl.errors import GameFileError, UsageError
@@ -149,7 +149,7 @@ def _check_game(arguments: argparse.Namespace) -> int:
         _print_check(check, SafeConsole())
         _print_repeated(repeated, SafeConsole())
         for what, path in written.items():
-            print(visible(f"{_WRITTEN[what]}: {path}"))
+            print(visible(f"{_WRITTEN[what]}: {from_here(path)}"))
     is_wrong = check.errors or (repeated is not None and repeated.disagreements)
     return _WRONG_GAME if is_wrong else 0
 

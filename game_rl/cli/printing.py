@@ -4,7 +4,8 @@ import argparse
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
@@ -186,6 +187,13 @@ def print_result(arguments: argparse.Namespace, facts: object, text: str, hint: 
         print_facts(facts)
     else:
         print(visible("\n".join(filter(None, (text, "" if arguments.quiet else hint)))))
+
+
+def from_here(path: Path) -> str:
+    """Return a file as a user would type it: relative, if it is below the current folder."""
+    with suppress(ValueError):
+        return str(path.absolute().relative_to(Path.cwd()))
+    return str(path)
 
 
 def print_notes(notes: Iterable[str]) -> None:

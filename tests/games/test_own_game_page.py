@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.config.loader import load_config
-from game_rl.envs.make_env import check_env_config
 from game_rl.games.actions import frame_skip_problem
 from game_rl.games.custom_reward import load_custom_reward
 from game_rl.games.definition import load_game
@@ -30,37 +28,75 @@ def of_another_game() -> list[str]:
     return [block for block in blocks(GUIDE, "yaml") if block.startswith("# of another game")]
 
 
+# what new-game and find have written when the lesson's own sections are added
+FOUND = """
+title: My game
+rom: {path: my_game.gb}
+start_states:
+  beginning:
+    script:
+      - {wait: 78}
+      - {hold: [start], frames: 4}
+      - {wait: 4}
+      - {hold: [start], frames: 4}
+      - {wait: 28}
+actions: {idle: [], left: [left], right: [right], up: [up], down: [down], a: [a], b: [b]}
+endings: {game_over: {variable: over, at_least: 1}}
+"""
+FOUND_VARIABLES = """
+  over: {address: 0xC0C5}
+  health: {address: 0xC0A5}
+  rival_health: {address: 0xC0B5}
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A game whose game.yaml has the lesson's sections, and the last of each name."""
-    pieces = [block for block in blocks(LESSON, "yaml") if not block.startswith("# configs")]
-    sections = {block.partition(":")[0]: block for block in pieces}
+    """The game of the lesson at its end."""
+    sections = "".join(block for block in blocks(LESSON, "yaml") if "moments:" not in block)
     (tmp_path / "my_game.gb").write_bytes(DUEL.read_bytes())
     (tmp_path / "rewards.py").write_text(blocks(GUIDE, "python")[0], encoding="utf-8")
-    header = "title: My game\nrom: {path: my_game.gb}\n"
-    (tmp_path / "game.yaml").write_text(header + "".join(sections.values()), encoding="utf-8")
+    assert sections.count("variables:\n") == 1
+    sections = sections.replace("variables:\n", f"variables:{FOUND_VARIABLES}")
+    (tmp_path / "game.yaml").write_text(FOUND + sections, encoding="utf-8")
     return tmp_path
 
 
 def test_the_pieces_of_the_lesson_make_a_valid_game(folder: Path) -> None:
     game = load_game(str(folder / "game.yaml"))
-    assert set(game.definition.rewards) == {"hit", "be_hit", "round", "victory"}
-    assert set(game.definition.parts) == {"status", "rival", "recent"}
-    assert game.definition.step is not None
-    recorded = json.loads(blocks(LESSON, "json")[0])
-    assert set(recorded["actions"]) <= set(game.action_names)
-    assert recorded["start_state"] in game.definition.start_states
+    assert set(game.definition.rewards) == {"hit", "be_hit", "victory"}
+    assert game.definition.random_seed == "seed"
+    assert game.definition.success is not None
 
 
-def test_the_trace_of_the_lesson_is_the_one_that_it_shows(folder: Path) -> None:
-    (folder / "episode.json").write_text(blocks(LESSON, "json")[0], encoding="utf-8")
-    recorded, trace = folder / "episode.json", folder / "trace.csv"
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "address"), [("health", 0xC0A5), ("rival_health", 0xC0B5)])
+def test_the_moments_of_the_lesson_lead_to_the_numbers(
+    folder: Path, name: str, address: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (moments,) = [block for block in blocks(LESSON, "yaml") if "moments:" in block]
+    (folder / "moments.yaml").write_text(moments, encoding="utf-8")
+    file = str(folder / "moments.yaml")
+    assert main(["find", str(folder), "--moments", file, "--name", name, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["places"][0]["address"] == address
+
+
+def test_the_trace_of_the_guide_is_the_one_that_it_shows(tmp_path: Path) -> None:
+    (nearly_won,) = [block for block in blocks(GUIDE, "yaml") if block.startswith("# of duel")]
+    text = (DUEL.parent / "game.yaml").read_text(encoding="utf-8")
+    text = text.replace("start_states:\n", f"start_states:\n{nearly_won}", 1)
+    (tmp_path / "game.yaml").write_text(text, encoding="utf-8")
+    for name in ("duel.gb", "duel.sym"):
+        (tmp_path / name).write_bytes((DUEL.parent / name).read_bytes())
+    recorded = tmp_path / "episode.json"
+    trace = tmp_path / "trace.csv"
+    recorded.write_text(blocks(GUIDE, "json")[0], encoding="utf-8")
     arguments = ["--recorded", str(recorded), "--trace", str(trace), "--timesteps", "20"]
-    assert main(["check-game", str(folder / "game.yaml"), *arguments]) == 0
+    assert main(["check-game", str(tmp_path), *arguments]) == 0
     with trace.open(encoding="utf-8", newline="") as file:
         first = [row for row in csv.DictReader(file) if row["episode"] == "1"]
     played = {row["timestep"]: row for row in first}
-    (shown,) = [block for block in blocks(LESSON, "text") if block.startswith("timestep,")]
+    (shown,) = [block for block in blocks(GUIDE, "text") if block.startswith("timestep,")]
     header, dots, *rows = shown.splitlines()
     assert dots == "..."
     for row in rows:
@@ -69,7 +105,11 @@ def test_the_trace_of_the_lesson_is_the_one_that_it_shows(folder: Path) -> None:
 
 
 def test_the_rewards_and_endings_of_another_game_are_valid(folder: Path) -> None:
-    pieces = [block for block in blocks(GUIDE, "yaml") if "\nactions:" not in block]
+    pieces = [
+        block
+        for block in blocks(GUIDE, "yaml")
+        if "\nactions:" not in block and not block.startswith("# of duel")
+    ]
     names: tuple[str, ...] = ("map", "x", "y", "lives", "clock", "in_battle", "levels", "health")
     names += ("party_size", "health_fraction", "joy_ignore")
     places = "".join(f"  {name}: {{address: {0xC000 + n}}}\n" for n, name in enumerate(names))
@@ -122,18 +162,3 @@ def test_the_actions_of_another_game_fit_into_its_timesteps(folder: Path) -> Non
     actions = load_game(str(folder / "other.yaml")).definition.actions
     assert list(actions) == ["walk", "press_a", "next_item"]
     assert frame_skip_problem(actions, frame_skip) is None
-
-
-def _config(folder: Path) -> Path:
-    """The lesson's config beside a folder my_game."""
-    path = folder / "my_game.yaml"
-    (text,) = [block for block in blocks(LESSON, "yaml") if block.startswith("# configs")]
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_the_run_config_of_the_lesson_fits_its_game(folder: Path) -> None:
-    config = load_config(_config(folder))
-    expected = folder.parent / "my_game" / "game.yaml"
-    assert Path(config.game).resolve() == expected.resolve()
-    check_env_config(config.env, load_game(str(folder / "game.yaml")))
