@@ -10,7 +10,6 @@ from game_rl.config.bundled_configs import find_config
 from game_rl.config.values import run_at
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import run_of
-from game_rl.games.definition import bundled_games
 
 NO_CONFIG = (
     "a config is missing: name a file, or a config that comes with game_rl, such as duel_ppo; "
@@ -144,6 +143,8 @@ def game_word(text: str) -> str:
 
     A folder in the current one needs no slash, unless a bundled game has its name.
     """
+    from game_rl.games.definition import bundled_games
+
     file = Path(text) / "game.yaml"
     with suppress(OSError, ValueError):  # a name that is too long, or a folder without permission
         if text not in bundled_games() and file.is_file():
