@@ -33,7 +33,7 @@ def facts(capsys: Output, *words: str) -> Any:
 
 def test_games_lists_bundled_games_examples_and_roms(capsys: Output) -> None:
     found = facts(capsys, "games")
-    assert [game["name"] for game in found["bundled"]] == ["beacon", "duel", "seasons"]
+    assert [game["name"] for game in found["bundled"]] == ["beacon", "courier", "duel", "seasons"]
     names = [Path(game["name"]).parent.name for game in found["examples"]]
     assert {"kirby", "tetris", "alleyway"} <= set(names)
     assert all(game["sha256"] or game["sha1"] for game in found["examples"])

@@ -46,7 +46,7 @@ def loaded(pyboy: PyBoy, emulator: PyBoyEmulator) -> None:
     emulator.load_raw_state(file.getvalue())
 
 
-@pytest.mark.parametrize("name", ["duel", "beacon", "seasons"])
+@pytest.mark.parametrize("name", ["duel", "beacon", "seasons", "courier"])
 def test_tiles_and_sprites_are_those_of_pyboys_game_area(name: str) -> None:
     game = load_game(name)
     seen = set()
@@ -63,7 +63,7 @@ def test_tiles_and_sprites_are_those_of_pyboys_game_area(name: str) -> None:
     assert len(seen) > 3
 
 
-@pytest.mark.parametrize("name", ["beacon", "seasons"])
+@pytest.mark.parametrize("name", ["beacon", "seasons", "courier"])
 def test_an_area_of_the_map_is_where_the_map_has_it(name: str) -> None:
     game = load_game(name)
     with closing(PyBoyEmulator(game.rom, colour=game.is_colour)) as emulator:

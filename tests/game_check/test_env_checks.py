@@ -178,7 +178,7 @@ def test_an_env_that_was_checked_plays_like_one_that_was_not() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["duel", "beacon", "seasons"])
+@pytest.mark.parametrize("name", ["duel", "beacon", "seasons", "courier"])
 def test_the_starts_of_the_bundled_games_vary(name: str) -> None:
     game = load_game(name)
     with closing(make_game_env(EnvConfig(), game)) as env:

@@ -18,7 +18,7 @@ SIZE = 150
 SECTION = {"from": "explored", "size": SIZE}
 
 
-@pytest.mark.parametrize("name", ["beacon", "duel", "seasons"])
+@pytest.mark.parametrize("name", ["beacon", "courier", "duel", "seasons"])
 def test_a_full_pool_has_about_the_size_that_is_forecast(name: str) -> None:
     env = make_game_env(EnvConfig(), load_game(name))
     env.reset(seed=0)

@@ -1,0 +1,93 @@
+"""Hand-drawn sprites: . is transparent, w white, g dark, B black."""
+
+from __future__ import annotations
+
+from canvas import Picture, blank, paint
+
+INKS = {".": 0, "w": 1, "g": 2, "B": 3}
+WHITE, DARK, BLACK = 1, 2, 3
+SIGN = 32  # pixels on each side of the sign in the window of the inn
+
+
+def read(drawing: str) -> Picture:
+    rows = [[INKS[letter] for letter in row] for row in drawing.split()]
+    if {len(row) for row in rows} != {16} or len(rows) != 16:
+        raise SystemExit(f"a sprite has rows of {sorted({len(row) for row in rows})}\n{drawing}")
+    return rows
+
+
+COURIER = """
+................
+......BBBBB.....
+.....BgggggB....
+....BgggggggB...
+...BBBBBBBBBBBB.
+....BwwwwBwB....
+....BwwwwBwB....
+....BwwwwwwB....
+..BBBBBBBBB.....
+.BwwBggggggB....
+.BwwwBggggwwB...
+.BwwwBggggwwB...
+.BBBBBggggBB....
+....BggBggB.....
+....BggBggB.....
+....BBBBBBB.....
+"""
+COURIER_STEP = """
+................
+......BBBBB.....
+.....BgggggB....
+....BgggggggB...
+...BBBBBBBBBBBB.
+....BwwwwBwB....
+....BwwwwBwB....
+....BwwwwwwB....
+..BBBBBBBBB.....
+.BwwBggggggBB...
+.BwwwBgggggwwB..
+.BwwwBggggBwwB..
+.BBBBBgggggBB...
+...BggBBBgggB...
+..BggB..BBggB...
+..BBB.....BBB...
+"""
+FIGURES = {"COURIER": COURIER, "COURIER_STEP": COURIER_STEP}
+
+
+def sun(side: int, *, paper: int = WHITE) -> Picture:
+    """Draw a black sun with rays on white."""
+    picture = blank(side, side, paper)
+    middle = side // 2 - 1
+    near, far = side // 3, side // 2 - 3
+    for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        path = [(middle + near * x, middle + near * y), (middle + far * x, middle + far * y)]
+        paint(picture, path, 4 if side > 16 else 1, BLACK)
+    for x, y in ((5, 5), (-5, 5), (5, -5), (-5, -5)):
+        path = [(middle + near * x // 7, middle + near * y // 7),
+                (middle + far * x // 6, middle + far * y // 6)]  # fmt: skip
+        paint(picture, path, 4 if side > 16 else 1, BLACK)
+    paint(picture, [(middle, middle)], side * side // 9, DARK)
+    return picture
+
+
+def moon(side: int, *, paper: int = WHITE) -> Picture:
+    """Draw a white crescent and stars on black."""
+    picture = blank(side, side, BLACK)
+    middle = side // 2 - 1
+    paint(picture, [(middle, middle)], side * side // 3, paper, outline=BLACK)
+    paint(picture, [(middle + side // 5, middle - side // 10)], side * side // 4, BLACK)
+    for x, y in ((24, 7), (27, 17), (20, 24)):
+        picture[y * side // SIGN][x * side // SIGN] = paper
+    return picture
+
+
+def framed(picture: Picture) -> Picture:
+    last = len(picture) - 1
+    for i in range(last + 1):
+        for x, y in ((i, 0), (i, last), (0, i), (last, i)):
+            picture[y][x] = BLACK
+        if 0 < i < last:
+            for x, y in ((i, 1), (i, last - 1), (1, i), (last - 1, i)):
+                picture[y][x] = DARK
+    return picture
