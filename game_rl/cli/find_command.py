@@ -27,7 +27,7 @@ from game_rl.errors import UsageError
 from game_rl.games.start_state import ScriptStep
 from game_rl.ram_search.moment_search import choose_name, find_in_moments
 from game_rl.ram_search.moments import MOMENTS_FILE, KnownMoment, read_moments
-from game_rl.ram_search.number_search import find_number
+from game_rl.ram_search.number_search import end_of_episode, find_number
 from game_rl.ram_search.position_search import find_position
 from game_rl.ram_search.ranking import KnownPlaces, RankedPlace, verdict_words
 from game_rl.ram_search.searched_game import SearchedGame, searched_game
@@ -54,6 +54,8 @@ more examples:
       the screen shows 28 where this number stands: which bytes always equal it?
   game-rl find my_game --number "row 1 column 5 is 3" --name lives --write
       one digit may stand anywhere, so say where (tiles of 8 pixels, from 0); add it to game.yaml
+  game-rl find my_game --number 1200 --recorded played/my_game_1.json
+      the screen shows 1200 where you stopped to play: read the number along your play
   game-rl find my_game --screen screen.png
       draw the screen with the numbers of its rows and columns of tiles
   game-rl find my_game --moments health.yaml
@@ -96,6 +98,15 @@ def add_find(parser: argparse.ArgumentParser) -> None:
         text="PNG for the screen where the search begins, with the numbers of its rows and columns",
     )
     parser.add_argument("--name", metavar="NAME", help="name of the variable")
+    parser.add_argument(
+        "--recorded",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="with --number: read the number along these recorded episodes, such as "
+        "played/duel_1.json, in place of random play. It is the one that the screen shows at the "
+        "end of the first of them, which --screen draws, too",
+    )
     where = parser.add_argument_group("where the search begins")
     where.add_argument(
         "--start-state", metavar="NAME", help="start state of the game (default: its first one)"
@@ -203,6 +214,14 @@ def _check(arguments: argparse.Namespace, searched: SearchedGame) -> None:
     modes = (arguments.number, arguments.moments, arguments.symbols, arguments.position or None)
     if arguments.screen is not None and any(mode is not None for mode in modes):
         raise UsageError("--screen draws the screen and searches for nothing; leave one out")
+    if arguments.recorded is not None:
+        if arguments.number is None and arguments.screen is None:
+            raise UsageError("--recorded goes with --number or --screen; add one of them")
+        if searched.start or arguments.start_state is not None:
+            raise UsageError(
+                "--recorded says where the search begins: where an episode begins and ends; leave "
+                "out --start-state, --script and --wait"
+            )
     if arguments.why is not None and arguments.moments is None:
         raise UsageError("--why goes with --moments, which it explains; add --moments FILE")
     if not arguments.write:
@@ -244,17 +263,19 @@ def _number(arguments: argparse.Namespace, searched: SearchedGame) -> int:
             _known(arguments, searched, arguments.name or ""),
             seed=arguments.seed,
             limit_s=arguments.seconds,
+            recorded=arguments.recorded or (),
             progress=tell,
         )
     numbers = found.numbers
     seen = f"the screen's {found.where.in_words}: {len(numbers)} numbers"
     moments = [
         moment.model_copy(update={"known": {name: moment.known["number"]}})
-        for moment in found.moments
+        for moment in _movable(found.moments, Path(), searched)
     ]
+    how = "recorded" if arguments.recorded else "random"
     story = (
         f"{found.where.in_words} showed {len(numbers)} different numbers from {numbers[0]} to "
-        f"{numbers[-1]} in {found.frames:,} frames of random play; {found.samples} moments compared"
+        f"{numbers[-1]} in {found.frames:,} frames of {how} play; {found.samples} moments compared"
     )
     return _tell(
         arguments, searched, name, found.places, story, seen, moments, sorted(numbers, reverse=True)
@@ -406,7 +427,10 @@ def _screen(arguments: argparse.Namespace, searched: SearchedGame) -> int:
     from game_rl.game_check.sheets import write_tile_grid
 
     with searched.emulator() as emulator:
-        searched.bring_to_start(emulator, emulator.save_state())
+        if arguments.recorded:
+            emulator.load_state(end_of_episode(arguments.recorded[0], searched))
+        else:
+            searched.bring_to_start(emulator, emulator.save_state())
         emulator.tick(1, render=True)
         write_tile_grid(emulator.screen().copy(), arguments.screen)
     if arguments.json:

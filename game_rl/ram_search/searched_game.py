@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 
 from game_rl.config.loader import game_path
 from game_rl.emulator.emulator import BUTTONS, Button, Emulator
@@ -48,6 +49,20 @@ class SearchedGame:
     @cached_property
     def ram(self) -> Ram:
         return ram_of(self.rom, colour=self.is_colour)
+
+    @property
+    def known_game(self) -> Game:
+        """The game of its game.yaml.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if self.game is None:
+            raise UsageError(
+                "a recorded episode needs a game.yaml, which says where it begins; game-rl "
+                f"new-game {quote(str(self.rom.path))} writes one"
+            )
+        return self.game
 
     @contextmanager
     def emulator(self) -> Iterator[Emulator]:
