@@ -33,7 +33,8 @@ from game_rl.experiments.experiment_dir import refuse_run_of_experiment, run_of
 from game_rl.explore.potentials import with_potentials
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
-from game_rl.interchange.sb3_limits import check_zip_to_write, exchangeable
+from game_rl.interchange.onnx_export import export_onnx
+from game_rl.interchange.sb3_limits import check_new_file, check_zip_to_write, exchangeable
 from game_rl.interchange.sb3_zip import export_policy
 from game_rl.lake.lake import Lake
 from game_rl.lake.lake_feed import lake_path, level_problems
@@ -433,26 +434,33 @@ def export(
     output: str | os.PathLike[str],
     checkpoint: str | int = "best",
     *,
-    format: Literal["sb3"] = "sb3",  # noqa: A002 - as on the command line
+    format: Literal["sb3", "onnx"] = "sb3",  # noqa: A002 - as on the command line
 ) -> Path:
-    """Write a policy as a zip that `PPO.load` or `DQN.load` of SB3 reads, and return its path.
+    """Write a policy for other programs, and return the path of the file.
 
-    A network that SB3 lacks needs game_rl to be installed where the file is loaded.
+    sb3: a zip that `PPO.load` or `DQN.load` of SB3 reads. A network that SB3 lacks needs game_rl to
+    be installed where the file is loaded. onnx: a graph for onnxruntime, from the parts of an
+    observation by name to `probabilities` (PPO) or `q_values` of the actions.
 
     Args:
         run: directory of the run, or what `train` returned.
-        output: new file that ends in .zip.
+        output: new file that ends in .zip or .onnx.
         checkpoint: see `load_policy`.
-        format: format of the file, of which there is one.
+        format: format of the file.
 
     Raises:
         GameRLError: there is no such run or checkpoint, SB3 has no such algorithm, or the file
             exists.
     """
-    if format != "sb3":
-        raise UsageError(f"format is {format!r}; allowed: sb3")
+    if format not in ("sb3", "onnx"):
+        raise UsageError(f"format is {format!r}; allowed: sb3, onnx")
     found = _opened(run, checkpoint)
     file = Path(output)
+    if format == "onnx":
+        check_new_file(file, ".onnx", "files of ONNX")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        export_onnx(found, file)
+        return file
     exchangeable(found.config)
     check_zip_to_write(file)
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -131,8 +131,10 @@ def _blocks(pictures: torch.Tensor, number: torch.dtype) -> torch.Tensor:
         quads = _quads(pictures).view(n, channels, rows, 4, columns, 1)
     else:
         quads = pictures.reshape(n, channels, rows, 4, columns, 4)
-    blocks = quads.permute(0, 2, 4, 3, 1, 5).contiguous().view(pictures.dtype).to(number)
-    return blocks.view(n, rows, columns, 16 * channels).permute(0, 3, 1, 2)
+    blocks = quads.permute(0, 2, 4, 3, 1, 5).contiguous()
+    if pictures.dtype == torch.uint8:
+        blocks = blocks.view(torch.uint8)
+    return blocks.to(number).view(n, rows, columns, 16 * channels).permute(0, 3, 1, 2)
 
 
 def _quads(pixels: torch.Tensor) -> torch.Tensor:

@@ -4,6 +4,7 @@ import argparse
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +17,7 @@ from game_rl.cli.arguments import (
     named_checkpoint,
     named_policy,
 )
-from game_rl.cli.outputs import ZIP, add_output
+from game_rl.cli.outputs import ONNX, ZIP, add_output
 from game_rl.cli.printing import (
     SafeConsole,
     add_json,
@@ -40,10 +41,19 @@ from game_rl.events.lineage import (
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment, run_of
 from game_rl.experiments.records import read_records
 from game_rl.games.definition import load_game
-from game_rl.interchange.sb3_limits import check_zip_to_read, check_zip_to_write, exchangeable
+from game_rl.interchange.sb3_limits import (
+    check_new_file,
+    check_zip_to_read,
+    check_zip_to_write,
+    exchangeable,
+)
 from game_rl.playback.checkpoint_survey import survey
 from game_rl.system.output import visible
+from game_rl.system.packages import check_extra
 from game_rl.system.units import format_bytes
+
+if TYPE_CHECKING:
+    from game_rl.playback.trained_run import TrainedRun
 
 _ID_SHOWN = 8
 
@@ -63,8 +73,13 @@ def add_checkpoints(parser: argparse.ArgumentParser) -> None:
 def add_export(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_export)
     add_run_arguments(parser)
-    parser.add_argument("--format", choices=["sb3"], default="sb3", help="format of the file")
-    add_output(parser, "--output", ZIP, required=True, text="zip file to write")
+    parser.add_argument(
+        "--format",
+        choices=["sb3", "onnx"],
+        default="sb3",
+        help="sb3: a zip of Stable-Baselines3; onnx: a graph for onnxruntime (default: sb3)",
+    )
+    add_output(parser, "--output", ZIP, ONNX, required=True, text="file to write, .zip or .onnx")
     add_json(parser)
 
 
@@ -181,32 +196,61 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     root, checkpoint = named_policy(arguments)
-    check_zip_to_write(arguments.output)
+    if arguments.format == "onnx":
+        check_new_file(arguments.output, ONNX.suffix, "files of ONNX")
+        check_extra("onnxscript", "game-rl export --format onnx")
+    else:
+        check_zip_to_write(arguments.output)
     check_playable(root, checkpoint, arguments.game)
-    exchangeable(open_run(root)[1])
-    from game_rl.interchange.sb3_zip import export_policy
+    if arguments.format == "sb3":
+        exchangeable(open_run(root)[1])
     from game_rl.playback.trained_run import open_trained_run
 
     run = open_trained_run(root, checkpoint, arguments.game)
     print_notes(run.game_notes(arguments.game))
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    package = export_policy(run, arguments.output)
+    write = _write_onnx if arguments.format == "onnx" else _write_zip
+    facts, how = write(run, arguments.output)
+    facts = {"file": str(arguments.output), "deterministic": run.deterministic, **facts}
+    print_result(
+        arguments,
+        {**facts, **run.policy_facts()},
+        f"{arguments.output}  (the policy: {run.name})",
+        how,
+    )
+    return 0
+
+
+def _write_zip(run: "TrainedRun", output: Path) -> tuple[dict[str, object], str]:
+    """Write the zip; return facts of it, and how it is used."""
+    from game_rl.interchange.sb3_zip import export_policy
+
+    package = export_policy(run, output)
     way = "deterministic" if run.deterministic else "stochastic"
     needs = ""
     if package is not None:
         needs = f"\nits network is a class of {package}, which must be installed to load the file"
-    print_result(
-        arguments,
-        {
-            "file": str(arguments.output),
-            "deterministic": run.deterministic,
-            "needs_package": package,
-            **run.policy_facts(),
-        },
-        f"{arguments.output}  (the policy: {run.name})",
-        f"it is {way}: model.predict(observation, deterministic={run.deterministic}){needs}",
+    return {"needs_package": package}, (
+        f"it is {way}: model.predict(observation, deterministic={run.deterministic}){needs}"
     )
-    return 0
+
+
+def _write_onnx(run: "TrainedRun", output: Path) -> tuple[dict[str, object], str]:
+    """Write the ONNX file; return facts of it, and how it is used."""
+    from game_rl.interchange.onnx_export import export_onnx
+
+    written = export_onnx(run, output)
+    inputs = ", ".join(
+        f"{name} {part.dtype} [{', '.join(map(str, part.shape))}]"
+        for name, part in written.inputs.items()
+    )
+    how = "takes the action with the largest one"
+    if not run.deterministic:
+        how = "draws its actions from them"
+    return written.to_json(), (
+        f"from {inputs}\nto {written.output} float32 [batch, {len(written.actions)}]; the policy "
+        f"{how}"
+    )
 
 
 def _import(arguments: argparse.Namespace) -> int:

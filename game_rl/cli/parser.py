@@ -202,7 +202,8 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "export",
             "checkpoint_commands",
-            "export a policy (ppo, or dqn without layer_norm) to a Stable-Baselines3 zip file",
+            "export a policy to a Stable-Baselines3 zip file (ppo, or dqn without layer_norm), or "
+            "to ONNX",
             "game-rl export runs/duel_ppo --format sb3 --output duel.zip",
         ),
         Command(

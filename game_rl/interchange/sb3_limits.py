@@ -32,8 +32,13 @@ def exchangeable(config: RunConfig) -> AlgorithmConfig:
 
 def check_zip_to_write(path: Path) -> None:
     """Raise UsageError if `path` does not end in .zip or exists."""
-    if path.suffix != ".zip":
-        raise UsageError(f"--output {path} does not end in .zip, as files of SB3 must")
+    check_new_file(path, ".zip", "files of SB3")
+
+
+def check_new_file(path: Path, suffix: str, kind: str) -> None:
+    """Raise UsageError if `path` does not end in `suffix`, as files of this kind do, or exists."""
+    if path.suffix != suffix:
+        raise UsageError(f"--output {path} does not end in {suffix}, as {kind} must")
     if path.exists():
         raise UsageError(f"{path} exists already; name another --output, or delete it")
 
