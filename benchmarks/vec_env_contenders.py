@@ -109,7 +109,7 @@ def stored(game: Game, n_envs: int) -> Contender:
     seen: list[Any] = [vec_env.reset()]
     zeros = np.zeros(n_envs, np.float32)
 
-    def decide(observations: np.ndarray) -> Decision:
+    def decide(observations: np.ndarray, *_: object) -> Decision:
         n = len(observations)
         return Decision(rng.integers(n_actions, size=n), torch.zeros(n), torch.zeros(n))
 
@@ -122,6 +122,7 @@ def stored(game: Game, n_envs: int) -> Contender:
                 seen[0],
                 decide,
                 _ROLLOUT_VEC_STEPS,
+                begins=zeros.astype(np.bool_),
                 observation_format=observation_format,
             )
             for step in steps:

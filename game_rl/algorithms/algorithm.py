@@ -17,6 +17,7 @@ from torch import nn
 
 from game_rl import schedules
 from game_rl.algorithms.demonstrations import Imitating, Imitation
+from game_rl.algorithms.policies import policy_values
 from game_rl.algorithms.reward_scaling import (
     RewardScaling,
     make_reward_scaling,
@@ -50,6 +51,21 @@ class LeanAlgorithm(BaseAlgorithm):
     def acting_network(self) -> nn.Module:
         """The module that is called to choose actions."""
         return self.policy
+
+    def shown_values(self) -> NDArray[np.float32]:
+        """Return the `policy_values` of the observations before the present vec step.
+
+        To be called by a callback, once the vec step is over.
+        """
+        assert self._last_obs is not None
+        return policy_values(self, self._last_obs)
+
+    def env_arrays(self) -> Mapping[str, NDArray[np.float32]]:
+        """Return what it keeps of the running episodes by name, each with a row for each env."""
+        return {}
+
+    def load_env_arrays(self, arrays: Mapping[str, NDArray[np.float32]]) -> None:
+        """Restore what `env_arrays` returned."""
 
     @abstractmethod
     def play(self, callback: BaseCallback) -> int:
@@ -106,8 +122,10 @@ class LeanOnPolicy(LeanAlgorithm, OnPolicyAlgorithm):
     rollout_buffer: PackedRolloutBuffer
 
     @abstractmethod
-    def _decide(self, observations: Observation) -> Decision:
-        """Choose actions."""
+    def _decide(
+        self, observations: Observation, rows: slice, begins: NDArray[np.bool_]
+    ) -> Decision:
+        """Choose actions for the observations of these envs; see `Decide`."""
 
     @abstractmethod
     def _learned_rewards(self, row: int, step: VecStep) -> NDArray[np.float32]:
@@ -138,7 +156,14 @@ class LeanOnPolicy(LeanAlgorithm, OnPolicyAlgorithm):
         assert isinstance(rollout_buffer, PackedRolloutBuffer)
         self._begin_rollout(n_rollout_steps)
         form = rollout_buffer.observation_format
-        steps = vec_steps(env, last_obs, self._decide, n_rollout_steps, observation_format=form)
+        steps = vec_steps(
+            env,
+            last_obs,
+            self._decide,
+            n_rollout_steps,
+            begins=last_dones,
+            observation_format=form,
+        )
         for n_steps, step in enumerate(steps):
             new_obs, rewards, dones, infos = step.outcome
             self.num_timesteps += env.num_envs

@@ -84,6 +84,7 @@ class DataParallel:
         *,
         n_samples: int,
         micro_batch_size: int,
+        sample_timesteps: int = 1,
         adds: bool = False,
     ) -> list[Report]:
         """Leave the gradient of the sum of the parts' losses in the parameters.
@@ -92,6 +93,7 @@ class DataParallel:
             loss_of: returns the loss of a part, and a report on it; unused weights get zeros.
             n_samples: samples in the minibatch.
             micro_batch_size: samples that all threads together process at a time.
+            sample_timesteps: timesteps of a sample, more than one if samples are sequences.
             adds: whether the gradient is added to the one that is there.
 
         Returns:
@@ -108,7 +110,7 @@ class DataParallel:
         total: list[torch.Tensor] = []
         for start in range(0, n_samples, micro_batch_size):
             stop = min(start + micro_batch_size, n_samples)
-            shares = minibatch_parts(start, stop, self._n_threads)
+            shares = minibatch_parts(start, stop, self._n_threads, sample_timesteps)
             for gradients, report in self._threads.map(of_part, shares):
                 reports.append(report)
                 if total:

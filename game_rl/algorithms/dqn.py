@@ -116,14 +116,23 @@ class LeanDQN(LeanAlgorithm, DQN):
             n_timesteps = num_collected_steps * env.num_envs
             return RolloutReturn(n_timesteps, num_collected_episodes, continue_training)
 
-        def decide(observations: Observation) -> Decision:
+        def decide(observations: Observation, *_: object) -> Decision:
             return Decision(self._explored(observations, learning_starts), *_NOTHING)
 
         assert self._last_obs is not None
+        assert self._last_episode_starts is not None
         assert isinstance(replay_buffer, PackedReplayBuffer)
         form = replay_buffer.observation_format
         n_steps = train_freq.frequency
-        for step in vec_steps(env, self._last_obs, decide, n_steps, observation_format=form):
+        steps = vec_steps(
+            env,
+            self._last_obs,
+            decide,
+            n_steps,
+            begins=self._last_episode_starts,
+            observation_format=form,
+        )
+        for step in steps:
             new_obs, rewards, dones, infos = step.outcome
             self.num_timesteps += env.num_envs
             num_collected_steps += 1

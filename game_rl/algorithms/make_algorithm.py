@@ -1,5 +1,6 @@
 """The table of algorithms, and what is built from a run's config: the algorithm, its policy."""
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -51,13 +52,22 @@ ALGORITHMS: Mapping[str, _Kind] = {
 """Every algorithm by its name in the config."""
 
 
+def _kind_of(config: AlgorithmConfig) -> _Kind:
+    """Return the algorithm; that with a memory is loaded, with sb3-contrib, only by who has one."""
+    if config.memory is None:
+        return ALGORITHMS[config.name]
+    ppo = importlib.import_module("game_rl.algorithms.recurrent_ppo")
+    policy = importlib.import_module("game_rl.algorithms.recurrent_policy")
+    return _Kind(ppo.make_recurrent_ppo, policy.recurrent_policy_to_load)
+
+
 def make_policy(
     config: AlgorithmConfig,
     observation_space: spaces.Space[Any],
     action_space: spaces.Space[Any],
 ) -> BasePolicy:
     """Build a float32 policy on the CPU, whose weights are to be replaced by `make_algorithm`'s."""
-    return ALGORITHMS[config.name].policy_to_load(config, observation_space, action_space)
+    return _kind_of(config).policy_to_load(config, observation_space, action_space)
 
 
 def make_algorithm(
@@ -90,6 +100,6 @@ def make_algorithm(
         schedule_timesteps=schedule_timesteps,
         schedule_share=schedule_timesteps / config.total_timesteps,
     )
-    model = ALGORITHMS[config.algorithm.name].make(config.algorithm, context)
+    model = _kind_of(config.algorithm).make(config.algorithm, context)
     model.set_logger(make_logger(config.logging, run_dir))
     return model

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -138,14 +138,14 @@ class LeanQNetwork(QNetwork):
     def extract_features(
         self, obs: PyTorchObs, features_extractor: BaseFeaturesExtractor
     ) -> torch.Tensor:
-        return _features(self, obs, features_extractor)
+        return extracted_features(self, obs, features_extractor)
 
 
 def _normed_vector(size: int) -> nn.Module:
     return nn.LayerNorm(size, eps=FLAX_EPSILON)
 
 
-def _features(
+def extracted_features(
     policy: BaseModel, obs: PyTorchObs, features_extractor: BaseFeaturesExtractor
 ) -> torch.Tensor:
     """Return what the features extractor makes of bytes, or of SB3's floats if it wants those."""
@@ -368,7 +368,7 @@ class LeanCnnPolicy(ActorCriticCnnPolicy):
     def extract_features(
         self, obs: PyTorchObs, features_extractor: BaseFeaturesExtractor | None = None
     ) -> torch.Tensor:
-        return _features(self, obs, features_extractor or self.features_extractor)
+        return extracted_features(self, obs, features_extractor or self.features_extractor)
 
 
 def policy_values(model: BaseAlgorithm, observations: Observation) -> NDArray[np.float32]:
@@ -393,6 +393,43 @@ def policy_outputs(policy: BasePolicy, tensors: Tensors) -> tuple[torch.Tensor, 
         return policy.value_net(of_value), log_probs.exp()
     q_values: torch.Tensor = policy.q_net(tensors)  # type: ignore[operator]  # a QPolicy
     return q_values.amax(dim=1, keepdim=True), q_values
+
+
+@runtime_checkable
+class _Remembers(Protocol):
+    memory_shape: tuple[int, ...]
+
+    def outputs(
+        self, obs: Tensors, memory: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return values, log probabilities, and the memory after it."""
+
+
+class ExpectedReturns:
+    """The value of each observation of one episode after the other, as a policy sees it.
+
+    It is the value of PPO, and the highest Q of the others, in units of the rewards as they were
+    learned. A policy with a memory remembers the observations since `begin`.
+    """
+
+    def __init__(self, policy: BasePolicy) -> None:
+        self._policy = policy
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin an episode."""
+        if isinstance(self._policy, _Remembers):
+            self._memory = torch.zeros(1, *self._policy.memory_shape, device=self._policy.device)
+
+    def after(self, observations: Observation) -> float:
+        """Return the value of the next observation of the episode, a batch of one."""
+        tensors = observation_tensors(observations, self._policy.device)
+        with torch.no_grad():
+            if isinstance(self._policy, _Remembers):
+                values, _, self._memory = self._policy.outputs(tensors, self._memory)
+            else:
+                values, _ = policy_outputs(self._policy, tensors)
+        return float(values)
 
 
 _NO_LEARNING = schedules.constant(0.0)

@@ -1,9 +1,10 @@
 """SB3's PPO on packed storage, with rollouts and gradient steps spread over the cores."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass
 from functools import reduce
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.type_aliases import RolloutBufferSamples
 from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv
@@ -28,9 +30,11 @@ from game_rl.buffers.unpacking import Tensors, observation_tensors
 from game_rl.config.algorithms import PPOConfig
 from game_rl.envs.observation import Observation, observation_batch, rows_of
 
+Outputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]
+
 
 @dataclass(frozen=True)
-class _Losses:
+class Losses:
     """Values that a gradient step logs under SB3's names; means over the minibatch."""
 
     policy_gradient_loss: float = 0.0
@@ -40,8 +44,8 @@ class _Losses:
     clip_fraction: float = 0.0
     approx_kl: float = 0.0
 
-    def plus(self, other: "_Losses") -> "_Losses":
-        return _Losses(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+    def plus(self, other: "Losses") -> "Losses":
+        return Losses(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
 class LeanPPO(LeanOnPolicy, PPO):
@@ -88,7 +92,12 @@ class LeanPPO(LeanOnPolicy, PPO):
             self, env, callback, rollout_buffer, n_rollout_steps
         )
 
-    def _decide(self, observations: Observation) -> Decision:
+    def _decide(
+        self,
+        observations: Observation,
+        rows: slice,  # noqa: ARG002
+        begins: NDArray[np.bool_],  # noqa: ARG002
+    ) -> Decision:
         with torch.no_grad():
             actions, values, log_probs = self.policy(observation_tensors(observations, self.device))
         return Decision(actions.cpu().numpy(), values, log_probs)
@@ -119,8 +128,8 @@ class LeanPPO(LeanOnPolicy, PPO):
             return
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
-        steps: list[_Losses] = []
-        last_epoch: list[_Losses] = []
+        steps: list[Losses] = []
+        last_epoch: list[Losses] = []
         self._imitated: list[tuple[float, int]] = []
         with data_parallel(self.policy.parameters(), self.device, self._threads) as parallel:
             for _ in range(self.n_epochs):
@@ -134,7 +143,7 @@ class LeanPPO(LeanOnPolicy, PPO):
             n = self.imitating.n_of(self.batch_size) * len(steps)
             self._record_imitation(self._imitated, n)
 
-    def _epoch(self, parallel: DataParallel) -> Iterator[_Losses]:
+    def _epoch(self, parallel: DataParallel) -> Iterator[Losses]:
         """Take a gradient step on each minibatch until the policy has moved too far."""
         for indices in self.rollout_buffer.minibatches(self.batch_size):
             losses = self._backward(parallel, indices)
@@ -179,32 +188,42 @@ class LeanPPO(LeanOnPolicy, PPO):
     def _is_far(self, approx_kl: float) -> bool:
         return self.target_kl is not None and approx_kl > 1.5 * self.target_kl
 
-    def _backward(self, parallel: DataParallel, indices: Indices) -> _Losses:
+    def _backward(self, parallel: DataParallel, indices: Indices) -> Losses:
         """Leave the gradient of the minibatch's loss in the parameters."""
-        advantages = torch.from_numpy(self.rollout_buffer.advantages[indices].flatten())
-        if self.normalize_advantage and len(advantages) > 1:
-            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        advantages = self._advantages_of(indices)
 
-        def loss_of(part: slice) -> tuple[torch.Tensor, _Losses]:
+        def loss_of(part: slice) -> tuple[torch.Tensor, Losses]:
             samples = self.rollout_buffer.samples(indices[part])
             samples = samples._replace(advantages=advantages[part].to(self.device))
-            return self._share_of_loss(samples, len(indices))
+            outputs = self.policy.evaluate_actions(
+                samples.observations, samples.actions.long().flatten()
+            )
+            return self._share_of_loss(samples, outputs, len(indices))
 
         losses = parallel.gradient(
             loss_of,
             n_samples=len(indices),
             micro_batch_size=self.micro_batch_size or len(indices),
         )
-        return reduce(_Losses.plus, losses)
+        return reduce(Losses.plus, losses)
+
+    def _advantages_of(self, timesteps: Indices) -> torch.Tensor:
+        """Return the advantages of a minibatch, float32 [batch], normalised if the config says."""
+        advantages = torch.from_numpy(self.rollout_buffer.advantages[timesteps].flatten())
+        if self.normalize_advantage and len(advantages) > 1:
+            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        return advantages
 
     def _share_of_loss(
-        self, part: RolloutBufferSamples, batch_size: int
-    ) -> tuple[torch.Tensor, _Losses]:
-        """Return a part's share of the minibatch's loss and of the log, by PPO.train's formulas."""
+        self, part: RolloutBufferSamples, outputs: Outputs, batch_size: int
+    ) -> tuple[torch.Tensor, Losses]:
+        """Return a part's share of the minibatch's loss and of the log, by PPO.train's formulas.
+
+        Args:
+            outputs: values, log probabilities and entropies that the policy has for the part.
+        """
         clip_range, clip_range_vf = self._clip_ranges()
-        values, log_prob, entropy = self.policy.evaluate_actions(
-            part.observations, part.actions.long().flatten()
-        )
+        values, log_prob, entropy = outputs
         ratio = torch.exp(log_prob - part.old_log_prob)
         clipped = torch.clamp(ratio, 1 - clip_range, 1 + clip_range)
         policy_loss = -torch.min(part.advantages * ratio, part.advantages * clipped).mean()
@@ -222,7 +241,7 @@ class LeanPPO(LeanOnPolicy, PPO):
             approx_kl = (ratio - 1 - log_ratio).mean()  # http://joschu.net/blog/kl-approx.html
             clip_fraction = ((ratio - 1).abs() > clip_range).float().mean()
         means = (policy_loss, value_loss, entropy_loss, loss, clip_fraction, approx_kl)
-        return share * loss, _Losses(*(share * mean.item() for mean in means))
+        return share * loss, Losses(*(share * mean.item() for mean in means))
 
     def _clip_ranges(self) -> tuple[float, float | None]:
         """Return the present clip ranges of the probability ratio and of the value function."""
@@ -230,7 +249,7 @@ class LeanPPO(LeanOnPolicy, PPO):
         of_values = None if self.clip_range_vf is None else self.clip_range_vf(remaining)  # type: ignore[operator]  # a schedule since setup
         return self.clip_range(remaining), of_values  # type: ignore[operator]
 
-    def _log(self, steps: list[_Losses], last_epoch: list[_Losses]) -> None:
+    def _log(self, steps: list[Losses], last_epoch: list[Losses]) -> None:
         for name in ("entropy_loss", "policy_gradient_loss", "value_loss", "clip_fraction"):
             self.logger.record(f"train/{name}", np.mean([getattr(step, name) for step in steps]))
         approx_kl = np.mean([step.approx_kl for step in last_epoch])
@@ -246,15 +265,32 @@ class LeanPPO(LeanOnPolicy, PPO):
             self.logger.record("train/clip_range_vf", clip_range_vf)
 
 
+P = TypeVar("P", bound=LeanPPO)
+
+
 def make_ppo(config: PPOConfig, context: BuildContext) -> LeanPPO:
     """Build PPO from a config whose `micro_batch_size: auto` was resolved by `make_algorithm`.
 
     An `auto` that is still there means the whole minibatch.
     """
+    return build_ppo(LeanPPO, LeanCnnPolicy, config, context)
+
+
+def build_ppo(
+    kind: type[P],
+    policy: type[ActorCriticPolicy],
+    config: PPOConfig,
+    context: BuildContext,
+    *,
+    buffer: type[PackedRolloutBuffer] = PackedRolloutBuffer,
+    buffer_arguments: Mapping[str, Any] = MappingProxyType({}),
+    policy_arguments: Mapping[str, Any] = MappingProxyType({}),
+) -> P:
+    """As `make_ppo`, of this class, with what its buffer and its policy need besides."""
     schedule = context.schedule
     placement = context.placement
-    model = LeanPPO(
-        LeanCnnPolicy,
+    model = kind(
+        policy,
         context.vec_env,
         n_steps=config.n_steps,
         batch_size=config.batch_size,
@@ -272,9 +308,13 @@ def make_ppo(config: PPOConfig, context: BuildContext) -> LeanPPO:
         max_grad_norm=config.max_grad_norm,
         target_kl=config.target_kl,
         stats_window_size=config.stats_window_size,
-        rollout_buffer_class=PackedRolloutBuffer,
-        rollout_buffer_kwargs=context.buffer_kwargs,
-        policy_kwargs={"network": config.network, "precision": placement.precision},
+        rollout_buffer_class=buffer,
+        rollout_buffer_kwargs=context.buffer_kwargs | dict(buffer_arguments),
+        policy_kwargs={
+            "network": config.network,
+            "precision": placement.precision,
+            **policy_arguments,
+        },
         seed=context.seed,
         device=placement.device,
     )

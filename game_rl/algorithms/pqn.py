@@ -87,7 +87,12 @@ class PQN(LeanOnPolicy):
         self._ends = _EpisodeEnds(n_steps, self.n_envs)
         self._epsilon = self.exploration.epsilon.at(self.num_timesteps)
 
-    def _decide(self, observations: Observation) -> Decision:
+    def _decide(
+        self,
+        observations: Observation,
+        rows: slice,  # noqa: ARG002
+        begins: NDArray[np.bool_],  # noqa: ARG002
+    ) -> Decision:
         values, actions = self._values(observations).max(dim=1)
         chosen = self.exploration.explored(actions.cpu().numpy(), self._epsilon)
         return Decision(chosen, values, torch.zeros_like(values))

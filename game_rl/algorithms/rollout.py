@@ -24,8 +24,9 @@ class Decision(NamedTuple):
     log_probs: torch.Tensor
 
 
-Decide = Callable[[Any], Decision]
-"""Takes a batch of observations: an array, or a dict of parts."""
+Decide = Callable[[Any, slice, NDArray[np.bool_]], Decision]
+"""Takes a batch of observations, an array or a dict of parts; the rows of its envs; and in which of
+them an episode begins, bool [batch]."""
 
 
 class VecStep(NamedTuple):
@@ -57,6 +58,7 @@ def vec_steps(
     decide: Decide,
     n_steps: int,
     *,
+    begins: NDArray[np.bool_],
     observation_format: ObservationFormat,
 ) -> Iterator[VecStep]:
     """Play `n_steps` vec steps, and yield each with its frames packed by `observation_format`.
@@ -71,15 +73,18 @@ def vec_steps(
     The frames of a HalvedVecEnv are packed by its workers if they use the same format. All others
     are packed here.
 
+    Args:
+        begins: in which envs an episode begins with `observations`, bool [n_envs].
+
     Raises:
         ValueError: a frame has a value that the format cannot hold.
     """
     if isinstance(env, HalvedVecEnv):
-        steps = _overlapped(env, observations, decide, n_steps)
+        steps = _overlapped(env, observations, begins, decide, n_steps)
     elif (halves := getattr(env, "rows_in_turn", None)) is not None:
-        steps = _in_turn(env, halves, observations, decide, n_steps)
+        steps = _in_turn(env, halves, observations, begins, decide, n_steps)
     else:
-        steps = _one_by_one(env, observations, decide, n_steps)
+        steps = _one_by_one(env, observations, begins, decide, n_steps)
     source = env if isinstance(env, HalvedVecEnv) and env.packing == observation_format else None
     before = source.packed_frames(observations) if source else None
     frames = _newest(observations, observation_format) if before is None else before.shown
@@ -107,48 +112,70 @@ def _newest(observations: Observation, observation_format: ObservationFormat) ->
 
 
 def _one_by_one(
-    env: VecEnv, observations: Observation, decide: Decide, n_steps: int
+    env: VecEnv,
+    observations: Observation,
+    begins: NDArray[np.bool_],
+    decide: Decide,
+    n_steps: int,
 ) -> Iterator[tuple[Decision, Outcome]]:
+    rows = slice(0, env.num_envs)
     for _ in range(n_steps):
-        decision = decide(observations)
-        observations, rewards, dones, infos = env.step(decision.actions)  # type: ignore[assignment]  # no tuple
-        yield decision, (observations, rewards, dones, infos)
+        decision = decide(observations, rows, begins)
+        observations, rewards, begins, infos = env.step(decision.actions)  # type: ignore[assignment]  # no tuple
+        yield decision, (observations, rewards, begins, infos)
 
 
 def _in_turn(
-    env: VecEnv, halves: Sequence[slice], observations: Observation, decide: Decide, n_steps: int
+    env: VecEnv,
+    halves: Sequence[slice],
+    observations: Observation,
+    begins: NDArray[np.bool_],
+    decide: Decide,
+    n_steps: int,
 ) -> Iterator[tuple[Decision, Outcome]]:
     """Choose the actions that `_overlapped` chooses, in the same order, and play all envs."""
 
-    def decided(observations: Observation) -> Decision:
-        first, second = (decide(rows_of(observations, rows)) for rows in halves)
+    def decided(observations: Observation, begins: NDArray[np.bool_]) -> Decision:
+        first, second = (decide(rows_of(observations, rows), rows, begins[rows]) for rows in halves)
         return _joined(first, second)
 
-    decision = decided(observations)
+    decision = decided(observations, begins)
     for step in range(n_steps):
         observations, rewards, dones, infos = env.step(decision.actions)  # type: ignore[assignment]  # no tuple
-        ahead = decided(observations) if step + 1 < n_steps else decision
+        ahead = decided(observations, dones) if step + 1 < n_steps else decision
         yield decision, (observations, rewards, dones, infos)
         decision = ahead
 
 
 def _overlapped(
-    env: HalvedVecEnv, observations: Observation, decide: Decide, n_steps: int
+    env: HalvedVecEnv,
+    observations: Observation,
+    begins: NDArray[np.bool_],
+    decide: Decide,
+    n_steps: int,
 ) -> Iterator[tuple[Decision, Outcome]]:
-    def begun(half: VecMonitor, observations: Any) -> Decision:  # noqa: ANN401
-        decision = decide(observations)
+    def begun(
+        half: VecMonitor,
+        rows: slice,
+        observations: Any,  # noqa: ANN401
+        begins: NDArray[np.bool_],
+    ) -> Decision:
+        decision = decide(observations, rows, begins)
         half.step_async(decision.actions)
         return decision
 
-    pairs = zip(env.halves, env.bounds, strict=True)
-    decisions = [begun(half, rows_of(observations, bounds)) for half, bounds in pairs]
+    halves = list(zip(env.halves, env.bounds, strict=True))
+    decisions = [
+        begun(half, rows, rows_of(observations, rows), begins[rows]) for half, rows in halves
+    ]
     for step in range(n_steps):
         outcomes: list[Outcome] = []
         next_decisions: list[Decision] = []
-        for half in env.halves:
-            outcomes.append(half.step_wait())
+        for half, rows in halves:
+            outcome = half.step_wait()
+            outcomes.append(outcome)
             if step + 1 < n_steps:
-                next_decisions.append(begun(half, outcomes[-1][0]))
+                next_decisions.append(begun(half, rows, outcome[0], outcome[2]))
         yield _joined(*decisions), env.joined(*outcomes)
         decisions = next_decisions
 

@@ -32,6 +32,46 @@ _SCREEN_SIZES: dict[ScreenNetwork, type[NatureSize | ImpalaSize | SmallSize]] = 
 }
 
 
+@dataclass(frozen=True)
+class MemorySize:
+    """Size of the recurrent layers of the policy, which the value function has once more.
+
+    Attributes:
+        gates: vectors of `size` that each layer computes for a timestep, 4 of an LSTM, 3 of a GRU.
+        inputs: numbers that the first layer gets.
+    """
+
+    gates: int
+    size: int
+    layers: int
+    inputs: int
+
+    @property
+    def _weights(self) -> list[tuple[int, int]]:
+        """Numbers in the weights of each layer for its inputs, and for its own state."""
+        inputs = [self.inputs, *[self.size] * (self.layers - 1)]
+        return [(self.gates * self.size * n, self.gates * self.size * self.size) for n in inputs]
+
+    @property
+    def parameters(self) -> int:
+        biases = 2 * self.layers * self.gates * self.size
+        return sum(map(sum, self._weights)) + biases
+
+    @property
+    def largest_parameter(self) -> int:
+        return max(map(max, self._weights))
+
+    def step_blocks(self, batch_size: int) -> list[int]:
+        """Return the blocks that the layers of policy and value function keep for `backward`.
+
+        The features are copied once into the order of the layers. Each layer keeps its gates, its
+        output and its cell, and the last output is copied back.
+        """
+        floats = FLOAT_BYTES * batch_size
+        each = [floats * self.gates * self.size, 2 * floats * self.size]
+        return [floats * self.inputs, *2 * (self.layers * each + [floats * self.size])]
+
+
 @dataclass(frozen=True, kw_only=True)
 class NetworkSize:
     """Size of a network: features of each part, hidden layers, and its heads.
@@ -43,6 +83,7 @@ class NetworkSize:
         has_target: whether there is also a target network, as in DQN.
         hidden: units of the hidden layers.
         layer_norm: normalisation before each ReLU, in PQN and DQN.
+        memory: recurrent layers after the features, if it has any.
     """
 
     encoders: tuple[tuple[str, EncoderSize], ...]
@@ -51,6 +92,7 @@ class NetworkSize:
     has_target: bool = False
     hidden: tuple[int, ...] = ()
     layer_norm: LayerNorm = "none"
+    memory: MemorySize | None = None
 
     @classmethod
     def of(
@@ -62,13 +104,20 @@ class NetworkSize:
         """
         network = algorithm.network if isinstance(algorithm.network, NetworkConfig) else NATURE
         layer_norm: LayerNorm = algorithm.layer_norm
+        encoders = tuple(_encoders(observation_format, network, layer_norm))
+        memory = None
+        if (recurrent := algorithm.memory) is not None:
+            gates = 4 if recurrent.kind == "lstm" else 3
+            features = sum(encoder.features for _, encoder in encoders)
+            memory = MemorySize(gates, recurrent.size, recurrent.layers, features)
         return cls(
-            encoders=tuple(_encoders(observation_format, network, layer_norm)),
+            encoders=encoders,
             n_actions=n_actions,
             has_value_head=not algorithm.has_q_network,
             has_target=algorithm.has_target_network,
             hidden=hidden_layers(algorithm.network, has_parts=observation_format.is_dict),
             layer_norm=layer_norm,
+            memory=memory,
         )
 
     @property
@@ -76,24 +125,32 @@ class NetworkSize:
         return sum(encoder.features for _, encoder in self.encoders)
 
     @property
+    def _before_hidden(self) -> int:
+        """Numbers that the first hidden layer gets."""
+        return self.features if self.memory is None else self.memory.size
+
+    @property
     def parameters(self) -> int:
-        last = (self.features, *self.hidden)[-1]
+        last = (self._before_hidden, *self.hidden)[-1]
         heads = (last + 1) * (self.n_actions + self.has_value_head)
         layers = sum((before + 1) * units for before, units in self._hidden_shapes)
         if self.layer_norm != "none":
             layers += 2 * sum(self.hidden)
         encoders = sum(encoder.parameters for _, encoder in self.encoders)
-        return encoders + (1 + self.has_value_head) * layers + heads
+        memory = 0 if self.memory is None else 2 * self.memory.parameters
+        return encoders + memory + (1 + self.has_value_head) * layers + heads
 
     @property
     def _hidden_shapes(self) -> list[tuple[int, int]]:
-        return list(pairwise((self.features, *self.hidden)))
+        return list(pairwise((self._before_hidden, *self.hidden)))
 
     @property
     def largest_parameter(self) -> int:
         """Numbers in the largest weight."""
         weights = [prod(shape) for shape in self._hidden_shapes]
-        weights.append((self.features, *self.hidden)[-1] * self.n_actions)
+        weights.append((self._before_hidden, *self.hidden)[-1] * self.n_actions)
+        if self.memory is not None:
+            weights.append(self.memory.largest_parameter)
         return max(*weights, *(encoder.largest_parameter for _, encoder in self.encoders))
 
     @property
@@ -142,6 +199,11 @@ class NetworkSize:
             place = f" of {name}" if len(self.encoders) > 1 else ""
             found |= {f"{moment}{place}": [*kept, *blocks] for moment, blocks in own.items()}
             kept += own["forward"]
+        if self.memory is not None:
+            kept += self.memory.step_blocks(batch_size)
+            gates = FLOAT_BYTES * self.memory.gates * self.memory.size * batch_size
+            found["forward of the memory"] = kept
+            found["backward of the memory"] = [*kept, gates]
         if len(self.encoders) > 1 or self.hidden:
             found |= self._head_blocks(kept, batch_size)
         return found
@@ -152,7 +214,7 @@ class NetworkSize:
         outputs = [FLOAT_BYTES * units * batch_size for units in self.hidden]
         each = 2 if self.layer_norm != "none" else 1  # normalised and not
         kept = [*kept, *joined, *(1 + self.has_value_head) * each * outputs]
-        widest = max([FLOAT_BYTES * self.features * batch_size, *outputs])
+        widest = max([FLOAT_BYTES * self._before_hidden * batch_size, *outputs])
         return {"forward of the hidden layers": kept, "backward hidden": [*kept, widest, widest]}
 
     def sample_bytes(self, *, bf16: bool) -> int:
@@ -251,26 +313,36 @@ def timesteps_together(
     """
     batch = algorithm.batch_size
     micro = algorithm.micro_batch_size
-    if micro != "auto":
-        return min(batch, micro or batch)
-    if on_gpu:
-        return batch
-    sample_bytes = network.sample_bytes(bf16=bf16)
-    return micro_batch_size(batch, sample_bytes=sample_bytes, cpus=cpus, cache_bytes=cache_bytes)
+    if micro == "auto" and not on_gpu:
+        sample_bytes = network.sample_bytes(bf16=bf16)
+        micro = micro_batch_size(
+            batch, sample_bytes=sample_bytes, cpus=cpus, cache_bytes=cache_bytes
+        )
+    if micro == "auto" or micro is None:
+        micro = batch
+    whole = algorithm.whole_timesteps
+    return min(batch, max(whole, micro - micro % whole))
 
 
 # In samples. Starting the operations of a step takes torch about as long as computing this many.
 SMALLEST_PART = 32
 
 
-def n_minibatch_parts(n_samples: int, n_threads: int) -> int:
-    """Number of parts: one for each thread, or fewer if the parts would be too small."""
-    return max(1, min(n_threads, n_samples // SMALLEST_PART))
+def n_minibatch_parts(n_samples: int, n_threads: int, sample_timesteps: int = 1) -> int:
+    """Number of parts: one for each thread, or fewer if the parts would be too small.
+
+    Args:
+        sample_timesteps: timesteps of a sample, more than one if samples are sequences.
+    """
+    smallest = -(-SMALLEST_PART // sample_timesteps)
+    return max(1, min(n_threads, n_samples // smallest))
 
 
-def minibatch_parts(start: int, stop: int, n_threads: int) -> list[slice]:
+def minibatch_parts(
+    start: int, stop: int, n_threads: int, sample_timesteps: int = 1
+) -> list[slice]:
     """Slices of the samples from `start` to `stop`, of sizes that differ by at most 1."""
     n_samples = stop - start
-    n = n_minibatch_parts(n_samples, n_threads)
+    n = n_minibatch_parts(n_samples, n_threads, sample_timesteps)
     bounds = [start + n_samples * part // n for part in range(n + 1)]
     return [slice(*pair) for pair in pairwise(bounds)]

@@ -83,6 +83,13 @@ def rollout_buffer_layout(
     )
 
 
+def memory_layout(
+    state_shape: tuple[int, ...], *, n_steps: int, n_envs: int, sequence: int
+) -> ArrayLayout:
+    """The states of the agents' memory before each sequence of a rollout."""
+    return ArrayLayout("states", (-(-n_steps // sequence), n_envs, *state_shape), np.float32)
+
+
 def pond_layout(
     observation_format: ObservationFormat, *, capacity: int, n_envs: int, n_actions: int
 ) -> tuple[ArrayLayout, ...]:

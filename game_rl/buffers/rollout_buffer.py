@@ -101,17 +101,20 @@ class PackedRolloutBuffer(RolloutBuffer):
 
     def minibatches(self, batch_size: int | None = None) -> Iterator[Indices]:
         """Yield the indices of `get`'s minibatches: timestep t of env e is e * buffer_size + t."""
+        indices = np.random.permutation(self.buffer_size * self.n_envs)  # noqa: NPY002 - as SB3 draws
+        self.number_by_env()
+        step = batch_size or len(indices)
+        return (indices[start : start + step] for start in range(0, len(indices), step))
+
+    def number_by_env(self) -> None:
+        """Lay the rollout out for `samples`, once it is full; the second call does nothing."""
         assert self.full
-        n_timesteps = self.buffer_size * self.n_envs
-        indices = np.random.permutation(n_timesteps)  # noqa: NPY002 - as SB3 draws
         if not self.generator_ready:
             # small arrays as SB3 has them, from [n_steps, n_envs] to [n_envs * n_steps, 1]
             self._ages = _ages(self.episode_starts, self.observation_format.stack - 1)
             for name in self._SAMPLED:
                 setattr(self, name, self.swap_and_flatten(getattr(self, name)))
             self.generator_ready = True
-        step = batch_size or len(indices)
-        return (indices[start : start + step] for start in range(0, len(indices), step))
 
     def samples(self, indices: Indices) -> RolloutBufferSamples:
         """Return these timesteps, numbered as in `minibatches`, on the device.

@@ -29,9 +29,11 @@ from game_rl.checkpoints.model_state import (
     module_tensors,
     optimizer_tensors,
     parse_tensors,
+    restore_env_arrays,
     restore_own_state,
     restore_random_numbers,
     restore_replay,
+    save_env_arrays,
     save_own_state,
     save_random_numbers,
     with_present_names,
@@ -44,12 +46,13 @@ from game_rl.files.saved import Saved
 from game_rl.vec_env.frame_stacks import Space, in_parts, part_items
 from game_rl.vec_env.make_vec_env import VecEnvState, restore_vec_env
 
-_ARRAYS = {
+_ARRAYS = {  # without the observations, and what an algorithm keeps of each env
     "episode_starts": np.dtype(np.bool_),
     "episode_returns": np.dtype(np.float32),
     "episode_lengths": np.dtype(np.int32),
 }
 
+_KEPT_BY_THE_ALGORITHM = {"memory": np.dtype(np.float32)}
 _OBSERVATIONS = "observations"  # a single array; parts have their names after a dot
 
 
@@ -119,6 +122,7 @@ def _arrays(model: BaseAlgorithm, envs: VecEnvState | None) -> dict[str, NDArray
         "episode_starts": np.asarray(model._last_episode_starts, np.bool_),
         "episode_returns": envs.episode_returns,
         "episode_lengths": envs.episode_lengths,
+        **save_env_arrays(model),
     }
 
 
@@ -191,6 +195,7 @@ class Checkpoint(CheckpointFolder):
             raise CheckpointError(
                 f"{self.path} has the state of {len(play.envs)} envs, but the run has {n_envs}"
             )
+        self._restore_kept(model, arrays)
         observations = self._observations(model.env.observation_space, arrays)
         state = VecEnvState(
             envs=play.envs,
@@ -205,6 +210,17 @@ class Checkpoint(CheckpointFolder):
             raise CheckpointError(f"{self.path / 'play.json'}: {error}") from None
         model._last_obs = observations
         model._last_episode_starts = arrays["episode_starts"]
+
+    def _restore_kept(self, model: BaseAlgorithm, arrays: dict[str, NDArray[Any]]) -> None:
+        """Restore what the algorithm keeps of each env, and take it out of the arrays."""
+        kept = {}
+        for name, own in save_env_arrays(model).items():
+            array = arrays.pop(name, None)
+            if array is None or array.shape != own.shape:
+                found = f"no {name}" if array is None else f"a {name} of shape {array.shape}"
+                raise CheckpointError(f"{self.path} has {found}, but the run has {own.shape}")
+            kept[name] = array
+        restore_env_arrays(model, kept)
 
     def _observations(self, space: Space, arrays: dict[str, NDArray[Any]]) -> Any:  # noqa: ANN401
         """Return the saved observations, which are those of `space`, in its structure."""
@@ -242,7 +258,7 @@ class Checkpoint(CheckpointFolder):
 
 def _is_wrong(key: str, array: NDArray[Any]) -> bool:
     is_observed = key == _OBSERVATIONS or key.startswith(f"{_OBSERVATIONS}.")
-    return not is_observed and array.dtype != _ARRAYS.get(key)
+    return not is_observed and array.dtype != (_ARRAYS | _KEPT_BY_THE_ALGORITHM).get(key)
 
 
 def _restore_episodes(model: BaseAlgorithm, play: TrainingState) -> None:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 import numpy as np
 import safetensors.torch
 import torch
+from numpy.typing import NDArray
 from pydantic import JsonValue
 from safetensors import SafetensorError
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -28,6 +29,25 @@ class _KeepsState(Protocol):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state."""
+
+
+@runtime_checkable
+class _KeepsEnvArrays(Protocol):
+    def env_arrays(self) -> Mapping[str, NDArray[np.float32]]:
+        """Return arrays by name, each with a row for each env."""
+
+    def load_env_arrays(self, arrays: Mapping[str, NDArray[np.float32]]) -> None:
+        """Restore these arrays."""
+
+
+def save_env_arrays(model: BaseAlgorithm) -> Mapping[str, NDArray[np.float32]]:
+    """Return what the model keeps of the running episodes."""
+    return model.env_arrays() if isinstance(model, _KeepsEnvArrays) else {}
+
+
+def restore_env_arrays(model: BaseAlgorithm, arrays: Mapping[str, NDArray[np.float32]]) -> None:
+    if isinstance(model, _KeepsEnvArrays):
+        model.load_env_arrays(arrays)
 
 
 def save_own_state(model: BaseAlgorithm) -> dict[str, JsonValue]:

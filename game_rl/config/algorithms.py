@@ -58,12 +58,40 @@ RAW = RewardConfig()
 """The section of a config that says nothing about rewards: they are learned as they are."""
 
 
+class MemoryConfig(RunSection):
+    """A memory of the agent: recurrent layers between the network of the screens and its outputs.
+
+    Policy and value function have as many each, as in sb3-contrib's RecurrentPPO. The memory is
+    empty when an episode begins, wherever it begins.
+    """
+
+    kind: Annotated[Literal["lstm", "gru"], Role.NETWORK] = "lstm"
+    """Kind of the recurrent layers. sb3-contrib has lstm alone, so policies with gru cannot be
+    exchanged with it."""
+    size: Annotated[int, Field(ge=1, le=16_384), Role.NETWORK] = 256
+    """Number of units of each recurrent layer."""
+    layers: Annotated[int, Field(ge=1, le=16), Role.NETWORK] = 1
+    """Number of recurrent layers, one on top of the other."""
+    sequence: Annotated[int, Field(ge=1, le=65_536), Role.LEARNING] = 64
+    """Number of timesteps in a row of one env that are learned together, so many back a gradient
+    reaches. It must divide n_steps and batch_size. An episode's end cuts a sequence."""
+
+    @property
+    def state_shape(self) -> tuple[int, int, int]:
+        """Shape of one env's state: tensors of the policy and of the value function, layers, size.
+
+        An LSTM has two tensors each, and a GRU one.
+        """
+        return (4 if self.kind == "lstm" else 2, self.layers, self.size)
+
+
 class _AnyAlgorithm(RunSection):
     """What is asked of the section of every algorithm.
 
     A key that an algorithm lacks is None there, or 0 if it is a number of timesteps to wait:
     `replay`, `lakes`, `teacher` and `learning_starts` on-policy; `n_steps`, `n_epochs` and
-    `target_kl` off-policy; `exploration`, `micro_batch_size` and `vf_coef` where there are none.
+    `target_kl` off-policy; `exploration`, `memory`, `micro_batch_size` and `vf_coef` where there
+    are none.
     """
 
     collected_in: ClassVar[Literal["n_steps", "train_freq"]]
@@ -82,6 +110,11 @@ class _AnyAlgorithm(RunSection):
     def trace_decay(self) -> float:
         """Lambda of the returns; 0 where there is none."""
         return 0.0
+
+    @property
+    def whole_timesteps(self) -> int:
+        """Timesteps of one env that are learned together: a sequence of a memory, or 1."""
+        return 1
 
     @property
     def vec_steps_per_update(self) -> int:
@@ -196,6 +229,8 @@ class PPOConfig(_OnPolicyConfig):
     module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
     Its module is a .py file beside this one or in the current folder, or is installed. It runs with
     your rights."""
+    memory: Annotated[MemoryConfig | None, Role.NETWORK] = None
+    """What the agent remembers of its episode, beyond the screens that it sees; null: nothing."""
     precision: Annotated[_Precision, Role.LEARNING] = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
@@ -213,6 +248,10 @@ class PPOConfig(_OnPolicyConfig):
     def trace_decay(self) -> float:
         return self.gae_lambda
 
+    @property
+    def whole_timesteps(self) -> int:
+        return 1 if self.memory is None else self.memory.sequence
+
     def problems_in_run(self, *, n_envs: int, total_timesteps: int) -> Iterator[Problem]:  # noqa: ARG002
         """Yield what does not agree within this section or with the rest of the run."""
         yield from self._batch_problems(n_envs)
@@ -225,7 +264,31 @@ class PPOConfig(_OnPolicyConfig):
                 f"use at most {batch:,}, or remove the line",
                 (_at("batch_size"),),
             )
+        yield from self._memory_problems()
         yield from _diverging(self, "learning_rate", "clip_range")
+
+    def _memory_problems(self) -> Iterator[Problem]:
+        if self.memory is None:
+            return
+        sequence = self.memory.sequence
+        key = _at("memory", "sequence")
+        for name in ("n_steps", "batch_size"):
+            number = getattr(self, name)
+            if number % sequence:
+                near = " or ".join(f"{size:,}" for size in nearest_divisors(sequence, number))
+                yield Problem(
+                    key,
+                    f"{sequence:,} does not divide {name}, {number:,}, and only whole sequences "
+                    f"are learned; use {near or 1}, or another {name}",
+                    (_at(name),),
+                )
+        if self.learn_from is not None:
+            yield Problem(
+                _at("memory"),
+                "an agent with a memory cannot learn from played episodes, of which single "
+                "timesteps are drawn; remove memory or learn_from",
+                (_at("learn_from"),),
+            )
 
     def _batch_problems(self, n_envs: int) -> Iterator[Problem]:
         batch = self.batch_size
@@ -336,6 +399,7 @@ class DQNConfig(_AnyAlgorithm):
 
     collected_in: ClassVar[Literal["train_freq"]] = "train_freq"
     draws_actions: ClassVar[bool] = False
+    memory: ClassVar[None] = None
     has_q_network: ClassVar[bool] = True
     has_target_network: ClassVar[bool] = True
     is_in_sb3: ClassVar[bool] = True
@@ -489,6 +553,7 @@ class PQNConfig(_OnPolicyConfig):
     """
 
     draws_actions: ClassVar[bool] = False
+    memory: ClassVar[None] = None
     has_q_network: ClassVar[bool] = True
     optimiser: ClassVar[Literal["adam", "radam"]] = "radam"
     target_kl: ClassVar[None] = None

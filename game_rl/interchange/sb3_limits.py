@@ -21,6 +21,12 @@ def exchangeable(config: RunConfig) -> AlgorithmConfig:
             f"{algorithm.name.upper()}; only policies of ppo, and of dqn without layer_norm, can "
             "be exchanged with it"
         )
+    if algorithm.memory is not None and algorithm.memory.kind == "gru":
+        raise UsageError(
+            "algorithm.memory.kind is gru, and sb3-contrib's RecurrentPPO has an LSTM alone, so "
+            "its zips cannot hold this policy; train a run with memory: {kind: lstm} to exchange "
+            "its policy"
+        )
     if algorithm.layer_norm != "none":
         raise UsageError(
             f"algorithm.layer_norm is {algorithm.layer_norm}, and Stable-Baselines3's Q-network "

@@ -4,6 +4,7 @@ A zip from a stranger is treated as data. Only the weights are read, with torch'
 two counters from the JSON. `PPO.load` would run code that is pickled in it.
 """
 
+import importlib
 import io
 import json
 import os
@@ -51,11 +52,12 @@ from game_rl.playback.trained_run import TrainedRun
 from game_rl.training.resuming import fixed_state
 from game_rl.vec_env.make_vec_env import SpacesVecEnv
 
+_CONTRIB = "sb3_contrib"
 _OVERHEAD_BYTES = 16 * 2**20  # allowance for names, system info and SB3's data
 
 
 def export_policy(run: TrainedRun, output: Path) -> str | None:
-    """Write a zip that SB3's `PPO.load` or `DQN.load` reads.
+    """Write a zip that SB3's `PPO.load` or `DQN.load` reads, or sb3-contrib's `RecurrentPPO.load`.
 
     Its observations are the run's: uint8 [stack * C, H, W], the newest frame last, or a dict of
     parts.
@@ -279,7 +281,8 @@ def needed_package(model: PPO | DQN) -> str | None:
     """Return the package besides SB3 that reading the model's zip needs; see `export_policy`."""
     module = _extractor_module(model)
     if module.startswith(("stable_baselines3.", OWN_MODULE)):
-        return None
+        package = type(model).__module__.partition(".")[0]
+        return package if package == _CONTRIB else None
     return module.partition(".")[0]
 
 
@@ -301,9 +304,18 @@ def _by_value(module: str) -> Iterator[None]:
 
 
 def _plain_ppo(algorithm: PPOConfig, env: VecEnv) -> PPO:
+    """Return SB3's PPO, or sb3-contrib's RecurrentPPO for an agent with a memory."""
     clip_vf = algorithm.clip_range_vf
-    model = PPO(
-        _policy_name(env),
+    kind = PPO
+    name = _policy_name(env)
+    memory: dict[str, Any] = {}
+    if algorithm.memory is not None:
+        kind = importlib.import_module(_CONTRIB).RecurrentPPO  # by who has one alone
+        name = name.replace("Policy", "LstmPolicy")
+        memory["lstm_hidden_size"] = algorithm.memory.size
+        memory["n_lstm_layers"] = algorithm.memory.layers
+    model = kind(
+        name,
         env,
         n_steps=2,
         batch_size=2,
@@ -312,7 +324,7 @@ def _plain_ppo(algorithm: PPOConfig, env: VecEnv) -> PPO:
         clip_range_vf=None if clip_vf is None else _sb3_schedule(clip_vf),
         normalize_advantage=algorithm.normalize_advantage,
         stats_window_size=algorithm.stats_window_size,
-        policy_kwargs=_policy_kwargs(algorithm.network, env.observation_space),
+        policy_kwargs=memory | _policy_kwargs(algorithm.network, env.observation_space),
         device="cpu",
     )
     model.n_steps = algorithm.n_steps

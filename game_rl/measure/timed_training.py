@@ -170,8 +170,10 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
     algorithm = config.algorithm
     largest = _LARGEST_BATCH_BYTES["cuda" if device.startswith("cuda") else "cpu"]
     batch = algorithm.batch_size
-    if batch * observation_bytes > largest:
-        batch = nearest_divisors(largest // observation_bytes + 1, batch)[0]
+    whole = algorithm.whole_timesteps
+    if batch * observation_bytes > largest and batch > whole:
+        most = largest // observation_bytes // whole
+        batch = whole * (nearest_divisors(most + 1, batch // whole) or [1])[0]
     changes: dict[str, Any] = {"batch_size": batch, "learning_rate": _LEARNING_RATE}
     if isinstance(algorithm, DQNConfig):
         capacity = min(algorithm.replay.capacity, _MOST_REPLAYED)
@@ -179,7 +181,7 @@ def shortened(config: RunConfig, *, observation_bytes: int, device: str) -> RunC
         changes |= {"learning_starts": 0, "replay": replay}
         small = algorithm.model_copy(update=changes)
         return config.model_copy(update={"algorithm": small, "lake": None})
-    whole = lcm(batch, config.env.n_envs)
+    whole = lcm(batch, config.env.n_envs * whole)
     learned = _LEARNED_BATCHES * largest // observation_bytes
     wanted = min(_ROLLOUT_TIMESTEPS, learned)
     rollout = min(config.rollout_timesteps, -(-wanted // whole) * whole)
@@ -271,13 +273,15 @@ def _evaluation_vec_step_s(session: TrainingSession, config: RunConfig) -> float
     model = session.model
     with torch_threads(1):
         observations: Any = vec_env.reset()
+        state: Any = None  # of a policy with a memory
         vec_steps = -_EVALUATION_WARM_UP
         started = 0.0
         while vec_steps < 1 or time.perf_counter() < started + _EVALUATION_S:
             if vec_steps == 0:
                 started = time.perf_counter()
             # the last way draws actions, if any does, which takes a little longer
-            actions, _ = model.predict(observations, deterministic=config.evaluation_ways[-1])
+            way = config.evaluation_ways[-1]
+            actions, state = model.predict(observations, state=state, deterministic=way)
             observations, _, _, _ = vec_env.step(actions)
             vec_steps += 1
         return (time.perf_counter() - started) / vec_steps

@@ -1,18 +1,16 @@
 """Recording clips of episodes as GIF or MP4: of a policy at play."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import torch
 from gymnasium import spaces
-from stable_baselines3.common.policies import BasePolicy
+from numpy.typing import NDArray
 
-from game_rl.algorithms.policies import policy_outputs
-from game_rl.buffers.unpacking import observation_tensors
+from game_rl.algorithms.policies import ExpectedReturns
 from game_rl.checkpoints.model_state import drawing_from
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator, RecordingEmulator, picture_frames
 from game_rl.envs.custom_wrappers import GameEnv
@@ -32,22 +30,6 @@ from game_rl.seeds import seed_for
 from game_rl.vec_env.frame_stacks import frame_stack_of, new_stacks
 
 
-def value_function(policy: BasePolicy) -> Callable[[Observation], float]:
-    """Return the function from a batch of one observation to the return that a policy expects.
-
-    It is the value of PPO, and the highest Q of the others, in units of the rewards as they were
-    learned.
-    """
-
-    def value(observations: Observation) -> float:
-        tensors = observation_tensors(observations, policy.device)
-        with torch.no_grad():
-            values, _ = policy_outputs(policy, tensors)
-            return float(values)
-
-    return value
-
-
 class PolicyWatcher:
     """Stacks the frames of an episode, and says what a run's policy expects; a `Watcher`."""
 
@@ -57,15 +39,16 @@ class PolicyWatcher:
             observation_format.frame_space, frame_stack_of(observation_format)
         )
         actions = spaces.Discrete(len(run.game.action_names))
-        self._value = value_function(run.policy(observation_format.space, actions))
+        self._returns = ExpectedReturns(run.policy(observation_format.space, actions))
 
     def begin(self, observation: Observation) -> None:
         self._stacks.put(0, observation)
         self._stacks.begin_episode(0)
+        self._returns.begin()
 
     def value(self) -> float:
         observations: Any = self._stacks.all()
-        return self._value(observations)
+        return self._returns.after(observations)
 
     def see(self, observation: Observation) -> None:
         self._stacks.turn()
@@ -124,7 +107,7 @@ class _Play:
         self._run = run
         self._stacks = new_stacks(env.observation_space, frame_stack_of(observation_format))
         self._policy = run.policy(observation_format.space, env.action_space)
-        self._value = value_function(self._policy) if has_value else None
+        self._returns = ExpectedReturns(self._policy) if has_value else None
         self._hold = hold_pictures(run.config.env.frame_skip)
         self._names = tuple(run.game.action_names)
 
@@ -143,12 +126,17 @@ class _Play:
         over = False
         action = 0
         value = None
+        state: tuple[NDArray[Any], ...] | None = None  # of a policy with a memory
+        if self._returns is not None:
+            self._returns.begin()
         while not over:
             observations: Any = self._stacks.all()
-            if self._value is not None:
-                value = self._value(observations)
+            if self._returns is not None:
+                value = self._returns.after(observations)
             deterministic = self._run.deterministic
-            actions, _ = self._policy.predict(observations, deterministic=deterministic)
+            actions, state = self._policy.predict(
+                observations, state=state, deterministic=deterministic
+            )
             action = int(actions[0])
             observation, reward, terminated, truncated, _ = self._env.step(action)
             self._stacks.turn()

@@ -34,6 +34,9 @@ from game_rl.vec_env.workers import training_workers
 # such frames of the bundled games in a second; a busy one has a third of it.
 _FRAMES_A_SECOND_ONE_BY_ONE = 3_000
 
+# Two screens show what moves; more of them show what a memory keeps.
+_SCREENS_BESIDE_MEMORY = 2
+
 Severity = Literal["error", "warning", "info"]
 
 
@@ -702,6 +705,25 @@ def observation_has_parts(situation: Situation) -> Compared:
     return compared.found("info", "observation_has_parts", "env.observation", text)
 
 
+def stack_beside_memory(situation: Situation) -> Compared:
+    """Say that an agent with a memory needs no stack of screens."""
+    config = situation.config
+    stack = config.env.frame_stack
+    if config.algorithm.memory is None:
+        return _absent("the agent has no memory")
+    compared = Compared(f"frame_stack {stack} against {_SCREENS_BESIDE_MEMORY} beside a memory")
+    if stack <= _SCREENS_BESIDE_MEMORY:
+        return compared
+    return compared.found(
+        "info",
+        "stack_beside_memory",
+        "env.frame_stack",
+        f"the agent sees {stack} screens at once, and has a memory of those before; with "
+        "frame_stack: 1 the memory does both, and the network reads fewer screens",
+        Fix("env.frame_stack", 1),
+    )
+
+
 def exploration_missing(situation: Situation) -> Compared:
     """Report an exploration that the run begins with and that is not there."""
     config = situation.config
@@ -738,6 +760,7 @@ CHECKS: tuple[Callable[[Situation], Compared], ...] = (
     game_is_changed,
     step_may_outlast_workers,
     observation_has_parts,
+    stack_beside_memory,
     exploration_missing,
 )
 

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from math import prod
 
 from game_rl.algorithms.sizes import NetworkSize, n_minibatch_parts, timesteps_together
-from game_rl.buffers.layout import REPLAY_LAYOUTS, rollout_buffer_layout, total_bytes
+from game_rl.buffers.layout import (
+    REPLAY_LAYOUTS,
+    memory_layout,
+    rollout_buffer_layout,
+    total_bytes,
+)
 from game_rl.config.schema import RunConfig
 from game_rl.envs.observation import SCREEN
 from game_rl.features.feature import Part, PlannedRun
@@ -74,6 +79,15 @@ def storage(config: RunConfig, facts: RunFacts) -> Part:
         rollout = rollout_buffer_layout(
             facts.observation_format(config), n_steps=n_steps, n_envs=config.env.n_envs
         )
+        memory = config.algorithm.memory
+        if memory is not None:
+            states = memory_layout(
+                memory.state_shape,
+                n_steps=n_steps,
+                n_envs=config.env.n_envs,
+                sequence=memory.sequence,
+            )
+            rollout = (*rollout, states)
         return Part("rollout buffer", total_bytes(rollout))
     if replay_gpu(config) is not None:
         return Part("replay", reserved_replay_bytes(config, facts))
@@ -293,7 +307,10 @@ def _network_moments(config: RunConfig, facts: RunFacts) -> dict[str, list[int]]
 
 def _n_parts(config: RunConfig, facts: RunFacts) -> int:
     """Return the number of parts of a minibatch that are in the network at the same time."""
-    return 1 if facts.uses_gpu else n_minibatch_parts(together(config, facts), facts.cpus)
+    if facts.uses_gpu:
+        return 1
+    whole = config.algorithm.whole_timesteps
+    return n_minibatch_parts(together(config, facts) // whole, facts.cpus, whole)
 
 
 def gradient_step_bytes(config: RunConfig, facts: RunFacts) -> int:

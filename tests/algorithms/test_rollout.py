@@ -88,15 +88,18 @@ PACKING = FramePacking(FRAME)
 FORMAT = ObservationFormat(PACKING, 2)
 
 
-def decide(observations: NDArray[Any]) -> Decision:
+def decide(observations: NDArray[Any], *_: object) -> Decision:
     n = len(observations)
     return Decision(np.ones(n, np.int64), torch.zeros(n), torch.zeros(n))
 
 
 def assert_frames_are_those_of_the_stacks(env: VecEnv) -> None:
     observations: Any = env.reset()
+    begins = np.ones(env.num_envs, np.bool_)
     for n_steps in (20, 1, 20):
-        steps = vec_steps(env, observations, decide, n_steps, observation_format=FORMAT)
+        steps = vec_steps(
+            env, observations, decide, n_steps, begins=begins, observation_format=FORMAT
+        )
         for step in steps:
             stacks, _, dones, infos = step.outcome
             lasts = [
@@ -120,8 +123,12 @@ def test_frames_of_any_other_vec_env() -> None:
 def test_a_rollout_that_was_broken_off_leaves_no_frames_to_the_next(vec_env: HalvedVecEnv) -> None:
     """The learner has not seen the vec step in which its callback ended the rollout."""
     observations: Any = vec_env.reset()
-    next(iter(vec_steps(vec_env, observations, decide, 5, observation_format=FORMAT)))
-    step = next(iter(vec_steps(vec_env, observations, decide, 5, observation_format=FORMAT)))
+    begins = np.ones(vec_env.num_envs, np.bool_)
+    for _ in range(2):
+        steps = vec_steps(
+            vec_env, observations, decide, 5, begins=begins, observation_format=FORMAT
+        )
+        step = next(iter(steps))
     expected = [PACKING.pack(stack[-1:]) for stack in observations]
     np.testing.assert_array_equal(step.frames, expected)
 
@@ -131,5 +138,13 @@ def test_a_frame_that_the_packing_cannot_hold_is_refused(bits: int) -> None:
     env = plain_vec_env(LimitedEnv, 2)
     observation_format = ObservationFormat(FramePacking(FRAME, bits=bits), 2)  # type: ignore[arg-type]
     observations: Any = env.reset()
+    steps = vec_steps(
+        env,
+        observations,
+        decide,
+        1,
+        begins=np.ones(2, np.bool_),
+        observation_format=observation_format,
+    )
     with pytest.raises(ValueError, match=f"{bits} bits a pixel cannot hold"):
-        next(iter(vec_steps(env, observations, decide, 1, observation_format=observation_format)))
+        next(iter(steps))

@@ -25,6 +25,7 @@ from game_rl.algorithms.make_algorithm import make_algorithm
 from game_rl.algorithms.networks import Adam, RAdam
 from game_rl.algorithms.policies import DQNPolicy, LeanCnnPolicy, PQNPolicy
 from game_rl.algorithms.ppo import LeanPPO
+from game_rl.algorithms.recurrent_policy import recurrent_policy_to_load
 from game_rl.algorithms.sizes import (
     NetworkSize,
     micro_batch_size,
@@ -190,6 +191,37 @@ def test_parameters_are_those_of_the_policy(shape: tuple[int, int, int], n_actio
     assert network.weights_bytes == 4 * sum(sizes)
     assert network.training_bytes == 16 * sum(sizes)
     assert network.largest_parameter <= max(sizes)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+@pytest.mark.parametrize(("layers", "hidden"), [(1, []), (2, [32])])
+def test_parameters_are_those_of_the_policy_with_a_memory(
+    kind: str, layers: int, hidden: list[int]
+) -> None:
+    memory = {"kind": kind, "size": 48, "layers": layers}
+    network = {"hidden": hidden, "features": 64}
+    config = PPOConfig.model_validate({"memory": memory, "network": network})
+    policy = recurrent_policy_to_load(config, STACKS.space, spaces.Discrete(5))
+    sizes = [p.numel() for p in policy.parameters()]
+    size = NetworkSize.of(STACKS, config, n_actions=5)
+    assert size.parameters == sum(sizes)
+    assert size.largest_parameter <= max(sizes)
+
+
+@pytest.mark.parametrize("micro_batch_size", ["auto", 100, 1])
+def test_whole_sequences_go_through_the_network_together(micro_batch_size: int | str) -> None:
+    memory = {"memory": {"sequence": 64}, "batch_size": 2048}
+    config = PPOConfig.model_validate({**memory, "micro_batch_size": micro_batch_size})
+    found = timesteps_together(
+        config,
+        NetworkSize.of(STACKS, config, n_actions=5),
+        bf16=False,
+        on_gpu=False,
+        cpus=2,
+        cache_bytes=MIB,
+    )
+    assert found % 64 == 0
+    assert 64 <= found <= 2048
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -102,7 +102,7 @@ def test_a_saved_state_does_not_change_with_what_is_returned_later(make: Maker) 
 # ---------------------------------------------------------------------- rollouts
 
 
-def decide(observations: Any) -> Decision:
+def decide(observations: Any, *_: object) -> Decision:
     n = len(observations["status"])
     return Decision(np.ones(n, np.int64), torch.zeros(n), torch.zeros(n))
 
@@ -127,7 +127,11 @@ def test_a_rollout_has_the_packed_newest_frames_and_the_true_last_ones(
     observations: Any = env.reset()
     n_ended = 0
     for n_steps in (10, 1, 6):
-        for step in vec_steps(env, observations, decide, n_steps, observation_format=form):
+        begins = np.ones(3, np.bool_)
+        steps = vec_steps(
+            env, observations, decide, n_steps, begins=begins, observation_format=form
+        )
+        for step in steps:
             after, _, dones, infos = step.outcome
             for i in range(3):
                 last = infos[i]["terminal_observation"] if dones[i] else rows_of(after, i)

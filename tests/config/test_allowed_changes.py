@@ -50,7 +50,7 @@ arm:
     algorithm.exploration algorithm.learn_from algorithm.learn_from.own_share
     algorithm.learn_from.offline algorithm.learn_from.offline.evaluate_every_gradient_steps
     algorithm.learn_from.follow_every_s algorithm.q_lambda evaluation.final_episodes
-    algorithm.learn_from.played algorithm.learn_from.played.imitate
+    algorithm.learn_from.played algorithm.learn_from.played.imitate algorithm.memory.sequence
     evaluation.n_envs evaluation.deterministic checkpoints.every_timesteps callbacks env.pool
 resume arm mixture learner:
     fork
@@ -75,6 +75,7 @@ arm weights:
     algorithm.reward
 resume arm weights:
     algorithm.network algorithm.layer_norm
+    algorithm.memory algorithm.memory.kind algorithm.memory.size algorithm.memory.layers
 new-replay arm:
     algorithm.replay.capacity
 resume arm:

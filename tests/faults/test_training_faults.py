@@ -52,6 +52,15 @@ def test_a_few_kills_of_a_run_with_a_potential_lose_nothing(
 
 
 @pytest.mark.slow
+def test_a_few_kills_of_a_run_with_a_memory_lose_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", "ppo-memory"]
+    monkeypatch.setattr("sys.argv", ["faults", *arguments])
+    assert training_faults.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["ppo-played", "dqn-played"])
 def test_a_few_kills_of_a_run_that_learns_from_played_episodes_lose_nothing(
     algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -48,6 +48,8 @@ CASES: dict[str, dict[str, Any]] = {
             "exploration": {"start": 0.1},
         },
     },
+    "remembers": {"algorithm": {"memory": {}}},
+    "remembers one screen": {"algorithm": {"memory": {}}, "env": {"frame_stack": 1}},
     "imitates with PPO": {"algorithm": {"learn_from": {"played": {"episodes": "a.json"}}}},
     "probe": {"probe": EpisodeLengths((10, 20, 30))},
     "learns from others": {
@@ -90,6 +92,9 @@ def test_all_checks_are_listed_with_what_they_found(
         ("imitates", "clone_is_not_played", "found", "100% random actions at first, against 50%"),
         ("imitates and plays on", "clone_is_not_played", "holds", "10% random actions"),
         ("imitates with PPO", "clone_is_not_played", "does_not_apply", "draws its own actions"),
+        ("remembers", "stack_beside_memory", "found", "frame_stack 4 against 2"),
+        ("remembers one screen", "stack_beside_memory", "holds", "frame_stack 1 against 2"),
+        ("as usual", "stack_beside_memory", "does_not_apply", "no memory"),
         ("learns from others", "few_own_rows", "found", "5% of own play in a batch against 10%"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Self
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from game_rl.algorithms.policies import policy_values
+from game_rl.algorithms.algorithm import LeanAlgorithm
 from game_rl.callbacks.checkpoint_callback import CheckpointCallback
 from game_rl.live.live_file import LiveLayout
 from game_rl.live.live_writer import LiveFile, make_live_layout
@@ -95,9 +95,8 @@ class LiveCallback(BaseCallback):
 
     def _write_values(self, timestep: int, now: float) -> None:
         began_s = self._cpu_clock()
-        observations = self.model._last_obs  # those before the step, until this callback returns
-        assert observations is not None
-        self._live.write_values(timestep, policy_values(self.model, observations))
+        assert isinstance(self.model, LeanAlgorithm)
+        self._live.write_values(timestep, self.model.shown_values())
         self._values_at_s = now + _SPARED * (self._cpu_clock() - began_s)
 
 

@@ -1,0 +1,173 @@
+"""PPO with a memory against sb3-contrib's RecurrentPPO, from the same random numbers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sb3_contrib import RecurrentPPO
+from stable_baselines3.common.callbacks import CallbackList
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
+from torch.nn import functional
+
+from game_rl.algorithms.data_parallel import data_parallel, torch_threads
+from game_rl.algorithms.recurrent_ppo import LeanRecurrentPPO, make_recurrent_ppo
+from game_rl.config.algorithms import PPOConfig
+from tests.algorithms.test_ppo import Curves
+from tests.tiny_context import tiny_context
+from tests.tiny_env import TinyEnv, short_episodes
+
+N_ENVS = 3
+CONFIG: dict[str, Any] = {
+    "n_steps": 16,
+    "batch_size": 48,  # a rollout, so that both shuffle nothing
+    "n_epochs": 2,
+    "ent_coef": 0.02,
+    "learning_rate": 1e-3,
+}
+SIZE = 24
+
+
+def vec_env(make: Callable[[], gym.Env[Any, Any]]) -> VecEnv:
+    return VecMonitor(DummyVecEnv([make] * N_ENVS))
+
+
+def ours(env: VecEnv, memory: dict[str, Any] | None = None, **values: object) -> LeanRecurrentPPO:
+    memory = {"size": SIZE, "sequence": 16, **(memory or {})}
+    config = PPOConfig.model_validate({**CONFIG, **values, "memory": memory})
+    return make_recurrent_ppo(config, tiny_context(env))
+
+
+def theirs(env: VecEnv, layers: int = 1, **values: object) -> RecurrentPPO:
+    arguments = {**CONFIG, **values}
+    kwargs = {"lstm_hidden_size": SIZE, "n_lstm_layers": layers}
+    return RecurrentPPO(
+        "CnnLstmPolicy", env, seed=0, device="cpu", policy_kwargs=kwargs, **arguments
+    )
+
+
+def learned(model: Any, timesteps: int) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    curves = Curves()
+    model.set_logger(Logger(None, [curves]))
+    with torch_threads(1):
+        model.learn(timesteps, log_interval=1)
+    model.logger.dump()
+    return dict(model.policy.state_dict()), curves.values
+
+
+@pytest.fixture
+def _in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let sb3-contrib begin its only minibatch of a rollout with the first timestep."""
+    monkeypatch.setattr(np.random, "randint", lambda *_: 0)
+
+
+@pytest.mark.usefixtures("_in_order")
+@pytest.mark.parametrize("make", [TinyEnv, short_episodes])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_it_learns_what_sb3_contrib_learns(
+    make: Callable[[], gym.Env[Any, Any]], layers: int
+) -> None:
+    """Episodes begin within the sequence; those of three timesteps are truncated."""
+    expected, their_curves = learned(theirs(vec_env(make), layers), 96)
+    found, our_curves = learned(ours(vec_env(make), {"layers": layers}), 96)
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, atol=1e-5, rtol=1e-4, msg=name)
+    for name in ("train/loss", "train/value_loss", "train/approx_kl"):
+        assert our_curves[name] == pytest.approx(their_curves[name], rel=1e-3, abs=1e-6), name
+
+
+def collected(model: Any) -> None:
+    """Play a first rollout."""
+    model.set_logger(Logger(None, []))
+    model._setup_learn(1, None)
+    callback = CallbackList([])
+    callback.init_callback(model)
+    model.collect_rollouts(model.env, callback, model.rollout_buffer, model.n_steps)
+
+
+def their_gradient(model: RecurrentPPO, timesteps: NDArray[np.int64]) -> list[torch.Tensor]:
+    """The gradient of RecurrentPPO.train's loss for these timesteps of its rollout."""
+    buffer: Any = model.rollout_buffer
+    next(iter(buffer.get(1)))  # lays the arrays out by env
+    env_change = np.zeros((buffer.buffer_size * N_ENVS, 1))
+    env_change[:: buffer.buffer_size] = 1
+    part = buffer._get_samples(timesteps, env_change)
+    actions = part.actions.long().flatten()
+    policy: Any = model.policy
+    values, log_prob, entropy = policy.evaluate_actions(
+        part.observations, actions, part.lstm_states, part.episode_starts
+    )
+    mask = part.mask > 0.5
+    advantages = part.advantages[mask]
+    advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    ratio = torch.exp(log_prob - part.old_log_prob)[mask]
+    clipped = torch.clamp(ratio, 0.8, 1.2)
+    loss = -torch.min(advantages * ratio, advantages * clipped).mean()
+    loss += 0.5 * functional.mse_loss(values.flatten()[mask], part.returns[mask])
+    loss -= 0.02 * entropy[mask].mean()
+    return list(torch.autograd.grad(loss, list(policy.parameters())))
+
+
+@pytest.mark.parametrize("micro_batch_size", [None, 16])
+def test_the_gradient_of_a_sequence_is_sb3_contribs(micro_batch_size: int | None) -> None:
+    """Of the second sequence of the second env, whose gradient ends at its beginning."""
+    with torch_threads(1):
+        contrib = theirs(vec_env(TinyEnv), n_steps=32)
+        collected(contrib)
+        lean = ours(vec_env(TinyEnv), n_steps=32, micro_batch_size=micro_batch_size)
+        collected(lean)
+        expected = their_gradient(contrib, np.arange(48, 64))
+        lean.rollout_buffer.number_by_env()
+        parameters = list(lean.policy.parameters())
+        with data_parallel(parameters, lean.device, lean._threads) as parallel:
+            lean._backward(parallel, np.array([3]))
+    for parameter, gradient in zip(parameters, expected, strict=True):
+        assert parameter.grad is not None
+        torch.testing.assert_close(parameter.grad, gradient, atol=1e-5, rtol=1e-5)
+    assert max(float(gradient.abs().max()) for gradient in expected) > 1e-2
+
+
+def test_parts_and_threads_give_the_gradient_of_the_whole() -> None:
+    found = []
+    for threads, micro in ((1, None), (2, None), (1, 16), (2, 16)):
+        memory = {"sequence": 4, "kind": "gru"}
+        model = ours(vec_env(short_episodes), memory, micro_batch_size=micro)
+        with torch_threads(1):
+            collected(model)
+        model.rollout_buffer.number_by_env()
+        parameters = list(model.policy.parameters())
+        with (
+            torch_threads(threads),
+            data_parallel(parameters, model.device, model._threads) as parallel,
+        ):
+            model._backward(parallel, np.arange(12))
+        found.append([parameter.grad for parameter in parameters])
+    for gradients in found[1:]:
+        torch.testing.assert_close(gradients, found[0], atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_the_stored_states_are_those_of_every_timestep(kind: str) -> None:
+    """The values of the rollout are found again, sequence by sequence, from the stored states."""
+    model = ours(vec_env(short_episodes), {"kind": kind, "sequence": 4, "layers": 2})
+    with torch_threads(1), torch.no_grad():
+        collected(model)
+        buffer = model.rollout_buffer
+        values = buffer.values.swapaxes(0, 1).ravel()
+        buffer.number_by_env()
+        sequences = np.array([7, 0, 11, 4])
+        lengths, memory = buffer.unbroken(sequences)
+        timesteps = buffer.timesteps_of(sequences)
+        samples = buffer.samples(timesteps)
+        found, log_probs, _ = model.policy.evaluate_pieces(
+            samples.observations, samples.actions.long().flatten(), lengths, memory
+        )
+    assert lengths.sum() == 16
+    assert len(lengths) > 4  # episodes of three timesteps begin within
+    np.testing.assert_allclose(found.flatten(), values[timesteps], atol=1e-5)
+    torch.testing.assert_close(log_probs, samples.old_log_prob, atol=1e-5, rtol=1e-5)
