@@ -1,4 +1,4 @@
-"""Whether `game-rl find` finds the variables of the bundled games, without their symbols.
+"""Whether `game-rl find` finds the variables of duel, beacon and seasons, without their symbols.
 
     python -m benchmarks.ram_search [--games duel beacon seasons] [--only health] [--moments 8]
     python -m benchmarks.ram_search --time 200
@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.game_check.game_check import find_seed
-from game_rl.games.definition import bundled_games
 from game_rl.games.start_state import ScriptStep
 from game_rl.games.variables import Variable
 from game_rl.ram_search.moment_search import find_in_moments
@@ -116,6 +115,7 @@ def _actions_of(game: str, start: str, *, is_random: bool) -> list[str]:
 
 
 _SEEDS = {"duel": 77, "beacon": 77, "seasons": 77}
+"""Of the random numbers of each game."""
 
 
 def pool_of(searched: SearchedGame) -> Pool:
@@ -287,9 +287,7 @@ def _changed(step: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "--games", nargs="+", default=list(bundled_games()), choices=bundled_games()
-    )
+    parser.add_argument("--games", nargs="+", default=list(_SEEDS), choices=list(_SEEDS))
     parser.add_argument("--only", nargs="+", default=[], metavar="VARIABLE")
     parser.add_argument("--moments", type=int, default=8, metavar="N")
     parser.add_argument("--time", type=int, metavar="MOMENTS")

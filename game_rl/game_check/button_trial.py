@@ -25,9 +25,9 @@ ADDRESSES = np.array((*WORK_RAM, *_HIGH_RAM))
 """int64 [n_bytes], the addresses of the bytes that `read_memory` returns."""
 
 _FRAMES = 48
-_FRAMES_A_SAMPLE = 2
+FRAMES_A_SAMPLE = 2
 _LOOK_FRAMES = (24, 24)
-_SAMPLES = _FRAMES // _FRAMES_A_SAMPLE
+_SAMPLES = _FRAMES // FRAMES_A_SAMPLE
 _LARGEST_STEP = 24  # of a position between two samples; what jumps further is something else
 SMOOTH_STEPS = 10
 """Steps of what moves as things on the screen do; a cursor moves every 6 frames at most."""
@@ -216,7 +216,7 @@ def try_buttons(emulator: Emulator, state: bytes, buttons: Sequence[Button] = TR
         of_memory = []
         of_screens = []
         for _ in range(_SAMPLES):
-            emulator.tick(_FRAMES_A_SAMPLE, render=True)
+            emulator.tick(FRAMES_A_SAMPLE, render=True)
             of_memory.append(read_memory(emulator))
             of_screens.append(screen_digest(emulator))
         memory[button] = np.array(of_memory)

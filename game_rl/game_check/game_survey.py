@@ -6,13 +6,14 @@ screen. Where none does for a long time, the episode is over.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, Button, Emulator
 from game_rl.errors import LockUpError
+from game_rl.game_check.button_pace import ButtonPace, pace_of
 from game_rl.game_check.button_trial import (
     ADDRESSES,
     DIRECTIONS,
@@ -39,6 +40,9 @@ _TAP_FRAMES = 4
 _LONG_PRESS_FRAMES = 40
 _TAP_TRIAL_FRAMES = 60
 _BANKED = range(0xD000, 0xE000)  # in a colour game
+_PACED_STATES = 3  # besides the start
+_LEAST_SILENT = 3
+_SILENT_SHARE = 0.1
 _MENU_FRAMES = 240
 _SHOWN_MOMENTS = 11
 
@@ -101,6 +105,30 @@ class StatusBar:
 
 
 @dataclass(frozen=True)
+class Stretches:
+    """Moments of random play, before the end, in which no direction did anything for 0.8 s.
+
+    Attributes:
+        n_silent: how many, of `n_looks` that were looked at.
+        address, bank: of a byte that has `value` in all other moments and never in these; None if
+            there is none.
+        others: how many more bytes do the same.
+    """
+
+    n_looks: int
+    n_silent: int
+    address: int | None = None
+    bank: int | None = None
+    value: int = 0
+    others: int = 0
+
+    @property
+    def are_long(self) -> bool:
+        """Whether they take enough of the time that playing on over them would pay."""
+        return self.n_silent >= _LEAST_SILENT and self.n_silent >= _SILENT_SHARE * self.n_looks
+
+
+@dataclass(frozen=True)
 class GameSurvey:
     """What is known of a game after some minutes of play.
 
@@ -108,6 +136,7 @@ class GameSurvey:
         buttons: those that change the screen, in the order of `TRIED`.
         taps: those of them that do the same held as pressed for 4 frames.
         place: where the player is, at most one part for each axis: what both opposites move.
+        pace: how long a press occupies the game.
         n_episodes, n_ended: of random play.
         median_frames: of these, as long as they lasted.
         moments: screens of the start and of play.
@@ -118,6 +147,8 @@ class GameSurvey:
     place: tuple[PlacePart, ...]
     ending: FoundEnding | None
     bar: StatusBar | None
+    pace: ButtonPace
+    stretches: Stretches
     n_episodes: int
     n_ended: int
     median_frames: int
@@ -134,6 +165,7 @@ class _Played:
         n_in_play: samples before the last moment in which a direction did something.
         over_from: sample from which no direction does anything; n_samples if there is none.
         surely_over_from: sample from which it is over.
+        looks: samples at which the directions were tried, and whether one did something.
         saved: states of moments in play.
     """
 
@@ -143,6 +175,7 @@ class _Played:
     over_from: int
     surely_over_from: int
     is_title: bool
+    looks: tuple[tuple[int, bool], ...]
     saved: tuple[bytes, ...]
 
     @property
@@ -177,6 +210,8 @@ def survey_game(
         taps=tuple(b for b in buttons if _is_tap(emulator, start.state, b)),
         place=tuple(carries.place()),
         ending=_ending(emulator, played),
+        pace=pace_of(emulator, _some_states(start, played), trials, buttons),
+        stretches=_stretches(emulator, played),
         bar=_status_bar(np.concatenate([e.screens[: e.n_in_play] for e in played])),
         n_episodes=len(played),
         n_ended=sum(episode.has_ended for episode in played),
@@ -197,6 +232,7 @@ def _play(
     memory: list[NDArray[np.uint8]] = []
     screens: list[NDArray[np.uint8]] = []
     saved: list[bytes] = []
+    looks: list[tuple[int, bool]] = []
     silent = 0
     is_title = False
     choices: tuple[tuple[Button, ...], ...] = ((), *((b,) for b in TRIED), ("right", "a"))
@@ -215,7 +251,9 @@ def _play(
             break
         if number % _SAMPLES_A_LOOK == 0:
             now = emulator.save_state()
-            if answers(emulator, now):
+            has_answer = answers(emulator, now)
+            looks.append((number, has_answer))
+            if has_answer:
                 silent = 0
                 saved.append(now)
             else:
@@ -243,6 +281,7 @@ def _play(
         over_from=over_from,
         surely_over_from=surely,
         is_title=is_title,
+        looks=tuple(look for look in looks if look[0] < n_in_play),
         saved=tuple(saved),
     )
 
@@ -293,6 +332,37 @@ def _is_tap(emulator: Emulator, state: bytes, button: Button) -> bool:
             return False
         courses.append(course)
     return courses[0] == courses[1]
+
+
+def _some_states(start: PlayableStart, played: Sequence[_Played]) -> list[bytes]:
+    states = [state for episode in played for state in episode.saved]
+    n = min(_PACED_STATES, len(states))
+    return [start.state, *(states[index * len(states) // n] for index in range(n))]
+
+
+def _stretches(emulator: Emulator, played: Sequence[_Played]) -> Stretches:
+    both: dict[bool, list[NDArray[np.uint8]]] = {True: [], False: []}
+    for episode in played:
+        for sample, has_answer in episode.looks:
+            both[has_answer].append(episode.memory[sample])
+    n_silent = len(both[False])
+    found = Stretches(n_silent + len(both[True]), n_silent)
+    if not (found.are_long and both[True]):
+        return found
+    answering = np.array(both[True])
+    is_one = (answering == answering[0]).all(axis=0)
+    tells = is_one & (np.array(both[False]) != answering[0]).all(axis=0)
+    indices = np.flatnonzero(tells & ~np.isin(ADDRESSES, USUAL_STACK))
+    if not len(indices):
+        return found
+    address = int(ADDRESSES[indices[0]])
+    return replace(
+        found,
+        address=address,
+        bank=_mapped_bank(emulator) if address in _BANKED else None,
+        value=int(answering[0, indices[0]]),
+        others=len(indices) - 1,
+    )
 
 
 # --- the place of the player ---

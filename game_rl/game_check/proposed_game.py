@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping
 from textwrap import TextWrapper
 
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, SCREEN_WIDTH, Button
+from game_rl.game_check.button_pace import LONGEST_BUSY_FRAMES
 from game_rl.game_check.game_survey import FoundEnding, GameSurvey, PlacePart
 from game_rl.game_check.menu_search import PlayableStart
 
-FRAME_SKIP = 8
-"""Frames of a timestep in the run.yaml that is proposed."""
+_FRAME_SKIP = 8  # of a game that takes buttons so often
+_LONGEST_FRAME_SKIP = 32
+_FRAMES_OF_A_STEP = 24  # of a press that occupies the game so long that `step` would pay
 
 _CELL_BITS = 4  # cells of 16 pixels, the size of what stands in most games
 _TAP_FRAMES = 4
@@ -35,6 +37,7 @@ def proposed_sections(start: PlayableStart, survey: GameSurvey) -> dict[str, str
         sections["endings"] = _endings(survey)
     if survey.bar:
         sections["observation"] = _observation(survey)
+    sections["actions"] += _step(survey)
     return sections
 
 
@@ -88,6 +91,67 @@ def _pressed(button: Button, survey: GameSurvey) -> str:
     if button in survey.taps:
         return f"{{hold: [{button}], frames: {_TAP_FRAMES}}}"
     return f"[{button}]"
+
+
+def _step(survey: GameSurvey) -> str:
+    """Return a comment about `step` if it would pay; else nothing."""
+    stretches = survey.stretches
+    if stretches.are_long:
+        evidence = (
+            f"In {stretches.n_silent} of {stretches.n_looks} moments of random play, no direction "
+            "did anything for 0.8 s, as in a text, an animation or an introduction."
+        )
+    elif slow := _slow_buttons(survey):
+        longest = ", ".join(
+            f"{button} ({frames} frames{' or more' if frames == LONGEST_BUSY_FRAMES else ''})"
+            for button, frames in slow.items()
+        )
+        evidence = f"After some presses the game takes no other button for long: {longest}."
+    else:
+        return ""
+    name = "the variable"
+    if stretches.address is not None:
+        place = _place(stretches.address, stretches.bank)
+        also = f", as {stretches.others:,} other bytes are" if stretches.others else ""
+        name = f"a variable, such as busy: {{{place}}}, which was {stretches.value} elsewhere{also}"
+    return (
+        "\n"
+        + _comment(
+            f"What a timestep plays on over, so that each one is a decision. {evidence} Name "
+            f"{name}, and uncomment this."
+        )
+        + f"# step: {{until: {{variable: busy, equals: {stretches.value}}}, at_most_frames: 240}}\n"
+    )
+
+
+def _slow_buttons(survey: GameSurvey) -> dict[Button, int]:
+    """Return the buttons after which the game is occupied for long, with the median frames."""
+    medians = {
+        button: sorted(frames)[len(frames) // 2]
+        for button, frames in survey.pace.busy.items()
+        if frames
+    }
+    return {button: n for button, n in medians.items() if n >= _FRAMES_OF_A_STEP}
+
+
+def proposed_frame_skip(survey: GameSurvey | None) -> int:
+    """Return the frames of a timestep: for as long as the game ignores buttons after a press."""
+    if survey is None:
+        return _FRAME_SKIP
+    return min(max(_FRAME_SKIP, survey.pace.busy_frames), _LONGEST_FRAME_SKIP)
+
+
+def _pace(survey: GameSurvey) -> str:
+    """Return how fast the game takes buttons, as a sentence."""
+    pace = survey.pace
+    shown = f"A press shows after {pace.shown_after} frames"
+    tried = f"({pace.n_presses} presses tried)"
+    if pace.busy_frames <= _FRAME_SKIP:
+        return f"{shown}, and the game takes the next one within {pace.busy_frames} {tried}."
+    return (
+        f"{shown}. After most of the presses, the game takes no other button for at least "
+        f"{pace.busy_frames} {tried}, so more decisions would count for nothing."
+    )
 
 
 def _variables(survey: GameSurvey) -> str:
@@ -207,7 +271,7 @@ total_timesteps: 100_000   # some minutes; ten times as many for a game that is 
 run_dir: {run_dir}
 env:
   n_envs: {n_envs}
-  frame_skip: {frame_skip}   # one timestep = {frame_skip} frames = {milliseconds} ms
+{pace}  frame_skip: {frame_skip}   # one timestep = {frame_skip} frames = {milliseconds} ms
   frame_stack: 4   # frames that the agent sees together, so that it sees motion
   max_episode_timesteps: {longest}   # {seconds} s: {why}
   observation: {{size: half, colour: grey}}   # size: full for small things; see `crop` in game.yaml
@@ -232,11 +296,15 @@ def proposed_run(*, title: str, file: str, run_dir: str, survey: GameSurvey | No
             the run as YAML.
         survey: None if the game was not played.
     """
+    frame_skip = proposed_frame_skip(survey)
     longest = 1_000
     why = "an episode that the game does not end is cut off"
     n_steps = _LONGEST_ROLLOUT
+    pace = ""
+    if survey is not None and survey.pace.shown_after:
+        pace = "".join(f"  {line}\n" for line in _comment(_pace(survey)).splitlines())
     if survey is not None and survey.n_ended:
-        median = survey.median_frames // FRAME_SKIP
+        median = survey.median_frames // frame_skip
         why = f"random play lasts {median:,} timesteps in the median"
         longest = max(longest, _rounded_up(2 * median))
         while n_steps > _EPISODES_IN_A_ROLLOUT * median and n_steps > 16:
@@ -247,10 +315,11 @@ def proposed_run(*, title: str, file: str, run_dir: str, survey: GameSurvey | No
         file=file,
         run_dir=run_dir,
         n_envs=_N_ENVS,
-        frame_skip=FRAME_SKIP,
-        milliseconds=round(1000 * FRAME_SKIP / FRAMES_PER_SECOND),
+        frame_skip=frame_skip,
+        milliseconds=round(1000 * frame_skip / FRAMES_PER_SECOND),
+        pace=pace,
         longest=longest,
-        seconds=round(longest * FRAME_SKIP / FRAMES_PER_SECOND),
+        seconds=round(longest * frame_skip / FRAMES_PER_SECOND),
         why=why,
         n_steps=n_steps,
         rollout=rollout,
@@ -275,6 +344,8 @@ def survey_lines(start: PlayableStart, survey: GameSurvey) -> Iterator[str]:
         values = " or ".join(map(str, survey.ending.values))
         ended = f"{survey.ending.episodes} of {survey.n_episodes} episodes of random play ended"
         yield f"ending: {ended}, with {values} at 0x{survey.ending.address:04X}"
+    if survey.pace.shown_after:
+        yield f"frames: {_pace(survey)}"
     if survey.bar:
         last = survey.bar.top + survey.bar.rows - 1
         yield f"status bar, it seems: rows {survey.bar.top} to {last}"
