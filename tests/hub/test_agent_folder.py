@@ -1,0 +1,162 @@
+"""What leaves the machine, and what does not."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.envs.make_env import make_emulator
+from game_rl.errors import UsageError
+from game_rl.games.definition import load_game
+from game_rl.hub.agent_folder import pack_agent
+from game_rl.hub.agent_package import PACKAGE_FILE, AgentPackage
+from game_rl.hub.push import packed_files, personal_places
+from game_rl.playback.trained_run import evaluate_run, open_trained_run
+from tests.hub.packed import ADDRESS, EPISODES, ROM, own_game, packed_tiny, train_tiny
+
+pytestmark = pytest.mark.slow  # an agent is trained and packed
+
+LOAD = """
+import sys
+sys.modules["game_rl"] = None  # as where it is not installed
+from stable_baselines3 import PPO
+print(PPO.load(sys.argv[1], device="cpu").num_timesteps)
+"""
+
+
+@pytest.fixture(scope="module")
+def agent() -> tuple[Path, AgentPackage]:
+    return packed_tiny()
+
+
+def test_the_files_are_those_of_the_convention_and_of_a_run(
+    agent: tuple[Path, AgentPackage],
+) -> None:
+    folder, package = agent
+    checkpoint = f"checkpoints/{package.timesteps:012d}"
+    expected = {
+        *("README.md", "config.json", "results.json", "replay.mp4", "curves.png", "ppo-mine.zip"),
+        *("config.yaml", "run.json", "events.jsonl", "eval.csv", PACKAGE_FILE),
+        *("game/game.yaml", "game/mine.sym"),
+        *(f"{checkpoint}/{name}.json" for name in ("manifest", "state", "play")),
+        *(f"{checkpoint}/{name}.safetensors" for name in ("arrays", "policy", "optimizer")),
+    }
+    assert set(packed_files(folder)) == expected
+    assert {file.path for file in package.files} == expected - {"README.md", PACKAGE_FILE}
+    assert (folder / "replay.mp4").read_bytes()[4:8] == b"ftyp"
+
+
+def test_no_path_and_no_emulator_of_the_one_who_packs_is_in_any_file(
+    agent: tuple[Path, AgentPackage],
+) -> None:
+    folder, package = agent
+    for path in packed_files(folder).values():
+        assert str(folder.parent).encode() not in path.read_bytes(), path
+    assert personal_places(folder) == []
+    play = Checkpoint(folder / f"checkpoints/{package.timesteps:012d}").play()
+    assert play.envs is None
+    assert play.random is None
+
+
+def test_the_card_has_the_hubs_metadata_and_the_score_with_its_interval(
+    agent: tuple[Path, AgentPackage],
+) -> None:
+    folder, package = agent
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    facts = yaml.safe_load(text.split("---\n")[1])
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    assert facts["library_name"] == "stable-baselines3"
+    assert {"reinforcement-learning", "stable-baselines3"} <= set(facts["tags"])
+    (result,) = facts["model-index"][0]["results"]
+    reward, success = result["metrics"]
+    assert reward["value"] == f"{results['mean_reward']:.2f} +/- {results['std_reward']:.2f}"
+    low, high = results["success_interval"]
+    assert success["name"] == f"success_rate, 95 % interval {low:.2f} to {high:.2f}"
+    assert f"game-rl evaluate runs/ppo-tiny --episodes {EPISODES}" in text
+    assert package.rom.sha1 in text
+    assert results["n_eval_episodes"] == EPISODES == len(results["rewards"])
+
+
+def test_plain_stable_baselines3_loads_the_zip(agent: tuple[Path, AgentPackage]) -> None:
+    folder, package = agent
+    found = subprocess.run(
+        [sys.executable, "-c", LOAD, str(folder / "ppo-mine.zip")],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert found.stdout.split() == [str(package.timesteps)]
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert config["num_timesteps"] == package.timesteps
+    assert ":serialized:" not in json.dumps(config)
+
+
+def test_neither_the_rom_nor_a_state_of_somebody_elses_rom_is_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game_file = own_game(tmp_path / "mine", is_foreign=True)
+    state = tmp_path / "mine" / "states" / "fight.state"
+    text = game_file.read_text(encoding="utf-8")
+    text = text.replace("start_states:\n", "start_states:\n  made:\n    file: states/fight.state\n")
+    run = train_tiny(tmp_path, str(game_file))
+    state.parent.mkdir()
+    state.write_bytes(_state_of(game_file))
+    game_file.write_text(text, encoding="utf-8")
+    agent = tmp_path / "agent"
+    agent.mkdir()
+    package = pack_agent(open_trained_run(run.root, "best"), ADDRESS, agent, episodes=2)
+
+    memory = state.read_bytes()
+    rom = (tmp_path / "mine" / "mine.gb").read_bytes()
+    for path in packed_files(agent).values():
+        content = path.read_bytes()
+        assert memory[:64] not in content
+        assert rom[0x200:0x260] not in content
+    assert package.states_left_out == ("states/fight.state",)
+    assert not package.rom.is_bundled
+    card = (agent / "README.md").read_text(encoding="utf-8")
+    assert package.rom.sha1 in card
+    assert "game/states/fight.state" in card
+
+    # whoever has the ROM and the state plays the same episodes
+    monkeypatch.setenv("GAME_RL_ROMS", str(tmp_path / "mine"))
+    (agent / "game" / "states").mkdir()
+    (agent / "game" / "states" / "fight.state").write_bytes(memory)
+    found = evaluate_run(open_trained_run(agent, "best"), episodes=2)
+    results = json.loads((agent / "results.json").read_text(encoding="utf-8"))
+    assert list(found.rewards) == results["rewards"]
+
+
+def _state_of(game_file: Path) -> bytes:
+    emulator = make_emulator(load_game(str(game_file)))
+    try:
+        emulator.tick(100, render=True)
+        return emulator.save_state()
+    finally:
+        emulator.close()
+
+
+def test_a_game_file_keeps_its_comments_and_names_its_rom_by_hash(
+    agent: tuple[Path, AgentPackage],
+) -> None:
+    folder, package = agent
+    before = (folder.parent / "mine" / "game.yaml").read_text(encoding="utf-8")
+    after = (folder / "game" / "game.yaml").read_text(encoding="utf-8")
+    rom = f"{{sha256: {package.rom.sha256}, sha1: {package.rom.sha1}}}"
+    assert after == before.replace("{path: mine.gb}", rom)
+    assert load_game(str(folder / "game")).rom.data == ROM.read_bytes()  # that of the bundled game
+
+
+def test_a_game_file_that_names_files_elsewhere_is_refused(tmp_path: Path) -> None:
+    game_file = own_game(tmp_path / "mine")
+    (tmp_path / "mine" / "mine.sym").rename(tmp_path / "mine.sym")
+    text = game_file.read_text(encoding="utf-8").replace("mine.sym", "../mine.sym")
+    game_file.write_text(text, encoding="utf-8")
+    run = train_tiny(tmp_path, str(game_file))
+    (tmp_path / "agent").mkdir()
+    with pytest.raises(UsageError, match=r"names \.\./mine\.sym, which is not in its folder"):
+        pack_agent(open_trained_run(run.root, "best"), ADDRESS, tmp_path / "agent", episodes=2)
