@@ -396,7 +396,9 @@ def policy_outputs(policy: BasePolicy, tensors: Tensors) -> tuple[torch.Tensor, 
 
 
 @runtime_checkable
-class _Remembers(Protocol):
+class Remembers(Protocol):
+    """A policy with a memory, float32 [n, *memory_shape], zero where an episode begins."""
+
     memory_shape: tuple[int, ...]
 
     def outputs(
@@ -418,14 +420,14 @@ class ExpectedReturns:
 
     def begin(self) -> None:
         """Begin an episode."""
-        if isinstance(self._policy, _Remembers):
+        if isinstance(self._policy, Remembers):
             self._memory = torch.zeros(1, *self._policy.memory_shape, device=self._policy.device)
 
     def after(self, observations: Observation) -> float:
         """Return the value of the next observation of the episode, a batch of one."""
         tensors = observation_tensors(observations, self._policy.device)
         with torch.no_grad():
-            if isinstance(self._policy, _Remembers):
+            if isinstance(self._policy, Remembers):
                 values, _, self._memory = self._policy.outputs(tensors, self._memory)
             else:
                 values, _ = policy_outputs(self._policy, tensors)

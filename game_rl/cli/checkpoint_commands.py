@@ -237,7 +237,7 @@ def _write_zip(run: "TrainedRun", output: Path) -> tuple[dict[str, object], str]
 
 def _write_onnx(run: "TrainedRun", output: Path) -> tuple[dict[str, object], str]:
     """Write the ONNX file; return facts of it, and how it is used."""
-    from game_rl.interchange.onnx_export import export_onnx
+    from game_rl.interchange.onnx_export import MEMORY, MEMORY_AFTER, export_onnx
 
     written = export_onnx(run, output)
     inputs = ", ".join(
@@ -247,9 +247,10 @@ def _write_onnx(run: "TrainedRun", output: Path) -> tuple[dict[str, object], str
     how = "takes the action with the largest one"
     if not run.deterministic:
         how = "draws its actions from them"
+    after = f" and {MEMORY_AFTER}" if MEMORY in written.inputs else ""
     return written.to_json(), (
-        f"from {inputs}\nto {written.output} float32 [batch, {len(written.actions)}]; the policy "
-        f"{how}"
+        f"from {inputs}\nto {written.output} float32 [batch, {len(written.actions)}]{after}; the "
+        f"policy {how}"
     )
 
 

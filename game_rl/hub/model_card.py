@@ -166,14 +166,24 @@ game-rl train --fork {run} run_dir=runs/mine total_timesteps=1_000_000
 
 def _sb3(address: HubAddress, agent: TrainedRun, zip_name: str) -> str:
     kind = agent.config.algorithm.name.upper()
+    package = "stable_baselines3"
+    if agent.config.algorithm.memory is not None:
+        kind = f"Recurrent{kind}"
+        package = "sb3_contrib"
+    way = f"deterministic={agent.deterministic}"
+    predicted = f"action, _ = model.predict(observation, {way})"
+    if agent.config.algorithm.memory is not None:
+        predicted = (
+            f"action, state = model.predict(observation, state, {way})  # state: None at first"
+        )
     return f"""## In Stable-Baselines3
 
 ```python
 from huggingface_hub import hf_hub_download
-from stable_baselines3 import {kind}
+from {package} import {kind}
 
 model = {kind}.load(hf_hub_download("{address.repo_id}", "{zip_name}"))
-action, _ = model.predict(observation, deterministic={agent.deterministic})
+{predicted}
 ```
 
 `load_from_hub` of huggingface_sb3 fetches the same file. Both unpickle it, which can run code, so

@@ -16,7 +16,7 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
 from torch import nn
 
-from game_rl.algorithms.policies import policy_outputs
+from game_rl.algorithms.policies import Remembers, policy_outputs
 from game_rl.envs.observation import SCREEN
 from game_rl.errors import UsageError
 from game_rl.files.durable_files import rename, sync_file
@@ -25,11 +25,16 @@ from game_rl.system.packages import check_extra
 from game_rl.vec_env.make_vec_env import SpacesVecEnv
 
 logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns that torchvision is missing
+MEMORY = "memory"
+MEMORY_AFTER = "memory_after"
 _ROWS = 2  # of the example from which the graph is made; its batch may have any other number
 
 
 class _ActionValues(nn.Module):
-    """A policy as a function of the parts of its observation, in the order of their names."""
+    """A policy as a function of the parts of its observation, in the order of their names.
+
+    One with a memory takes it as well, after them, and returns it as it is afterwards.
+    """
 
     def __init__(self, policy: BasePolicy, names: tuple[str, ...], *, has_parts: bool) -> None:
         super().__init__()
@@ -37,12 +42,15 @@ class _ActionValues(nn.Module):
         self._names = names
         self._has_parts = has_parts
 
-    def forward(self, *parts: torch.Tensor) -> torch.Tensor:
-        found = dict(zip(self._names, parts, strict=True))
+    def forward(self, *tensors: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+        found = dict(zip(self._names, tensors, strict=False))
         if SCREEN in found:  # as floats, as the networks move bytes in a way that ONNX cannot
             found[SCREEN] = found[SCREEN].float()
-        tensors: Any = found if self._has_parts else found[SCREEN]
-        _, of_actions = policy_outputs(self._policy, tensors)
+        observation: Any = found if self._has_parts else found[SCREEN]
+        if isinstance(self._policy, Remembers):
+            _, log_probabilities, memory = self._policy.outputs(observation, tensors[-1])
+            return log_probabilities.exp(), memory
+        _, of_actions = policy_outputs(self._policy, observation)
         return of_actions.float()
 
 
@@ -77,7 +85,9 @@ def export_onnx(run: TrainedRun, output: Path) -> OnnxPolicy:
     Its inputs are the parts of an observation by name, each [batch, …] in its own dtype; a policy
     that sees the screen alone has the input `screen`, uint8 [batch, stack * C, H, W], the newest
     frame last. Its output is float32 [batch, actions]: `probabilities` of PPO, `q_values` of DQN
-    and PQN. The largest is what the policy does when it is deterministic.
+    and PQN. The largest is what the policy does when it is deterministic. A policy with a memory
+    has the input `memory` and the output `memory_after`, float32 [batch, …]; it is zero where an
+    episode begins.
 
     Raises:
         UsageError: the package is missing that torch needs for it, or ONNX has no counterpart of an
@@ -93,18 +103,28 @@ def export_onnx(run: TrainedRun, output: Path) -> OnnxPolicy:
     policy = run.policy(observed, env.action_space).eval()
     output_name = "q_values" if run.config.algorithm.has_q_network else "probabilities"
     module = _ActionValues(policy, tuple(parts), has_parts=has_parts)
-    example = tuple(_zeros(part) for part in parts.values())
+    example = [_zeros(part) for part in parts.values()]
+    names = list(parts)
+    outputs = [output_name]
+    inputs = {
+        name: OnnxInput(str(part.dtype), tuple(part.shape or ())) for name, part in parts.items()
+    }
+    if isinstance(policy, Remembers):
+        example.append(torch.zeros((_ROWS, *policy.memory_shape)))
+        names.append(MEMORY)
+        outputs.append(MEMORY_AFTER)
+        inputs[MEMORY] = OnnxInput("float32", policy.memory_shape)
     batch = torch.export.Dim("batch")
     temporary = output.with_name(f".{output.name}.tmp")
     try:
         with warnings.catch_warnings(action="ignore"):  # of torch about itself
             program = torch.onnx.export(
                 module,
-                example,
+                tuple(example),
                 dynamo=True,
                 dynamic_shapes=(tuple({0: batch} for _ in example),),
-                input_names=list(parts),
-                output_names=[output_name],
+                input_names=names,
+                output_names=outputs,
                 verbose=False,
             )
         assert program is not None
@@ -119,9 +139,6 @@ def export_onnx(run: TrainedRun, output: Path) -> OnnxPolicy:
         ) from None
     finally:
         temporary.unlink(missing_ok=True)
-    inputs = {
-        name: OnnxInput(str(part.dtype), tuple(part.shape or ())) for name, part in parts.items()
-    }
     return OnnxPolicy(inputs, output_name, tuple(run.game.action_names))
 
 

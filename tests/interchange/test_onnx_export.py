@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from game_rl.cli.main import main
 from game_rl.config.loader import load_config
+from game_rl.interchange.onnx_export import export_onnx
 from game_rl.playback.trained_run import open_trained_run
 from game_rl.vec_env.make_vec_env import SpacesVecEnv
 from tests.tiny_run import TINY, TINY_GAME, train_once
@@ -105,6 +106,31 @@ def test_onnxruntime_chooses_the_same_action_for_each_of_a_thousand_observations
     np.testing.assert_allclose(one, found[:1], atol=1e-5)
     if output == "probabilities":
         np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.slow  # it trains, and torch takes seconds to trace a network
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_a_memory_goes_from_call_to_call(tmp_path: Path, kind: str) -> None:
+    memory = f"{{kind: {kind}, size: 16, layers: 2, sequence: 8}}"
+    algorithm = f"{{n_steps: 16, batch_size: 16, n_epochs: 1, memory: {memory}}}"
+    run = trained(tmp_path, f"algorithm={algorithm}")
+    file = tmp_path / "policy.onnx"
+    played = open_trained_run(run, "best")
+    written = export_onnx(played, file)
+    env = SpacesVecEnv(played.config.env, played.game, n_envs=1)
+    policy = played.policy(env.observation_space, env.action_space)
+    session = onnxruntime.InferenceSession(file)
+    rng = np.random.default_rng(0)
+    screens = drawn(env.observation_space, rng)[:60].reshape(20, 3, *env.observation_space.shape)
+    state = None
+    kept = np.zeros((3, *written.inputs["memory"].shape), np.float32)
+    for screen in screens:
+        expected, state = policy.predict(screen, state=state, deterministic=True)
+        found, kept = session.run(None, {"screen": screen, "memory": kept})
+        np.testing.assert_array_equal(found.argmax(axis=1), expected)
+    # the last state of the policy is the first half of the memory, the value function's the other
+    for number, tensor in enumerate(state[: kept.shape[1] // 2]):
+        np.testing.assert_allclose(kept[:, number].swapaxes(0, 1), tensor, atol=1e-5)
 
 
 @pytest.mark.parametrize(
