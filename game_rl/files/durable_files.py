@@ -52,11 +52,15 @@ _READ_WITHIN_S = 2.0
 
 
 def rename(source: Path, target: Path) -> None:
-    """Rename a file, over one that exists, or a directory.
+    """Rename a file, over one that exists, or a directory. A device or a pipe gets its content.
 
     Windows refuses to while another process has it open. Readers of ours close soon, so there it is
     tried for two seconds.
     """
+    if _is_special(target):
+        target.write_bytes(source.read_bytes())
+        source.unlink()
+        return
     end_s = time.monotonic() + _READ_WITHIN_S
     while True:
         try:
@@ -70,8 +74,14 @@ def rename(source: Path, target: Path) -> None:
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:
-    """Write `content` to `path` in one rename, so that readers see the old or the new file."""
+    """Write `content` to `path` in one rename, so that readers see the old or the new file.
+
+    A device, such as /dev/null, or a pipe is written to instead: a rename would replace it.
+    """
     data = content.encode() if isinstance(content, str) else content
+    if _is_special(path):
+        path.write_bytes(data)
+        return
     temporary = path.with_name(f".{path.name}{_TEMPORARY}")
     try:
         write_synced(temporary, data)
@@ -79,6 +89,10 @@ def write_atomic(path: Path, content: str | bytes) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def write_saved(path: Path, model: BaseModel) -> None:
