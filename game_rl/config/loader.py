@@ -43,7 +43,7 @@ class HasRunDir(Protocol):
 
 
 _ROM_SUFFIXES = (".gb", ".gbc")
-_LIMIT_BYTES = 262_144  # a game with a thousand variables has a quarter of this
+LARGEST_YAML_BYTES = 262_144  # a game with a thousand variables has a quarter of this
 _SHOWN_PROBLEMS = 50
 _SHOWN_CHARACTERS = 60
 _SHOWN_OVERRIDE = 200
@@ -261,14 +261,14 @@ class Document:
                     "game.yaml for it, which the config of a run names as `game`"
                 )
             with self.path.open("rb") as file:
-                data = file.read(_LIMIT_BYTES + 1)
+                data = file.read(LARGEST_YAML_BYTES + 1)
         except (OSError, ValueError) as refused:
             reason = getattr(refused, "strerror", None) or refused
             raise self.error(
                 f"{self.path}: cannot be read ({reason}); name another file"
             ) from refused
-        if len(data) > _LIMIT_BYTES:
-            limit = f"{_LIMIT_BYTES // 1024} KiB"
+        if len(data) > LARGEST_YAML_BYTES:
+            limit = f"{LARGEST_YAML_BYTES // 1024} KiB"
             raise self.error(f"{self.path}: larger than {limit}, not a config; name another file")
         return self._decoded(data)
 

@@ -1,12 +1,13 @@
 """A recorded episode: a file with what a person, a script or an exploration has played."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from game_rl.config.loader import load_yaml_model
+from game_rl.config.loader import LARGEST_YAML_BYTES, load_yaml_model
 from game_rl.config.schema import MOST_FRAME_SKIP, EnvConfig
 from game_rl.config.strict_model import Problem, StrictModel
 from game_rl.emulator.emulator import Button, Press
@@ -24,6 +25,8 @@ from game_rl.games.actions import (
 from game_rl.games.definition import Game, unknown_name
 
 _REWARD_TOLERANCE = 1e-6
+_MOST_BYTES = 8 * 2**20
+_SHOWN_PROBLEMS = 10
 
 HeldButtons = tuple[tuple[Button, ...], Annotated[int, Field(ge=1)]]
 """Buttons and the frames for which they were held, all others being released."""
@@ -53,7 +56,8 @@ class RecordedEpisode(StrictModel):
     reward: float | None = None
     """Sum of the rewards of game.yaml; null: it is not checked."""
     success: bool | None = None
-    """Whether the episode ended in a success; null: it did not end, or that is not checked."""
+    """Whether the episode ended in a success, false if it did not end at all; null: the game has no
+    success, or that is not checked."""
 
     @property
     def options(self) -> dict[str, str | int]:
@@ -82,9 +86,12 @@ class RecordedEpisode(StrictModel):
 def read_recorded_episode(path: Path, game: Game) -> RecordedEpisode:
     """Read the episode in the JSON (or YAML) file at `path`.
 
+    JSON is read by itself, up to 8 MiB: two hours of play with other buttons in each frame. The
+    limits of YAML, which a person writes and whose aliases may multiply, are those of minutes.
+
     Raises:
-        GameFileError: the file is not a recorded episode, it is of another ROM, or it names a start
-            state or action that the game does not have.
+        GameFileError: the file is not a recorded episode, it is of another ROM, it names a start
+            state or action that the game does not have, or it is too long.
     """
 
     def unknown_names(episode: RecordedEpisode) -> Iterable[Problem]:
@@ -103,7 +110,61 @@ def read_recorded_episode(path: Path, game: Game) -> RecordedEpisode:
                 message = unknown_name(name, "action", game.action_names)
                 yield Problem(("actions", str(index)), message)
 
+    text = _text_of(path)
+    if text is not None:
+        problems, episode = _of_json(text, unknown_names)
+        if episode is not None and not problems:
+            return episode
+        if len(text) > LARGEST_YAML_BYTES:
+            rows = [f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
+            raise GameFileError(
+                "\n".join((f"{path}: not a recorded episode of {game.name}", *rows))
+            )
+    # YAML, or JSON with mistakes, of which this says the lines
     return load_yaml_model(path, RecordedEpisode, error=GameFileError, more_checks=unknown_names)
+
+
+def _text_of(path: Path) -> bytes | None:
+    """Return what is in a file that may be JSON; None if it cannot be read.
+
+    Raises:
+        GameFileError: it is too long.
+    """
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError):
+        return None
+    if len(text) > _MOST_BYTES:
+        raise GameFileError(
+            f"{path}: larger than {_MOST_BYTES // 2**20} MiB, in which two hours of play fit; "
+            "record several episodes (N in game-rl play), or name another file"
+        )
+    return text
+
+
+def _of_json(
+    text: bytes, checks: Callable[[RecordedEpisode], Iterable[Problem]]
+) -> tuple[list[str], RecordedEpisode | None]:
+    """Return what is wrong with an episode in JSON, and the episode; None if there is none."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a key is written twice; keep one")
+        return found
+
+    try:
+        json.loads(text, object_pairs_hook=unique)
+        episode = RecordedEpisode.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        return [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found], None
+    except (ValueError, RecursionError) as error:
+        return [str(error)], None
+    return [f"{'.'.join(each.key)}: {each.message}" for each in checks(episode)], episode
 
 
 LONGEST_EPISODE_TIMESTEPS = 1_000_000

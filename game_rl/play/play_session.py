@@ -13,6 +13,7 @@ from game_rl.emulator.state_speed import why_states_are_slow
 from game_rl.envs.game_boy_env import EnvState, GameBoyEnv
 from game_rl.errors import GameFileError, LockUpError
 from game_rl.games.actions import nearest_action
+from game_rl.games.definition import Game
 from game_rl.games.variables import Value
 
 TAKEN_BACK_S = 10
@@ -233,8 +234,14 @@ class PlaySession:
         return {
             "rom_sha256": self.env.game.rom.sha256,
             "reward": sum(self.env.reward_terms.values()),
-            "success": None if self.end is None else self.end.is_success,
+            "success": self._has_won(self.env.game),
         }
+
+    def _has_won(self, game: Game) -> bool | None:
+        """Whether the episode has ended in a success; None if the game has none."""
+        if game.definition.success is None:
+            return None
+        return self.end is not None and bool(self.end.is_success)
 
 
 def _first(presses: Collection[Press], frames: int) -> Iterator[Press]:

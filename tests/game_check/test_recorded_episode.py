@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from game_rl.emulator.emulator import BUTTONS, Button, Press
+from game_rl.emulator.emulator import BUTTONS, FRAMES_PER_SECOND, Button, Press
 from game_rl.envs.make_env import make_game_env
 from game_rl.errors import GameFileError
 from game_rl.game_check.game_check import check_game
@@ -177,3 +177,67 @@ def test_a_play_that_differs_from_its_record_is_told_as_far_as_the_record_says_i
     lost = held.model_copy(update={"success": False})
     assert fault(lost) == fault(lost, success=False) == ""
     assert fault(lost, success=True) == "it ends in a success"
+
+
+def long_play(frames: int) -> dict[str, Any]:
+    """Other buttons in each frame, which is the longest that a play can be written."""
+    presses = [[["a", "right"] if frame % 2 else ["left"], 1] for frame in range(frames)]
+    return {"start_state": "level_1", "frame_skip": 4, "presses": presses}
+
+
+@pytest.mark.slow
+def test_two_hours_of_play_are_read_whatever_was_pressed(duel: Game, tmp_path: Path) -> None:
+    frames = round(2 * 3_600 * FRAMES_PER_SECOND)
+    text = json.dumps(long_play(frames), separators=(",", ":"))
+    episode = read(text, duel, tmp_path)
+    assert len(recorded_timesteps(episode, duel)) == -(-frames // 4)
+    assert episode.presses[1] == (("a", "right"), 1)
+
+
+def test_json_has_other_limits_than_what_a_person_writes(duel: Game, tmp_path: Path) -> None:
+    """Each list is longer than a YAML file may be."""
+    names = ["idle", "punch"] * 15_000
+    episode = read(json.dumps({"start_state": "level_1", "actions": names}), duel, tmp_path)
+    assert episode.actions == tuple(names)
+    document = long_play(20_000)
+    assert len(read(json.dumps(document), duel, tmp_path).presses) == 20_000
+    document["start_state"] = "levl_1"
+    with pytest.raises(GameFileError, match="did you mean level_1"):
+        read(json.dumps(document), duel, tmp_path)
+    document["seed"] = "many"
+    with pytest.raises(GameFileError, match="seed: "):
+        read(json.dumps(document), duel, tmp_path)
+    with pytest.raises(GameFileError, match="not a recorded episode of duel"):
+        read(json.dumps(document)[:-1], duel, tmp_path)
+    with pytest.raises(GameFileError, match="written twice"):
+        read(f'{{"seed": 1, {json.dumps(long_play(20_000))[1:-1]}, "seed": 2}}', duel, tmp_path)
+
+
+def test_an_episode_that_is_too_long_says_how_much_fits(duel: Game, tmp_path: Path) -> None:
+    text = json.dumps({"start_state": "level_1", "actions": ["idle"]}) + " " * 2**23
+    with pytest.raises(GameFileError, match="two hours of play"):
+        read(text, duel, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"start_state": "level_1", "actions": ["idle"], "seed": 1, "seed": 2}',
+        '{"start_state": "level_1", "actions": ["idle"], "reward": NaN}',
+        '{"start_state": "level_1", "actions": ["idle"], "seed": "x"}',
+        "[" * 5_000,
+        '{"start_state": "level_1", "actions": "idle"}',
+    ],
+)
+def test_what_is_wrong_in_a_short_file_is_said_with_its_place(
+    duel: Game, tmp_path: Path, text: str
+) -> None:
+    with pytest.raises(GameFileError, match="line 1"):
+        read(text, duel, tmp_path)
+
+
+def test_yaml_is_read_as_well(duel: Game, tmp_path: Path) -> None:
+    text = "start_state: level_1\nseed: 1_000\nactions: [idle, punch]\n"
+    assert read(text, duel, tmp_path) == RecordedEpisode(
+        start_state="level_1", seed=1_000, actions=("idle", "punch")
+    )

@@ -1,6 +1,8 @@
 """A person's play: what is recorded plays again to the same game, whatever was taken back."""
 
+import json
 import random
+import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -164,3 +166,22 @@ def test_of_opposite_buttons_the_later_one_is_held() -> None:
     assert possible_buttons(["right", "left", "down", "up"]) == {"left", "up"}
     assert possible_buttons(["up", "left", "b", "b"]) == {"up", "left", "b"}
     assert possible_buttons([]) == frozenset()
+
+
+@pytest.mark.parametrize("has_success", [True, False])
+def test_a_play_that_has_not_ended_is_no_success_where_the_game_has_one(
+    has_success: bool, tmp_path: Path
+) -> None:
+    folder = load_game("duel").folder
+    shutil.copy(folder / "duel.gb", tmp_path)
+    shutil.copy(folder / "duel.sym", tmp_path)
+    text = (folder / "game.yaml").read_text(encoding="utf-8")
+    if not has_success:
+        text = "".join(line for line in text.splitlines(True) if not line.startswith("success:"))
+    (tmp_path / "game.yaml").write_text(text, encoding="utf-8")
+    with closing(env_of(load_game(str(tmp_path / "game.yaml")), 4)) as env:
+        session = PlaySession(env, frame_skip=4)
+        session.begin("level_1", seed=1)
+        for _ in range(40):
+            session.play(["right"])
+        assert json.loads(session.record())["success"] is (False if has_success else None)
