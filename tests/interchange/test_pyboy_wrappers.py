@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pyboy import PyBoy
 
 from game_rl.emulator.emulator import N_TILES
@@ -18,8 +19,9 @@ from game_rl.games.parts.tiles_part import TilesPart
 from game_rl.games.starter import write_starter
 from game_rl.games.variables import VariableReader
 from game_rl.interchange.known_games import known_game
-from game_rl.interchange.pyboy_wrappers import known_from_pyboy, wrapped_titles
+from game_rl.interchange.pyboy_wrappers import _WRAPPERS, known_from_pyboy, wrapped_titles
 from tests.emulator.roms import make_rom
+from tests.public_projects.scripted import EXAMPLES
 
 _WAITS = bytes([0x18, 0xFE])  # JR to itself
 
@@ -203,6 +205,22 @@ def test_variables_are_what_the_wrapper_reads(title: str, tmp_path: Path) -> Non
             }
             if title in ("SUPER MARIOLAND", "MARIO DELUXAHY", "DMGTRIS", "TETRIS"):
                 assert any(each.holds(values) for each in endings) == bool(wrapper.game_over())
+
+
+def test_examples_read_the_numbers_that_they_share_with_wrappers_alike() -> None:
+    """The test above compares those of the wrappers with PyBoy."""
+    compared = []
+    for wrapper in _WRAPPERS:
+        of_wrapper = yaml.safe_load(wrapper.variables).values()
+        for name in wrapper.examples:
+            text = (EXAMPLES / name / "game.yaml").read_text(encoding="utf-8")
+            for variable, spec in yaml.safe_load(text)["variables"].items():
+                for other in of_wrapper:
+                    is_same = all(spec.get(key) == other.get(key) for key in ("address", "type"))
+                    if is_same and spec.get("type") in ("bcd", "digits"):
+                        compared.append((name, variable))
+                        assert spec == other, (name, variable)
+    assert ("kirby", "score") in compared
 
 
 @pytest.mark.parametrize("title", ["TETRIS", "SUPER MARIOLAND", "DMGTRIS"])

@@ -16,7 +16,7 @@ def script(random: np.random.Generator) -> list[Moment]:
     score, found = 0, []
     for _ in range(STEPS):
         for n in range(4):
-            memory[SCORE + n] = score // 10**n % 10
+            memory[SCORE + n] = score // 10 ** (3 - n) % 10
         found.append(Moment(dict(memory)))
         if random.random() < 0.7:
             memory[X] = int(random.choice([67, 68, 69, 75, 76]))
@@ -33,7 +33,7 @@ def script(random: np.random.Generator) -> list[Moment]:
 
 
 def points(memory: Memory) -> int:
-    return sum(memory[SCORE + n] * 10**n for n in range(4))
+    return sum(memory[SCORE + n] * 10 ** (3 - n) for n in range(4))
 
 
 def progress(memory: Memory) -> int:
