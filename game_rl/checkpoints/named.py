@@ -39,6 +39,11 @@ def _why_no_run(root: Path) -> str:
             f"{root} is an address in storage, not a run directory; fetch the run first: game-rl "
             f"remote fetch {url} runs/my_run"
         )
+    if text.startswith("hf:"):
+        return (
+            f"{root} is an address on the Hugging Face Hub, not a run directory; fetch the agent "
+            f"first: game-rl pull {quote(text)}"
+        )
     whole, at, _ = text.rpartition("@")
     if at and RunDir(Path(whole)).exists():
         return _why_no_checkpoint(root, RunDir(Path(whole)))

@@ -333,7 +333,7 @@ def test_mistakes_are_told_without_loading_torch(tmp_path: Path, config: Path) -
         "both name a checkpoint": ["record", f"{run}@64", "--checkpoint", "64"],
         "must end in .gif or .mp4": ["record", run, "--output", "clip.avi"],
         "did you mean level_1": ["evaluate", run, "--start-states", "levle_1"],
-        "must end in .zip, not .txt": ["export", run, "--output", "policy.txt"],
+        "must end in .zip or .onnx, not .txt": ["export", run, "--output", "policy.txt"],
         "there is no file": ["import", "no.zip", "--config", str(config)],
         "algorithm.name is dqn": ["tune", "--config", str(config), "--set", teacher],
         "a resumed run cannot change seed": ["train", "--resume", run, "--set", "seed=5"],

@@ -79,6 +79,7 @@ MISTAKES = {
     "a word as a checkpoint": ("record RUN@best", "stands a timestep, of 64"),
     "a word as a checkpoint of a fork": ("train --fork RUN@best run_dir=x", "a timestep, of 64"),
     "a checkpoint of a whole run": ("status RUN@64", "game-rl checkpoints RUN@64 shows"),
+    "an address on the Hub": ("evaluate hf:ada/ppo-duel", "first: game-rl pull hf:ada/ppo-duel"),
     "a checkpoint to upload": ("remote push RUN@64", "this command is for a whole run: name RUN"),
     "no such checkpoint to list": ("checkpoints RUN@7", "it has: 64"),
     "no such checkpoint in a lineage": ("lineage RUN@7", "it has: 64"),

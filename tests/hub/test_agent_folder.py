@@ -160,3 +160,31 @@ def test_a_game_file_that_names_files_elsewhere_is_refused(tmp_path: Path) -> No
     (tmp_path / "agent").mkdir()
     with pytest.raises(UsageError, match=r"names \.\./mine\.sym, which is not in its folder"):
         pack_agent(open_trained_run(run.root, "best"), ADDRESS, tmp_path / "agent", episodes=2)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "zip_name"),
+    [
+        ("{name: dqn, learning_starts: 32, batch_size: 16, replay: {capacity: 500}}", "dqn-mine"),
+        ("{name: pqn, n_steps: 16, batch_size: 16}", None),
+        (
+            "{n_steps: 16, batch_size: 16, n_epochs: 1, memory: {kind: lstm, size: 16, "
+            "sequence: 8}}",
+            "ppo-mine",
+        ),
+    ],
+    ids=["dqn", "pqn", "memory"],
+)
+def test_a_packed_agent_of_each_algorithm_plays_as_its_run(
+    tmp_path: Path, algorithm: str, zip_name: str | None
+) -> None:
+    run = train_tiny(tmp_path, str(own_game(tmp_path / "mine")), f"algorithm={algorithm}")
+    agent = tmp_path / "agent"
+    agent.mkdir()
+    original = open_trained_run(run.root, "best")
+    pack_agent(original, ADDRESS, agent, episodes=2)
+    packed = evaluate_run(open_trained_run(agent, "best"), episodes=3)
+    assert packed == evaluate_run(original, episodes=3)
+    assert [path.stem for path in agent.glob("*.zip")] == ([] if zip_name is None else [zip_name])
+    card = (agent / "README.md").read_text(encoding="utf-8")
+    assert ("library_name: game_rl" in card) == (zip_name is None)
