@@ -113,7 +113,8 @@ class LeanRecurrentPPO(LeanPPO):
         assert self._last_episode_starts is not None
         step = self.rollout_buffer.pos
         memory = self._before(step, self._last_episode_starts, slice(0, self.n_envs))
-        with torch.no_grad():
+        on_gpu = [self.device] if self.device.type == "cuda" else []
+        with torch.no_grad(), torch.random.fork_rng(on_gpu):  # as `policy_values`
             tensors = observation_tensors(self._last_obs, self.device)
             values, log_probs, _ = self.policy.outputs(tensors, memory)
         rows: NDArray[np.float32] = torch.cat((values, log_probs.exp()), dim=1).cpu().numpy()

@@ -9,7 +9,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from sb3_contrib import RecurrentPPO
-from stable_baselines3.common.callbacks import CallbackList
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 from torch.nn import functional
@@ -17,6 +17,7 @@ from torch.nn import functional
 from game_rl.algorithms.data_parallel import data_parallel, torch_threads
 from game_rl.algorithms.recurrent_ppo import LeanRecurrentPPO, make_recurrent_ppo
 from game_rl.config.algorithms import PPOConfig
+from game_rl.vec_env.halved_vec_env import HalvedVecEnv
 from tests.algorithms.test_ppo import Curves
 from tests.tiny_context import tiny_context
 from tests.tiny_env import TinyEnv, short_episodes
@@ -32,7 +33,7 @@ CONFIG: dict[str, Any] = {
 SIZE = 24
 
 
-def vec_env(make: Callable[[], gym.Env[Any, Any]]) -> VecEnv:
+def vec_env_of(make: Callable[[], gym.Env[Any, Any]]) -> VecEnv:
     return VecMonitor(DummyVecEnv([make] * N_ENVS))
 
 
@@ -72,8 +73,8 @@ def test_it_learns_what_sb3_contrib_learns(
     make: Callable[[], gym.Env[Any, Any]], layers: int
 ) -> None:
     """Episodes begin within the sequence; those of three timesteps are truncated."""
-    expected, their_curves = learned(theirs(vec_env(make), layers), 96)
-    found, our_curves = learned(ours(vec_env(make), {"layers": layers}), 96)
+    expected, their_curves = learned(theirs(vec_env_of(make), layers), 96)
+    found, our_curves = learned(ours(vec_env_of(make), {"layers": layers}), 96)
     assert found.keys() == expected.keys()
     for name, tensor in expected.items():
         torch.testing.assert_close(found[name], tensor, atol=1e-5, rtol=1e-4, msg=name)
@@ -117,9 +118,9 @@ def their_gradient(model: RecurrentPPO, timesteps: NDArray[np.int64]) -> list[to
 def test_the_gradient_of_a_sequence_is_sb3_contribs(micro_batch_size: int | None) -> None:
     """Of the second sequence of the second env, whose gradient ends at its beginning."""
     with torch_threads(1):
-        contrib = theirs(vec_env(TinyEnv), n_steps=32)
+        contrib = theirs(vec_env_of(TinyEnv), n_steps=32)
         collected(contrib)
-        lean = ours(vec_env(TinyEnv), n_steps=32, micro_batch_size=micro_batch_size)
+        lean = ours(vec_env_of(TinyEnv), n_steps=32, micro_batch_size=micro_batch_size)
         collected(lean)
         expected = their_gradient(contrib, np.arange(48, 64))
         lean.rollout_buffer.number_by_env()
@@ -136,7 +137,7 @@ def test_parts_and_threads_give_the_gradient_of_the_whole() -> None:
     found = []
     for threads, micro in ((1, None), (2, None), (1, 16), (2, 16)):
         memory = {"sequence": 4, "kind": "gru"}
-        model = ours(vec_env(short_episodes), memory, micro_batch_size=micro)
+        model = ours(vec_env_of(short_episodes), memory, micro_batch_size=micro)
         with torch_threads(1):
             collected(model)
         model.rollout_buffer.number_by_env()
@@ -154,7 +155,7 @@ def test_parts_and_threads_give_the_gradient_of_the_whole() -> None:
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_the_stored_states_are_those_of_every_timestep(kind: str) -> None:
     """The values of the rollout are found again, sequence by sequence, from the stored states."""
-    model = ours(vec_env(short_episodes), {"kind": kind, "sequence": 4, "layers": 2})
+    model = ours(vec_env_of(short_episodes), {"kind": kind, "sequence": 4, "layers": 2})
     with torch_threads(1), torch.no_grad():
         collected(model)
         buffer = model.rollout_buffer
@@ -171,3 +172,84 @@ def test_the_stored_states_are_those_of_every_timestep(kind: str) -> None:
     assert len(lengths) > 4  # episodes of three timesteps begin within
     np.testing.assert_allclose(found.flatten(), values[timesteps], atol=1e-5)
     torch.testing.assert_close(log_probs, samples.old_log_prob, atol=1e-5, rtol=1e-5)
+
+
+class Seen(BaseCallback):
+    """What a callback sees of each vec step, with the values that the live page gets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[dict[str, Any]] = []
+
+    def _on_step(self) -> bool:
+        model: Any = self.model
+        _, rewards, _, infos = self.locals["step"].outcome
+        self.steps.append(
+            {
+                "observations": np.array(model._last_obs),
+                "begins": np.array(model._last_episode_starts),
+                "shown": model.shown_values(),
+                "rewards": np.array(rewards),
+                "lasts": {
+                    number: info["terminal_observation"]
+                    for number, info in enumerate(infos)
+                    if info.get("TimeLimit.truncated")
+                },
+            }
+        )
+        return True
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_in_halves_each_env_remembers_its_own_episode(vec_env: HalvedVecEnv, kind: str) -> None:
+    """Env by env and timestep by timestep, from the beginning of an episode on."""
+    memory = {"kind": kind, "size": 8, "sequence": 5}
+    config = PPOConfig.model_validate(
+        {"n_steps": 10, "batch_size": 5, "gamma": 0.9, "memory": memory}
+    )
+    model = make_recurrent_ppo(config, tiny_context(vec_env, frame_stack=2))
+    model.set_logger(Logger(None, []))
+    seen = Seen()
+    seen.init_callback(model)
+    model._setup_learn(1, None)
+    remembered = torch.zeros(N_ENVS, *model.policy.memory_shape)
+    for rollout in range(3):
+        assert model.env is not None
+        model.collect_rollouts(model.env, seen, model.rollout_buffer, 10)
+        buffer = model.rollout_buffer
+        for row, step in enumerate(seen.steps[10 * rollout :]):
+            for env in range(N_ENVS):
+                before = remembered[env : env + 1] * float(not step["begins"][env])
+                if row % 5 == 0:
+                    np.testing.assert_allclose(buffer.states[row // 5, env], before[0], atol=1e-6)
+                with torch.no_grad():
+                    one = torch.from_numpy(step["observations"][env : env + 1])
+                    value, log_probs, after = model.policy.outputs(one, before)
+                remembered[env] = after[0]
+                assert buffer.values[row, env] == pytest.approx(float(value), abs=1e-5)
+                expected = [float(value), *log_probs.exp()[0].tolist()]
+                assert step["shown"][env].tolist() == pytest.approx(expected, abs=1e-5)
+                reward = step["rewards"][env]
+                if env in step["lasts"]:
+                    with torch.no_grad():
+                        last = torch.from_numpy(step["lasts"][env][None])
+                        reward += 0.9 * float(model.policy.values_after(last, after))
+                assert buffer.rewards[row, env] == pytest.approx(reward, abs=1e-5)
+    np.testing.assert_allclose(model.env_arrays()["memory"], remembered, atol=1e-5)
+
+
+def test_a_gru_acts_in_predict_as_in_the_rollout() -> None:
+    policy = ours(vec_env_of(TinyEnv), {"kind": "gru", "layers": 2}).policy
+    rng = np.random.default_rng(0)
+    memory = torch.zeros(2, *policy.memory_shape)
+    state = None
+    for step in range(12):
+        begins = np.array([step in (0, 5), step in (0, 7)])
+        observations = rng.integers(0, 256, (2, *TinyEnv.observation_space.shape), np.uint8)
+        with torch.no_grad():
+            memory[torch.from_numpy(begins)] = 0
+            actions, _, _, memory = policy(torch.from_numpy(observations), memory, True)
+        found, state = policy.predict(observations, state, begins, deterministic=True)
+        assert found.tolist() == actions.tolist()
+        assert state is not None
+        np.testing.assert_allclose(state[0], memory[:, 0].swapaxes(0, 1), atol=1e-6)

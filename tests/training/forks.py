@@ -18,6 +18,9 @@ _DQN = (
 )
 KINDS = {
     "ppo": ["algorithm={n_steps: 16, batch_size: 16, n_epochs: 1}"],
+    "ppo-memory": [
+        "algorithm={n_steps: 16, batch_size: 16, n_epochs: 1, memory: {size: 8, sequence: 8}}"
+    ],
     "dqn": [_DQN, "checkpoints.save_replay_buffer=true"],
     "dqn-lake": [_DQN, "lake={}"],
     "pqn": ["algorithm={name: pqn, n_steps: 16, batch_size: 16}", "lake={}"],
