@@ -134,7 +134,7 @@ def main() -> None:
         "--roads", type=int, nargs="+", default=[100], choices=_SEQUENCES, help="steps of the road"
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--timesteps", type=int, default=500_000)
+    parser.add_argument("--timesteps", type=int, default=2_000_000)
     parser.add_argument("--size", type=int, default=64, help="units of the memory")
     parser.add_argument("--screen", action="store_true", help="show the screen, not the part view")
     arguments = parser.parse_args()
@@ -151,7 +151,7 @@ def main() -> None:
         ]
         callbacks = [LongMemory(road, seed)] if arm.endswith("_long") else []
         return Task(
-            name, 200, lambda: trained(changes, road, arguments.timesteps, run_dir, callbacks)
+            name, 900, lambda: trained(changes, road, arguments.timesteps, run_dir, callbacks)
         )
 
     tasks = {
