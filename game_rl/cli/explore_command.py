@@ -11,10 +11,11 @@ from shlex import quote
 
 from game_rl.cli.arguments import game_word, not_negative, positive
 from game_rl.cli.outputs import add_output_folder
-from game_rl.cli.printing import PROGRESS, add_json, print_notes, print_result, print_words
+from game_rl.cli.printing import PROGRESS, add_json, print_notes, print_result, print_words, working
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.loader import game_path, load_config
 from game_rl.config.schema import EnvConfig
+from game_rl.emulator.rom import read_rom
 from game_rl.errors import DoesNotFitError, TrainingError, UsageError, system_fault
 from game_rl.explore.archive import Archive
 from game_rl.explore.exploration import Exploration
@@ -42,6 +43,7 @@ _USUAL_STATES = 2 * GIB
 _TELL_EVERY_S = 10.0
 _LONGEST = 1_000_000  # timesteps of an episode, as in check-game
 _DRAW_EVERY_S = 60.0
+_MENU_S = 60  # to find the way into play of a ROM without a game file
 
 
 def add_explore(parser: argparse.ArgumentParser) -> None:
@@ -363,7 +365,7 @@ def _what_to_explore(
     _refuse_explored(folder)
     is_rom = Path(arguments.game).suffix.lower() in (".gb", ".gbc")
     if is_rom:
-        arguments.game = str(write_starter(Path(arguments.game), folder.root))
+        arguments.game = str(_written_game(Path(arguments.game), folder, arguments.seed or 0))
     named, game, env = _game_and_env(arguments.game)
     known = game.definition.start_states
     start_state = arguments.start_state or next(iter(env.start_states or known))
@@ -382,6 +384,27 @@ def _what_to_explore(
     )
     saved = SavedExploration(game=named, rom_sha256=game.rom.sha256, settings=settings)
     return game, settings, saved
+
+
+def _written_game(rom_path: Path, folder: ExploreDir, seed: int) -> Path:
+    """Write a game.yaml for a ROM, which begins in play if a way there is found."""
+    from game_rl.emulator.pyboy_emulator import PyBoyEmulator
+    from game_rl.game_check.menu_search import MenuSearch
+    from game_rl.game_check.proposed_game import playable_start_section
+
+    rom = read_rom(rom_path, named_by="the path")
+    with (
+        closing(PyBoyEmulator(rom, colour=rom.supports_colour)) as emulator,
+        working("pressing START and A until the game begins"),
+    ):
+        search = MenuSearch(emulator, seed=seed, limit_s=_MENU_S, progress=lambda _, __: None)
+        start = search.run().start
+    sections = {}
+    if start is None:
+        print_notes(["no way into play was found, so the exploration begins before the menus"])
+    else:
+        sections["start_states"] = playable_start_section(start)
+    return write_starter(rom_path, folder.root, found=sections)
 
 
 def _refuse_explored(folder: ExploreDir) -> None:

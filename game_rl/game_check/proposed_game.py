@@ -24,7 +24,7 @@ _AXES: Mapping[Button, tuple[str, str]] = {"left": ("x", "column"), "up": ("y", 
 def proposed_sections(start: PlayableStart, survey: GameSurvey) -> dict[str, str]:
     """Return the text of the sections of game.yaml of which something was found, by key."""
     sections = {
-        "start_states": _start_states(start),
+        "start_states": playable_start_section(start),
         "actions": _actions(survey),
     }
     if survey.place or survey.ending:
@@ -41,7 +41,8 @@ def proposed_sections(start: PlayableStart, survey: GameSurvey) -> dict[str, str
     return sections
 
 
-def _start_states(start: PlayableStart) -> str:
+def playable_start_section(start: PlayableStart) -> str:
+    """Return the section of game.yaml that begins where the player can act."""
     steps = "".join(
         f"      - {{wait: {press.wait}}}\n      - {{hold: [{press.button}], frames: 4}}\n"
         for press in start.way.presses

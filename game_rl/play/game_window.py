@@ -122,7 +122,7 @@ _DEEDS: dict[str, Callable[[PlayTable], None]] = {
 }
 
 KEYS_IN_WORDS = """\
-arrows: the cross   A: A   S: B   Enter: START   Backspace: SELECT
+arrows: directional pad   A: A   S: B   Enter: START   Backspace: SELECT
 P or Space: pause   R: take back ten seconds   F: four times as fast
 M: mark a moment    K: keep as a start state   N: a new episode"""
 

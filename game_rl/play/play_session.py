@@ -255,7 +255,7 @@ def _first(presses: Collection[Press], frames: int) -> Iterator[Press]:
 
 
 def possible_buttons(held: Collection[Button]) -> frozenset[Button]:
-    """Return the buttons that a Game Boy's cross lets somebody hold; of opposites the later one."""
+    """Return the buttons that a directional pad lets somebody hold; of opposites the later one."""
     found = list(dict.fromkeys(held))
     for pair in _OPPOSITES:
         both = [button for button in found if button in pair]

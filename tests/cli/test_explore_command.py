@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,16 @@ def test_a_rom_without_a_game_file_is_explored_by_its_pictures(
     found = json.loads(capsys.readouterr().out)
     assert found["cells"] > 2
     assert "best" not in found
-    assert (folder / "game.yaml").is_file()
+    player_x = next(each for each in game.variables if each.name == "player_x")
+    own = load_game(str(folder / "game.yaml"))
+    with closing(make_game_env(EnvConfig(max_idle_frames=0), own)) as env:
+        seen = []
+        for button in ("left", "right"):
+            env.reset(seed=0)
+            for _ in range(8):
+                env.step(env.action_names.index(button))
+            seen.append(player_x.read(env.emulator))
+    assert seen[0] < seen[1]  # the exploration begins in play
 
 
 @pytest.mark.parametrize(

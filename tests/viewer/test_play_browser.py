@@ -122,6 +122,76 @@ def test_another_page_looks_on_and_takes_the_controls_by_a_click(
         second.close()
 
 
+_PADS = """
+window.pads = [];
+navigator.getGamepads = () => window.pads;
+window.plug = (pressed, axes) => {
+  const buttons = Array.from({length: 16}, (_, index) => ({pressed: pressed.includes(index)}));
+  const isNew = !window.pads.length;
+  window.pads = [{buttons, axes}, null];
+  if (isNew) window.dispatchEvent(new Event("gamepadconnected"));
+};
+"""
+
+
+def test_a_game_pad_holds_its_buttons_until_it_is_unplugged(
+    chromium: Any, play: tuple[PlayTable, Watching]
+) -> None:
+    """The numbers are those of the standard layout: 0 below, 1 on the right, 12 to 15 the pad."""
+    table, server = play
+    found = Opened(chromium, server)
+
+    def held() -> list[str]:
+        return sorted(table.session.all_presses[-1].buttons)
+
+    def played_on(page: Any) -> None:
+        page.evaluate("window.since = Number(document.querySelector('canvas').dataset.frame)")
+        wait_until(page, "document.querySelector('canvas').dataset.frame > window.since + 20")
+
+    try:
+        found.context.add_init_script(_PADS)
+        page = found.open()
+        page.wait_for_selector(".veil b")
+        assert not table.has_begun
+        for pressed, axes, expected in (
+            ([15], [0, 0], ["right"]),  # the first button begins the play
+            ([1, 15], [0, 0], ["a", "right"]),
+            ([0], [-0.9, 0.1], ["b", "left"]),
+            ([], [0.1, -0.8], ["up"]),
+            ([9, 13], [0.4, 0.4], ["down", "start"]),
+            ([8], [0, 0], ["select"]),
+            ([14, 15], [0, 0], ["right"]),  # no pad holds both
+        ):
+            page.evaluate(f"plug({pressed}, {axes})")
+            played_on(page)
+            assert held() == expected
+        page.evaluate("window.pads = []")
+        played_on(page)
+        assert held() == []
+        page.evaluate("plug([12], [0, 0])")
+        played_on(page)
+        assert held() == ["up"]
+        assert found.complaints == []
+    finally:
+        found.close()
+
+
+def test_notes_are_hidden_until_there_is_one(
+    chromium: Any, play: tuple[PlayTable, Watching]
+) -> None:
+    found = Opened(chromium, play[1])
+    try:
+        page = found.open()
+        page.wait_for_selector(".veil b")
+        notes = page.locator("section[aria-label=Notes]")
+        assert notes.is_hidden()
+        page.keyboard.press("k")
+        wait_until(page, "document.querySelector('.said').textContent.includes('kept_1.state')")
+        assert notes.is_visible()
+    finally:
+        found.close()
+
+
 @pytest.mark.parametrize("width", [400, 1_280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_has_no_fault_of_accessibility(

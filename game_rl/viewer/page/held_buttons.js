@@ -19,7 +19,9 @@ export class HeldButtons {
     this.pad = [];
     this.order = [];
     this.sent = "";
-    window.addEventListener("gamepadconnected", () => this.poll());
+    window.addEventListener("gamepadconnected", () => {
+      if (!this.isPolling) this.poll();
+    });
     window.addEventListener("blur", () => this.release());
   }
 
@@ -57,6 +59,7 @@ export class HeldButtons {
       this.update();
       return;
     }
+    this.isPolling = true;
     const held = new Set();
     for (const {buttons, axes} of pads) {
       for (const [index, button] of Object.entries(PAD)) if (buttons[index]?.pressed) held.add(button);

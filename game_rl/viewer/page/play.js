@@ -153,6 +153,8 @@ class PlayPage {
     this.variables = make("dl", {class: "variables"});
     this.arrays = make("dl", {class: "arrays"});
     this.said = make("ul", {class: "said"});
+    this.notes = card("Notes", this.said);
+    this.notes.hidden = true; // until there is one
     const numbers = game.has_game_file
       ? [card("Reward", this.sum, this.terms), card("Endings", this.endings), card("Variables", this.variables, this.arrays)]
       : [card("Only the picture", make("p", {class: "note"}, "This ROM has no game file, so there are no variables and rewards. K keeps a start state for one."))];
@@ -164,7 +166,7 @@ class PlayPage {
           make("div", {class: "deeds"}, ...this.buttons),
           pad(this.held),
           make("div", {class: "deeds"}, naming, game.start_states.length > 1 ? from : "")),
-        make("div", {class: "beside-game"}, ...numbers, card("Notes", this.said), card("Keys", keyList()))));
+        make("div", {class: "beside-game"}, ...numbers, this.notes, card("Keys", keyList()))));
   }
 
   unveil() {
@@ -224,6 +226,7 @@ class PlayPage {
   }
 
   note(text) {
+    this.notes.hidden = false;
     this.said.prepend(make("li", {}, text));
     while (this.said.children.length > MOST_SAID) this.said.lastChild.remove();
     setText(announcer, text);
@@ -244,14 +247,14 @@ function pairs(list, rows) {
 
 function keyList() {
   const rows = [
-    [["←", "↑", "→", "↓"], "the cross"], [["A"], "A"], [["S"], "B"], [["Enter"], "START"], [["Backspace"], "SELECT"],
+    [["←", "↑", "→", "↓"], "directional pad"], [["A"], "A"], [["S"], "B"], [["Enter"], "START"], [["Backspace"], "SELECT"],
     ...DEEDS.map(({key, words}) => [[key.toUpperCase()], words]),
   ];
   const list = make("dl", {class: "keys"});
   for (const [keys, words] of rows) {
     list.append(make("dt", {}, ...keys.map((key) => make("kbd", {}, key))), make("dd", {}, words));
   }
-  list.append(make("dt", {}, "game pad"), make("dd", {}, "its cross or left stick, A on the right, B below, START, SELECT"));
+  list.append(make("dt", {}, "game pad"), make("dd", {}, "its directional pad or left stick, A on the right, B below, START, SELECT"));
   return list;
 }
 
