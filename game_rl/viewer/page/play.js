@@ -219,6 +219,7 @@ class PlayPage {
           ? ["Ready", "Press a button of the game, or click"]
           : state.paused ? ["Paused", "P or a click goes on"] : ["", ""];
     this.veil.hidden = !title;
+    this.veil.classList.toggle("clear", title === "Paused");  // the numbers on the screen can be read
     if (this.veil.dataset.text === title + text) return;
     this.veil.dataset.text = title + text;
     this.veil.replaceChildren(make("b", {}, title), make("span", {}, text));
