@@ -5,15 +5,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from game_rl.checkpoints.named import find_run
+from rich.progress import Progress
+
+from game_rl.checkpoints.named import open_run
+from game_rl.checkpoints.run_game import open_game
+from game_rl.cli.arguments import positive
 from game_rl.cli.outputs import HTM, HTML, PNG, SVG, add_output
-from game_rl.cli.printing import add_json, print_result
-from game_rl.errors import UsageError
+from game_rl.cli.printing import PROGRESS, add_json, print_result
+from game_rl.config.schema import RunConfig
+from game_rl.errors import GameRLError, UsageError
 from game_rl.events.run_view import PlotAxis
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.explore.explore_dir import ExploreDir
 from game_rl.files.durable_files import write_atomic
-from game_rl.files.run_dir import has_file
+from game_rl.files.run_dir import RunDir, has_file
+from game_rl.places.joined_maps import JoinedMap, joined_maps
+from game_rl.places.place_counts import PlaceCounts
 from game_rl.places.place_layers import layers
 from game_rl.system.units import counted
 from game_rl.viewer.look import LIGHT
@@ -78,6 +85,18 @@ def add_places(parser: argparse.ArgumentParser) -> None:
         PNG,
         default=Path("places.png"),
         text="PNG to write (default: places.png)",
+    )
+    parser.add_argument(
+        "--side",
+        type=positive,
+        metavar="PIXELS",
+        help="width and height of the maps, at most (default: 1,000)",
+    )
+    parser.add_argument(
+        "--plain",
+        action="store_true",
+        help="draw the visits alone. Else, they are drawn on the screens that agents saw, if the "
+        "game has a `place_screen`; some logged episodes are played again for them",
     )
     add_json(parser)
 
@@ -168,11 +187,22 @@ def _refuse_studies(path: Path) -> None:
 
 
 def _places(arguments: argparse.Namespace) -> int:
-    run_dir = find_run(Path(arguments.run))
-    from game_rl.places.places_picture import read_place_counts, write_places_map
+    run_dir, config = open_run(Path(arguments.run))
+    from game_rl.game_check.sheets import save_sheet
+    from game_rl.places.places_picture import SIDE, places_picture, read_place_counts
 
     counts = read_place_counts(run_dir)
-    write_places_map(run_dir, counts, arguments.output)
+    joined: Sequence[JoinedMap] = ()
+    why_not = ""
+    if not arguments.plain:
+        joined, why_not = _joined_maps(run_dir, config, counts)
+    picture = places_picture(
+        counts,
+        title=f"{config.game}, {run_dir.root}",
+        side=arguments.side or SIDE,
+        joined=joined,
+    )
+    save_sheet(picture, arguments.output, "map of visited places")
     maps = layers(counts)
     facts = {
         "picture": str(arguments.output),
@@ -185,10 +215,40 @@ def _places(arguments: argparse.Namespace) -> int:
             {"name": each.name, "timesteps": int(each.counts.sum()), "x": each.x0, "y": each.y0}
             for each in maps
         ],
+        "screens": sum(len(each.pictures) for each in joined),
     }
     text = (
         f"{arguments.output}: {counted(counts.n_places, 'place')} of {', '.join(counts.names)}, "
         f"visited in {counted(counts.timesteps, 'timestep')}"
     )
-    print_result(arguments, facts, text)
+    print_result(arguments, facts, text, why_not)
     return 0
+
+
+def _joined_maps(
+    run_dir: RunDir, config: RunConfig, counts: PlaceCounts
+) -> tuple[Sequence[JoinedMap], str]:
+    """Return the maps with their screens; if there are none, why."""
+    try:
+        game = open_game(run_dir, config)
+    except GameRLError as error:
+        return (), f"without screens: {error}"
+    shown = game.definition.place_screen
+    if shown is None:
+        return (), "without screens: game.yaml has no `place_screen`, which says how they lie"
+    from game_rl.playback.played_map import update_screen_map
+
+    with Progress(console=PROGRESS, transient=True, disable=not PROGRESS.is_terminal) as progress:
+        task = progress.add_task("playing logged episodes again", total=None)
+        found = update_screen_map(
+            run_dir,
+            game,
+            progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    if not found.maps():
+        return (
+            (),
+            "without screens: no logged episode can be played again (`episodes` in its config)",
+        )
+    names = game.definition.place_names
+    return joined_maps(counts, found, pixels=shown.pixels, names=names), ""

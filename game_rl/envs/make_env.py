@@ -25,10 +25,11 @@ from game_rl.envs.observation import FrameFormat, ObservationFormat
 from game_rl.envs.observer import Observer
 from game_rl.errors import ConfigError, UsageError
 from game_rl.games.custom_reward import ACTION, MEMORY, SCREEN_ARGUMENT, GameMemory
-from game_rl.games.definition import CropSpec, Game, unknown_name
+from game_rl.games.definition import Game, unknown_name
 from game_rl.games.parts.part_format import PartFormat
 from game_rl.games.potential import PotentialTerm
 from game_rl.games.reward_term import RewardTerm
+from game_rl.games.screen_area import CropSpec
 
 _NO_PARTS: Mapping[str, PartFormat] = MappingProxyType({})
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from game_rl.config.schema import frame_shape
 from game_rl.envs.packing import FramePacking
-from game_rl.games.definition import CropSpec
 from game_rl.games.parts.part_format import PartFormat
+from game_rl.games.screen_area import CropSpec
 
 Pixels = NDArray[np.uint8]
 Observation = NDArray[Any] | Mapping[str, NDArray[Any]]

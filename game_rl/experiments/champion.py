@@ -121,7 +121,8 @@ def _make_run(folder: ExperimentDir, champion: ChampionRecord, record: Generatio
         run = RunDir(root)
         files = (
             *(source.events, source.evaluations, source.evaluation_episodes, source.lineage),
-            *(source.monitor, source.progress, source.wandb_rows, source.places),
+            *(source.monitor, source.progress, source.wandb_rows),
+            *(source.places, source.place_screens),
         )
         for file in files:
             if file.exists():

@@ -146,6 +146,11 @@ class RunDir:
         return self.root / "places.npz"
 
     @property
+    def place_screens(self) -> Path:
+        """The maps of the game, joined from screens of logged episodes."""
+        return self.root / "place_screens.npz"
+
+    @property
     def potentials(self) -> Path:
         """What reward terms know of the way to go; see `explore.potentials`."""
         return self.root / "potentials.json"

@@ -13,7 +13,6 @@ from game_rl.config.loader import Document, game_path, load_yaml_model
 from game_rl.config.schema import EnvConfig
 from game_rl.config.schema_guide import closest
 from game_rl.config.strict_model import Key, Problem, StrictModel
-from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.emulator.rom import Rom, absent_rom, read_rom
 from game_rl.emulator.rom_search import find_rom
 from game_rl.errors import GameFileError, RomError
@@ -27,6 +26,7 @@ from game_rl.games.parts.part_spec import PartSpec, part_problems
 from game_rl.games.place import Offsets, read_map_offsets
 from game_rl.games.potential import Potential
 from game_rl.games.reward_term import RewardTerm
+from game_rl.games.screen_area import CropSpec, PlaceScreen
 from game_rl.games.start_state import (
     StartStateSpec,
     battery_problem,
@@ -79,31 +79,9 @@ class RomFile(StrictModel):
             )
 
 
-class CropSpec(StrictModel):
-    """The part of the screen that the agent sees, in pixels of the whole screen."""
-
-    top: Annotated[int, Field(ge=0)] = 0
-    left: Annotated[int, Field(ge=0)] = 0
-    height: Annotated[int, Field(gt=0)] = SCREEN_HEIGHT
-    width: Annotated[int, Field(gt=0)] = SCREEN_WIDTH
-
-    def problems(self) -> Iterable[Problem]:
-        if self.top + self.height > SCREEN_HEIGHT:
-            yield Problem(
-                ("height",),
-                f"rows {self.top} to {self.top + self.height} are outside the screen, which has "
-                f"{SCREEN_HEIGHT}; at most {max(0, SCREEN_HEIGHT - self.top)} fit below the top",
-            )
-        if self.left + self.width > SCREEN_WIDTH:
-            yield Problem(
-                ("width",),
-                f"columns {self.left} to {self.left + self.width} are outside the screen, which "
-                f"has {SCREEN_WIDTH}; at most {max(0, SCREEN_WIDTH - self.left)} fit",
-            )
-
-
 class ObservationArea(StrictModel):
     crop: CropSpec = CropSpec()
+    """The part of the screen that the agent sees."""
 
 
 class GameDefinition(StrictModel):
@@ -140,6 +118,13 @@ class GameDefinition(StrictModel):
     place_offsets: Path | None = Field(default=None, exclude_if=lambda path: path is None)
     """Path of a YAML file, relative to game.yaml, that places maps side by side in the map of
     visited places. Without it, the `offsets` of a `visited` part count."""
+    place_names: dict[int, Annotated[str, Field(min_length=1, max_length=40)]] = Field(
+        default={}, exclude_if=lambda names: not names
+    )
+    """Names of maps for the map of visited places, such as {0: the shore}, by their numbers."""
+    place_screen: PlaceScreen | None = Field(default=None, exclude_if=lambda screen: screen is None)
+    """Which part of a map the screen shows. With it, the map of visited places is made of the
+    screens that agents saw."""
     cell: Annotated[tuple[CellEntry, ...], Field(min_length=1)] | None = Field(
         default=None, exclude_if=lambda entries: entries is None
     )
@@ -230,6 +215,20 @@ class GameDefinition(StrictModel):
                 "`place: [map, x, y]`, or remove this line",
                 reads=(("place",),),
             )
+        if self.place_names and n_places != 3:
+            yield Problem(
+                ("place_names",),
+                f"names maps, but `place` has {n_places} variables, not [map, x, y]; write "
+                "`place: [map, x, y]`, or remove this line",
+                reads=(("place",),),
+            )
+        if self.place_screen is not None and n_places < 2:
+            yield Problem(
+                ("place_screen",),
+                f"needs the x and y of the player, but `place` has {n_places} variables; write "
+                "`place: [map, x, y]`, or remove this line",
+                reads=(("place",),),
+            )
         yield from _named_twice("place", self.place or ())
         yield from _named_twice("milestones", self.milestones)
         if not self.rewards and self.reward is None:
@@ -284,6 +283,10 @@ class GameDefinition(StrictModel):
             yield ("cell", str(index)), entry.variable
         for index, name in enumerate(self.prefer or ()):
             yield ("prefer", str(index)), name
+        if self.place_screen is not None:
+            yield from (
+                (("place_screen", *key), name) for key, name in self.place_screen.references()
+            )
 
     def _conditions(self) -> Iterable[tuple[Key, Condition]]:
         yield from ((("endings", name), ending) for name, ending in self.endings.items())

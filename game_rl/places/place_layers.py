@@ -98,7 +98,7 @@ def _layer(map_id: MapId | None, sheets: Sequence[Sheet], names: Sequence[str]) 
     counts = np.zeros((-(-height // side), -(-width // side)), np.int64)
     for xs, ys, visits in _visited(sheets):
         np.add.at(counts, ((ys - top) // side, (xs - left) // side), visits)
-    return PlaceLayer(_name(map_id, names), map_id, left, top, counts, side)
+    return PlaceLayer(layer_name(map_id, names), map_id, left, top, counts, side)
 
 
 def _visited(
@@ -110,7 +110,8 @@ def _visited(
         yield columns + sheet.x, rows + sheet.y, sheet.visits[rows, columns]
 
 
-def _name(map_id: MapId | None, names: Sequence[str]) -> str:
+def layer_name(map_id: MapId | None, names: Sequence[str]) -> str:
+    """Return what a map is called: `world`, its variables, or x and y if there are no others."""
     if map_id is None:
         return WORLD
     if not map_id:

@@ -3,22 +3,22 @@
 import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from game_rl.config.loader import load_config
 from game_rl.errors import UsageError
 from game_rl.files.run_dir import RunDir
-from game_rl.game_check.sheets import BACKGROUND, INK, save_sheet
+from game_rl.game_check.sheets import BACKGROUND, INK
+from game_rl.places.joined_maps import JoinedMap
 from game_rl.places.place_counts import PlaceCounts, parse_place_counts
 from game_rl.places.place_layers import PlaceLayer, layers, readable
 
-_SIDE = 1_000  # of all maps together, in pixels
+SIDE = 1_000
+"""Of all maps together, in pixels."""
 _MOST_LAYERS = 64
 _GAP = 12
 _MARGIN = 16
@@ -37,44 +37,116 @@ _RAMP = np.array(
 
 
 class _Panel(NamedTuple):
-    """A layer with its place in the picture: of its name and, below that, its cells."""
+    """Where a map is in the picture, with its label above it."""
 
-    layer: PlaceLayer
     left: int
     top: int
     right: int
     bottom: int
 
 
-def write_places_picture(counts: PlaceCounts, path: Path, *, title: str) -> None:
-    """Write a PNG.
+class _Map(Protocol):
+    """A map that is drawn; a unit of it is a cell, or a pixel of a screen."""
 
-    Raises:
-        UsageError: the file cannot be written.
-    """
-    save_sheet(places_picture(counts, title=title), path, "map of visited places")
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def visits(self) -> int: ...
+
+    def size(self, shrink: int) -> tuple[int, int]:
+        """Return width and height with `shrink` x `shrink` units in one."""
+
+    def most(self, shrink: int) -> int:
+        """Return the most visits of a cell."""
+
+    def drawn(self, zoom: int, shrink: int, most: int) -> Image.Image:
+        """Return the picture, with `zoom` x `zoom` pixels for each unit."""
+
+
+class _Plain:
+    """A layer by itself."""
+
+    def __init__(self, layer: PlaceLayer) -> None:
+        self._layer = layer
+
+    @property
+    def label(self) -> str:
+        return _label(self._layer)
+
+    @property
+    def visits(self) -> int:
+        return int(self._layer.counts.sum())
+
+    def size(self, shrink: int) -> tuple[int, int]:
+        height, width = self._layer.coarser(shrink).counts.shape
+        return width, height
+
+    def most(self, shrink: int) -> int:
+        return int(self._layer.coarser(shrink).counts.max())
+
+    def drawn(self, zoom: int, shrink: int, most: int) -> Image.Image:
+        colours = visit_colours(self._layer.coarser(shrink).counts, most)
+        visits = Image.fromarray(colours.repeat(zoom, axis=0).repeat(zoom, axis=1))
+        found = Image.new("RGB", visits.size, _UNSEEN)
+        found.paste(visits, mask=visits)
+        return found
+
+
+class _OnScreens:
+    """A map with visits on its screens."""
+
+    def __init__(self, joined: JoinedMap) -> None:
+        self._joined = joined
+
+    @property
+    def label(self) -> str:
+        layer = self._joined.layer
+        label = self._joined.name
+        if layer is not None and layer.cell_side > 1:
+            label += f" (a cell is {layer.cell_side} x {layer.cell_side})"
+        return label
+
+    @property
+    def visits(self) -> int:
+        layer = self._joined.layer
+        return 0 if layer is None else int(layer.counts.sum())
+
+    def size(self, shrink: int) -> tuple[int, int]:
+        return self._joined.size(shrink)
+
+    def most(self, shrink: int) -> int:  # noqa: ARG002
+        layer = self._joined.layer
+        return 0 if layer is None else int(layer.counts.max())
+
+    def drawn(self, zoom: int, shrink: int, most: int) -> Image.Image:
+        return self._joined.drawn(zoom, shrink, lambda layer: visit_colours(layer.counts, most))
 
 
 def places_picture(
     counts: PlaceCounts,
     *,
     title: str,
-    side: int = _SIDE,
+    side: int = SIDE,
     counted: str = "timesteps",
     facts: Sequence[str] | None = None,
+    joined: Sequence[JoinedMap] = (),
 ) -> Image.Image:
     """Return all maps below a title, at most about `side` pixels on a side, and the scale.
 
     Args:
         counted: what was counted at the places.
         facts: lines below the scale; None for those on the timesteps of a run.
+        joined: the maps with their screens; without any, the visits are drawn alone.
     """
-    found = readable(layers(counts))
-    by_visits = sorted(found, key=lambda layer: -int(layer.counts.sum()))
-    kept = {id(layer) for layer in by_visits[:_MOST_LAYERS]}
-    shown = [layer for layer in found if id(layer) in kept]
-    panels, zoom = _arranged(shown, side)
-    most = max((int(panel.layer.counts.max()) for panel in panels), default=1)
+    found: list[_Map] = [_OnScreens(each) for each in joined]
+    if not found:
+        found = [_Plain(layer) for layer in readable(layers(counts))]
+    by_visits = sorted(found, key=lambda each: -each.visits)
+    kept = {id(each) for each in by_visits[:_MOST_LAYERS]}
+    shown = [each for each in found if id(each) in kept]
+    panels, zoom, shrink = _arranged(shown, side)
+    most = max((each.most(shrink) for each in shown), default=1)
     width = max(_text_width(title), _SCALE_WIDTH, *(panel.right for panel in panels), 0)
     height = max((panel.bottom for panel in panels), default=0)
     top = _MARGIN + _TEXT_HEIGHT + _GAP
@@ -86,19 +158,26 @@ def places_picture(
     picture = Image.new("RGB", (width + 2 * _MARGIN, whole), BACKGROUND)
     draw = ImageDraw.Draw(picture)
     draw.text((_MARGIN, _MARGIN), title, fill=INK)
-    for panel in panels:
+    for each, panel in zip(shown, panels, strict=True):
         at = (_MARGIN + panel.left, top + panel.top)
-        draw.text(at, _label(panel.layer), fill=_MUTED)
-        counts_here = panel.layer.counts  # 1 has the first colour, `most` the last
-        colours = _colours(np.log(np.maximum(counts_here, 1)) / math.log(max(most, 2)))
-        colours[counts_here == 0] = _UNSEEN
-        drawn = colours.repeat(zoom, axis=0).repeat(zoom, axis=1)
-        picture.paste(Image.fromarray(drawn), (at[0], at[1] + _TEXT_HEIGHT))
+        draw.text(at, each.label, fill=_MUTED)
+        drawn = each.drawn(zoom, shrink, most)
+        picture.paste(drawn, (at[0], at[1] + _TEXT_HEIGHT))
     _draw_scale(picture, (_MARGIN, under), most, counted)
     for number, line in enumerate(lines, 2):
         at = (_MARGIN, under + _SCALE_HEIGHT + number * _TEXT_HEIGHT)
         draw.text(at, line, fill=_MUTED)
     return picture
+
+
+def visit_colours(counts: NDArray[np.int64], most: int) -> NDArray[np.uint8]:
+    """Return the colour of each cell, uint8 [h, w, 4] RGBA, transparent where nobody was.
+
+    A cell of one visit has the first colour, one of `most` visits the last.
+    """
+    share = np.log(np.maximum(counts, 1)) / math.log(max(most, 2))
+    alpha = np.where(counts > 0, 255, 0)[..., None]
+    return np.concatenate((_colours(share), alpha), axis=-1).astype(np.uint8)
 
 
 def _facts(counts: PlaceCounts) -> Iterator[str]:
@@ -113,31 +192,27 @@ def _further(counts: PlaceCounts, counted: str, *, n_hidden: int) -> Iterator[st
         yield f"{counts.elsewhere:,} {counted} at further places, for which there is no room"
 
 
-def _arranged(shown: Sequence[PlaceLayer], side: int) -> tuple[list[_Panel], int]:
-    """Return the layers in rows, as large as fits, and the pixels on each side of a cell."""
-    for zoom in _ZOOMS:
-        panels = _in_rows(shown, zoom, side)
-        if all(max(panel.right, panel.bottom) <= side for panel in panels):
-            return panels, zoom
-    for factor in _SHRINKS:
-        panels = _in_rows([layer.coarser(factor) for layer in shown], 1, side)
+def _arranged(shown: Sequence[_Map], side: int) -> tuple[list[_Panel], int, int]:
+    """Return the maps in rows, as large as fits, the zoom and the shrink."""
+    for zoom, shrink in chain(((zoom, 1) for zoom in _ZOOMS), ((1, each) for each in _SHRINKS)):
+        panels = _in_rows(shown, zoom, shrink, side)
         if all(max(panel.right, panel.bottom) <= side for panel in panels):
             break
-    return panels, 1
+    return panels, zoom, shrink
 
 
-def _in_rows(shown: Sequence[PlaceLayer], zoom: int, side: int) -> list[_Panel]:
+def _in_rows(shown: Sequence[_Map], zoom: int, shrink: int, side: int) -> list[_Panel]:
     panels: list[_Panel] = []
     left = top = row_height = 0
-    for layer in shown:
-        height, width = (zoom * n for n in layer.counts.shape)
-        with_label = max(width, _text_width(_label(layer)))
+    for each in shown:
+        width, height = (zoom * n for n in each.size(shrink))
+        with_label = max(width, _text_width(each.label))
         if left and left + with_label > side:
             left = 0
             top = top + row_height + _GAP
             row_height = 0
         height += _TEXT_HEIGHT
-        panels.append(_Panel(layer, left, top, left + width, top + height))
+        panels.append(_Panel(left, top, left + width, top + height))
         left += with_label + _GAP
         row_height = max(row_height, height)
     return panels
@@ -206,13 +281,3 @@ def read_place_counts(run_dir: RunDir) -> PlaceCounts:
             f"{file} is damaged: {error}; delete it, and the next update of the run writes it anew "
             f"(game-rl train --resume {quote(str(run_dir.root))})"
         ) from None
-
-
-def write_places_map(run_dir: RunDir, counts: PlaceCounts, path: Path) -> None:
-    """Draw the map of a run as a PNG.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
-    game = load_config(run_dir.config, is_saved=True).game
-    write_places_picture(counts, path, title=f"{game}, {run_dir.root}")

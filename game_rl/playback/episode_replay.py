@@ -1,6 +1,6 @@
 """Playing logged episodes again, also for a clip, and whether they end as they were logged."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Protocol, TypeVar, cast
@@ -9,10 +9,11 @@ from game_rl.checkpoints.run_game import changed_game_keys
 from game_rl.config.migration import saved_config
 from game_rl.config.schema import RunConfig
 from game_rl.emulator.emulator import FRAMES_PER_SECOND, Emulator, RecordingEmulator, picture_frames
+from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.envs.game_boy_env import GameBoyEnv
 from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.envs.observation import Observation
-from game_rl.episodes.button_log import BY_WRAPPER, LIMIT, EpisodeLog, LoggedPlay
+from game_rl.episodes.button_log import BY_WRAPPER, LIMIT, EpisodeLog, LoggedPlay, PlayedAgain
 from game_rl.episodes.episode_files import PlayedUnder
 from game_rl.episodes.logged_episodes import LoggedEpisode, LoggedEpisodes
 from game_rl.errors import GameRLError, ReplayError, UsageError
@@ -49,7 +50,12 @@ def config_of(episode: LoggedEpisode) -> RunConfig:
 
 
 def replayed(
-    episodes: LoggedEpisodes, index: int, game: Game, *, hold: int, watcher: Watcher | None = None
+    episodes: LoggedEpisodes,
+    index: int,
+    game: Game,
+    *,
+    hold: int,
+    watcher: Watcher | None = None,
 ) -> ShownEpisode:
     """Return an episode that is played again while it is shown.
 
@@ -73,6 +79,19 @@ def replayed(
     return ShownEpisode(f"#{episode.number} {episode.start_state}", replay.timesteps())
 
 
+def play_again(
+    episodes: LoggedEpisodes, index: int, game: Game, *, trackers: Sequence[TrackerMaker] = ()
+) -> Iterator[PlayedAgain]:
+    """Play an episode again for what follows it, and yield each timestep.
+
+    Each timestep draws its last frame.
+
+    Raises:
+        ReplayError: it does not give the logged length, rewards and ending.
+    """
+    return _Replay(episodes[index], episodes.log(index), game, 0, None, trackers).steps()
+
+
 class _Replay:
     def __init__(
         self,
@@ -81,24 +100,37 @@ class _Replay:
         game: Game,
         hold: int,
         watcher: Watcher | None,
+        trackers: Sequence[TrackerMaker] = (),
     ) -> None:
         self._episode = episode
         self._log = log
         self._game = game
         self._hold = hold
         self._watcher = watcher
+        self._trackers = trackers
         self._config = config_of(episode).env
 
     def timesteps(self) -> Iterator[ShownTimestep]:
         frames = picture_frames(self._config.frame_skip)
         watched = RecordingEmulator(make_emulator(self._game), picture_frames=frames)
-        with closing(self._failing_as_other(lambda: self._env(watched))) as env:
+        emulator = cast("Emulator", watched)
+        with closing(self._failing_as_other(lambda: self._env(emulator))) as env:
             yield from self._play(env, watched)
 
-    def _env(self, watched: RecordingEmulator) -> GameBoyEnv:
-        emulator = cast("Emulator", watched)
+    def steps(self) -> Iterator[PlayedAgain]:
+        with closing(self._failing_as_other(lambda: self._env(make_emulator(self._game)))) as env:
+            play = LoggedPlay(env, self._log)
+            self._failing_as_other(play.begin)
+            steps = play.steps()
+            while (step := self._failing_as_other(lambda: next(steps, None))) is not None:
+                yield step
+            self._check(play)
+
+    def _env(self, emulator: Emulator) -> GameBoyEnv:
         try:
-            return make_game_env(self._config, self._game, emulator, draws=True)
+            return make_game_env(
+                self._config, self._game, emulator, draws=True, trackers=self._trackers
+            )
         except BaseException:
             emulator.close()
             raise

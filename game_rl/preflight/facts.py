@@ -18,8 +18,9 @@ from game_rl.errors import CheckpointError, ConfigError, UsageError
 from game_rl.explore.potentials import explored_folder
 from game_rl.features.feature import PlannedRun
 from game_rl.files.run_dir import RunDir
-from game_rl.games.definition import CropSpec, Game
+from game_rl.games.definition import Game
 from game_rl.games.parts.part_format import PartFormat
+from game_rl.games.screen_area import CropSpec
 from game_rl.lake.lake_feed import check_level
 from game_rl.lake.lake_schema import LakeSchema
 from game_rl.lake.mark import Mark

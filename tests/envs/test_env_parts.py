@@ -25,8 +25,9 @@ from game_rl.envs.make_env import (
 )
 from game_rl.envs.observation import FrameFormat, ObservationFormat
 from game_rl.errors import ConfigError, GameFileError, LockUpError
-from game_rl.games.definition import CropSpec, Game, load_game
+from game_rl.games.definition import Game, load_game
 from game_rl.games.parts.part_format import PartFormat
+from game_rl.games.screen_area import CropSpec
 from game_rl.lake.origin import disagreement, origin_of
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator

@@ -25,7 +25,8 @@ from game_rl.envs.observation import FrameFormat
 from game_rl.episodes.button_log import EpisodeNotes
 from game_rl.errors import CheckpointError, EmulatorError, GameFileError, LockUpError, UsageError
 from game_rl.game_check.env_checks import check_reward
-from game_rl.games.definition import CropSpec, load_game
+from game_rl.games.definition import load_game
+from game_rl.games.screen_area import CropSpec
 from tests.emulator import fake_emulator as fake
 from tests.emulator.fake_emulator import FakeEmulator
 from tests.envs.example import FAKE_GAME_YAML, fake_env, fake_game, with_folder

@@ -15,7 +15,8 @@ from gymnasium.utils.env_checker import check_env
 from game_rl.config.schema import EnvConfig, ObservationConfig
 from game_rl.envs.make_env import make_env, make_observation_format, observation_format
 from game_rl.errors import ConfigError, UsageError
-from game_rl.games.definition import CropSpec, Game, ObservationArea, bundled_games, load_game
+from game_rl.games.definition import Game, ObservationArea, bundled_games, load_game
+from game_rl.games.screen_area import CropSpec
 from game_rl.vec_env.frame_stacks import stacked_space
 from tests.emulator.roms import make_rom
 

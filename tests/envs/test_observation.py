@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from game_rl.config.schema import frame_shape
 from game_rl.envs.observation import FrameFormat, ObservationFormat
 from game_rl.envs.packing import FramePacking
-from game_rl.games.definition import CropSpec
 from game_rl.games.parts.part_format import PartFormat, Stretch
+from game_rl.games.screen_area import CropSpec
 
 Screen = NDArray[np.uint8]
 crops = st.builds(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from game_rl.envs.observation import FrameFormat
 from game_rl.envs.packing import FramePacking
-from game_rl.games.definition import CropSpec
+from game_rl.games.screen_area import CropSpec
 
 formats = st.builds(
     FrameFormat,

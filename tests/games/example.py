@@ -441,6 +441,22 @@ BAD_GAMES = (
     _changed("no file of offsets of the place", "success:",
              "place: [seed, lives, flag]\nplace_offsets: maps.yaml\nsuccess:", "place_offsets",
              "maps.yaml", "no such file"),
+    _changed("names without maps", "success:", "place: [lives, flag]\n"
+             "place_names: {1: a}\nsuccess:", "place_names", "has 2 variables, not [map, x, y]"),
+    _changed("screens without a place", "success:", "place_screen: {}\nsuccess:", "place_screen",
+             "has 0 variables"),
+    _changed("an unknown camera", "success:",
+             "place: [lives, flag]\nplace_screen: {left: camera}\nsuccess:", "place_screen.left",
+             "camera"),
+    _changed("a camera and a fixed player", "success:",
+             "place: [lives, flag]\nplace_screen: {player: [64, 64], left: seed}\nsuccess:",
+             "place_screen.left", "does not go with `player`"),
+    _changed("a map that is shown after a change", "success:", "place: [lives, flag]\n"
+             "place_screen: {when: {variable: seed, changes: true}}\nsuccess:",
+             "place_screen.when", "a single moment"),
+    _changed("a map on more than the screen", "success:", "place: [lives, flag]\n"
+             "place_screen: {crop: {top: 16}}\nsuccess:", "place_screen.crop.height",
+             "at most 128"),
     _part("no actions", "a: {actions: 0}", "parts.a.actions", "from 1 to 64"),
     _part("actions by their names", "a: {actions: [idle]}", "parts.a.actions", "whole number"),
 )  # fmt: skip

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
 from game_rl.errors import UsageError
+from game_rl.game_check.sheets import save_sheet
 from game_rl.places.place_counts import PlaceCounts
 from game_rl.places.place_layers import WORLD, PlaceLayer, layers, readable
-from game_rl.places.places_picture import places_picture, write_places_picture
+from game_rl.places.places_picture import places_picture
 from tests.places.test_place_counts import counted
 
 NAMES = ("map", "x", "y")
@@ -112,12 +112,10 @@ def test_the_picture_has_a_bounded_size(counts: PlaceCounts) -> None:
     assert 60 < picture.height < 1_300
 
 
-def test_a_place_is_the_lighter_the_more_often_it_was_visited(tmp_path: Path) -> None:
+def test_a_place_is_the_lighter_the_more_often_it_was_visited() -> None:
     places = [(0, x, 0) for x, n in enumerate((1, 10, 100)) for _ in range(n)]
-    file = tmp_path / "new" / "places.png"
-    write_places_picture(counted(list(places), NAMES), file, title="Tiny")
-    with Image.open(file) as picture:
-        grey = np.asarray(picture.convert("L")).astype(int)
+    picture = places_picture(counted(list(places), NAMES), title="Tiny")
+    grey = np.asarray(picture.convert("L")).astype(int)
     row = grey[16 + 14 + 12 + 14 + 6]  # in the middle of the only row of cells
     cells = [int(row[16 + 12 * x + 6]) for x in range(3)]
     background = int(grey[0, 0])
@@ -126,5 +124,6 @@ def test_a_place_is_the_lighter_the_more_often_it_was_visited(tmp_path: Path) ->
 
 def test_a_picture_that_cannot_be_written_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
+    picture = places_picture(PICTURES["one place"], title="Tiny")
     with pytest.raises(UsageError, match="map of visited places"):
-        write_places_picture(PICTURES["one place"], tmp_path / "file" / "x.png", title="Tiny")
+        save_sheet(picture, tmp_path / "file" / "x.png", "map of visited places")

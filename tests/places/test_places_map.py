@@ -49,6 +49,7 @@ def test_the_command_draws_the_map_and_says_what_is_on_it(
             {"name": "map 1", "timesteps": 3, "x": 0, "y": 0},
             {"name": "map 2", "timesteps": 1, "x": 7, "y": -3},
         ],
+        "screens": 0,
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from game_rl.config.schema import RunConfig
-from game_rl.games.definition import CropSpec
+from game_rl.games.screen_area import CropSpec
 from game_rl.preflight.facts import EpisodeLengths, RunFacts
 from game_rl.preflight.findings import Finding, explain, worst_first
 from game_rl.preflight.footprint import Situation, estimate

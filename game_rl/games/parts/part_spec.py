@@ -123,7 +123,8 @@ def unused_parts(chosen: Collection[str], *games: Mapping[str, Any]) -> tuple[st
     unused = tuple(f"parts.{name}" for name in sorted(names.difference(chosen)))
     is_used = any(shows_place(chosen, game.get("parts", {})) for game in games)
     is_used |= any(_has_key("same_place_for", game.get("endings")) for game in games)
-    return (*unused, "place_offsets", "cell", "prefer", *(() if is_used else ("place",)))
+    drawn = ("place_offsets", "place_names", "place_screen")
+    return (*unused, *drawn, "cell", "prefer", *(() if is_used else ("place",)))
 
 
 def shows_place(chosen: Collection[str], parts: Mapping[str, Any]) -> bool:

@@ -1,0 +1,83 @@
+"""The maps of a game, joined from the screens of logged episodes, which are played again."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from game_rl.episodes.episode_files import KINDS
+from game_rl.episodes.logged_episodes import EpisodeChoice, LoggedEpisodes, read_logged_episodes
+from game_rl.errors import UsageError
+from game_rl.files.durable_files import write_atomic
+from game_rl.files.run_dir import RunDir
+from game_rl.games.definition import Game
+from game_rl.places.screen_map import ScreenMap, read_screen_map, screen_collector
+from game_rl.playback.episode_replay import play_again
+
+MOST_TIMESTEPS = 12_000
+"""That are played again for a map at once: half a minute of a slow machine."""
+
+
+def update_screen_map(
+    run_dir: RunDir, game: Game, *, progress: Callable[[int, int], None]
+) -> ScreenMap:
+    """Add the screens of episodes since the last time to the map of a run, and save it.
+
+    Nothing is played again that was in the map before.
+
+    Args:
+        game: the game of the run; it has a `place_screen`.
+        progress: is told the timesteps that were played again, and their number in all.
+
+    Raises:
+        ReplayError: an episode does not play as it was logged.
+        UsageError: the map cannot be written.
+    """
+    joined = read_screen_map(run_dir)
+    logged = EpisodeChoice(kinds=KINDS, only_playable=True).of(read_logged_episodes(run_dir))
+    logged = logged.at(np.flatnonzero(logged.rows["number"] > joined.episode))
+    chosen = spread_over_run(logged)
+    if not len(chosen):
+        return joined
+    total = int(chosen.rows["length"].sum())
+    done = 0
+    for index in range(len(chosen)):
+        for _ in play_again(chosen, index, game, trackers=(screen_collector(joined),)):
+            done += 1
+            progress(done, total)
+    joined.episode = int(logged.rows["number"].max())
+    try:
+        write_atomic(run_dir.place_screens, joined.to_bytes())
+    except OSError as error:
+        raise UsageError(f"{run_dir.place_screens} cannot be written: {error.strerror}") from None
+    return joined
+
+
+def spread_over_run(
+    episodes: LoggedEpisodes, most_timesteps: int = MOST_TIMESTEPS
+) -> LoggedEpisodes:
+    """Return some that are spread evenly over all, of so many timesteps and at least one."""
+    kept: list[int] = []
+    left = most_timesteps
+    for index in _halving(len(episodes)):
+        length = int(episodes.rows["length"][index])
+        if length > left and kept:
+            break
+        kept.append(index)
+        left -= length
+    return episodes.at(np.array(sorted(kept), np.int64))
+
+
+def _halving(n: int) -> Iterator[int]:
+    """Yield the last of `n` indices, then always those in the middle of what is between others."""
+    seen: set[int] = set()
+    if n:
+        seen.add(n - 1)
+        yield n - 1
+    parts = 2
+    while len(seen) < n:
+        for odd in range(1, parts, 2):
+            index = odd * n // parts
+            if index not in seen:
+                seen.add(index)
+                yield index
+        parts *= 2

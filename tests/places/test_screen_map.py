@@ -1,0 +1,122 @@
+"""Maps joined from screens, against a plain list of the colours that each pixel had."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from game_rl.games.conditions import Condition
+from game_rl.games.screen_area import CropSpec, PlaceScreen
+from game_rl.places import screen_map
+from game_rl.places.screen_map import ScreenMap
+
+Seen = dict[tuple[int, ...], list[tuple[int, ...]]]  # the colours of each pixel, as they came
+
+
+def noise(seed: int, height: int, width: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 4, (height, width, 3), np.uint8) * 85
+
+
+def pasted(seen: Seen, map_id: tuple[int, ...], x: int, y: int, screen: NDArray[np.uint8]) -> None:
+    for row in range(screen.shape[0]):
+        for column in range(screen.shape[1]):
+            seen[(*map_id, x + column, y + row)].append(tuple(screen[row, column].tolist()))
+
+
+def pixels_of(joined: ScreenMap) -> dict[tuple[int, ...], tuple[int, ...]]:
+    found = {}
+    for map_id in joined.maps():
+        picture = joined.picture(map_id)
+        for row, column in np.argwhere(picture.seen).tolist():
+            colour = picture.pixels[row, column].tolist()
+            found[(*map_id, picture.x + column, picture.y + row)] = tuple(colour)
+    return found
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(-150, 150), st.integers(-150, 150)), max_size=12
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(STEPS, st.tuples(st.integers(1, 20), st.integers(1, 24)))
+def test_every_pixel_of_a_map_is_the_one_that_was_seen(
+    steps: list[tuple[int, int, int]], size: tuple[int, int]
+) -> None:
+    worlds = [noise(seed, 340, 340) for seed in (1, 2)]
+    seen: Seen = defaultdict(list)
+    joined = ScreenMap()
+    height, width = size
+    for number, x, y in steps:
+        screen = worlds[number][y + 150 : y + 150 + height, x + 150 : x + 150 + width]
+        joined.add((number,), x, y, screen)
+        pasted(seen, (number,), x, y, screen)
+    assert pixels_of(joined) == {pixel: colours[0] for pixel, colours in seen.items()}
+    again = ScreenMap.from_bytes(joined.to_bytes())
+    assert pixels_of(again) == pixels_of(joined)
+    assert again.to_bytes() == joined.to_bytes()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=40))
+def test_a_pixel_has_the_colour_of_most_screens(colours: list[int]) -> None:
+    joined = ScreenMap()
+    for colour in colours:
+        joined.add((), 5, 7, np.full((1, 1, 3), colour, np.uint8))
+    (found,) = pixels_of(joined).values()
+    assert found[0] in colours
+    for colour in range(4):
+        if 2 * colours.count(colour) > len(colours):
+            assert found == (colour,) * 3
+
+
+def test_whoever_walks_through_a_room_leaves_no_trace() -> None:
+    room = noise(3, 128, 160)
+    joined = ScreenMap()
+    for x in range(0, 150, 10):
+        screen = room.copy()
+        screen[60:76, x : x + 16] = 7
+        joined.add((4,), 0, 0, screen)
+    np.testing.assert_array_equal(joined.picture((4,)).pixels, room)
+
+
+def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen_map, "MOST_BLOCKS", 2)
+    joined = ScreenMap()
+    for x in range(0, 1_000, 100):
+        joined.add((0,), x, 0, noise(1, 20, 20))
+    assert joined.picture((0,)).seen.shape[1] <= 2 * screen_map.BLOCK_SIDE
+    assert ScreenMap.from_bytes(joined.to_bytes()).to_bytes() == joined.to_bytes()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"x" * 100])
+def test_a_damaged_file_is_noticed(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"no file of a map's screens|pickled"):
+        ScreenMap.from_bytes(content)
+
+
+def test_a_file_that_is_cut_anywhere_is_noticed() -> None:
+    joined = ScreenMap()
+    joined.add((1,), 3, 4, noise(1, 20, 20))
+    content = joined.to_bytes()
+    for end in range(0, len(content), 97):
+        with pytest.raises(ValueError, match="file of a map's screens"):
+            ScreenMap.from_bytes(content[:end])
+
+
+@pytest.mark.parametrize(("shown", "expected"), [
+    (PlaceScreen(), (0, 0)),
+    (PlaceScreen(crop=CropSpec(top=16, height=128)), (0, 16)),
+    (PlaceScreen(left="camera"), (300, 0)),
+    (PlaceScreen(left="camera", top=-8, crop=CropSpec(left=8, width=100)), (308, -8)),
+    (PlaceScreen(pixels=16, player=(64, 60)), (16 * 5 - 64, 16 * 9 - 60)),
+    (PlaceScreen(when=Condition(variable="battle", equals=0)), (0, 0)),
+    (PlaceScreen(when=Condition(variable="battle", equals=1)), None),
+])  # fmt: skip
+def test_where_a_screen_lies_on_its_map(
+    shown: PlaceScreen, expected: tuple[int, int] | None
+) -> None:
+    assert shown.shown_at((2, 5, 9), {"camera": 300, "battle": 0}) == expected
