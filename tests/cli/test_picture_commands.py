@@ -84,6 +84,7 @@ def test_matplotlib_is_loaded_where_pictures_are_drawn_and_by_nobody_else() -> N
     drawn_by = {"viewer/panel_figure.py", "viewer/comparison_plot.py"}
     loaders = {name for name in graph if drawn_by & modules_needed(name)}
     assert loaders <= drawn_by | {
+        "hub/agent_folder.py",
         "viewer/report_sections.py",
         "viewer/run_report.py",
         "viewer/experiment_report.py",

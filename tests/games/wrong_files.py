@@ -166,7 +166,7 @@ WRONG_FILES = (
            "parts: {a: {recent: {variable: share, timesteps: 4, of: 8}}}",
            "parts.a.recent.variable", "share is not always a whole number", "remove `of`"),
     _added("recent of all time", "parts: {a: {recent: {variable: lives, timesteps: 5000}}}",
-           "parts.a.recent.timesteps", "1024", "found 5000"),
+           "parts.a.recent.timesteps", "1_024", "found 5000"),
     _added("recent scaled categories",
            "parts: {a: {recent: {variable: lives, timesteps: 4, of: 8, scale: 0.1}}}",
            "parts.a.recent.scale", "does not go with `of`"),

@@ -65,6 +65,8 @@ class LiveCallback(BaseCallback):
         clock, cpu_clock: the time, and the CPU time of this thread, in seconds.
     """
 
+    model: LeanAlgorithm
+
     def __init__(
         self,
         live: LiveFile,
@@ -95,7 +97,6 @@ class LiveCallback(BaseCallback):
 
     def _write_values(self, timestep: int, now: float) -> None:
         began_s = self._cpu_clock()
-        assert isinstance(self.model, LeanAlgorithm)
         self._live.write_values(timestep, self.model.shown_values())
         self._values_at_s = now + _SPARED * (self._cpu_clock() - began_s)
 

@@ -1,6 +1,8 @@
 """A node must have the controller's files and programs before a member runs there."""
 
+import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -157,10 +159,14 @@ def test_a_rom_without_a_path_must_be_in_the_folder_of_the_environment(
 ) -> None:
     folder, roms = tmp_path / "mine", tmp_path / "roms"
     shutil.copytree(_GAMES / "duel", folder)
-    text = (folder / "game.yaml").read_text(encoding="utf-8")
-    (folder / "game.yaml").write_text(text.replace("path: duel.gb, ", ""), encoding="utf-8")
     roms.mkdir()
-    (folder / "duel.gb").rename(roms / "any.gb")
+    rom = (folder / "duel.gb").read_bytes()[:-1] + b"\x01"  # not the one that comes with game_rl
+    (roms / "any.gb").write_bytes(rom)
+    (folder / "duel.gb").unlink()
+    text = (folder / "game.yaml").read_text(encoding="utf-8")
+    by_hash = f'{{sha256: "{hashlib.sha256(rom).hexdigest()}"}}'
+    text = re.sub("^rom: .*", f"rom: {by_hash}", text, flags=re.MULTILINE)
+    (folder / "game.yaml").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GAME_RL_ROMS", raising=False)
     needs = game_needs(str(folder / "game.yaml"))

@@ -46,9 +46,9 @@ class FakeTraining:
 
 @pytest.fixture
 def model(make_model: Callable[..., PPO]) -> PPO:
-    model = make_model(2)
-    first: Any = model.env.reset()
-    model._last_obs = first
+    model: Any = make_model(2)
+    model._last_obs = model.env.reset()
+    model.shown_values = lambda: policy_values(model, model._last_obs)  # as a LeanAlgorithm's
     return model
 
 
