@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from rich.progress import Progress
 
@@ -19,7 +20,6 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.explore.explore_dir import ExploreDir
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir, has_file
-from game_rl.places.joined_maps import JoinedMap, joined_maps
 from game_rl.places.place_counts import PlaceCounts
 from game_rl.places.place_layers import layers
 from game_rl.system.units import counted
@@ -33,6 +33,9 @@ from game_rl.viewer.shown_runs import (
     read_run,
     shown_experiment,
 )
+
+if TYPE_CHECKING:
+    from game_rl.places.joined_maps import JoinedMap
 
 _MOST_GROUPS = len(LIGHT.series)
 _STUDY_FILE = "registration.sha256"
@@ -192,7 +195,7 @@ def _places(arguments: argparse.Namespace) -> int:
     from game_rl.places.places_picture import SIDE, places_picture, read_place_counts
 
     counts = read_place_counts(run_dir)
-    joined: Sequence[JoinedMap] = ()
+    joined: "Sequence[JoinedMap]" = ()
     why_not = ""
     if not arguments.plain:
         joined, why_not = _joined_maps(run_dir, config, counts)
@@ -227,7 +230,7 @@ def _places(arguments: argparse.Namespace) -> int:
 
 def _joined_maps(
     run_dir: RunDir, config: RunConfig, counts: PlaceCounts
-) -> tuple[Sequence[JoinedMap], str]:
+) -> "tuple[Sequence[JoinedMap], str]":
     """Return the maps with their screens; if there are none, why."""
     try:
         game = open_game(run_dir, config)
@@ -236,6 +239,7 @@ def _joined_maps(
     shown = game.definition.place_screen
     if shown is None:
         return (), "without screens: game.yaml has no `place_screen`, which says how they lie"
+    from game_rl.places.joined_maps import joined_maps
     from game_rl.playback.played_map import update_screen_map
 
     with Progress(console=PROGRESS, transient=True, disable=not PROGRESS.is_terminal) as progress:
