@@ -195,7 +195,7 @@ def _places(arguments: argparse.Namespace) -> int:
     from game_rl.places.places_picture import SIDE, places_picture, read_place_counts
 
     counts = read_place_counts(run_dir)
-    joined: "Sequence[JoinedMap]" = ()
+    joined: Sequence[JoinedMap] = ()
     why_not = ""
     if not arguments.plain:
         joined, why_not = _joined_maps(run_dir, config, counts)

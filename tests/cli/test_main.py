@@ -226,8 +226,10 @@ def test_the_contact_sheet_is_left_in_the_games_folder(
     sheet = folder / "contact_sheet.png"
     for name in ("my_game/game.yaml", "my_game/"):
         assert call("check-game", name, "--timesteps", 20) == 0
-        scripts = folder / "start_scripts.png"
-        last = f"contact sheet: {sheet} start scripts, step by step: {scripts}"
+        last = (
+            "contact sheet: my_game/contact_sheet.png "
+            "start scripts, step by step: my_game/start_scripts.png"
+        )
         assert flat(capsys.readouterr().out).endswith(last)
         sheet.unlink()
     assert call("check-game", "duel", "--timesteps", 20) == 0
