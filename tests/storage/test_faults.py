@@ -318,7 +318,7 @@ def test_push_fetch_and_verify_get_through_storage_that_fails(
             monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
             assert main(["remote", *command]) == 0
         printed = capfd.readouterr()
-        lines = [line for line in (printed.out + printed.err).splitlines() if "503" in line]
+        lines = [line for line in (printed.out + printed.err).splitlines() if "HTTP 503" in line]
         assert len(lines) == 1, printed
         assert "fails or is overloaded (HTTP 503)" in lines[0]
         assert "It is retried for several minutes; Ctrl-C ends the command" in lines[0]
