@@ -10,73 +10,28 @@ arms:
 
     none                   PPO as it is
     lstm, gru              PPO with `algorithm.memory` of that kind
-    lstm_long, gru_long    the same, whose layers begin with biases that keep what they have for 1
-                           to as many timesteps as the road has steps (Tallec and Ollivier 2018)
+    lstm_uniform           the LSTM with `init: uniform`, as PyTorch and sb3-contrib begin
 
 A sequence is at least twice as long as the road, up to 1,024 timesteps, so that most gradients
-reach back from the gate to the sign; the rollout of an env is one sequence in all arms. An arm,
-road and seed that has a result in the folder is not trained again. Ctrl-C and the same command go
-on.
+reach back from the gate to the sign; the rollout of an env is one sequence in all arms. A training
+ends before `--timesteps` where 20 episodes of two evaluations in a row and 100 more lead home, 97 %
+of each. An arm, road and seed that has a result in the folder is not trained again. Ctrl-C and the
+same command go on.
 """
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-from stable_baselines3.common.callbacks import BaseCallback
-from torch import nn
-
 import game_rl
 from benchmarks.arms import Experiment, Result, Task, game_rl_errors
 
-_ARMS = ("none", "lstm", "gru", "lstm_long", "gru_long")
+_ARMS = ("none", "lstm", "gru", "lstm_uniform")
 _SEQUENCES = {25: 64, 100: 256, 300: 1_024, 1_000: 1_024}
 """Timesteps of a sequence, by the steps of the road."""
 _SEQUENCES_A_BATCH = 4
 _EPISODES = 200
 _SEED = 9000
-
-
-class LongMemory(BaseCallback):
-    """Before the first timestep, sets the biases of the recurrent layers so that they keep longer.
-
-    A unit forgets within some timesteps: the log of so many is the bias of its forget gate (of a
-    GRU: of its update gate), and of its input gate the negative. All other biases are zero.
-
-    Args:
-        timesteps: the longest of these times, which are uniform from 1 on.
-        seed: draws them.
-    """
-
-    def __init__(self, timesteps: int, seed: int) -> None:
-        super().__init__()
-        self._timesteps = timesteps
-        self._seed = seed
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_training_start(self) -> None:
-        if self.model.num_timesteps:
-            return
-        random = torch.Generator().manual_seed(self._seed)
-        for layers in self.model.policy.modules():
-            if isinstance(layers, nn.LSTM | nn.GRU):
-                self._set_biases(layers, random)
-
-    @torch.no_grad()
-    def _set_biases(self, layers: nn.LSTM | nn.GRU, random: torch.Generator) -> None:
-        n = layers.hidden_size
-        for name, bias in layers.named_parameters():
-            if not name.startswith("bias"):
-                continue
-            bias.zero_()
-            if name.startswith("bias_hh"):
-                kept = torch.log(1 + (self._timesteps - 2) * torch.rand(n, generator=random))
-                bias[n : 2 * n] = kept  # the second gate: forget, or update
-                if isinstance(layers, nn.LSTM):
-                    bias[:n] = -kept
 
 
 def _changes(arm: str, road: int, *, screen: bool, size: int) -> Sequence[str]:
@@ -89,31 +44,25 @@ def _changes(arm: str, road: int, *, screen: bool, size: int) -> Sequence[str]:
         f"env.max_episode_timesteps={max(200, 6 * road)}",
         f"algorithm.n_steps={sequence}",
         f"algorithm.batch_size={_SEQUENCES_A_BATCH * sequence}",
-        "stop_when=null",
+        f"evaluation.every_timesteps={max(20_000, 500 * road)}",
         "evaluation.baselines=false",
     ]
     if screen:
         changes.append("algorithm.network={screen: nature, hidden: [128]}")
     if arm != "none":
-        kind = arm.removesuffix("_long")
-        memory = f"{{kind: {kind}, size: {size}, sequence: {sequence}}}"
-        changes.append(f"algorithm.memory={memory}")
+        kind, _, init = arm.partition("_")
+        values = f"kind: {kind}, size: {size}, sequence: {sequence}, init: {init or 'chrono'}"
+        changes.append(f"algorithm.memory={{{values}}}")
     return changes
 
 
-def trained(
-    changes: Sequence[str],
-    road: int,
-    timesteps: int,
-    run_dir: Path,
-    callbacks: Sequence[BaseCallback],
-) -> Result:
+def trained(changes: Sequence[str], road: int, timesteps: int, run_dir: Path) -> Result:
     """Train an arm up to a timestep, and return the share of fresh episodes that lead home."""
     if run_dir.exists():
-        game_rl.resume(run_dir, until=timesteps, callbacks=callbacks, progress=False)
+        ended = game_rl.resume(run_dir, until=timesteps, progress=False)
     else:
         config = game_rl.load_config("courier_ppo", *changes, f"run_dir={run_dir}")
-        game_rl.train(config, until=timesteps, callbacks=callbacks, progress=False)
+        ended = game_rl.train(config, until=timesteps, progress=False)
     result = game_rl.evaluate(
         run_dir,
         "latest",
@@ -123,7 +72,11 @@ def trained(
         start_state=f"road_{road}",
     )
     at_a_gate = sum(end.variables["chosen"] != 0 for end in result.ends)
-    return {"home": result.success_rate, "at_a_gate": at_a_gate / _EPISODES}
+    return {
+        "home": result.success_rate,
+        "at_a_gate": at_a_gate / _EPISODES,
+        "timesteps": ended.timesteps,
+    }
 
 
 def main() -> None:
@@ -149,10 +102,7 @@ def main() -> None:
             f"total_timesteps={arguments.timesteps}",
             f"seed={seed}",
         ]
-        callbacks = [LongMemory(road, seed)] if arm.endswith("_long") else []
-        return Task(
-            name, 900, lambda: trained(changes, road, arguments.timesteps, run_dir, callbacks)
-        )
+        return Task(name, 900, lambda: trained(changes, road, arguments.timesteps, run_dir))
 
     tasks = {
         (arm, road, seed): task(arm, road, seed)
@@ -164,13 +114,13 @@ def main() -> None:
         experiment.open()
         experiment.run(list(tasks.values()))
     seen = "one frame of the screen" if arguments.screen else "the part view"
-    print(f"at home of {_EPISODES} episodes after {arguments.timesteps:,} timesteps with {seen}")
-    print(f"{'memory':<10}{'road':>6}" + "".join(f"{f'seed {s}':>10}" for s in arguments.seeds))
+    print(f"at home of {_EPISODES} episodes with {seen}, after so many timesteps")
+    print(f"{'memory':<14}{'road':>6}" + "".join(f"{f'seed {s}':>20}" for s in arguments.seeds))
     for arm in arguments.arms:
         for road in arguments.roads:
             found = [experiment.results[tasks[arm, road, s].name] for s in arguments.seeds]
-            cells = "".join(f"{result['home']:>10.1%}" for result in found)
-            print(f"{arm:<10}{road:>6}{cells}")
+            cells = (f"{result['home']:.1%} {result['timesteps']:>11,}" for result in found)
+            print(f"{arm:<14}{road:>6}" + "".join(f"{cell:>20}" for cell in cells))
 
 
 if __name__ == "__main__":

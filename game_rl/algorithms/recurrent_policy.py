@@ -71,6 +71,9 @@ class RecurrentPolicy(RecurrentActorCriticCnnPolicy):
             self.lstm_actor = nn.GRU(self.features_dim, memory.size, memory.layers)
             self.lstm_critic = nn.GRU(self.features_dim, memory.size, memory.layers)
             self.optimizer = Adam(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+        if memory.init == "chrono":
+            keep_long(self.lstm_actor, memory.sequence)
+            keep_long(self.lstm_critic, memory.sequence)
         self.memory_shape = memory.state_shape
 
     def forward(  # type: ignore[override]  # of memories
@@ -164,6 +167,27 @@ class RecurrentPolicy(RecurrentActorCriticCnnPolicy):
         latent, after = _one_timestep(features, before, self.lstm_actor)
         distribution = self._get_action_dist_from_latent(self.mlp_extractor.forward_actor(latent))
         return distribution, (*after, *lstm_states[n:])
+
+
+@torch.no_grad()
+def keep_long(layers: Layers, timesteps: int) -> None:
+    """Set the biases so that units keep what they have for 1 to so many timesteps.
+
+    A unit that keeps a share f of what it has at each timestep forgets within 1 / (1 - f) of them.
+    The bias of its forget gate (of a GRU: of its update gate) is log(t - 1) for a t drawn evenly,
+    which gives f = 1 - 1 / t, and the one of an LSTM's input gate is the negative. All other biases
+    are zero (Tallec and Ollivier 2018, "Can recurrent neural networks warp time?", section 2.2).
+    """
+    n = layers.hidden_size
+    for name, bias in layers.named_parameters():
+        if not name.startswith("bias"):
+            continue
+        bias.zero_()
+        if name.startswith("bias_hh"):
+            kept = torch.empty(n).uniform_(1, max(2, timesteps - 1)).log()
+            bias[n : 2 * n] = kept  # the second gate is the forget gate, or the update gate
+            if isinstance(layers, nn.LSTM):
+                bias[:n] = -kept
 
 
 def rnn_states(memory: torch.Tensor) -> RNNStates:

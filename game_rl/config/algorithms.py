@@ -75,6 +75,10 @@ class MemoryConfig(RunSection):
     sequence: Annotated[int, Field(ge=1, le=65_536), Role.LEARNING] = 64
     """Number of timesteps in a row of one env that are learned together, so many back a gradient
     reaches. It must divide n_steps and batch_size. An episode's end cuts a sequence."""
+    init: Annotated[Literal["chrono", "uniform"], Role.LEARNING] = "chrono"
+    """Biases of the gates before the first update. chrono: units keep what they have for 1 to
+    `sequence` timesteps (Tallec and Ollivier 2018). uniform: all forget half within a timestep, as
+    PyTorch's and sb3-contrib's layers, so that gradients from long ago vanish."""
 
     @property
     def state_shape(self) -> tuple[int, int, int]:

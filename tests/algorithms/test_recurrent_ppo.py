@@ -38,7 +38,7 @@ def vec_env_of(make: Callable[[], gym.Env[Any, Any]]) -> VecEnv:
 
 
 def ours(env: VecEnv, memory: dict[str, Any] | None = None, **values: object) -> LeanRecurrentPPO:
-    memory = {"size": SIZE, "sequence": 16, **(memory or {})}
+    memory = {"size": SIZE, "sequence": 16, "init": "uniform", **(memory or {})}
     config = PPOConfig.model_validate({**CONFIG, **values, "memory": memory})
     return make_recurrent_ppo(config, tiny_context(env))
 
@@ -236,6 +236,29 @@ def test_in_halves_each_env_remembers_its_own_episode(vec_env: HalvedVecEnv, kin
                         reward += 0.9 * float(model.policy.values_after(last, after))
                 assert buffer.rewards[row, env] == pytest.approx(reward, abs=1e-5)
     np.testing.assert_allclose(model.env_arrays()["memory"], remembered, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_a_new_memory_keeps_for_up_to_a_sequence(kind: str) -> None:
+    """Without input, each unit loses a share 1/t of its state a timestep, t from 2 to 100."""
+    memory = {"kind": kind, "sequence": 100, "size": 200, "layers": 2, "init": "chrono"}
+    policy = ours(vec_env_of(TinyEnv), memory, n_steps=100, batch_size=100).policy
+    for layers in (policy.lstm_actor, policy.lstm_critic):
+        for number in range(2):
+            (gates,) = layers.all_weights[number][2:3]
+            hidden = layers.all_weights[number][3]
+            assert not gates.any()
+            kept = torch.sigmoid(hidden[200:400])
+            t = 1 / (1 - kept.detach().numpy())
+            assert 1.99 < t.min() < 10
+            assert 90 < t.max() < 100.01
+            assert t.mean() == pytest.approx(51, abs=8)
+            if kind == "lstm":
+                torch.testing.assert_close(torch.sigmoid(hidden[:200]), 1 - kept)
+                assert not hidden[400:].any()
+            else:
+                assert not hidden[:200].any()
+                assert not hidden[400:].any()
 
 
 def test_a_gru_acts_in_predict_as_in_the_rollout() -> None:
