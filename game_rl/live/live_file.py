@@ -41,6 +41,8 @@ MAGIC = b"GRLLIVE\x01"
 HEAD_BYTES = 64
 WANTED_AT = 16
 """Position of eight bytes that whoever watches changes at least every five seconds."""
+LEARNS_FROM_AT = 24
+"""Position of the timesteps that the network learns from now, int64; 0 while the agents play."""
 CHECKED_FROM = 12
 """The crc of a slot or a block is that of its bytes from here on."""
 MOST_OWN_TERMS_BYTES = 1_024
@@ -279,6 +281,10 @@ class LiveReader:
             time.sleep(_PAUSE_S)
             torn = self._read(torn)
         return [screen for _, screen in sorted(self._screens.items())]
+
+    def learns_from(self) -> int:
+        """Return the timesteps that the network learns from now; 0 while the agents play."""
+        return int.from_bytes(read_at(self._file, 8, LEARNS_FROM_AT), "little")
 
     def close(self) -> None:
         if self._file >= 0:

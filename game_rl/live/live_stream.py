@@ -35,6 +35,7 @@ class FrameEncoder:
         self._pixels: dict[Key, NDArray[np.uint8]] = {}
         self._layouts: dict[str, LiveLayout] = {}
         self._awaited: dict[Key, int] = {}
+        self._learns_from: dict[str, int] = {}
 
     def message(
         self,
@@ -42,21 +43,33 @@ class FrameEncoder:
         layouts: Mapping[str, LiveLayout],
         *,
         large: Key | None,
+        learns_from: Mapping[str, int] | None = None,
     ) -> bytes | None:
-        """Return a message on the screens that have changed, or None if none has.
+        """Return a message on what has changed, or None if nothing has.
 
         Args:
             screens: the newest ones, each with the name of its run.
+            learns_from: timesteps from which a run's network learns now; 0 while its agents play.
             large: the env whose parts of the observation are sent as well.
         """
         new = {run: each for run, each in layouts.items() if self._layouts.get(run) is not each}
         for key in [key for key in self._sequences if key[0] in new]:
             del self._sequences[key], self._pixels[key]
         changed = [(run, each) for run, each in screens if self._is_due((run, each.env), each)]
-        if not new and not changed:
+        learning = {
+            run: timesteps
+            for run, timesteps in (learns_from or {}).items()
+            if self._learns_from.get(run, 0) != timesteps
+        }
+        if not new and not changed and not learning:
             return None
         blocks: list[bytes] = []
-        text = {"screens": [self._screen(run, s, large, blocks) for run, s in changed]}
+        text: dict[str, Any] = {
+            "screens": [self._screen(run, s, large, blocks) for run, s in changed]
+        }
+        if learning:
+            text["learns_from"] = learning
+            self._learns_from |= learning
         if new:
             own = {"version", "run_id", "slot", "slot_bytes", "values", "values_bytes"}
             text["layouts"] = [
@@ -157,6 +170,7 @@ class _Source:
     clients: int = 0
     reader: LiveReader | None = None
     screens: list[LiveScreen] = field(default_factory=list)
+    learns_from: int = 0
     wanted_at: float = float("-inf")
     opened_at: float = float("-inf")
 
@@ -176,12 +190,14 @@ class _Source:
                 self.wanted_at = now
         if self.reader is not None:
             self.screens = self.reader.read()
+            self.learns_from = self.reader.learns_from()
 
     def close(self) -> None:
         if self.reader is not None:
             self.reader.close()
         self.reader = None
         self.screens = []
+        self.learns_from = 0
 
 
 class FrameHub:
@@ -226,6 +242,11 @@ class FrameHub:
         """Return the newest screens of a run; empty if it writes none."""
         source = self._sources.get(run)
         return [] if source is None else source.screens
+
+    def learns_from(self, run: str) -> int:
+        """Return the timesteps that the run's network learns from now; 0 while its agents play."""
+        source = self._sources.get(run)
+        return 0 if source is None else source.learns_from
 
     def layout(self, run: str) -> LiveLayout | None:
         source = self._sources.get(run)

@@ -26,6 +26,7 @@ from game_rl.games.definition import Game
 from game_rl.games.variables import Values
 from game_rl.live.live_file import (
     CHECKED_FROM,
+    LEARNS_FROM_AT,
     MOST_OWN_TERMS_BYTES,
     PART_FIELD,
     WANTED_AT,
@@ -335,6 +336,11 @@ class LiveFile:
         block.fields["rows"] = rows
         block.write()
         self._blocks.reverse()
+
+    def write_learns_from(self, timesteps: int) -> None:
+        """Write the timesteps that the network learns from now; 0: the agents play."""
+        with suppress(OSError):
+            write_at(self._file, timesteps.to_bytes(8, "little"), LEARNS_FROM_AT)
 
     def close(self) -> None:
         """Remove the file; may be called twice."""

@@ -166,7 +166,8 @@ class FrameStream:
                 ]
                 found = {run: self._hub.layout(run) for run in self._joined}
                 layouts = {run: each for run, each in found.items() if each is not None}
-                message = encoder.message(screens, layouts, large=large)
+                learns_from = {run: self._hub.learns_from(run) for run in self._joined}
+                message = encoder.message(screens, layouts, large=large, learns_from=learns_from)
                 silent = 0 if message is not None else silent + 1
                 if message is not None:
                     yield message

@@ -151,6 +151,31 @@ def _without_value(screen: LiveScreen) -> LiveScreen:
     return LiveScreen(**fields | {"value": None, "action_values": None})
 
 
+def test_what_the_network_learns_from_is_sent_once(game: LiveGame, reader: LiveReader) -> None:
+    encoder = FrameEncoder()
+    layouts = {"": reader.layout}
+
+    def message(*, screens: bool = False) -> dict[str, Any] | None:
+        found = keyed(reader) if screens else []
+        learns_from = {"": reader.learns_from()}
+        text = encoder.message(found, layouts, large=None, learns_from=learns_from)
+        return None if text is None else decoded(text)[0]
+
+    game.step()
+    first = message(screens=True)
+    assert first is not None
+    assert "learns_from" not in first
+    game.file.write_learns_from(4_096)
+    assert message() == {"screens": [], "learns_from": {"": 4_096}}
+    assert message() is None
+    game.file.write_learns_from(0)
+    game.step()
+    last = message(screens=True)
+    assert last is not None
+    assert last["learns_from"] == {"": 0}
+    assert len(last["screens"]) == 4
+
+
 def test_numbers_that_json_lacks_are_left_out(game: LiveGame, reader: LiveReader) -> None:
     game.step()
     screens = keyed(reader)

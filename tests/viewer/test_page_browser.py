@@ -127,6 +127,16 @@ def wait_until(page: Any, expression: str) -> None:
     pytest.fail(f"it never holds: {expression}")
 
 
+_TIMESTEPS = """() => {
+  const shown = () => Number(document.querySelectorAll(".facts dd")[1].textContent);
+  window.timesteps = [shown()];
+  new MutationObserver(() => {
+    if (shown() !== window.timesteps.at(-1)) window.timesteps.push(shown());
+  }).observe(
+    document.querySelector(".facts"), {subtree: true, childList: true, characterData: true});
+}"""
+
+
 def test_canvases_show_the_emulators_pixels(
     opened: Opened, training: tuple[RunDir, LiveGame, Watching]
 ) -> None:
@@ -261,6 +271,41 @@ def test_who_wants_less_motion_gets_one_picture_until_they_ask(
         np.testing.assert_array_equal(pixels_of(page, ".stage canvas"), game.screens[0])
     finally:
         found.close()
+
+
+def test_the_page_plays_on_while_the_network_learns(chromium: Any, tmp_path: Path) -> None:
+    """What plays again are the pictures of before, in their order, and the newest ends it."""
+    run = make_run(tmp_path / "run")
+    game = LiveGame(run)
+    with locked(run.root / "lock", busy="busy"), watching(run.root) as server:
+        found = Opened(chromium, server)
+        try:
+            page = found.open()
+            game.step()
+            page.wait_for_selector(".screen.live")
+            page.evaluate(_TIMESTEPS)
+            for _ in range(5):
+                game.step()
+                wait_until(page, f"window.timesteps.at(-1) === {game.timestep}")
+            page.wait_for_timeout(1_000)
+            assert page.evaluate("window.timesteps") == [1, 2, 3, 4, 5, 6]  # nothing by itself
+            game.file.write_learns_from(1_024)
+            wait_until(page, "window.timesteps.length > 14")
+            again = page.evaluate("window.timesteps.slice(6)")
+            assert again[:9] == [1, 2, 3, 4, 5, 6, 1, 2, 3]
+            doing = page.inner_text(".doing")
+            assert doing == "learning from 1,024 timesteps … the last pictures play again"
+            game.file.write_learns_from(0)
+            game.step()
+            wait_until(page, "window.timesteps.at(-1) === 7")
+            page.wait_for_timeout(1_000)
+            assert page.evaluate("window.timesteps.at(-1)") == 7
+            assert page.inner_text(".doing") == ""
+            np.testing.assert_array_equal(pixels_of(page, ".stage canvas"), game.screens[0])
+            assert found.complaints == []
+        finally:
+            found.close()
+            game.close()
 
 
 def test_a_finished_run_says_that_nothing_is_live(chromium: Any, tmp_path: Path) -> None:

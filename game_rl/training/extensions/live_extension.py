@@ -62,6 +62,8 @@ class LiveCallback(BaseCallback):
     Args:
         live: the live file; its owner closes it.
         parts: the training's envs, which write to it.
+        learns_from: timesteps from which each update learns; 0 for one that draws from a replay
+            buffer.
         clock, cpu_clock: the time, and the CPU time of this thread, in seconds.
     """
 
@@ -72,16 +74,30 @@ class LiveCallback(BaseCallback):
         live: LiveFile,
         parts: LiveParts,
         *,
+        learns_from: int = 0,
         clock: Callable[[], float] = time.monotonic,
         cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
         super().__init__()
         self._live = live
         self._parts = parts
+        self._learns_from = learns_from
+        self._said = 0
         self._clock = clock
         self._cpu_clock = cpu_clock
         self._look_at_s = self._values_at_s = 0.0
         self._shown: int | None = None
+
+    def _on_rollout_start(self) -> None:
+        self._say_learns_from(0)
+
+    def _on_rollout_end(self) -> None:
+        self._say_learns_from(self._learns_from)
+
+    def _say_learns_from(self, timesteps: int) -> None:
+        if timesteps != self._said and (not timesteps or self._live.is_watched()):
+            self._said = timesteps
+            self._live.write_learns_from(timesteps)
 
     def _on_step(self) -> bool:
         now = self._clock()
@@ -104,9 +120,10 @@ class LiveCallback(BaseCallback):
 class LiveExtension(Extension):
     """Shows what the training's agents do; see `live.live_file`."""
 
-    def __init__(self, live: LiveFile, envs: LiveParts) -> None:
+    def __init__(self, live: LiveFile, envs: LiveParts, learns_from: int) -> None:
         self._live = live
         self._envs = envs
+        self._learns_from = learns_from
 
     @classmethod
     def of(cls, parts: RunParts) -> Self | None:
@@ -131,14 +148,15 @@ class LiveExtension(Extension):
             parts.events.warn(f"the training cannot be watched: {path}: {error.strerror}")
             return None
         assert parts.model.env is not None
-        return cls(live, LiveParts(parts.model.env))
+        learns_from = config.rollout_timesteps if config.algorithm.replay is None else 0
+        return cls(live, LiveParts(parts.model.env), learns_from)
 
     def callbacks(
         self,
         parts: RunParts,  # noqa: ARG002
         checkpoints: CheckpointCallback,  # noqa: ARG002
     ) -> Sequence[BaseCallback]:
-        return (LiveCallback(self._live, self._envs),)
+        return (LiveCallback(self._live, self._envs, learns_from=self._learns_from),)
 
     def begin(self) -> None:
         self._envs.show_in(self._live.path, self._live.layout)

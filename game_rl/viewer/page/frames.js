@@ -2,6 +2,9 @@
 //
 // A browser has six connections for all its windows, and the server gives four of them to streams.
 // A further window asks for single messages instead.
+// While the agents of a run wait, the run's newest pictures play again; see replay.js.
+
+import {Replay} from "./replay.js";
 
 const RETRY_MS = [500, 1000, 2000, 5000];
 const STILL_EVERY_MS = 1000;
@@ -17,11 +20,13 @@ function browserName() {
 }
 
 // Reads the stream until it is closed; each message is decoded before the next one.
+// onScreens(screens, isAgain): isAgain says that these pictures were shown before.
 export class FrameFeed {
   constructor(address, {onScreens, onLayout, onState}) {
     this.address = address;
     this.handlers = {onScreens, onLayout, onState};
     this.packed = new Map();
+    this.replays = new Map();
     this.isOpen = false;
   }
 
@@ -34,7 +39,20 @@ export class FrameFeed {
   close() {
     this.isOpen = false;
     this.abort?.abort();
+    for (const replay of this.replays.values()) replay.close();
+    this.replays.clear();
   }
+
+  replayOf(run) {
+    if (!this.replays.has(run)) this.replays.set(run, new Replay((screens) => this.handlers.onScreens(screens, true)));
+    return this.replays.get(run);
+  }
+
+  // Timesteps that the run's network learns from now, or 0.
+  learnsFrom(run) { return this.replays.get(run)?.learnsFrom ?? 0; }
+
+  // Says that the agents of a run wait, for another reason than that their network learns.
+  wait(run) { this.replayOf(run).wait(); }
 
   async run(abort) {
     for (let tries = 0; !abort.signal.aborted; tries += 1) {
@@ -106,7 +124,12 @@ export class FrameFeed {
         at += bytes;
       }
     }
-    if (text.screens.length) this.handlers.onScreens(text.screens);
+    if (!this.isOpen) return;
+    for (const [run, timesteps] of Object.entries(text.learns_from ?? {})) this.replayOf(run).learn(timesteps);
+    for (const run of new Set(text.screens.map((screen) => screen.run))) {
+      this.replayOf(run).take(text.screens.filter((screen) => screen.run === run));
+    }
+    if (text.screens.length) this.handlers.onScreens(text.screens, false);
   }
 }
 

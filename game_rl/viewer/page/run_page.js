@@ -10,13 +10,12 @@ import {Large} from "./large.js";
 import {PlacesMap} from "./places.js";
 import {Screens} from "./screens.js";
 import {Settings} from "./settings.js";
-import {clock, duration, percent, quoted, reward, short, whole} from "./words.js";
+import {clock, duration, percent, plural, quoted, reward, short, whole} from "./words.js";
 
 const MOST_MILESTONES = 12;
 const DOING_EVERY_MS = 250;
-const STILL_AFTER_MS = 700;
+const WAITS_AFTER_MS = 400;
 const DOING = {
-  learning: "learning from what they have played …",
   evaluating: "an evaluation is played …",
   confirming: "new episodes are played to confirm the goal …",
   "final evaluation": "the final evaluation is played …",
@@ -124,18 +123,21 @@ export class RunPage {
     const address = `api/frames?run=${encodeURIComponent(this.run)}&env=${this.agent}`;
     this.feed = new FrameFeed(address, {
       onLayout: (layout) => { this.layout = layout; this.screens.setLayout(layout); this.newest.clear(); },
-      onScreens: (screens) => this.onScreens(screens),
+      onScreens: (screens, isAgain) => this.onScreens(screens, isAgain),
       onState: (state, text) => { this.refusal = state === "refused" ? text : ""; this.showLiveNote(); },
     });
     this.feed.open();
     this.timer ??= setInterval(() => this.showDoing(), DOING_EVERY_MS);
   }
 
-  // While the network learns or is evaluated, nobody plays here and the screens stand still.
+  // While the network learns or is evaluated, nobody plays here, and the newest screens play again.
   showDoing() {
-    const isStill = performance.now() - (this.screensAt ?? 0) > STILL_AFTER_MS;
     const isTraining = this.state?.state === "training" && this.newest.size && !this.isPaused;
-    setText(this.doing, isTraining && isStill ? DOING[this.state.phase] ?? "" : "");
+    const learnsFrom = this.feed?.learnsFrom(this.run) ?? 0;
+    const isWaiting = performance.now() - (this.playedAt ?? 0) > WAITS_AFTER_MS;
+    if (isTraining && isWaiting && DOING[this.state.phase]) this.feed?.wait(this.run);
+    const doing = learnsFrom ? `learning from ${plural(learnsFrom, "timestep")} …` : isWaiting ? DOING[this.state?.phase] ?? "" : "";
+    setText(this.doing, !isTraining ? "" : doing && this.isAgain ? `${doing} the last pictures play again` : doing);
   }
 
   choose(agent) {
@@ -159,18 +161,19 @@ export class RunPage {
     setText(this.button, this.isPaused ? "▶ Resume the pictures" : "❚❚ Pause the pictures");
   }
 
-  onScreens(screens) {
+  onScreens(screens, isAgain) {
     if (!this.newest.size) {
       this.screens.expect(Array.from({length: this.layout.n_envs}, (_, env) => `${this.run}/${env}`));
       this.screens.choose(`${this.run}/${this.agent}`);
       this.places.large = this.agent;
     }
     for (const screen of screens) this.newest.set(screen.env, screen);
-    this.screensAt = performance.now();
+    this.isAgain = isAgain;
+    if (!isAgain) this.playedAt = performance.now();
     this.showDoing();
     this.screens.show(screens);
     if (screens.some(({env}) => env === this.agent)) this.showLarge();
-    this.places.move(screens);
+    if (!isAgain) this.places.move(screens);
     this.showTable();
     this.showLiveNote();
     if (this.isPaused) this.pause();

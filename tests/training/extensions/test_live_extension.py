@@ -22,6 +22,7 @@ class FakeTraining:
         self.vec_steps, self._ahead = 0, 2 if is_under_way else 1
         self.shown: list[int] = []
         self.written: list[int] = []
+        self.learns_from: list[int] = []
         self.now = self.cpu = self.cost = 0.0
 
     def is_watched(self) -> bool:
@@ -36,6 +37,9 @@ class FakeTraining:
         assert rows.shape == (2, 1 + 2)
         self.written.append(timestep)
         self.cpu += self.cost
+
+    def write_learns_from(self, timesteps: int) -> None:
+        self.learns_from.append(timesteps)
 
     def play(self, callback: LiveCallback, n_steps: int, *, step_s: float) -> None:
         for _ in range(n_steps):
@@ -52,9 +56,13 @@ def model(make_model: Callable[..., PPO]) -> PPO:
     return model
 
 
-def callback_of(training: Any, model: Any) -> LiveCallback:
+def callback_of(training: Any, model: Any, learns_from: int = 0) -> LiveCallback:
     callback = LiveCallback(
-        training, training, clock=lambda: training.now, cpu_clock=lambda: training.cpu
+        training,
+        training,
+        learns_from=learns_from,
+        clock=lambda: training.now,
+        cpu_clock=lambda: training.cpu,
     )
     callback.init_callback(model)
     return callback
@@ -97,6 +105,23 @@ def test_values_take_at_most_a_hundredth_of_a_cpu(model: Any) -> None:
     assert 8 < len(training.written) <= 1 + 60 / (100 * 0.05)
     assert len(training.shown) > 220
     assert set(training.written) < set(training.shown)
+
+
+@pytest.mark.parametrize(
+    ("learns_from", "said"), [(4_096, [4_096, 0, 4_096, 0]), (0, [])], ids=["rollout", "replay"]
+)
+def test_the_file_says_what_the_network_learns_from(
+    learns_from: int, said: list[int], model: Any
+) -> None:
+    """A viewer that goes while the network learns leaves nothing behind; nobody's cost is 0."""
+    training = FakeTraining(is_under_way=False)
+    callback = callback_of(training, model, learns_from)
+    for watched in ((True, True), (False, False), (True, False)):
+        training.watched = watched[0]
+        callback.on_rollout_end()
+        training.watched = watched[1]
+        callback.on_rollout_start()
+    assert training.learns_from == said
 
 
 def test_values_are_the_policys_own_and_no_random_number_is_drawn(model: Any) -> None:

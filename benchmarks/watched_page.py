@@ -1,0 +1,128 @@
+"""How long the page of a watched training stands still, in headless Chromium.
+
+    python -m benchmarks.watched_page [--config FILE] [--seconds 60] [--set KEY=VALUE]
+
+It needs Chromium and playwright. The training and `game-rl watch` run in processes of their own, as
+for a person. Measured is, by the clock of the page, the time between two changes of the large
+agent's screen, once the first update is over; and the same without the pictures that the page plays
+again while the network learns, which is how long the agents themselves stood still.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.way import ROOT
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_BAR_MS = 500
+_LOOK = """() => {
+  window.found = {changes: [], doing: []};
+  const canvas = document.querySelector(".stage canvas");
+  let before = "";
+  const look = (now) => {
+    const shown = canvas.toDataURL();
+    if (shown !== before) {
+      window.found.changes.push(now);
+      window.found.doing.push(document.querySelector(".doing").textContent);
+    }
+    before = shown;
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--config", default=str(ROOT / "configs/duel_ppo.yaml"))
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        words = ["train", options.config, f"run_dir={run}", "evaluation.every_timesteps=10_000_000"]
+        training = _command(*words, "total_timesteps=10_000_000", "stop_when=null", *options.set)
+        try:
+            found = _watch(run, training, options.seconds)
+        finally:
+            _end(training)
+    report(found)
+
+
+def _command(*words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "game_rl", *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    )
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+
+
+def _watch(run: Path, training: "subprocess.Popen[str]", seconds: float) -> dict[str, Any]:
+    from playwright.sync_api import sync_playwright
+
+    assert training.stdout is not None
+    if not any("timestep" in line for line in training.stdout if (run / "live.frames").exists()):
+        raise SystemExit("the training has ended before it could be watched")
+    program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _BROWSERS)))
+    watch = _command("watch", str(run), "--port", "0")
+    assert watch.stdout is not None
+    try:
+        address = next(re.search(r"http://\S+", line) for line in watch.stdout if "http" in line)
+        assert address is not None
+        with sync_playwright() as driver:
+            browser = driver.chromium.launch(
+                executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            )
+            page = browser.new_page(viewport={"width": 1280, "height": 900})
+            page.set_default_timeout(120_000)
+            page.goto(address[0])
+            page.wait_for_selector(".screen.live")
+            while "learning" not in page.inner_text(".doing"):
+                page.wait_for_timeout(50)
+            page.evaluate(_LOOK)
+            page.wait_for_timeout(1_000 * seconds)
+            text = page.evaluate("JSON.stringify(window.found)")
+            browser.close()
+    finally:
+        _end(watch)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def report(found: dict[str, Any]) -> None:
+    changes, doing = found["changes"], found["doing"]
+    own = [at for at, words in zip(changes, doing, strict=True) if "again" not in words]
+    updates = sum("learning" in words for words in set(doing))
+    for name, moments in (("page", changes), ("agents", own)):
+        gaps = [after - before for before, after in itertools.pairwise(moments)]
+        over = sum(gap > _BAR_MS for gap in gaps)
+        print(
+            f"{name:7} {len(moments):4} pictures; stands still for {median(gaps):.0f} ms in the "
+            f"median, {max(gaps):,.0f} ms at most, {over} times over {_BAR_MS} ms"
+        )
+    print("the page has said:", *sorted(set(doing) - {""}), sep="\n  ")
+    assert updates
+
+
+if __name__ == "__main__":
+    main()
