@@ -18,7 +18,7 @@ def test_the_arms_of_a_road_differ_by_their_memory_alone(road: int, screen: bool
     for arm in _ARMS[1:]:
         memory = runs[arm].algorithm.memory
         assert memory is not None
-        assert (memory.kind, memory.size) == (arm.removesuffix("_long"), 32)
+        assert (memory.kind, memory.size) == (arm.removesuffix("_uniform"), 32)
         assert memory.sequence == runs[arm].algorithm.n_steps > min(road, 1_000)
         found = flat(runs[arm].model_dump())
         changed = {key for key in {*plain, *found} if plain.get(key) != found.get(key)}
