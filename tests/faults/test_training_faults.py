@@ -3,6 +3,7 @@ import random
 import pytest
 
 from tests.faults import training_faults
+from tests.faults.trainings import WarmStarts
 
 _IN_NO_CI = ("rot", "signal")
 
@@ -25,69 +26,40 @@ def test_plans_name_every_fault_of_every_operation_once() -> None:
     ],
 )
 def test_a_few_faults_of_each_kind_lose_nothing(
-    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: str,
+    warm_starts: WarmStarts,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    fresh = kind == "kill"  # at any moment, from a process's first import on
-    arguments = ["--quick", "--only", kind, *([] if fresh else ["--warm"])]
-    monkeypatch.setattr("sys.argv", ["faults", *arguments])
-    assert training_faults.main() == 0, capsys.readouterr().out
+    starts = None if kind == "kill" else warm_starts  # at any moment, from the first import on
+    monkeypatch.setattr("sys.argv", ["faults", "--quick", "--only", kind])
+    assert training_faults.main(starts) == 0, capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_a_few_kills_of_a_run_with_parts_of_ones_own_lose_nothing_of_their_state(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "ppo-own",  # parts of one's own, with a state
+        "ppo-potential",
+        "ppo-memory",
+        "ppo-played",
+        "dqn-played",
+        "ppo-pool",  # tells its envs what it has found, as the next one
+        "ppo-novelty",
+        "dqn-lake --parts status",
+        "ppo --normalize",
+    ],
+)
+def test_a_few_kills_of_a_run_with_a_feature_that_has_a_state_lose_nothing(
+    settings: str,
+    warm_starts: WarmStarts,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", "ppo-own"]
+    arguments = ["--kills", "2", "--only", "kill", "--algorithm", *settings.split()]
     monkeypatch.setattr("sys.argv", ["faults", *arguments])
-    assert training_faults.main() == 0, capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_a_few_kills_of_a_run_with_a_potential_lose_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", "ppo-potential"]
-    monkeypatch.setattr("sys.argv", ["faults", *arguments])
-    assert training_faults.main() == 0, capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_a_few_kills_of_a_run_with_a_memory_lose_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", "ppo-memory"]
-    monkeypatch.setattr("sys.argv", ["faults", *arguments])
-    assert training_faults.main() == 0, capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["ppo-played", "dqn-played"])
-def test_a_few_kills_of_a_run_that_learns_from_played_episodes_lose_nothing(
-    algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", algorithm]
-    monkeypatch.setattr("sys.argv", ["faults", *arguments])
-    assert training_faults.main() == 0, capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["ppo-pool", "ppo-novelty"])
-def test_a_few_kills_of_a_run_that_tells_its_envs_what_it_has_found_lose_nothing(
-    algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", algorithm]
-    monkeypatch.setattr("sys.argv", ["faults", *arguments])
-    assert training_faults.main() == 0, capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_a_few_kills_of_a_run_whose_observations_have_parts_lose_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", "dqn-lake"]
-    arguments += ["--parts", "status"]
-    monkeypatch.setattr("sys.argv", ["faults", *arguments])
-    assert training_faults.main() == 0, capsys.readouterr().out
+    assert training_faults.main(warm_starts) == 0, capsys.readouterr().out
 
 
 @pytest.mark.soak
@@ -96,15 +68,6 @@ def test_twenty_kills_of_a_run_whose_observations_have_parts_lose_nothing(
     algorithm: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--kills", "20", "--only", "kill", "--algorithm", algorithm, "--parts", "status"]
-    monkeypatch.setattr("sys.argv", ["faults", *arguments])
-    assert training_faults.main() == 0, capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_a_few_kills_of_a_run_that_normalises_rewards_lose_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--warm", "--kills", "2", "--only", "kill", "--algorithm", "ppo", "--normalize"]
     monkeypatch.setattr("sys.argv", ["faults", *arguments])
     assert training_faults.main() == 0, capsys.readouterr().out
 

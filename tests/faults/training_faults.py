@@ -35,7 +35,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing
 from pathlib import Path
 from statistics import median
 
@@ -248,13 +248,14 @@ def _damage(path: Path, uniform: Callable[[float], float], *, cut: bool) -> None
     path.write_bytes(content)
 
 
-def main() -> int:
+def main(starts: WarmStarts | None = None) -> int:
+    """Print the table; `starts` forks the trainings, as --warm does with a process of its own."""
     arguments = _arguments()
     kinds: list[str] = arguments.only
-    with (
-        closing(WarmStarts()) if arguments.warm else nullcontext() as starts,
-        tempfile.TemporaryDirectory(prefix="game_rl_faults_") as folder,
-    ):
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="game_rl_faults_"))
+        if arguments.warm and starts is None:
+            starts = stack.enter_context(closing(WarmStarts()))
         benches = {
             length: _bench(arguments, Path(folder) / name, length, starts)
             for name, length in (("long", LONG), ("short", SHORT))

@@ -95,18 +95,27 @@ def saved(run_dir: RunDir, timesteps: int) -> PlaceCounts:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_counts_every_timestep_of_all_envs(
+def test_a_run_counts_every_timestep_of_all_envs_also_if_it_was_stopped_and_resumed(
     make_config: MakeConfig, game: Path, kind: str
 ) -> None:
     own = OwnCount()
-    run_dir = learn(make_config("run", *settings(game, kind)), own)
-    counts = read_place_counts(run_dir)
+    whole = learn(make_config("whole", *settings(game, kind)), own)
+    counts = read_place_counts(whole)
     assert as_counter(counts) == own.by_timesteps[192]
     assert (counts.names, counts.offsets, counts.since) == (PLACE, OFFSETS, 0)
     assert counts.n_places > 5
-    for path in run_dir.checkpoints_newest_first():
+
+    config = make_config("cut", *settings(game, kind))
+    train(config, command(quiet(), until=96))
+    cut = RunDir(config.run_dir)
+    assert saved(cut, 96).timesteps == read_place_counts(cut).timesteps == 96
+    resume(cut.root, command(quiet()))
+    assert cut.places.read_bytes() == whole.places.read_bytes()
+    for path in whole.checkpoints_newest_first():
         timesteps = int(path.name)
-        assert as_counter(saved(run_dir, timesteps)) == own.by_timesteps[timesteps]
+        assert as_counter(saved(whole, timesteps)) == own.by_timesteps[timesteps]
+        ours, theirs = (run.checkpoint(timesteps) / "places.json" for run in (cut, whole))
+        assert ours.read_bytes() == theirs.read_bytes()
 
 
 @pytest.mark.slow
@@ -119,26 +128,6 @@ def test_two_halves_of_the_envs_are_counted_up_to_each_checkpoint(
     assert len(checkpoints) > 2
     for timesteps in checkpoints:
         assert saved(run_dir, timesteps).timesteps == timesteps
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_run_that_was_stopped_and_resumed_has_the_map_of_the_run_that_was_not(
-    make_config: MakeConfig, game: Path, kind: str
-) -> None:
-    runs = {}
-    for name, until in (("whole", None), ("cut", 96)):
-        config = make_config(name, *settings(game, kind))
-        train(config, command(quiet(), until=until))
-        runs[name] = RunDir(config.run_dir)
-    whole, cut = runs["whole"], runs["cut"]
-    assert saved(cut, 96).timesteps == read_place_counts(cut).timesteps == 96
-    resume(cut.root, command(quiet()))
-    assert cut.places.read_bytes() == whole.places.read_bytes()
-    for path in whole.checkpoints_newest_first():
-        name = path.name
-        ours, theirs = (run.checkpoint(int(name)) / "places.json" for run in (cut, whole))
-        assert ours.read_bytes() == theirs.read_bytes()
 
 
 @pytest.mark.slow

@@ -39,9 +39,9 @@ from game_rl.lake.lake import Lake
 from game_rl.lake.sampler import Sampler
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.system.stop_request import StopRequest
-from game_rl.training.train import TrainCommand, train
+from game_rl.training.train import train
 from tests.lake.plays import SCHEMA
-from tests.tiny_run import MakeConfig, command
+from tests.tiny_run import MakeConfig, command, train_once
 from tests.training.forks import KINDS, quiet
 
 SHORT = ("total_timesteps=64", "recording.episodes=0", "evaluation.final_episodes=1")
@@ -159,7 +159,7 @@ def test_a_run_that_was_stopped_is_trained_on_and_each_of_its_policies_plays_the
     make_config: MakeConfig,
 ) -> None:
     whole = make_config("whole", "recording.episodes=0")
-    train(whole, TrainCommand(stop=StopRequest(), force=True))
+    train_once(whole)
 
     config = make_config("begun", "recording.episodes=0")
     run_dir = RunDir(config.run_dir)
@@ -218,7 +218,7 @@ def weights(root: Path, timesteps: int) -> str:
 @pytest.mark.slow
 def test_stretches_with_other_games_in_each_are_the_run_in_one_go(make_config: MakeConfig) -> None:
     whole = make_config("whole", "recording.episodes=0")
-    train(whole, command(quiet()))
+    train_once(whole)
     root = member(make_config, "member")
     for number, until in enumerate(ENDS):
         found = stretch(root, until, seed=number)
