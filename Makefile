@@ -49,9 +49,11 @@ test: $(TESTABLE)  ## every part once, in minutes; test-slow has the rest
 test-slow: $(TESTABLE)  ## the tests that take more than a second of processor time, properties on all examples
 	$(BIN)/python -m pytest -m "slow or soak or hypothesis" --hypothesis-profile full
 
-test-ci: $(TESTABLE)  ## the same without those that CI leaves out, the longest first
-	$(BIN)/python -m pytest -m "(slow and not soak) or hypothesis" --hypothesis-profile full \
-	  --numprocesses $(TEST_WORKERS) --dist worksteal
+# in one go: each worker of a clean clone takes twenty seconds to collect the tests, and properties are
+# tried once; with one worker more than `test`, as slow tests wait for processes
+test-ci: $(TESTABLE)  ## test and test-slow in one, without the tests that CI leaves out
+	$(BIN)/python -m pytest -m "(not soak and not gpu) or hypothesis" --hypothesis-profile full \
+	  --numprocesses $$(($(TEST_WORKERS) + 1)) --dist worksteal
 
 lint: $(TESTABLE)  ## ruff and mypy
 	$(BIN)/ruff check .
