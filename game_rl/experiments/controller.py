@@ -153,9 +153,13 @@ class ExperimentRun:
         return record
 
     def _with_differences(self, record: GenerationRecord) -> GenerationRecord:
-        """Add to a record how much the actions of its runs differ, if they share a Lake."""
+        """Add to a record how much the actions of its runs differ, if they share a Lake.
+
+        The runs are asked about single observations, which say nothing to one with a memory.
+        """
         config = self.plan.config
-        if config.learner is None:
+        members = self.plan.experiment.run.algorithm
+        if config.learner is None or members.memory is not None:
             return record
         seed = seed_for(config.seed, f"actions/{record.generation}")
         task = self.plan.tasks.actions(record, observations=_ASKED_OBSERVATIONS, seed=seed)

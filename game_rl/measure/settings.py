@@ -75,15 +75,17 @@ def env_settings(config: RunConfig, cpus: int) -> list[EnvSetting]:
 
     n_steps x n_envs stays the same, and with it batches and updates. n_steps is at least twice the
     horizon of the advantages, 1 / (1 - gamma lambda), so the end of a rollout has little effect on
-    them. If the present n_steps is less than that, it is the lower limit.
+    them. If the present n_steps is less than that, it is the lower limit. An agent with a memory
+    learns whole sequences, so n_steps has as many timesteps or a multiple of them.
     """
     rollout = config.rollout_timesteps
     present = setting_of(config)
     shortest = min(_horizons(config), present.n_steps)
+    sequence = config.algorithm.whole_timesteps
     divisors = [
         n
         for n in range(1, max(_ENVS_PER_CPU * cpus, present.n_envs) + 1)
-        if rollout % n == 0 and rollout // n >= shortest
+        if rollout % (n * sequence) == 0 and rollout // n >= shortest
     ]
     rungs = (cpus * 2**power for power in range(_ENVS_PER_CPU.bit_length()))
     chosen = {min(divisors, key=lambda n: abs(math.log(n / rung))) for rung in rungs}

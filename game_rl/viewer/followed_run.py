@@ -402,6 +402,7 @@ def _read_config(path: Path) -> Json:
         env = config["env"]
         n_envs = env["n_envs"]
         states = env.get("start_states")
+        memory = _memory_words(config.get("algorithm", {}).get("memory"))
     except (
         OSError,
         ValueError,
@@ -411,11 +412,21 @@ def _read_config(path: Path) -> Json:
         RecursionError,
         yaml.YAMLError,
     ):
-        return {"game": "", "n_envs": None, "start_states": []}
+        return {"game": "", "n_envs": None, "start_states": [], "memory": ""}
     file = Path(game)
     name = file.parent.name if file.name == "game.yaml" else file.stem
     return {
         "game": name,
         "n_envs": n_envs if isinstance(n_envs, int) else None,
         "start_states": [str(state) for state in states] if isinstance(states, list) else [],
+        "memory": memory,
     }
+
+
+def _memory_words(section: Json | None) -> str:
+    """Return what the agent remembers with; "" if it has no memory."""
+    if section is None:
+        return ""
+    article = "a" if section["kind"] == "gru" else "an"
+    layers = f" in {section['layers']} layers" if section["layers"] > 1 else ""
+    return f"{article} {section['kind'].upper()} of {section['size']} units{layers}"

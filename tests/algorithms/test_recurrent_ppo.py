@@ -1,6 +1,7 @@
 """PPO with a memory against sb3-contrib's RecurrentPPO, from the same random numbers."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -276,3 +277,31 @@ def test_a_gru_acts_in_predict_as_in_the_rollout() -> None:
         assert found.tolist() == actions.tolist()
         assert state is not None
         np.testing.assert_allclose(state[0], memory[:, 0].swapaxes(0, 1), atol=1e-6)
+
+
+OWN = """\
+import torch
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+
+class Rows(BaseFeaturesExtractor):
+    def __init__(self, observation_space, n=5):
+        super().__init__(observation_space, n)
+        self.layer = torch.nn.Linear(observation_space.shape[1], n)
+
+    def forward(self, observations):
+        return torch.relu(self.layer(observations.mean(dim=(1, 3))))
+"""
+
+
+def test_a_network_of_your_own_learns_before_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rows_before_memory.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    network = {"rows_before_memory:Rows": {"n": 7}}
+    model = ours(vec_env_of(short_episodes), {"sequence": 8}, network=network)
+    before = {name: tensor.clone() for name, tensor in model.policy.state_dict().items()}
+    assert before["lstm_actor.weight_ih_l0"].shape == (4 * SIZE, 7)
+    after, _ = learned(model, 48)
+    for name in ("features_extractor.layer.weight", "lstm_actor.weight_ih_l0"):
+        assert not torch.equal(after[name], before[name]), name

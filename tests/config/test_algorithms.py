@@ -21,6 +21,7 @@ from game_rl.config.experiments.study_config import StudyConfig
 from game_rl.config.loader import dump_config, load_config
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import StrictModel
+from game_rl.errors import ConfigError
 
 HEAD = {"game": "duel", "total_timesteps": 1_000_000, "run_dir": "runs/x"}
 
@@ -92,6 +93,38 @@ def test_what_dqn_shares_with_sb3_has_its_names() -> None:
         "teacher", "learn_from", "network", "reward",
     }  # fmt: skip
     assert ours <= set(inspect.signature(DQN).parameters)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "{n_steps: 96, batch_size: 64, memory: {sequence: 64}}",
+            "algorithm.memory.sequence: 64 does not divide n_steps, 96, and only whole sequences "
+            "are learned; use 48 or 96, or another n_steps",
+        ),
+        (
+            "{n_steps: 64, batch_size: 48, memory: {sequence: 32}}",
+            "algorithm.memory.sequence: 32 does not divide batch_size, 48, and only whole "
+            "sequences are learned; use 24 or 48, or another batch_size",
+        ),
+        (
+            "{n_steps: 64, memory: {}, learn_from: {played: {episodes: [p.json]}}}",
+            "algorithm.memory: an agent with a memory cannot learn from played episodes, of which "
+            "single timesteps are drawn; remove memory or learn_from",
+        ),
+        ("{memory: {}, teacher: {run: runs/x}}", "algorithm.teacher"),
+        ("{name: dqn, memory: {}}", "algorithm.memory"),
+        ("{name: pqn, memory: {}}", "algorithm.memory"),
+    ],
+)
+def test_what_does_not_go_with_a_memory_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "run.yaml"
+    head = "game: duel\ntotal_timesteps: 100_000\nrun_dir: runs/x\n"
+    file.write_text(f"{head}algorithm: {text}\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load_config(file, [])
+    assert message in " ".join(str(caught.value).split())
 
 
 @given(n_envs=st.integers(1, 64), n_steps=st.integers(1, 64), batch=st.integers(1, 512))

@@ -66,6 +66,14 @@ def test_envs_double_from_one_for_each_cpu() -> None:
     assert [s.n_envs for s in env_settings(config, 16)] == [16, 32, 64, 128]
 
 
+def test_rollouts_of_an_agent_with_a_memory_have_whole_sequences() -> None:
+    """72 timesteps of 8 envs would be nearer to twice 4 envs than 48 of 12."""
+    memory = {"sequence": 48}
+    algorithm = {"n_steps": 144, "batch_size": 48, "gamma": 0.5, "memory": memory}
+    config = make_config(env={"n_envs": 4}, algorithm=algorithm)
+    assert [(s.n_envs, s.n_steps) for s in env_settings(config, 2)] == [(2, 288), (6, 96), (12, 48)]
+
+
 def test_a_config_at_its_limits_has_other_settings_within_them() -> None:
     long = {"n_steps": 1_000_000, "batch_size": 64}
     rhythm = {"every_timesteps": 8_000_000}

@@ -1,6 +1,8 @@
 """Each example is valid without its ROM, and its run is forecast."""
 
 import hashlib
+import itertools
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from game_rl.cli.main import main
+from game_rl.config.loader import load_config
 from game_rl.envs.make_env import check_env_config, make_observation_format
 from game_rl.game_check.game_check import check_game_file
 from game_rl.games.definition import GameDefinition, load_game
@@ -110,3 +113,19 @@ def test_the_reward_class_of_an_example_goes_on_after_a_save_and_load(name: str)
 def test_no_two_examples_are_the_same() -> None:
     texts = [(EXAMPLES / name / "game.yaml").read_bytes() for name in NAMES]
     assert len({hashlib.sha256(text).digest() for text in texts}) == len(NAMES)
+
+
+@pytest.mark.parametrize("name", ["pokemon_red_kantorl", "pokemon_red_nerorl"])
+def test_the_command_of_a_readme_that_adds_a_memory_is_valid(name: str) -> None:
+    text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+    (block,) = (part for part in text.split("```") if part.startswith("bash\ngame-rl train"))
+    words = shlex.split(block.removeprefix("bash\n"))
+    overrides = [word for before, word in itertools.pairwise(words) if before == "--set"]
+    run = load_config(EXAMPLES / name / "run.yaml", overrides)
+    assert run.algorithm.memory is not None
+
+
+def test_examples_of_agents_that_remember_do_so() -> None:
+    sizes = {name: run_of(name).algorithm.memory for name in NAMES}
+    found = {name: memory.size for name, memory in sizes.items() if memory is not None}
+    assert found == {"pokemon_red_flags": 256, "pokemon_red_puffer": 512}

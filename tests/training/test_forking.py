@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from game_rl.algorithms.recurrent_ppo import LeanRecurrentPPO
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.cli.main import main
 from game_rl.errors import CheckpointError, UsageError
@@ -14,7 +15,9 @@ from game_rl.events import Forked
 from game_rl.events.event_log import read_events
 from game_rl.events.lineage import manifest_sha256, read_lineage
 from game_rl.files.run_dir import RunDir
+from game_rl.games.definition import load_game
 from game_rl.training.forking import find_source, make_fork, plan_fork
+from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
 from tests.examples import variants
 from tests.tiny_run import MakeConfig, command
@@ -31,7 +34,7 @@ from tests.training.forks import (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", variants("ppo", "dqn-lake", slow=["dqn", "pqn"]))
+@pytest.mark.parametrize("kind", variants("ppo", "dqn-lake", slow=["ppo-memory", "dqn", "pqn"]))
 def test_a_fork_that_changes_nothing_is_its_parent_continued_bit_for_bit(
     kind: str, make_config: MakeConfig
 ) -> None:
@@ -110,6 +113,20 @@ def test_another_seed_draws_otherwise_and_the_same_one_the_same(
     assert generators(forks["one"], 128) == generators(forks["again"], 128)
     for name, other in (("one", forks["other"]), ("one", parent)):
         assert learned(forks[name], 128) != learned(other, 128)
+
+
+@pytest.mark.slow
+def test_a_fork_with_other_envs_begins_with_empty_memories(make_config: MakeConfig) -> None:
+    """One with the same envs has its parent's, which the test above finds bit for bit."""
+    parent = whole_run(make_config, "ppo-memory")
+    config = fork_of(parent, 64, "fork", env__n_envs=4, total_timesteps=128)
+    make_fork(plan_fork(config))
+    game = load_game(config.game)
+    run_dir = RunDir(config.run_dir)
+    with training_process(), TrainingSession(config, game, run_dir) as session:
+        assert isinstance(session.model, LeanRecurrentPPO)
+        assert session.model.memory.shape[0] == 4
+        assert not session.model.memory.any()
 
 
 def test_a_folder_in_use_and_a_fork_without_timesteps_are_refused(

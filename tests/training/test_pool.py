@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -411,3 +412,38 @@ def test_the_number_of_workers_has_no_effect(make_config: MakeConfig, explored: 
     own = (*settings(explored, pool=GROWS), "env.n_envs=4", "algorithm.n_steps=8")
     both = [_whole(make_config(f"run{n}", *own, f"env.n_workers={n}")) for n in (2, 4)]
     assert both[0] == both[1]
+
+
+class Beginnings(BaseCallback):
+    """Counts episodes from the pool, and looks at what is remembered before each timestep."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_from_pool = 0
+        self.n_remembering = 0
+
+    def _on_step(self) -> bool:
+        for env, info in enumerate(self.locals["infos"]):
+            if self.locals["dones"][env] and info.get("pool_state") is not None:
+                self.n_from_pool += 1
+        return True
+
+    def _on_rollout_end(self) -> None:
+        model: Any = self.model
+        buffer = model.rollout_buffer
+        steps = np.arange(0, buffer.buffer_size, buffer.sequence)
+        begins = buffer.episode_starts[steps] != 0
+        assert not buffer.states[begins].any()
+        self.n_remembering += int(buffer.states[~begins].any(axis=(-1, -2, -3)).sum())
+
+
+@pytest.mark.slow
+def test_an_episode_that_begins_in_a_state_of_the_pool_remembers_nothing(
+    explored: Path, make_config: MakeConfig
+) -> None:
+    """Sequences are one timestep long, so that the memory before each timestep is stored."""
+    memory = "algorithm={n_steps: 16, batch_size: 16, n_epochs: 1, memory: {size: 8, sequence: 1}}"
+    own = Beginnings()
+    trained_beside(make_config("run", *settings(explored), memory), own)
+    assert own.n_from_pool > 5
+    assert own.n_remembering > 100

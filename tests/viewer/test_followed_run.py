@@ -341,6 +341,28 @@ def test_start_states_and_settings_are_those_of_the_config(
     assert followed.settings() == {"text": ""}
 
 
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ("{name: dqn}", ""),
+        ("{memory: null}", ""),
+        ("{memory: {kind: lstm, size: 256, layers: 1}}", "an LSTM of 256 units"),
+        ("{memory: {kind: gru, size: 64, layers: 2}}", "a GRU of 64 units in 2 layers"),
+        ("{memory: {kind: 3}}", ""),
+        ("7", ""),
+    ],
+)
+def test_what_an_agent_remembers_with_is_that_of_the_config(
+    tmp_path: Path, section: str, words: str
+) -> None:
+    run = make_run(tmp_path / "run")
+    text = f"game: duel\nenv: {{n_envs: 2}}\nalgorithm: {section}\n"
+    run.config.write_text(text, encoding="utf-8")
+    followed = FollowedRun(run, "run")
+    followed.refresh()
+    assert followed.state["memory"] == words
+
+
 @pytest.mark.parametrize("ways", [(True,), (False,), (True, False)])
 def test_curves_by_start_state_are_those_of_one_way_to_act(
     tmp_path: Path, ways: tuple[bool, ...]

@@ -47,7 +47,8 @@ export function runSentence(state) {
   const who = agents ? plural(agents, "agent") : "The agents";
   const from = state.start_states.length > 1 && state.start_states.length < 5 ? ` from ${listed(state.start_states)}` : "";
   const plays = `${who} ${agents === 1 ? "plays" : "play"} ${game || "the game"}${from} with one policy` +
-    (algorithm ? `, which learns by ${algorithm.toUpperCase()}` : "");
+    (algorithm ? `, which learns by ${algorithm.toUpperCase()}` : "") +
+    (state.memory ? ` and remembers with ${state.memory}` : "");
   const result = [];
   const final = state.final_evaluation;
   const last = final ?? state.best_evaluation ?? state.evaluation;

@@ -1,5 +1,7 @@
 """A live mixture, with members and a learner that train on paper."""
 
+from pathlib import Path
+
 import pytest
 
 from game_rl.config.algorithms import DQNConfig
@@ -135,3 +137,20 @@ def test_at_the_end_the_actions_of_members_and_learner_are_compared(
     assert found.differing_learner is not None
     steps = [request.job for request in executor.requests]
     assert steps[: AT_ONCE + 1] == ["stretch"] * AT_ONCE + ["compare_actions"]
+
+
+def test_members_with_a_memory_are_not_asked_about_single_observations(
+    make_mixture: MakeMixture, tmp_path: Path
+) -> None:
+    config = tmp_path / "remembers.yaml"
+    config.write_text(
+        "game: duel\ntotal_timesteps: 128\nrun_dir: x\nenv: {n_envs: 2}\n"
+        "algorithm: {n_steps: 16, batch_size: 16, memory: {size: 8, sequence: 8}}\n",
+        encoding="utf-8",
+    )
+    executor = PaperExecutor(AT_ONCE)
+    mixture = make_mixture("mixture", f"member.config={config}", is_live=True)
+    found = record(carry_out_mixture(mixture, executor), 1)
+    assert found.differences is None
+    assert found.differing_members is None
+    assert "compare_actions" not in [request.job for request in executor.requests]
