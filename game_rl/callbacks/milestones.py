@@ -45,13 +45,15 @@ class MilestonesCallback(BaseCallback):
 
     def _on_step(self) -> bool:
         for info in self.locals["infos"]:
-            for kind, name, value in info.get(MILESTONES, ()):
-                self._reach(kind, name, value)
+            for kind, name, value, place in info.get(MILESTONES, ()):
+                self._reach(kind, name, value, place)
             if info.get("is_success") and "start_state" in info:
-                self._reach("start_state", info["start_state"], None)
+                self._reach("start_state", info["start_state"], None, None)
         return True
 
-    def _reach(self, kind: _Kind, name: str, value: int | float | None) -> None:
+    def _reach(
+        self, kind: _Kind, name: str, value: int | float | None, place: tuple[int, ...] | None
+    ) -> None:
         key = (kind, name)
         is_first = key not in self._maxima
         is_higher = value is not None and is_new_maximum(value, self._maxima.get(key))
@@ -67,6 +69,7 @@ class MilestonesCallback(BaseCallback):
                 kind=kind,
                 name=name,
                 value=value,
+                place=place,
                 text=_text(kind, name, value),
                 hours=round(hours, 4),
             )

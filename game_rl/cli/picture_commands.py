@@ -15,6 +15,7 @@ from game_rl.cli.outputs import HTM, HTML, PNG, SVG, add_output
 from game_rl.cli.printing import PROGRESS, add_json, print_result
 from game_rl.config.schema import RunConfig
 from game_rl.errors import GameRLError, UsageError
+from game_rl.events.event_log import read_events
 from game_rl.events.run_view import PlotAxis
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.explore.explore_dir import ExploreDir
@@ -192,6 +193,7 @@ def _refuse_studies(path: Path) -> None:
 def _places(arguments: argparse.Namespace) -> int:
     run_dir, config = open_run(Path(arguments.run))
     from game_rl.game_check.sheets import save_sheet
+    from game_rl.places.place_flags import place_flags
     from game_rl.places.places_picture import SIDE, places_picture, read_place_counts
 
     counts = read_place_counts(run_dir)
@@ -204,6 +206,7 @@ def _places(arguments: argparse.Namespace) -> int:
         title=f"{config.game}, {run_dir.root}",
         side=arguments.side or SIDE,
         joined=joined,
+        flags=place_flags(read_events(run_dir), counts.names, counts.offsets),
     )
     save_sheet(picture, arguments.output, "map of visited places")
     maps = layers(counts)

@@ -18,6 +18,7 @@ from game_rl.envs.episode_tracker import EpisodeTracker, RunningEpisode, tracker
 from game_rl.envs.observation import SCREEN, Observation
 from game_rl.files.saved import Saved
 from game_rl.games.definition import GameDefinition
+from game_rl.games.place import whole
 from game_rl.games.variables import Value, Values, as_tuple
 
 MILESTONES = "milestones"
@@ -33,11 +34,14 @@ class NewMilestone(NamedTuple):
         kind: reward_term or variable.
         name: name of the term or variable; `flags[12]` for an element of an array.
         value: value of the variable; None for a term.
+        place: where the player is after the timestep that reached it, in whole numbers; None if the
+            game names none.
     """
 
     kind: str
     name: str
     value: int | float | None = None
+    place: tuple[int, ...] | None = None
 
 
 class MilestoneState(Saved):
@@ -60,11 +64,13 @@ class MilestoneWatch(EpisodeTracker):
 
     Args:
         names: variables of game.yaml's `milestones`.
+        place: those of its `place`.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], place: Sequence[str] = ()) -> None:
         self._names = tuple(names)
-        self.variables = frozenset(names)
+        self._place = tuple(place)
+        self.variables = frozenset((*names, *place))
         self._first: dict[str, tuple[int | float, ...]] = {}
         self._last: dict[str, Value | None] = dict.fromkeys(names)
         self._best: dict[str, int | float] = {}
@@ -90,7 +96,13 @@ class MilestoneWatch(EpisodeTracker):
                 self._last[name] = value
                 found += self._new_maxima(name, value)
         if found:
-            episode.info[MILESTONES] = found
+            place = self._place_of(episode)
+            episode.info[MILESTONES] = [each._replace(place=place) for each in found]
+
+    def _place_of(self, episode: RunningEpisode) -> tuple[int, ...] | None:
+        if not self._place:
+            return None
+        return tuple(whole(number) for n in self._place for number in as_tuple(episode.values[n]))
 
     def _new_maxima(self, name: str, value: Value) -> Iterator[NewMilestone]:
         now = as_tuple(value)

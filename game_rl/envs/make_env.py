@@ -151,7 +151,7 @@ def game_env(
         limit,
         observer,
         RepetitionGuard(definition, loopless=potentials),
-        MilestoneWatch(definition.milestones),
+        MilestoneWatch(definition.milestones, definition.place or ()),
         *(tracker for tracker in more if tracker is not None),
     ]
     draws = draws or frame_format is not None or reward.needs_screen

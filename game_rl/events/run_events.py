@@ -592,6 +592,9 @@ class MilestoneReached(RunEvent):
     """Name of the reward term, the start state or the variable; `flags[12]` for an element."""
     value: int | float | None = None
     """Value of the variable; None for the others."""
+    place: tuple[int, ...] | None = None
+    """Where the player was, as game.yaml's `place` says; None if it does not, and for a start state
+    that was won."""
     text: str
     hours: float
     """Hours of training so far, over all sessions."""

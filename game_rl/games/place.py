@@ -1,6 +1,7 @@
 """Where the player is: places and their visits, and how the maps of a game lie in one world."""
 
 import json
+import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
@@ -14,6 +15,13 @@ from game_rl.config.strict_model import StrictModel
 from game_rl.errors import GameFileError
 
 Place = tuple[int | float, ...]
+
+_FURTHEST = 2**62  # of a coordinate, so that sums of two are int64
+
+
+def whole(number: int | float) -> int:
+    """Return a coordinate rounded down, with a bounded size."""
+    return max(-_FURTHEST, min(_FURTHEST, math.floor(number)))
 
 
 class VisitedPlaces:

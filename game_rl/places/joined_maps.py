@@ -62,6 +62,13 @@ class JoinedMap:
         """Return width and height with `shrink` x `shrink` pixels in one."""
         return -(-(self.right - self.left) // shrink), -(-(self.bottom - self.top) // shrink)
 
+    def pixel(self, x: int, y: int, zoom: int, shrink: int) -> tuple[int, int]:
+        """Return which pixel of the drawn map the middle of a place is."""
+        middle = self.pixels // 2
+        left = x * self.pixels + middle - self.left
+        top = y * self.pixels + middle - self.top
+        return left * zoom // shrink, top * zoom // shrink
+
     def background(self, shrink: int = 1, brightness: float = 1.0) -> Image.Image:
         """Return the screens alone, with one pixel of `shrink` x `shrink`, RGBA.
 

@@ -1,11 +1,11 @@
 """How often the envs of a run were at each place: counted, added up, kept in `places.npz`.
 
 Each env counts for itself while the run is played. In the sum, the places of a map lie on sheets of
-32 x 32, each of which takes memory once the player was on it.
+32 x 32, each of which takes memory once the player was on it. A sheet also knows when each place
+was found, and when it was visited last: at the end of which rollout, to 1 in 128.
 """
 
 import io
-import math
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -24,20 +24,22 @@ from game_rl.features.feature import LOGS, Feature, Part, PlannedRun
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Blob, CheckpointFile, Natural, Saved
-from game_rl.games.place import Offsets
+from game_rl.games.place import Offsets, whole
 from game_rl.games.variables import Values
 
 SHEET_SIDE = 32
 MOST_SHEETS = 8_192
-"""Sheets of a run, 32 MiB; timesteps at places beyond them count as `elsewhere`."""
+"""Sheets of a run, 64 MiB; timesteps at places beyond them count as `elsewhere`."""
 
 PICTURES_OF_A_RUN = 20
 """Pictures of the map in TensorBoard, at equal intervals of a run."""
 
 _MOST_VISITS = 2**32 - 1
-_FURTHEST = 2**62  # of a coordinate, so that sums of two are int64
+_SIGNIFICANT_BITS = 8  # of the upper half of a float32
 _KEYS = "sheets"
 _VISITS = "visits"
+_FOUND = "found"
+_LAST = "last"
 _ABOUT = "about"
 
 MapId = tuple[int, ...]
@@ -85,15 +87,11 @@ class PlaceTally(EpisodeTracker):
         counts = self._counts
         self._counts = {}
         tuples = counts if len(self.names) > 1 else [(place,) for place in counts]
-        places = [[_whole(number) for number in place] for place in tuples]
+        places = [[whole(number) for number in place] for place in tuples]
         return Visits(
             np.array(places, np.int64).reshape(len(counts), len(self.names)),
             np.fromiter(counts.values(), np.int64, len(counts)),
         )
-
-
-def _whole(number: int | float) -> int:
-    return max(-_FURTHEST, min(_FURTHEST, math.floor(number)))
 
 
 def take_visits(env: GameEnv) -> Visits | None:
@@ -122,6 +120,7 @@ class _About(Saved):
     offsets: dict[int, tuple[int, int]]
     since: Natural
     elsewhere: Natural
+    until: Natural = 0
 
 
 class Sheet(NamedTuple):
@@ -131,12 +130,40 @@ class Sheet(NamedTuple):
         map_id: the map.
         x, y: coordinates of its first place.
         visits: uint32 [32, 32]; rows are y, downwards.
+        found, last: int64 [32, 32], the timesteps of the first and the last visit, rounded down to
+            8 significant bits; 0 where nobody was, and where it is unknown.
     """
 
     map_id: MapId
     x: int
     y: int
     visits: NDArray[np.uint32]
+    found: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+
+class _Sheet(NamedTuple):
+    """As a `Sheet`; its timesteps are the upper halves of float32 numbers."""
+
+    visits: NDArray[np.uint32]
+    found: NDArray[np.uint16]
+    last: NDArray[np.uint16]
+
+    @classmethod
+    def empty(cls) -> Self:
+        shape = (SHEET_SIDE, SHEET_SIDE)
+        return cls(*(np.zeros(shape, dtype) for dtype in (np.uint32, np.uint16, np.uint16)))
+
+
+def _upper_half(timesteps: int) -> np.uint16:
+    shift = max(timesteps.bit_length() - _SIGNIFICANT_BITS, 0)
+    exact = np.float32(timesteps >> shift << shift)
+    return np.uint16(exact.view(np.uint32) >> 16)
+
+
+def _timesteps(upper_halves: NDArray[np.uint16]) -> NDArray[np.int64]:
+    whole = upper_halves.astype(np.uint32) << 16
+    return whole.view(np.float32).astype(np.int64)
 
 
 class PlaceCounts:
@@ -151,6 +178,7 @@ class PlaceCounts:
 
     Attributes:
         elsewhere: timesteps at places for which there was no sheet left.
+        until: timestep up to which they were counted; 0 if that is unknown.
     """
 
     def __init__(self, names: tuple[str, ...], offsets: Offsets, *, since: int = 0) -> None:
@@ -158,10 +186,16 @@ class PlaceCounts:
         self.offsets = offsets
         self.since = since
         self.elsewhere = 0
-        self._sheets: dict[tuple[int, ...], NDArray[np.uint32]] = {}
+        self.until = 0
+        self._sheets: dict[tuple[int, ...], _Sheet] = {}
 
-    def add(self, found: Visits) -> None:
-        """Add what an env has counted."""
+    def add(self, found: Visits, *, until: int = 0) -> None:
+        """Add what an env has counted.
+
+        Args:
+            until: timestep of the run at which it is added; 0 if that is unknown.
+        """
+        self.until = max(self.until, until)
         if not len(found.counts):
             return
         places = found.places
@@ -184,21 +218,26 @@ class PlaceCounts:
             if len(self._sheets) == MOST_SHEETS:
                 self.elsewhere += int(counts.sum())
                 return
-            sheet = self._sheets[key] = np.zeros((SHEET_SIDE, SHEET_SIDE), np.uint32)
-        added = sheet.ravel().astype(np.int64)
+            sheet = self._sheets[key] = _Sheet.empty()
+        visits = sheet.visits.ravel()  # views: the sheet is changed
+        now = _upper_half(self.until)
+        is_new = visits[cells] == 0
+        sheet.found.ravel()[cells[is_new]] = now
+        sheet.last.ravel()[cells] = now
+        added = visits.astype(np.int64)
         np.add.at(added, cells, counts)
-        sheet[:] = added.clip(max=_MOST_VISITS).reshape(sheet.shape)
+        visits[:] = added.clip(max=_MOST_VISITS)
 
     @property
     def timesteps(self) -> int:
         """Timesteps that were counted, those elsewhere included."""
-        found = sum(int(sheet.sum(dtype=np.int64)) for sheet in self._sheets.values())
+        found = sum(int(sheet.visits.sum(dtype=np.int64)) for sheet in self._sheets.values())
         return found + self.elsewhere
 
     @property
     def n_places(self) -> int:
         """Number of different places."""
-        return sum(int(np.count_nonzero(sheet)) for sheet in self._sheets.values())
+        return sum(int(np.count_nonzero(sheet.visits)) for sheet in self._sheets.values())
 
     def sheets(self) -> Iterator[Sheet]:
         """Yield the sheets, those of each map together."""
@@ -206,20 +245,28 @@ class PlaceCounts:
             *map_id, row, column = key
             x = column * SHEET_SIDE
             y = row * SHEET_SIDE
-            yield Sheet(tuple(map_id), x, y, self._sheets[key])
+            own = self._sheets[key]
+            found = _timesteps(own.found)
+            yield Sheet(tuple(map_id), x, y, own.visits, found, _timesteps(own.last))
 
     def to_bytes(self) -> bytes:
         """Return the content of `places.npz`; equal counts give equal bytes."""
         about = _About(
-            place=self.names, offsets=self.offsets, since=self.since, elsewhere=self.elsewhere
+            place=self.names,
+            offsets=self.offsets,
+            since=self.since,
+            elsewhere=self.elsewhere,
+            until=self.until,
         )
         keys = sorted(self._sheets)
         n_columns = max(len(self.names), 2)
+        sheets = [self._sheets[key] for key in keys]
+        shape = (len(keys), SHEET_SIDE, SHEET_SIDE)
         arrays: Mapping[str, NDArray[np.generic]] = {
             _KEYS: np.array(keys, np.int64).reshape(len(keys), n_columns),
-            _VISITS: np.array([self._sheets[key] for key in keys], np.uint32).reshape(
-                len(keys), SHEET_SIDE, SHEET_SIDE
-            ),
+            _VISITS: np.array([sheet.visits for sheet in sheets], np.uint32).reshape(shape),
+            _FOUND: np.array([sheet.found for sheet in sheets], np.uint16).reshape(shape),
+            _LAST: np.array([sheet.last for sheet in sheets], np.uint16).reshape(shape),
             _ABOUT: np.frombuffer(about.model_dump_json().encode(), np.uint8),
         }
         file = io.BytesIO()
@@ -236,20 +283,28 @@ def parse_place_counts(content: bytes) -> PlaceCounts:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             keys, visits, text = (file[name] for name in (_KEYS, _VISITS, _ABOUT))
+            if _LAST in file:
+                found, last = (file[name] for name in (_FOUND, _LAST))
+            else:  # of an earlier version: nobody knows when
+                found, last = (np.zeros(visits.shape, np.uint16) for _ in range(2))
         about = _About.model_validate_json(text.tobytes())
     except (KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"it is no file of visited places ({error})") from None
     except ValidationError as error:
         raise ValueError(f"its description is damaged ({error.error_count()} faults)") from None
     shape = (len(keys), max(len(about.place), 2))
-    is_whole = keys.dtype == np.int64 and keys.shape == shape and visits.dtype == np.uint32
-    if not is_whole or visits.shape != (len(keys), SHEET_SIDE, SHEET_SIDE):
+    is_whole = keys.dtype == np.int64 and keys.shape == shape
+    for array, dtype in ((visits, np.uint32), (found, np.uint16), (last, np.uint16)):
+        is_whole &= array.dtype == dtype and array.shape == (len(keys), SHEET_SIDE, SHEET_SIDE)
+    if not is_whole:
         raise ValueError("its arrays are of the wrong form")
     if len(keys) > MOST_SHEETS or not visits.any(axis=(1, 2)).all():
         raise ValueError("it has too many sheets, or empty ones")
     counts = PlaceCounts(about.place, about.offsets, since=about.since)
     counts.elsewhere = about.elsewhere
-    counts._sheets = {tuple(key): sheet for key, sheet in zip(keys.tolist(), visits, strict=True)}
+    counts.until = about.until
+    sheets = map(_Sheet, visits, found, last)
+    counts._sheets = {tuple(key): sheet for key, sheet in zip(keys.tolist(), sheets, strict=True)}
     return counts
 
 
@@ -264,7 +319,7 @@ _COUNTED_PLACE_BYTES = 250
 _USUAL_SHEETS = 600
 _USUAL_PLACES = 40_000
 _TIMESTEPS_OF_A_NEW_PLACE = 4
-_SHEET_BYTES = 4 * SHEET_SIDE**2
+_SHEET_BYTES = 8 * SHEET_SIDE**2
 _BASE64_FACTOR = 4 / 3
 
 

@@ -3,8 +3,8 @@
 import base64
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ _MOST_CELLS = 2_048  # on a side of a layer
 _CELL_SIDES = (1, 2, 4, 8, 16)
 _MOST_DOTS = 0.25  # share of visited cells with fewer neighbours, of the four beside, than a way
 _FEW_PLACES = 50  # too few to tell
+_NEVER = 2**62  # a timestep
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,8 @@ class PlaceLayer:
         map_id: the map; None for the world.
         x0, y0: coordinates of the first place of the first cell.
         counts: int64 [h, w], timesteps in each cell; rows are y, downwards.
+        found, last: int64 [h, w], the timesteps of the first and the last visit of each cell.
+        until: timestep up to which they were counted; 0 if that is unknown.
         cell_side: places on each side of a cell, more than 1 where a map is larger than 2,048.
     """
 
@@ -38,16 +41,42 @@ class PlaceLayer:
     x0: int
     y0: int
     counts: NDArray[np.int64]
+    found: NDArray[np.int64]
+    last: NDArray[np.int64]
+    until: int
     cell_side: int = 1
+
+    def ages(self) -> NDArray[np.float64]:
+        """Return for each cell which share of the run has passed since the last visit."""
+        return (self.until - self.last).clip(min=0) / max(self.until, 1)
+
+    def at(self, timestep: int) -> "PlaceLayer":
+        """Return the layer as it was, as if the visits of a cell lay evenly between the first and
+        the last.
+        """
+        passed = (timestep - self.found) / np.maximum(self.last - self.found, 1)
+        counts = 1 + np.floor((self.counts - 1) * passed.clip(0, 1)).astype(np.int64)
+        counts[(self.found > timestep) | (self.counts == 0)] = 0
+        last = np.minimum(self.last, timestep)
+        return replace(self, counts=counts, last=last, until=timestep)
 
     def coarser(self, factor: int) -> "PlaceLayer":
         """Return the layer with `factor` x `factor` cells in one."""
         height, width = self.counts.shape
-        padded = np.pad(self.counts, ((0, -height % factor), (0, -width % factor)))
-        rows = padded.shape[0] // factor
-        columns = padded.shape[1] // factor
-        counts = padded.reshape(rows, factor, columns, factor).sum(axis=(1, 3))
-        return PlaceLayer(self.name, self.map_id, self.x0, self.y0, counts, self.cell_side * factor)
+        added = ((0, -height % factor), (0, -width % factor))
+        grids = []
+        for grid, nothing in ((self.counts, 0), (self.found, _NEVER), (self.last, 0)):
+            padded = np.pad(grid, added, constant_values=nothing)
+            rows = padded.shape[0] // factor
+            columns = padded.shape[1] // factor
+            grids.append(padded.reshape(rows, factor, columns, factor))
+        return replace(
+            self,
+            counts=grids[0].sum(axis=(1, 3)),
+            found=grids[1].min(axis=(1, 3)),
+            last=grids[2].max(axis=(1, 3)),
+            cell_side=self.cell_side * factor,
+        )
 
 
 def readable(found: Sequence[PlaceLayer]) -> list[PlaceLayer]:
@@ -84,30 +113,46 @@ def layers(counts: PlaceCounts) -> list[PlaceLayer]:
         else:
             sheets[map_id].append(sheet)
     maps = sorted(sheets, key=lambda map_id: (map_id is not None, map_id or ()))
-    return [_layer(map_id, sheets[map_id], counts.names) for map_id in maps]
+    return [_layer(map_id, sheets[map_id], counts) for map_id in maps]
 
 
-def _layer(map_id: MapId | None, sheets: Sequence[Sheet], names: Sequence[str]) -> PlaceLayer:
-    left = min(int(xs.min()) for xs, _, _ in _visited(sheets))
-    right = max(int(xs.max()) for xs, _, _ in _visited(sheets))
-    top = min(int(ys.min()) for _, ys, _ in _visited(sheets))
-    bottom = max(int(ys.max()) for _, ys, _ in _visited(sheets))
+def _layer(map_id: MapId | None, sheets: Sequence[Sheet], of: PlaceCounts) -> PlaceLayer:
+    left = min(int(each.xs.min()) for each in _visited(sheets))
+    right = max(int(each.xs.max()) for each in _visited(sheets))
+    top = min(int(each.ys.min()) for each in _visited(sheets))
+    bottom = max(int(each.ys.max()) for each in _visited(sheets))
     width = right - left + 1
     height = bottom - top + 1
     side = -(-max(width, height) // _MOST_CELLS)
-    counts = np.zeros((-(-height // side), -(-width // side)), np.int64)
-    for xs, ys, visits in _visited(sheets):
-        np.add.at(counts, ((ys - top) // side, (xs - left) // side), visits)
-    return PlaceLayer(layer_name(map_id, names), map_id, left, top, counts, side)
+    shape = (-(-height // side), -(-width // side))
+    counts = np.zeros(shape, np.int64)
+    found = np.full(shape, _NEVER)
+    last = np.zeros(shape, np.int64)
+    for each in _visited(sheets):
+        cells = ((each.ys - top) // side, (each.xs - left) // side)
+        np.add.at(counts, cells, each.visits)
+        np.minimum.at(found, cells, each.found)
+        np.maximum.at(last, cells, each.last)
+    name = layer_name(map_id, of.names)
+    return PlaceLayer(name, map_id, left, top, counts, found, last, of.until, side)
 
 
-def _visited(
-    sheets: Sequence[Sheet],
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]]:
-    """Yield x, y and visits of each sheet's visited places; it has some."""
+class _Visited(NamedTuple):
+    """Places that were visited, as arrays."""
+
+    xs: NDArray[np.int64]
+    ys: NDArray[np.int64]
+    visits: NDArray[np.uint32]
+    found: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+
+def _visited(sheets: Sequence[Sheet]) -> Iterator[_Visited]:
+    """Yield the visited places of each sheet; it has some."""
     for sheet in sheets:
         rows, columns = np.nonzero(sheet.visits)
-        yield columns + sheet.x, rows + sheet.y, sheet.visits[rows, columns]
+        numbers = (grid[rows, columns] for grid in (sheet.visits, sheet.found, sheet.last))
+        yield _Visited(columns + sheet.x, rows + sheet.y, *numbers)
 
 
 def layer_name(map_id: MapId | None, names: Sequence[str]) -> str:

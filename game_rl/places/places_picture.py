@@ -14,7 +14,8 @@ from game_rl.errors import UsageError
 from game_rl.files.run_dir import RunDir
 from game_rl.game_check.sheets import BACKGROUND, INK
 from game_rl.places.joined_maps import JoinedMap
-from game_rl.places.place_counts import PlaceCounts, parse_place_counts
+from game_rl.places.place_counts import MapId, PlaceCounts, parse_place_counts
+from game_rl.places.place_flags import PlaceFlag, draw_flags
 from game_rl.places.place_layers import PlaceLayer, layers, readable
 
 SIDE = 1_000
@@ -25,6 +26,7 @@ _MARGIN = 16
 _TEXT_HEIGHT = 14
 _ZOOMS = (12, 10, 8, 6, 5, 4, 3, 2, 1)
 _SHRINKS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1_024, 2_048)
+_FADING = 0.75  # of the opacity of a place that was visited at the beginning only
 _SCALE_WIDTH = 240
 _SCALE_HEIGHT = 12
 _MUTED = (158, 158, 166)
@@ -52,6 +54,9 @@ class _Map(Protocol):
     def label(self) -> str: ...
 
     @property
+    def map_id(self) -> MapId | None: ...
+
+    @property
     def visits(self) -> int: ...
 
     def size(self, shrink: int) -> tuple[int, int]:
@@ -62,6 +67,9 @@ class _Map(Protocol):
 
     def drawn(self, zoom: int, shrink: int, most: int) -> Image.Image:
         """Return the picture, with `zoom` x `zoom` pixels for each unit."""
+
+    def pixel(self, x: int, y: int, zoom: int, shrink: int) -> tuple[int, int]:
+        """Return which pixel of the picture the middle of a place is."""
 
 
 class _Plain:
@@ -75,6 +83,10 @@ class _Plain:
         return _label(self._layer)
 
     @property
+    def map_id(self) -> MapId | None:
+        return self._layer.map_id
+
+    @property
     def visits(self) -> int:
         return int(self._layer.counts.sum())
 
@@ -86,11 +98,16 @@ class _Plain:
         return int(self._layer.coarser(shrink).counts.max())
 
     def drawn(self, zoom: int, shrink: int, most: int) -> Image.Image:
-        colours = visit_colours(self._layer.coarser(shrink).counts, most)
+        colours = visit_colours(self._layer.coarser(shrink), most)
         visits = Image.fromarray(colours.repeat(zoom, axis=0).repeat(zoom, axis=1))
         found = Image.new("RGB", visits.size, _UNSEEN)
         found.paste(visits, mask=visits)
         return found
+
+    def pixel(self, x: int, y: int, zoom: int, shrink: int) -> tuple[int, int]:
+        cell = self._layer.cell_side * shrink
+        left, top = ((x - self._layer.x0) // cell, (y - self._layer.y0) // cell)
+        return left * zoom + zoom // 2, top * zoom + zoom // 2
 
 
 class _OnScreens:
@@ -108,6 +125,10 @@ class _OnScreens:
         return label
 
     @property
+    def map_id(self) -> MapId | None:
+        return self._joined.map_id
+
+    @property
     def visits(self) -> int:
         layer = self._joined.layer
         return 0 if layer is None else int(layer.counts.sum())
@@ -120,7 +141,10 @@ class _OnScreens:
         return 0 if layer is None else int(layer.counts.max())
 
     def drawn(self, zoom: int, shrink: int, most: int) -> Image.Image:
-        return self._joined.drawn(zoom, shrink, lambda layer: visit_colours(layer.counts, most))
+        return self._joined.drawn(zoom, shrink, lambda layer: visit_colours(layer, most))
+
+    def pixel(self, x: int, y: int, zoom: int, shrink: int) -> tuple[int, int]:
+        return self._joined.pixel(x, y, zoom, shrink)
 
 
 def places_picture(
@@ -131,6 +155,7 @@ def places_picture(
     counted: str = "timesteps",
     facts: Sequence[str] | None = None,
     joined: Sequence[JoinedMap] = (),
+    flags: Sequence[PlaceFlag] = (),
 ) -> Image.Image:
     """Return all maps below a title, at most about `side` pixels on a side, and the scale.
 
@@ -138,6 +163,7 @@ def places_picture(
         counted: what was counted at the places.
         facts: lines below the scale; None for those on the timesteps of a run.
         joined: the maps with their screens; without any, the visits are drawn alone.
+        flags: milestones that are drawn on the maps and listed below them.
     """
     found: list[_Map] = [_OnScreens(each) for each in joined]
     if not found:
@@ -153,8 +179,16 @@ def places_picture(
     under = top + height + _GAP
     lines = list(_facts(counts) if facts is None else facts)
     lines += _further(counts, counted, n_hidden=len(found) - len(shown))
+    if counts.until:
+        lines.append("the fainter a place, the longer ago the last visit")
     width = max(width, *map(_text_width, lines))
-    whole = under + _SCALE_HEIGHT + 2 * _TEXT_HEIGHT + len(lines) * _TEXT_HEIGHT + _MARGIN
+    legend = [f"{flag.number}  {flag.text}, timestep {flag.timesteps:,}" for flag in flags]
+    column = max(map(_text_width, legend), default=0) + _GAP
+    width = max(width, column)
+    n_columns = max(1, width // max(column, 1))
+    n_rows = -(-len(legend) // n_columns)
+    listed = under + _SCALE_HEIGHT + (len(lines) + 2) * _TEXT_HEIGHT + _GAP
+    whole = listed + n_rows * _TEXT_HEIGHT + _MARGIN
     picture = Image.new("RGB", (width + 2 * _MARGIN, whole), BACKGROUND)
     draw = ImageDraw.Draw(picture)
     draw.text((_MARGIN, _MARGIN), title, fill=INK)
@@ -163,20 +197,29 @@ def places_picture(
         draw.text(at, each.label, fill=_MUTED)
         drawn = each.drawn(zoom, shrink, most)
         picture.paste(drawn, (at[0], at[1] + _TEXT_HEIGHT))
+        own = [flag for flag in flags if flag.map_id == each.map_id]
+        pixels = [each.pixel(flag.x, flag.y, zoom, shrink) for flag in own]
+        corners = [(at[0] + x, at[1] + _TEXT_HEIGHT + y) for x, y in pixels]
+        draw_flags(draw, zip(own, corners, strict=True))
     _draw_scale(picture, (_MARGIN, under), most, counted)
     for number, line in enumerate(lines, 2):
         at = (_MARGIN, under + _SCALE_HEIGHT + number * _TEXT_HEIGHT)
         draw.text(at, line, fill=_MUTED)
+    for number, line in enumerate(legend):
+        at = (_MARGIN + number // n_rows * column, listed + number % n_rows * _TEXT_HEIGHT)
+        draw.text(at, line, fill=INK)
     return picture
 
 
-def visit_colours(counts: NDArray[np.int64], most: int) -> NDArray[np.uint8]:
+def visit_colours(layer: PlaceLayer, most: int) -> NDArray[np.uint8]:
     """Return the colour of each cell, uint8 [h, w, 4] RGBA, transparent where nobody was.
 
-    A cell of one visit has the first colour, one of `most` visits the last.
+    A cell of one visit has the first colour, one of `most` visits the last. The longer ago the last
+    visit, the fainter.
     """
-    share = np.log(np.maximum(counts, 1)) / math.log(max(most, 2))
-    alpha = np.where(counts > 0, 255, 0)[..., None]
+    share = np.log(np.maximum(layer.counts, 1)) / math.log(max(most, 2))
+    opacity = 255 * (1 - _FADING * layer.ages())
+    alpha = np.where(layer.counts > 0, opacity, 0)[..., None]
     return np.concatenate((_colours(share), alpha), axis=-1).astype(np.uint8)
 
 

@@ -64,14 +64,21 @@ def reached(events: list[Event]) -> list[tuple[int, str, float | None]]:
     return [(e.timesteps, e.name, e.value) for e in events if isinstance(e, MilestoneReached)]
 
 
+PLACE = st.none() | st.tuples(st.integers(0, 9), st.integers(0, 9))
 INFO = st.fixed_dictionaries(
     {},
     optional={
         MILESTONES: st.lists(
             st.one_of(
-                st.builds(NewMilestone, st.just("reward_term"), st.sampled_from("ab"), st.none()),
                 st.builds(
-                    NewMilestone, st.just("variable"), st.sampled_from("xy"), st.integers(1, 50)
+                    NewMilestone, st.just("reward_term"), st.sampled_from("ab"), st.none(), PLACE
+                ),
+                st.builds(
+                    NewMilestone,
+                    st.just("variable"),
+                    st.sampled_from("xy"),
+                    st.integers(1, 50),
+                    PLACE,
                 ),
             ),
             max_size=2,

@@ -134,3 +134,10 @@ def test_a_mistake_in_milestones_is_named(given_names: list[str], message: str) 
 
 def test_a_game_without_milestones_is_dumped_as_before() -> None:
     assert "milestones" not in GameDefinition.model_validate(FAKE_GAME_YAML).model_dump()
+
+
+def test_what_is_reached_has_the_place_of_the_player() -> None:
+    watch = MilestoneWatch(["level"], ["room", "x"])
+    watch.reset(moment({"level": 0, "room": 3, "x": 8}))
+    (found,) = reached(watch, {"level": 1, "room": 4, "x": 9}, [])
+    assert found == NewMilestone("variable", "level", 1, (4, 9))

@@ -31,9 +31,10 @@ def counted(
 
 def as_counter(counts: PlaceCounts) -> Counter[tuple[int, ...]]:
     found = Counter[tuple[int, ...]]()
-    for map_id, x, y, visits in counts.sheets():
-        for row, column in np.argwhere(visits):
-            found[(*map_id, x + int(column), y + int(row))] = int(visits[row, column])
+    for sheet in counts.sheets():
+        for row, column in np.argwhere(sheet.visits):
+            place = (*sheet.map_id, sheet.x + int(column), sheet.y + int(row))
+            found[place] = int(sheet.visits[row, column])
     return found
 
 
@@ -50,6 +51,43 @@ def test_every_timestep_is_counted_at_its_place(n_variables: int, data: st.DataO
     again = parse_place_counts(counts.to_bytes())
     assert as_counter(again) == Counter(places)
     assert again.to_bytes() == counts.to_bytes()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.tuples(COORDINATE, COORDINATE), max_size=9), max_size=5), st.data())
+def test_a_place_knows_its_first_and_its_last_visit(
+    rollouts: list[list[tuple[int, int]]], data: st.DataObject
+) -> None:
+    counts = PlaceCounts(("x", "y"), {})
+    visits: dict[tuple[int, int], list[int]] = {}
+    until = 0
+    for places in rollouts:
+        until += data.draw(st.integers(1, 10**7))
+        tally = PlaceTally(("x", "y"))
+        for place in places:
+            tally.step(moment(dict(zip(("x", "y"), place, strict=True))))
+            visits.setdefault(place, []).append(until)
+        counts.add(tally.take(), until=until)
+    again = parse_place_counts(counts.to_bytes())
+    assert again.until == until
+    for found in (counts, again):
+        for sheet in found.sheets():
+            for row, column in np.argwhere(sheet.visits):
+                own = visits[sheet.x + int(column), sheet.y + int(row)]
+                times = ((sheet.found, own[0]), (sheet.last, own[-1]))
+                assert all(n * 127 / 128 <= grid[row, column] <= n for grid, n in times)
+
+
+def test_a_file_of_an_earlier_version_has_no_times() -> None:
+    counts = counted([(3, 4), (3, 4)], ("x", "y"))
+    with np.load(io.BytesIO(counts.to_bytes())) as file:
+        kept = {name: file[name] for name in file if name not in ("found", "last")}
+    content = io.BytesIO()
+    np.savez_compressed(content, **kept)
+    (sheet,) = parse_place_counts(content.getvalue()).sheets()
+    assert sheet.visits.sum() == 2
+    assert not sheet.found.any()
+    assert not sheet.last.any()
 
 
 def test_equal_counts_are_equal_bytes_whatever_the_order_of_collection() -> None:
@@ -85,7 +123,7 @@ def test_timesteps_beyond_the_last_sheet_are_counted_elsewhere(
 
 def test_a_count_stays_at_the_most_that_it_can_be() -> None:
     counts = counted([(0, 0)], ("x", "y"))
-    counts._sheets[(0, 0)][0, 0] = 2**32 - 2
+    counts._sheets[(0, 0)].visits[0, 0] = 2**32 - 2
     tally = PlaceTally(("x", "y"))
     for _ in range(3):
         tally.step(moment({"x": 0, "y": 0}))

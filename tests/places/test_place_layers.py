@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from game_rl.errors import UsageError
+from game_rl.events import MilestoneReached
 from game_rl.game_check.sheets import save_sheet
-from game_rl.places.place_counts import PlaceCounts
+from game_rl.places.place_counts import PlaceCounts, Visits
+from game_rl.places.place_flags import place_flags
 from game_rl.places.place_layers import WORLD, PlaceLayer, layers, readable
-from game_rl.places.places_picture import places_picture
+from game_rl.places.places_picture import _UNSEEN, places_picture
 from tests.places.test_place_counts import counted
 
 NAMES = ("map", "x", "y")
@@ -120,6 +122,61 @@ def test_a_place_is_the_lighter_the_more_often_it_was_visited() -> None:
     cells = [int(row[16 + 12 * x + 6]) for x in range(3)]
     background = int(grey[0, 0])
     assert background < cells[0] < cells[1] < cells[2]
+
+
+def visited_at(places: list[tuple[int, int, int]], times: list[int]) -> PlaceCounts:
+    """Counts of one visit each, collected at these timesteps."""
+    counts = PlaceCounts(NAMES, {})
+    for place, until in zip(places, times, strict=True):
+        counts.add(Visits(np.array([place], np.int64), np.array([1], np.int64)), until=until)
+    return counts
+
+
+def test_a_place_is_the_fainter_the_longer_ago_it_was_visited() -> None:
+    counts = visited_at([(0, 0, 0), (0, 1, 0), (0, 2, 0)], [64, 512, 1024])
+    picture = np.asarray(places_picture(counts, title="Tiny")).astype(int)
+    row = picture[16 + 14 + 12 + 14 + 6]
+    unseen = np.array(_UNSEEN)
+    strength = [int(abs(row[16 + 12 * x + 6] - unseen).sum()) for x in range(3)]
+    assert 0 < strength[0] < strength[1] < strength[2]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.integers(1, 13))
+def test_a_layer_as_it_was_has_the_places_found_by_then(xs: list[int], moment: int) -> None:
+    times = [64 * (number + 1) for number in range(len(xs))]
+    (layer,) = layers(visited_at([(0, x, 0) for x in xs], times))
+    then = layer.at(64 * moment)
+    assert {layer.x0 + int(x) for _, x in np.argwhere(then.counts)} == set(xs[:moment])
+    assert then.ages().max() <= 1
+    coarse = layer.coarser(2)
+    for x in range(coarse.counts.shape[1]):
+        own = [t for each, t in zip(xs, times, strict=True) if (each - layer.x0) // 2 == x]
+        assert coarse.counts[0, x] == len(own)
+        if own:
+            assert (coarse.found[0, x], coarse.last[0, x]) == (own[0], own[-1])
+    whole = layer.at(64 * len(xs))
+    np.testing.assert_array_equal(whole.counts, layer.counts)
+
+
+def reached(place: tuple[int, ...] | None, timesteps: int) -> MilestoneReached:
+    return MilestoneReached(
+        timesteps=timesteps, kind="variable", name="keys", place=place, text="keys", hours=0
+    )
+
+
+def test_flags_stand_where_milestones_were_reached() -> None:
+    events = [reached((1, 3, 4), 10), reached(None, 20), reached((2, 5, 6), 30), reached((1,), 40)]
+    flags = place_flags(events, NAMES, OFFSETS)
+    assert [flag[:4] for flag in flags] == [(1, None, 13, -32), (2, (2,), 5, 6)]
+    counts = counted([(2, x, 6) for x in range(10)], NAMES)
+    plain, flagged = (
+        np.asarray(places_picture(counts, title="Tiny", flags=shown)) for shown in ((), flags[1:])
+    )
+    changed = np.argwhere((plain != flagged[: len(plain)]).any(axis=-1)[: 16 + 14 + 12 + 14 + 12])
+    x = 16 + 5 * 12 + 6
+    assert changed[:, 1].min() == x - 1  # the pole, with its shadow
+    assert changed[:, 1].max() < x + 30
 
 
 def test_a_picture_that_cannot_be_written_is_a_mistake(tmp_path: Path) -> None:

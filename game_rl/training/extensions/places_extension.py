@@ -74,7 +74,7 @@ class PlacesCallback(BoundaryCallback):
         """Ask the envs, unless they are in the middle of a rollout."""
         if self.num_timesteps == self.boundary_timesteps:
             for visits in self.training_env.env_method("call", take_visits):
-                self.counts.add(visits)
+                self.counts.add(visits, until=self.num_timesteps)
 
     def write(self) -> bytes:
         """Write `places.npz` now, and return its content.
