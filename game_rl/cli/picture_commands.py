@@ -1,17 +1,17 @@
 """`game-rl plot`, `report`, `places`."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from rich.progress import Progress
 
 from game_rl.checkpoints.named import open_run
 from game_rl.checkpoints.run_game import open_game
 from game_rl.cli.arguments import positive
-from game_rl.cli.outputs import HTM, HTML, PNG, SVG, add_output
+from game_rl.cli.outputs import GIF, HTM, HTML, MP4, PNG, SVG, add_output
 from game_rl.cli.printing import PROGRESS, add_json, print_result
 from game_rl.config.schema import RunConfig
 from game_rl.errors import GameRLError, UsageError
@@ -37,7 +37,9 @@ from game_rl.viewer.shown_runs import (
 
 if TYPE_CHECKING:
     from game_rl.places.joined_maps import JoinedMap
+    from game_rl.places.place_flags import PlaceFlag
 
+_Item = TypeVar("_Item")
 _MOST_GROUPS = len(LIGHT.series)
 _STUDY_FILE = "registration.sha256"
 
@@ -87,14 +89,17 @@ def add_places(parser: argparse.ArgumentParser) -> None:
         parser,
         "--output",
         PNG,
+        GIF,
+        MP4,
         default=Path("places.png"),
-        text="PNG to write (default: places.png)",
+        text="PNG to write (default: places.png); a .gif or .mp4 is the whole training in 20 "
+        "seconds, with agents that walk through logged episodes",
     )
     parser.add_argument(
         "--side",
         type=positive,
         metavar="PIXELS",
-        help="width and height of the maps, at most (default: 1,000)",
+        help="width and height of the maps, at most (default: 1,000; 800 in a clip)",
     )
     parser.add_argument(
         "--plain",
@@ -201,14 +206,14 @@ def _places(arguments: argparse.Namespace) -> int:
     why_not = ""
     if not arguments.plain:
         joined, why_not = _joined_maps(run_dir, config, counts)
-    picture = places_picture(
-        counts,
-        title=f"{config.game}, {run_dir.root}",
-        side=arguments.side or SIDE,
-        joined=joined,
-        flags=place_flags(read_events(run_dir), counts.names, counts.offsets),
-    )
-    save_sheet(picture, arguments.output, "map of visited places")
+    flags = place_flags(read_events(run_dir), counts.names, counts.offsets)
+    title = f"{config.game}, {run_dir.root}"
+    if arguments.output.suffix.lower() == ".png":
+        side = arguments.side or SIDE
+        picture = places_picture(counts, title=title, side=side, joined=joined, flags=flags)
+        save_sheet(picture, arguments.output, "map of visited places")
+    else:
+        _save_clip(arguments, run_dir, config, counts, joined, flags, title)
     maps = layers(counts)
     facts = {
         "picture": str(arguments.output),
@@ -231,6 +236,66 @@ def _places(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _save_clip(
+    arguments: argparse.Namespace,
+    run_dir: RunDir,
+    config: RunConfig,
+    counts: PlaceCounts,
+    joined: "Sequence[JoinedMap]",
+    flags: "Sequence[PlaceFlag]",
+    title: str,
+) -> None:
+    from game_rl.places.joined_maps import joined_maps
+    from game_rl.places.map_clip import CLIP_S, CLIP_SIDE, N_PICTURES, Walk, map_pictures
+    from game_rl.places.screen_map import ScreenMap
+    from game_rl.playback.clip import clip_writer, save_clip
+    from game_rl.playback.played_map import played_walks
+
+    clip_writer(arguments.output)  # refuses what it cannot write before anything is played
+    if not counts.until:
+        raise UsageError(
+            f"{run_dir.places} does not know when its places were visited: an earlier version has "
+            "counted them; name a .png, which needs no times"
+        )
+    walks: Sequence[Walk] = ()
+    if joined:
+        with _Playing("playing logged episodes again for the agents") as playing:
+            walks = played_walks(run_dir, open_game(run_dir, config), progress=playing)
+    else:
+        joined = joined_maps(counts, ScreenMap(), pixels=1, names={})
+    side = arguments.side or CLIP_SIDE
+    pictures = map_pictures(counts, joined, title=title, side=side, flags=flags, walks=walks)
+    with _Playing("drawing the clip") as drawing:
+        shown = drawing.each(pictures, N_PICTURES)
+        save_clip(shown, CLIP_S / N_PICTURES, arguments.output)
+
+
+class _Playing:
+    """Shows in the terminal how far something is."""
+
+    def __init__(self, text: str) -> None:
+        self._progress = Progress(
+            console=PROGRESS, transient=True, disable=not PROGRESS.is_terminal
+        )
+        self._task = self._progress.add_task(text, total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        self._progress.update(self._task, completed=done, total=total)
+
+    def each(self, items: "Iterable[_Item]", total: int) -> "Iterator[_Item]":
+        """Yield the items, and show how many were yielded."""
+        for done, item in enumerate(items, 1):
+            self(done, total)
+            yield item
+
+
 def _joined_maps(
     run_dir: RunDir, config: RunConfig, counts: PlaceCounts
 ) -> "tuple[Sequence[JoinedMap], str]":
@@ -245,13 +310,8 @@ def _joined_maps(
     from game_rl.places.joined_maps import joined_maps
     from game_rl.playback.played_map import update_screen_map
 
-    with Progress(console=PROGRESS, transient=True, disable=not PROGRESS.is_terminal) as progress:
-        task = progress.add_task("playing logged episodes again", total=None)
-        found = update_screen_map(
-            run_dir,
-            game,
-            progress=lambda done, total: progress.update(task, completed=done, total=total),
-        )
+    with _Playing("playing logged episodes again") as playing:
+        found = update_screen_map(run_dir, game, progress=playing)
     if not found.maps():
         return (
             (),

@@ -36,6 +36,7 @@ from game_rl.envs.packing import FramePacking
 from game_rl.files.durable_files import BINARY, read_at, write_at
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Natural, Saved
+from game_rl.games.screen_area import PlaceScreen
 
 MAGIC = b"GRLLIVE\x01"
 HEAD_BYTES = 64
@@ -110,6 +111,10 @@ class LiveLayout(Saved):
     start_states: tuple[str, ...]
     place: tuple[str, ...] | None = None
     """Variables that say where the player is."""
+    place_screen: PlaceScreen | None = None
+    """Which part of a map the screen shows."""
+    place_names: dict[int, str] = Field(default={})
+    """Names of maps."""
     parts: tuple[LivePart, ...] = ()
     slot: tuple[LiveField, ...] = ()
     slot_bytes: Natural = 0
@@ -190,6 +195,8 @@ class LiveScreen:
         episode_reward: sum of the reward terms of the episode so far.
         reward_terms: what each has earned in the episode so far.
         place: the values of the game's `place`; None if it has none.
+        map_at: which pixel of the map the upper left one of `place_screen`'s crop is; None if the
+            screen shows no map.
         packed: the whole screen as it is in the file, uint8 [bytes]; see `LiveLayout.packing`.
         parts: the newest frame of each part of the observation as the agent gets it, its screen
             included: uint8 [C, H, W].
@@ -208,6 +215,7 @@ class LiveScreen:
     reward_terms: Mapping[str, float]
     variables: Mapping[str, float | list[float]]
     place: Place | None
+    map_at: tuple[int, int] | None
     packed: NDArray[np.uint8]
     parts: Mapping[str, NDArray[Any]]
     value: float | None
@@ -354,7 +362,12 @@ def _screen(
     timestep = int(slot["timestep"])
     row = values[timestep][env].tolist() if timestep in values else [math.nan]
     is_known = not math.isnan(row[0])
-    place = layout.place
+    place: Place | None = None
+    map_at: tuple[int, int] | None = None
+    if layout.place is not None:
+        place = tuple(variables[name] for name in layout.place)  # type: ignore[misc]  # numbers
+        if layout.place_screen is not None:
+            map_at = layout.place_screen.shown_at(place, variables)
     return LiveScreen(
         env=env,
         sequence=int(slot["sequence"]),
@@ -366,7 +379,8 @@ def _screen(
         episode_reward=float(slot["episode_reward"]),
         reward_terms=terms | (json.loads(own_terms) if own_terms else {}),
         variables=variables,
-        place=None if place is None else tuple(variables[name] for name in place),  # type: ignore[misc]  # numbers
+        place=place,
+        map_at=map_at,
         packed=slot["pixels"],
         parts={part.name: layout.part_of(slot, part.name) for part in layout.parts},
         value=row[0] if is_known else None,

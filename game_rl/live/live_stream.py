@@ -142,6 +142,7 @@ def _numbers(screen: LiveScreen) -> dict[str, Any]:
         "reward_terms": {name: _rounded(value) for name, value in screen.reward_terms.items()},
         "variables": {name: _shown(value) for name, value in screen.variables.items()},
         "place": screen.place,
+        "map_at": screen.map_at,
         "value": None if screen.value is None else _rounded(screen.value),
         "action_values": None if values is None else [_rounded(value) for value in values],
     }

@@ -82,6 +82,8 @@ def make_live_layout(
         reward_terms=tuple(dict.fromkeys((*definition.rewards, *game.potentials))),
         start_states=tuple(definition.start_states),
         place=definition.place,
+        place_screen=definition.place_screen,
+        place_names=definition.place_names,
         parts=parts,
     )
     own_bytes = 0 if definition.reward is None else MOST_OWN_TERMS_BYTES

@@ -1,7 +1,7 @@
 """The maps of a game as pictures: screens below, visits above, borders and names of rooms."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,7 @@ class JoinedMap:
     rooms: Sequence[Room]
     layer: PlaceLayer | None
     pixels: int
+    _backgrounds: dict[tuple[object, ...], Image.Image] = field(default_factory=dict, repr=False)
 
     def size(self, shrink: int) -> tuple[int, int]:
         """Return width and height with `shrink` x `shrink` pixels in one."""
@@ -92,7 +93,10 @@ class JoinedMap:
             shrink: pixels of the map on each side of a pixel; one of both is 1.
             colours: makes the colours of a layer's cells, uint8 [h, w, 4] RGBA.
         """
-        seen = self.background(shrink, _DIMMED)
+        key = (shrink, *map(id, self.pictures))
+        if key not in self._backgrounds:
+            self._backgrounds[key] = self.background(shrink, _DIMMED)
+        seen = self._backgrounds[key]
         found = Image.new("RGB", seen.size, _UNSEEN)
         found.paste(seen, mask=seen)
         if self.layer is not None:
@@ -103,6 +107,25 @@ class JoinedMap:
             found = found.resize(size, Image.Resampling.NEAREST)
         self._draw_rooms(found, zoom, shrink)
         return found
+
+    def at(self, timestep: int) -> "JoinedMap":
+        """Return the map as it was; a room is on it from the first visit on."""
+        layer = self.layer
+        if layer is None:
+            return replace(self, pictures=(), rooms=())
+        cell = layer.cell_side * self.pixels
+        kept: list[int] = []
+        for number, picture in enumerate(self.pictures):
+            left, top, right, bottom = _box(picture)
+            rows = slice(*(max(0, n // cell - layer.y0 // layer.cell_side) for n in (top, bottom)))
+            columns = slice(
+                *(max(0, n // cell - layer.x0 // layer.cell_side) for n in (left, right))
+            )
+            if (layer.found[rows, columns] <= timestep).any():
+                kept.append(number)
+        rooms = [self.rooms[number] for number in kept] if self.rooms else ()
+        pictures = [self.pictures[number] for number in kept]
+        return replace(self, pictures=pictures, rooms=rooms, layer=layer.at(timestep))
 
     def _visits(self, layer: PlaceLayer, shrink: int, colours: Colours) -> Image.Image:
         cell = layer.cell_side * self.pixels

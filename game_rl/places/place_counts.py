@@ -46,6 +46,31 @@ MapId = tuple[int, ...]
 """The variables of a place before its x and y, which say on which map it is."""
 
 
+class MapPoint(NamedTuple):
+    """A place on a layer: in the world, if its map lies there.
+
+    Attributes:
+        map_id: the map; None for the world.
+    """
+
+    map_id: MapId | None
+    x: int
+    y: int
+
+
+def map_point(place: tuple[int, ...], offsets: Offsets) -> MapPoint:
+    """Return where a place is.
+
+    Args:
+        offsets: x and y in the world of each map's place 0, 0.
+    """
+    *ids, x, y = place if len(place) > 1 else (*place, 0)
+    if len(ids) == 1 and ids[0] in offsets:
+        right, down = offsets[ids[0]]
+        return MapPoint(None, x + right, y + down)
+    return MapPoint(tuple(ids), x, y)
+
+
 class Visits(NamedTuple):
     """Places and how often the player was at each.
 
@@ -152,7 +177,9 @@ class _Sheet(NamedTuple):
     @classmethod
     def empty(cls) -> Self:
         shape = (SHEET_SIDE, SHEET_SIDE)
-        return cls(*(np.zeros(shape, dtype) for dtype in (np.uint32, np.uint16, np.uint16)))
+        return cls(
+            np.zeros(shape, np.uint32), np.zeros(shape, np.uint16), np.zeros(shape, np.uint16)
+        )
 
 
 def _upper_half(timesteps: int) -> np.uint16:
@@ -312,12 +339,12 @@ def parse_place_counts(content: bytes) -> PlaceCounts:
 # the file without any; of a picture of it in TensorBoard; of a place in a worker that counts it.
 # How many there are, and how many sheets they are on, depends on the game's world: the 24 rooms of
 # beacon have 600 sheets. Agents often return to old places.
-_SAVED_PLACE_BYTES = 2.7
+_SAVED_PLACE_BYTES = 6.5
 _FILE_BYTES = 1_000
 _PICTURE_BYTES = 22_000
 _COUNTED_PLACE_BYTES = 250
 _USUAL_SHEETS = 600
-_USUAL_PLACES = 40_000
+_USUAL_PLACES = 100_000
 _TIMESTEPS_OF_A_NEW_PLACE = 4
 _SHEET_BYTES = 8 * SHEET_SIDE**2
 _BASE64_FACTOR = 4 / 3

@@ -7,7 +7,7 @@ from PIL import ImageDraw
 
 from game_rl.events import Event, MilestoneReached
 from game_rl.games.place import Offsets
-from game_rl.places.place_counts import MapId
+from game_rl.places.place_counts import MapId, map_point
 
 MOST_FLAGS = 40
 """Flags of a picture: the first milestones of a run."""
@@ -52,14 +52,8 @@ def place_flags(events: Iterable[Event], names: Sequence[str], offsets: Offsets)
             continue
         if len(event.place) != len(names) or len(found) == MOST_FLAGS:
             continue
-        place = event.place if len(names) > 1 else (*event.place, 0)
-        *ids, x, y = place
-        map_id: MapId | None = tuple(ids)
-        if len(ids) == 1 and ids[0] in offsets:
-            x += offsets[ids[0]][0]
-            y += offsets[ids[0]][1]
-            map_id = None
-        found.append(PlaceFlag(len(found) + 1, map_id, x, y, event.text, event.timesteps))
+        point = map_point(event.place, offsets)
+        found.append(PlaceFlag(len(found) + 1, *point, event.text, event.timesteps))
     return found
 
 

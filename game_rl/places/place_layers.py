@@ -1,6 +1,7 @@
 """The counts of visited places as grids: one for each map, or all maps beside each other."""
 
 import base64
+import importlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ WORLD = "world"
 _MOST_CELLS = 2_048  # on a side of a layer
 _CELL_SIDES = (1, 2, 4, 8, 16)
 _MOST_DOTS = 0.25  # share of visited cells with fewer neighbours, of the four beside, than a way
+FADING = 0.75
+"""Share of the opacity that a place loses that was visited at the beginning only."""
 _FEW_PLACES = 50  # too few to tell
 _NEVER = 2**62  # a timestep
 
@@ -151,8 +154,13 @@ def _visited(sheets: Sequence[Sheet]) -> Iterator[_Visited]:
     """Yield the visited places of each sheet; it has some."""
     for sheet in sheets:
         rows, columns = np.nonzero(sheet.visits)
-        numbers = (grid[rows, columns] for grid in (sheet.visits, sheet.found, sheet.last))
-        yield _Visited(columns + sheet.x, rows + sheet.y, *numbers)
+        yield _Visited(
+            columns + sheet.x,
+            rows + sheet.y,
+            sheet.visits[rows, columns],
+            sheet.found[rows, columns],
+            sheet.last[rows, columns],
+        )
 
 
 def layer_name(map_id: MapId | None, names: Sequence[str]) -> str:
@@ -174,7 +182,11 @@ def places_json(run_dir: RunDir) -> dict[str, Any]:
         counts = parse_place_counts(run_dir.places.read_bytes())
     except (OSError, ValueError):
         return {}
-    return place_counts_json(counts)
+    found = place_counts_json(counts)
+    if run_dir.place_screens.is_file():
+        module = importlib.import_module("game_rl.places.screen_map")
+        found["screens"] = module.screen_map_json(run_dir)
+    return found
 
 
 def place_counts_json(counts: PlaceCounts) -> dict[str, Any]:
@@ -194,6 +206,7 @@ def _layer_json(layer: PlaceLayer) -> dict[str, Any]:
     most = int(shown.counts.max())
     # on a logarithmic scale, on which a place that was visited once is visible
     levels = np.ceil(255 * np.log1p(shown.counts) / np.log1p(most)).astype(np.uint8)
+    strengths = np.where(shown.counts > 0, 255 * (1 - FADING * shown.ages()), 0)
     return {
         "name": shown.name,
         "map_id": None if shown.map_id is None else list(shown.map_id),
@@ -204,4 +217,5 @@ def _layer_json(layer: PlaceLayer) -> dict[str, Any]:
         "cell_side": shown.cell_side,
         "most": most,
         "levels": base64.b64encode(levels.tobytes()).decode(),
+        "strengths": base64.b64encode(strengths.astype(np.uint8).tobytes()).decode(),
     }

@@ -14,23 +14,23 @@ from game_rl.errors import UsageError
 from game_rl.files.run_dir import RunDir
 from game_rl.game_check.sheets import BACKGROUND, INK
 from game_rl.places.joined_maps import JoinedMap
-from game_rl.places.place_counts import MapId, PlaceCounts, parse_place_counts
+from game_rl.places.place_counts import MapId, MapPoint, PlaceCounts, parse_place_counts
 from game_rl.places.place_flags import PlaceFlag, draw_flags
-from game_rl.places.place_layers import PlaceLayer, layers, readable
+from game_rl.places.place_layers import FADING, PlaceLayer, layers, readable
 
 SIDE = 1_000
 """Of all maps together, in pixels."""
-_MOST_LAYERS = 64
+MOST_LAYERS = 64
 _GAP = 12
 _MARGIN = 16
 _TEXT_HEIGHT = 14
 _ZOOMS = (12, 10, 8, 6, 5, 4, 3, 2, 1)
 _SHRINKS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1_024, 2_048)
-_FADING = 0.75  # of the opacity of a place that was visited at the beginning only
 _SCALE_WIDTH = 240
 _SCALE_HEIGHT = 12
 _MUTED = (158, 158, 166)
 _UNSEEN = (46, 46, 50)
+_WALK = (255, 255, 255)
 # rarely to often; people tell them apart who see red and green alike, and by brightness alone
 _RAMP = np.array(
     [(84, 64, 150), (54, 100, 148), (36, 142, 142), (53, 183, 121), (150, 217, 66), (253, 231, 57)],
@@ -156,6 +156,8 @@ def places_picture(
     facts: Sequence[str] | None = None,
     joined: Sequence[JoinedMap] = (),
     flags: Sequence[PlaceFlag] = (),
+    walks: Sequence[Sequence[MapPoint]] = (),
+    most: int | None = None,
 ) -> Image.Image:
     """Return all maps below a title, at most about `side` pixels on a side, and the scale.
 
@@ -164,15 +166,17 @@ def places_picture(
         facts: lines below the scale; None for those on the timesteps of a run.
         joined: the maps with their screens; without any, the visits are drawn alone.
         flags: milestones that are drawn on the maps and listed below them.
+        walks: ways of agents.
+        most: visits of the last colour; None: of the place that was visited most often.
     """
     found: list[_Map] = [_OnScreens(each) for each in joined]
     if not found:
         found = [_Plain(layer) for layer in readable(layers(counts))]
     by_visits = sorted(found, key=lambda each: -each.visits)
-    kept = {id(each) for each in by_visits[:_MOST_LAYERS]}
+    kept = {id(each) for each in by_visits[:MOST_LAYERS]}
     shown = [each for each in found if id(each) in kept]
     panels, zoom, shrink = _arranged(shown, side)
-    most = max((each.most(shrink) for each in shown), default=1)
+    most = most or max((each.most(shrink) for each in shown), default=1)
     width = max(_text_width(title), _SCALE_WIDTH, *(panel.right for panel in panels), 0)
     height = max((panel.bottom for panel in panels), default=0)
     top = _MARGIN + _TEXT_HEIGHT + _GAP
@@ -200,6 +204,10 @@ def places_picture(
         own = [flag for flag in flags if flag.map_id == each.map_id]
         pixels = [each.pixel(flag.x, flag.y, zoom, shrink) for flag in own]
         corners = [(at[0] + x, at[1] + _TEXT_HEIGHT + y) for x, y in pixels]
+        for walk in walks:
+            on_map = [point for point in walk if point.map_id == each.map_id]
+            ways = [each.pixel(point.x, point.y, zoom, shrink) for point in on_map]
+            _draw_walk(draw, [(at[0] + x, at[1] + _TEXT_HEIGHT + y) for x, y in ways])
         draw_flags(draw, zip(own, corners, strict=True))
     _draw_scale(picture, (_MARGIN, under), most, counted)
     for number, line in enumerate(lines, 2):
@@ -211,6 +219,15 @@ def places_picture(
     return picture
 
 
+def _draw_walk(draw: ImageDraw.ImageDraw, ways: Sequence[tuple[int, int]]) -> None:
+    """Draw the way of an agent, with a dot where it is."""
+    if not ways:
+        return
+    draw.line(ways, fill=_WALK)
+    x, y = ways[-1]
+    draw.ellipse((x - 3, y - 3, x + 3, y + 3), fill=_WALK, outline=BACKGROUND)
+
+
 def visit_colours(layer: PlaceLayer, most: int) -> NDArray[np.uint8]:
     """Return the colour of each cell, uint8 [h, w, 4] RGBA, transparent where nobody was.
 
@@ -218,7 +235,7 @@ def visit_colours(layer: PlaceLayer, most: int) -> NDArray[np.uint8]:
     visit, the fainter.
     """
     share = np.log(np.maximum(layer.counts, 1)) / math.log(max(most, 2))
-    opacity = 255 * (1 - _FADING * layer.ages())
+    opacity = 255 * (1 - FADING * layer.ages())
     alpha = np.where(layer.counts > 0, opacity, 0)[..., None]
     return np.concatenate((_colours(share), alpha), axis=-1).astype(np.uint8)
 

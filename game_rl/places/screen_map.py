@@ -1,15 +1,18 @@
 """The maps of a game, joined from screens that agents saw, each place once."""
 
+import base64
 import io
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from operator import itemgetter
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
+from PIL import Image
+from pydantic import Field, ValidationError
 
 from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, RunningEpisode, TrackerMaker
 from game_rl.files.run_dir import RunDir
@@ -36,6 +39,8 @@ _ABOUT = "about"
 class _About(Saved):
     n_map_variables: Natural
     episode: Natural
+    pixels: Natural = 1
+    names: dict[int, str] = Field(default={})
 
 
 class MapPicture(NamedTuple):
@@ -79,11 +84,15 @@ class ScreenMap:
     Attributes:
         places: where the player was, on the screens so far; it is not saved.
         episode: number of the newest episode whose screens are in it; 0 if there is none.
+        pixels: pixels that a step of x or y is.
+        names: names of maps, by their numbers.
     """
 
     def __init__(self) -> None:
         self.places: set[Place] = set()
         self.episode = 0
+        self.pixels = 1
+        self.names: Mapping[int, str] = {}
         self._blocks: dict[_Key, _Block] = {}
 
     def add(self, map_id: MapId, x: int, y: int, screen: NDArray[np.uint8]) -> None:
@@ -126,7 +135,12 @@ class ScreenMap:
         found = [self._blocks[key] for key in keys]
         n_columns = len(keys[0]) if keys else 2
         shape = (len(keys), BLOCK_SIDE, BLOCK_SIDE)
-        about = _About(n_map_variables=n_columns - 2, episode=self.episode)
+        about = _About(
+            n_map_variables=n_columns - 2,
+            episode=self.episode,
+            pixels=self.pixels,
+            names=dict(self.names),
+        )
         arrays: Mapping[str, NDArray[np.generic]] = {
             _KEYS: np.array(keys, np.int64).reshape(len(keys), n_columns),
             _COLOURS: np.array([block.colours for block in found], np.uint32).reshape(shape),
@@ -166,6 +180,8 @@ class ScreenMap:
             raise ValueError("it has empty blocks")
         found = cls()
         found.episode = about.episode
+        found.pixels = about.pixels
+        found.names = about.names
         for key, own_colours, own_votes in zip(keys.tolist(), colours, votes, strict=True):
             block = found._blocks[tuple(key)] = _Block()
             block.colours = own_colours
@@ -255,3 +271,26 @@ def read_screen_map(run_dir: RunDir) -> ScreenMap:
         return ScreenMap.from_bytes(run_dir.place_screens.read_bytes())
     except (OSError, ValueError):
         return ScreenMap()
+
+
+def screen_map_json(run_dir: RunDir) -> dict[str, Any]:
+    """Return the maps of a run for the page; none if there is no file, or it is damaged."""
+    try:
+        changed_ns = run_dir.place_screens.stat().st_mtime_ns
+    except OSError:
+        changed_ns = 0
+    return _screen_map_json(run_dir, changed_ns)
+
+
+@lru_cache(maxsize=4)
+def _screen_map_json(run_dir: RunDir, changed_ns: int) -> dict[str, Any]:  # noqa: ARG001
+    joined = read_screen_map(run_dir)
+    maps = []
+    for map_id in joined.maps():
+        picture = joined.picture(map_id)
+        alpha = np.where(picture.seen, 255, 0).astype(np.uint8)[..., None]
+        png = io.BytesIO()
+        Image.fromarray(np.concatenate((picture.pixels, alpha), axis=-1)).save(png, "PNG")
+        text = base64.b64encode(png.getvalue()).decode()
+        maps.append({"map": list(map_id), "x": picture.x, "y": picture.y, "png": text})
+    return {"pixels": joined.pixels, "names": joined.names, "maps": maps}

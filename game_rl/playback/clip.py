@@ -18,6 +18,7 @@ from game_rl.system.packages import check_extra
 Picture = NDArray[np.uint8]  # [height, width, 3] RGB
 Indices = NDArray[np.uint8]  # [height, width], indices into a palette
 
+_LARGE = 400  # wider pictures, such as maps, are not enlarged
 _SCALE = 2  # 320 x 288: the HUD is readable, and every pixel stays a square
 _GIF_COLOURS = 256
 _GIF_UNIT_S = 0.01  # a GIF counts time in hundredths of a second
@@ -170,7 +171,8 @@ def _gif_header(frame: Indices, palette: bytes) -> bytes:
     """Return the header of a GIF with one palette, padded to a power of two."""
     bits = max(1, (len(palette) // 3 - 1).bit_length())
     height, width = frame.shape
-    screen = struct.pack("<HHBBB", width * _SCALE, height * _SCALE, 0x80 | bits - 1, 0, 0)
+    scale = _scale_of(frame)
+    screen = struct.pack("<HHBBB", width * scale, height * scale, 0x80 | bits - 1, 0, 0)
     return b"GIF89a" + screen + palette.ljust(3 << bits, b"\0") + _FOREVER
 
 
@@ -184,12 +186,23 @@ def _changed(before: Indices, after: Indices) -> tuple[int, int, int, int] | Non
 
 def _write_part(file: BinaryIO, frame: Indices, box: tuple[int, int, int, int], units: int) -> None:
     left, top, right, bottom = box
-    part = Image.fromarray(enlarged(frame[top:bottom, left:right]))
-    place = (left * _SCALE, top * _SCALE)
+    scale = _scale_of(frame)
+    part = Image.fromarray(_repeated(frame[top:bottom, left:right], scale))
+    place = (left * scale, top * scale)
     for data in GifImagePlugin.getdata(part, place, duration=10 * units):
         file.write(data)
 
 
 def enlarged(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return a picture of twice the width and height, with each pixel four times."""
-    return picture.repeat(_SCALE, axis=0).repeat(_SCALE, axis=1)
+    """Return a picture of twice the width and height, with each pixel four times; a large one as it
+    is.
+    """
+    return _repeated(picture, _scale_of(picture))
+
+
+def _scale_of(picture: NDArray[np.uint8]) -> int:
+    return 1 if picture.shape[1] > _LARGE else _SCALE
+
+
+def _repeated(picture: NDArray[np.uint8], times: int) -> NDArray[np.uint8]:
+    return picture.repeat(times, axis=0).repeat(times, axis=1)

@@ -1,14 +1,21 @@
 """Sections of a run's report."""
 
 import base64
+import io
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from game_rl.config.output_config import without_secrets
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import changed_keys
 from game_rl.events import Evaluated, Event, HintGiven, MilestoneReached
 from game_rl.events.run_view import success_interval
+from game_rl.places.joined_maps import JoinedMap, joined_maps
+from game_rl.places.place_counts import parse_place_counts
+from game_rl.places.place_flags import place_flags
+from game_rl.places.places_picture import places_picture
+from game_rl.places.screen_map import read_screen_map
 from game_rl.statistics import wilson_interval
 from game_rl.system.units import MIB, format_bytes, format_deviation, format_duration
 from game_rl.viewer.event_words import Happening, happening
@@ -214,6 +221,30 @@ def milestones_section(run: ShownRun) -> list[Html]:
         return []
     head = ("first time", "timestep", "after")
     return [section("Milestones", "milestones", table(head, rows, numbers=(1, 2), texts=(0,)))]
+
+
+def places_section(run: ShownRun) -> list[Html]:
+    """Return the map of visited places, on the screens that `game-rl places` has joined, if any."""
+    try:
+        counts = parse_place_counts(run.run_dir.places.read_bytes())
+    except (OSError, ValueError):
+        return []
+    screens = read_screen_map(run.run_dir)
+    joined: list[JoinedMap] = []
+    if screens.maps():
+        joined = joined_maps(counts, screens, pixels=screens.pixels, names=screens.names)
+    flags = place_flags(run.events, counts.names, counts.offsets)
+    picture = places_picture(counts, title=run.name, joined=joined, flags=flags)
+    png = io.BytesIO()
+    picture.save(png, "PNG")
+    data = f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}"
+    shown = element("img", src=data, alt="Map of the visited places")
+    image = element("div", shown, class_="wide picture map", tabindex="0")
+    if joined:
+        return [section("Where the agents have been", "places", image)]
+    how = element("code", f"game-rl places {quote(str(run.run_dir.root))}")
+    tip = note(how, " joins the game's own screens below the visits, for the next report.")
+    return [section("Where the agents have been", "places", image, tip)]
 
 
 def hints_section(run: ShownRun) -> list[Html]:

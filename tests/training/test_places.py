@@ -317,4 +317,10 @@ def test_the_checkpoint_says_that_it_has_the_map(make_config: MakeConfig, game: 
     assert "visited places" in checkpoint.contents
     file = checkpoint.path / "places.json"
     assert json.loads(file.read_text(encoding="utf-8")).keys() == {"npz"}
-    assert np.load(RunDir(config.run_dir).places).files == ["sheets", "visits", "about"]
+    assert np.load(RunDir(config.run_dir).places).files == [
+        "sheets",
+        "visits",
+        "found",
+        "last",
+        "about",
+    ]

@@ -21,6 +21,7 @@ from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
+from game_rl.places.joined_maps import JoinedMap, joined_maps
 from game_rl.places.place_counts import (
     PICTURES_OF_A_RUN,
     PLACES_FILE,
@@ -31,6 +32,7 @@ from game_rl.places.place_counts import (
     take_visits,
 )
 from game_rl.places.places_picture import places_picture
+from game_rl.places.screen_map import read_screen_map
 from game_rl.training.extension import Extension, GivenCallback, RunParts
 from game_rl.training.resuming import disk_fault
 
@@ -107,7 +109,13 @@ class PlacesCallback(BoundaryCallback):
         if not writers:
             return
         title = f"{self._title} at timestep {self.boundary_timesteps:,}"
-        drawn = Image(np.asarray(places_picture(self.counts, title=title, side=_SIDE)), "HWC")
+        screens = read_screen_map(self._run_dir)  # if somebody had them joined
+        joined: Sequence[JoinedMap] = ()
+        if screens.maps():
+            names = screens.names
+            joined = joined_maps(self.counts, screens, pixels=screens.pixels, names=names)
+        picture = places_picture(self.counts, title=title, side=_SIDE, joined=joined)
+        drawn = Image(np.asarray(picture), "HWC")
         for writer in writers:
             writer.write({_PICTURE: drawn}, {_PICTURE: ()}, self.boundary_timesteps)
 

@@ -1,12 +1,17 @@
-// The maps of visited places, summed over all agents and the whole run, with the agents on them.
+// The maps of visited places, summed over all agents and the whole run, on the screens that the
+// page has seen, with the agents and the milestones on them.
 
 import {make, setText} from "./elements.js";
-import {plural, whole} from "./words.js";
+import {drawPacked} from "./frames.js";
+import {plural} from "./words.js";
 
 const EVERY_MS = 10000;
 const MOST_MAPS = 4; // that are shown at once; of more, one is chosen
 const MOST_HEIGHT_PX = 480;
 const MOST_SCALE = 16;
+const MOST_SIDE = 2048; // of a map made of screens, in pixels
+const DIMMED = 0.55; // brightness of screens, so that visits are seen on them
+const VISITS = 0.6; // opacity of visits on screens
 
 export class PlacesMap {
   constructor(run, {title = "Where they have been", unit = "timestep"} = {}) {
@@ -21,7 +26,10 @@ export class PlacesMap {
     this.at = 0;
     this.maps = [];
     this.places = new Map();
-    this.observer = new ResizeObserver(() => this.maps.forEach((map) => map.size(this.places, this.large)));
+    this.grounds = new Map();
+    this.flags = []; // milestones
+    this.scratch = make("canvas");
+    this.observer = new ResizeObserver(() => this.maps.forEach((map) => map.size(this)));
     this.observer.observe(this.body);
   }
 
@@ -32,7 +40,7 @@ export class PlacesMap {
     this.isAsking = true;
     try {
       const answer = await fetch(this.address);
-      if (answer.ok) this.show(await answer.json());
+      if (answer.ok) await this.show(await answer.json());
     } catch {
       // the next look may find the server again
     } finally {
@@ -40,10 +48,11 @@ export class PlacesMap {
     }
   }
 
-  show(data) {
+  async show(data) {
     this.data = data;
     this.element.hidden = !data.layers?.length;
     if (this.element.hidden) return;
+    if (data.screens && !this.grounds.size) await this.addScreens(data.screens);
     const isChosen = data.layers.length > MOST_MAPS;
     if (this.choice.children.length !== data.layers.length) {
       this.choice.replaceChildren(...data.layers.map(({name}, i) => make("option", {value: i, text: name})));
@@ -54,8 +63,25 @@ export class PlacesMap {
     this.draw();
   }
 
+  // The maps that `game-rl places` has joined from screens.
+  async addScreens({pixels, names, maps}) {
+    for (const {map, x, y, png} of maps) {
+      const bytes = Uint8Array.from(atob(png), (character) => character.charCodeAt(0));
+      const picture = await createImageBitmap(new Blob([bytes], {type: "image/png"}));
+      this.addScreen(map, x, y, picture, {left: 0, top: 0, width: picture.width, height: picture.height}, {pixels, names});
+    }
+  }
+
+  addScreen(map, x, y, picture, crop, {pixels, names}) {
+    const offset = map.length === 1 ? this.data.offsets[map[0]] : null;
+    const key = offset ? "world" : String(map);
+    if (!this.grounds.has(key)) this.grounds.set(key, new Ground(pixels));
+    const [right, down] = offset ?? [0, 0];
+    this.grounds.get(key).add(String(map), names[map[0]] ?? "", x + right * pixels, y + down * pixels, picture, crop);
+  }
+
   draw() {
-    const {layers, offsets, n_places: count} = this.data;
+    const {layers, n_places: count} = this.data;
     const shown = layers.length > MOST_MAPS ? [layers[this.at]] : layers;
     while (this.maps.length > shown.length) this.maps.pop().element.remove();
     while (this.maps.length < shown.length) {
@@ -63,35 +89,88 @@ export class PlacesMap {
       this.body.append(this.maps.at(-1).element);
     }
     this.maps.forEach((map, i) => {
-      map.show(shown[i], offsets, {isNamed: layers.length > 1, unit: this.unit});
-      map.size(this.places, this.large);
+      map.show(shown[i], {isNamed: layers.length > 1, unit: this.unit});
+      map.size(this);
     });
-    setText(this.note, `${plural(count, "place")} visited in all; brighter means more often.${this.places.size ? " The dots are the agents now; the white one is shown large." : ""}`);
+    const dots = this.places.size ? " The dots are the agents now; the white one is shown large." : "";
+    const flags = this.flags.some(({place}) => place) ? " A flag is a milestone at its place." : "";
+    setText(this.note, `${plural(count, "place")} visited in all; brighter means more often, fainter means longer ago.${dots}${flags}`);
   }
 
-  // Puts the agents where they are: a place is the map's variables, then x and y.
-  move(screens) {
+  // Puts the agents where they are, and their screens below: a place is the map's variables, then x and y.
+  move(screens, layout) {
     for (const {env, place} of screens) if (place) this.places.set(env, place);
-    this.maps.forEach((map) => map.mark(this.places, this.large));
+    const area = layout?.place_screen;
+    if (area && this.data?.offsets) {
+      for (const {place, map_at: at, packed} of screens) {
+        if (!place || !at) continue;
+        drawPacked(this.scratch, packed, layout);
+        this.addScreen(place.slice(0, -2).map(Math.floor), ...at, this.scratch, area.crop, {pixels: area.pixels, names: layout.place_names});
+      }
+      this.maps.forEach((map) => map.size(this));
+    }
+    this.maps.forEach((map) => map.mark(this));
   }
 }
 
-// One map: its canvas, and one above it with the agents.
+// A map made of screens: each pixel shows what was there last.
+class Ground {
+  constructor(pixels) {
+    this.pixels = pixels; // of a step of x or y
+    this.rooms = new Map();
+    this.canvas = null;
+  }
+
+  add(map, name, x, y, picture, crop) {
+    const {width, height} = crop;
+    this.cover(x, y, x + width, y + height);
+    this.canvas.getContext("2d").drawImage(picture, crop.left, crop.top, width, height,
+      (x - this.left) / this.shrink, (y - this.top) / this.shrink, width / this.shrink, height / this.shrink);
+    const room = this.rooms.get(map);
+    if (!room) this.rooms.set(map, {name, left: x, top: y, right: x + width, bottom: y + height});
+    else {
+      Object.assign(room, {left: Math.min(room.left, x), top: Math.min(room.top, y),
+        right: Math.max(room.right, x + width), bottom: Math.max(room.bottom, y + height)});
+    }
+  }
+
+  // Makes room for a part of the map.
+  cover(left, top, right, bottom) {
+    if (this.canvas && left >= this.left && top >= this.top && right <= this.right && bottom <= this.bottom) return;
+    const old = this.canvas && {...this};
+    this.left = Math.min(left, old?.left ?? left);
+    this.top = Math.min(top, old?.top ?? top);
+    this.right = Math.max(right, old?.right ?? right);
+    this.bottom = Math.max(bottom, old?.bottom ?? bottom);
+    const [width, height] = [this.right - this.left, this.bottom - this.top];
+    this.shrink = Math.max(1, width / MOST_SIDE, height / MOST_SIDE);
+    this.canvas = make("canvas", {width: Math.ceil(width / this.shrink), height: Math.ceil(height / this.shrink)});
+    if (!old) return;
+    const context = this.canvas.getContext("2d");
+    context.imageSmoothingEnabled = this.shrink > old.shrink;
+    context.drawImage(old.canvas, (old.left - this.left) / this.shrink, (old.top - this.top) / this.shrink,
+      (old.right - old.left) / this.shrink, (old.bottom - old.top) / this.shrink);
+  }
+}
+
+// One map: its canvas, and one above it with flags and agents.
 class LayerMap {
   constructor() {
+    this.visits = make("canvas");
     this.canvas = make("canvas", {role: "img"});
     this.marks = make("canvas", {"aria-hidden": "true"});
     this.title = make("figcaption");
     this.element = make("figure", {}, this.title, make("div", {class: "map"}, this.canvas, this.marks));
   }
 
-  show(layer, offsets, {isNamed, unit}) {
-    Object.assign(this, {layer, offsets});
+  show(layer, {isNamed, unit}) {
+    this.layer = layer;
     const levels = Uint8Array.from(atob(layer.levels), (character) => character.charCodeAt(0));
-    [this.canvas.width, this.canvas.height] = [layer.width, layer.height];
-    const context = this.canvas.getContext("2d");
+    const strengths = Uint8Array.from(atob(layer.strengths), (character) => character.charCodeAt(0));
+    [this.visits.width, this.visits.height] = [layer.width, layer.height];
+    const context = this.visits.getContext("2d");
     const image = context.createImageData(layer.width, layer.height);
-    levels.forEach((level, i) => image.data.set(heat(level), 4 * i));
+    levels.forEach((level, i) => { if (level) image.data.set([...heat(level), strengths[i]], 4 * i); });
     context.putImageData(image, 0, 0);
     const seen = levels.reduce((count, level) => count + (level > 0), 0);
     this.canvas.setAttribute("aria-label", `${layer.name}: ${plural(seen, "place")} visited, the most often ${plural(layer.most, unit)}`);
@@ -99,31 +178,79 @@ class LayerMap {
   }
 
   // As large as the card and the height allow; sharp where a place is at least one pixel.
-  size(places, large) {
+  size(all) {
     const available = this.element.clientWidth;
     if (!available || !this.layer) return;
-    const {width, height} = this.layer;
-    const most = Math.min(available / width, MOST_HEIGHT_PX / height, MOST_SCALE);
-    this.scale = most > 2 ? Math.floor(2 * most) / 2 : most;
+    const {layer} = this;
+    const ground = all.grounds.get(layer.map_id == null ? "world" : String(layer.map_id));
+    this.box = {left: layer.x0, top: layer.y0, right: layer.x0 + layer.width * layer.cell_side, bottom: layer.y0 + layer.height * layer.cell_side};
+    if (ground) {
+      const {pixels} = ground;
+      this.box = {left: Math.min(this.box.left, ground.left / pixels), top: Math.min(this.box.top, ground.top / pixels),
+        right: Math.max(this.box.right, ground.right / pixels), bottom: Math.max(this.box.bottom, ground.bottom / pixels)};
+    }
+    const width = this.box.right - this.box.left;
+    const height = this.box.bottom - this.box.top;
+    const most = Math.min(available / width, (ground ? 2 : 1) * MOST_HEIGHT_PX / height, MOST_SCALE);
+    this.scale = ground || most <= 2 ? most : Math.floor(2 * most) / 2; // pixels of the page for a place
+    const ratio = window.devicePixelRatio || 1;
     for (const canvas of [this.canvas, this.marks]) {
       canvas.style.width = `${width * this.scale}px`;
       canvas.style.height = `${height * this.scale}px`;
+      [canvas.width, canvas.height] = [width * this.scale * ratio, height * this.scale * ratio];
     }
-    this.mark(places, large);
+    this.paint(ground, ratio);
+    this.mark(all);
   }
 
-  mark(places, large) {
-    if (!this.scale) return;
-    const {layer, scale} = this;
-    const ratio = window.devicePixelRatio || 1;
-    [this.marks.width, this.marks.height] = [layer.width * scale * ratio, layer.height * scale * ratio];
-    const context = this.marks.getContext("2d");
+  paint(ground, ratio) {
+    const {layer, box, scale} = this;
+    const context = this.canvas.getContext("2d");
+    context.fillStyle = `rgb(${UNSEEN})`;
+    context.fillRect(0, 0, this.canvas.width, this.canvas.height);
     context.scale(ratio, ratio);
-    const side = scale / layer.cell_side; // of one place
-    const cells = [...places].map(([env, place]) => [env, this.cell(place)]).filter(([, cell]) => cell);
-    cells.sort(([one], [other]) => Number(one === large) - Number(other === large)); // the large one on top
-    for (const [env, cell] of cells) {
-      const [x, y] = cell.map((each) => (each + 0.5) * side);
+    context.translate(-box.left * scale, -box.top * scale);
+    if (ground) {
+      const side = scale / ground.pixels; // of a pixel of the map
+      context.filter = `brightness(${DIMMED})`;
+      context.drawImage(ground.canvas, ground.left * side, ground.top * side, (ground.right - ground.left) * side, (ground.bottom - ground.top) * side);
+      context.filter = "none";
+      context.globalAlpha = VISITS;
+    }
+    context.imageSmoothingEnabled = false;
+    const cell = layer.cell_side * scale;
+    context.drawImage(this.visits, layer.x0 * scale, layer.y0 * scale, layer.width * cell, layer.height * cell);
+    context.globalAlpha = 1;
+    if (!ground || ground.rooms.size < 2) return;
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "top";
+    for (const room of ground.rooms.values()) {
+      const [left, top, right, bottom] = [room.left, room.top, room.right, room.bottom].map((each) => each * scale / ground.pixels);
+      context.strokeStyle = "#101012";
+      context.strokeRect(left, top, right - left, bottom - top);
+      const width = context.measureText(room.name).width;
+      if (!room.name || width + 6 > right - left || bottom - top < 16) continue;
+      context.fillStyle = "#101012";
+      context.fillRect(left, top, width + 6, 14);
+      context.fillStyle = "#f5f5f8";
+      context.fillText(room.name, left + 3, top + 1);
+    }
+  }
+
+  mark(all) {
+    if (!this.scale) return;
+    const {places, large} = all;
+    const ratio = window.devicePixelRatio || 1;
+    const context = this.marks.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, this.marks.width, this.marks.height);
+    for (const {place} of all.flags) {
+      const at = place && this.point(place, all.data.offsets);
+      if (at) drawFlag(context, ...at);
+    }
+    const points = [...places].map(([env, place]) => [env, this.point(place, all.data.offsets)]).filter(([, point]) => point);
+    points.sort(([one], [other]) => Number(one === large) - Number(other === large)); // the large one on top
+    for (const [env, [x, y]] of points) {
       context.beginPath();
       context.arc(x, y, 5, 0, 2 * Math.PI);
       context.fillStyle = env === large ? "#ffffff" : "#ff5d73";
@@ -132,32 +259,51 @@ class LayerMap {
       context.strokeStyle = "#101316";
       context.stroke();
     }
-    const here = places.size ? `; ${cells.length} of ${plural(places.size, "agent")} here` : "";
+    const here = places.size ? `; ${points.length} of ${plural(places.size, "agent")} here` : "";
     setText(this.title, this.caption + here);
   }
 
-  cell(place) {
-    const {layer} = this;
-    const whole = place.map(Math.floor);
-    const [x, y] = whole.length > 1 ? whole.slice(-2) : [whole[0], 0];
-    const map = whole.slice(0, -2);
-    const offset = map.length === 1 ? this.offsets[map[0]] : null;
+  // Where the middle of a place is on the canvas; null if it is not on this map.
+  point(place, offsets) {
+    const {layer, box, scale} = this;
+    const numbers = place.map(Math.floor);
+    const [x, y] = numbers.length > 1 ? numbers.slice(-2) : [numbers[0], 0];
+    const map = numbers.slice(0, -2);
+    const offset = map.length === 1 ? offsets[map[0]] : null;
     if ((layer.map_id == null) !== Boolean(offset)) return null;
     if (!offset && String(layer.map_id) !== String(map)) return null;
     const [right, down] = offset ?? [0, 0];
-    const cell = [x + right - layer.x0, y + down - layer.y0];
-    const inside = cell.every((each, axis) => each >= 0 && each < layer.cell_side * [layer.width, layer.height][axis]);
-    return inside ? cell : null;
+    const at = [x + right, y + down];
+    const isInside = at[0] >= box.left && at[0] < box.right && at[1] >= box.top && at[1] < box.bottom;
+    return isInside ? [(at[0] - box.left + 0.5) * scale, (at[1] - box.top + 0.5) * scale] : null;
   }
 }
 
+function drawFlag(context, x, y) {
+  context.strokeStyle = "#101012";
+  context.lineWidth = 3;
+  context.beginPath();
+  context.moveTo(x, y);
+  context.lineTo(x, y - 14);
+  context.stroke();
+  context.strokeStyle = "#f5f5f8";
+  context.lineWidth = 1;
+  context.stroke();
+  context.beginPath();
+  context.moveTo(x, y - 14);
+  context.lineTo(x + 10, y - 10);
+  context.lineTo(x, y - 6);
+  context.fillStyle = "#ffb454";
+  context.fill();
+}
+
 // Dark where nobody was, then from blue over green to bright yellow, as in the plots.
-const STOPS = [[20, 24, 28], [38, 62, 110], [25, 120, 120], [86, 178, 98], [246, 229, 98]];
+const UNSEEN = [20, 24, 28];
+const STOPS = [[38, 62, 110], [25, 120, 120], [86, 178, 98], [246, 229, 98]];
 
 function heat(level) {
-  if (!level) return [...STOPS[0], 255];
-  const place = 1 + ((level - 1) / 254) * (STOPS.length - 2);
+  const place = ((level - 1) / 254) * (STOPS.length - 1);
   const [low, part] = [Math.floor(place), place % 1];
   const [one, other] = [STOPS[low], STOPS[Math.min(low + 1, STOPS.length - 1)]];
-  return [...one.map((value, i) => Math.round(value + part * (other[i] - value))), 255];
+  return one.map((value, i) => Math.round(value + part * (other[i] - value)));
 }

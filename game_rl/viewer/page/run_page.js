@@ -85,6 +85,7 @@ export class RunPage {
       this.screens.expect(Array.from({length: state.n_envs}, (_, env) => `${this.run}/${env}`));
     }
     this.curves.refresh(state.n_curve_points);
+    this.places.flags = state.milestones;
     this.places.refresh();
     this.showHints(state.hints);
     this.showMilestones(state.milestones);
@@ -173,7 +174,7 @@ export class RunPage {
     this.showDoing();
     this.screens.show(screens);
     if (screens.some(({env}) => env === this.agent)) this.showLarge();
-    if (!isAgain) this.places.move(screens);
+    if (!isAgain) this.places.move(screens, this.layout);
     this.showTable();
     this.showLiveNote();
     if (this.isPaused) this.pause();
