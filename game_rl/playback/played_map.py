@@ -19,8 +19,9 @@ from game_rl.places.place_counts import MapPoint, map_point
 from game_rl.places.screen_map import ScreenMap, read_screen_map, screen_collector
 from game_rl.playback.episode_replay import play_again
 
-MOST_TIMESTEPS = 12_000
+MOST_TIMESTEPS = 30_000
 """That are played again for a map at once: half a minute of a slow machine."""
+_MOST_OF_WALKS = 12_000
 
 
 def update_screen_map(
@@ -128,7 +129,7 @@ def played_walks(
     place = game.definition.place
     assert place is not None
     choice = EpisodeChoice(kinds=KINDS, only_playable=True)
-    chosen = spread_over_run(choice.of(read_logged_episodes(run_dir)))
+    chosen = spread_over_run(choice.of(read_logged_episodes(run_dir)), _MOST_OF_WALKS)
     total = int(chosen.rows["length"].sum()) if len(chosen) else 0
     offsets = game.map_offsets()
     found: list[Walk] = []
