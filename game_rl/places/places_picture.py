@@ -106,7 +106,8 @@ class _Plain:
 
     def pixel(self, x: int, y: int, zoom: int, shrink: int) -> tuple[int, int]:
         cell = self._layer.cell_side * shrink
-        left, top = ((x - self._layer.x0) // cell, (y - self._layer.y0) // cell)
+        left = (x - self._layer.x0) // cell
+        top = (y - self._layer.y0) // cell
         return left * zoom + zoom // 2, top * zoom + zoom // 2
 
 
