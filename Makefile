@@ -43,17 +43,20 @@ $(TESTABLE): $(INSTALLED) requirements-dev.lock
 demo: $(INSTALLED)  ## train the default config on duel, evaluate it, record a GIF
 	$(BIN)/python train.py --config configs/duel_ppo.yaml --set run_dir=$(DEMO_DIR)
 
+TESTS ?= not slow and not soak and not gpu
+TEST_OPTIONS ?=
+
 test: $(TESTABLE)  ## every part once, in minutes; test-slow has the rest
-	$(BIN)/python -m pytest -m "not slow and not soak and not gpu" --numprocesses $(TEST_WORKERS)
+	$(BIN)/python -m pytest -m "$(TESTS)" --numprocesses $(TEST_WORKERS) $(TEST_OPTIONS)
 
 test-slow: $(TESTABLE)  ## the tests that take more than a second of processor time, properties on all examples
 	$(BIN)/python -m pytest -m "slow or soak or hypothesis" --hypothesis-profile full
 
 # in one go: each worker of a clean clone takes twenty seconds to collect the tests, and properties are
-# tried once; with one worker more than `test`, as slow tests wait for processes
-test-ci: $(TESTABLE)  ## test and test-slow in one, without the tests that CI leaves out
-	$(BIN)/python -m pytest -m "(not soak and not gpu) or hypothesis" --hypothesis-profile full \
-	  --numprocesses $$(($(TEST_WORKERS) + 1)) --dist worksteal
+# tried once; with one worker more, as slow tests wait for processes
+test-ci:  ## test and test-slow in one, without the tests that CI leaves out
+	$(MAKE) test TESTS="(not soak and not gpu) or hypothesis" TEST_WORKERS=$$(($(TEST_WORKERS) + 1)) \
+	  TEST_OPTIONS="--hypothesis-profile full --dist worksteal"
 
 lint: $(TESTABLE)  ## ruff and mypy
 	$(BIN)/ruff check .
