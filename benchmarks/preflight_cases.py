@@ -31,6 +31,7 @@ class Case:
         updates: number of updates; None: three or more, until the heaps have their size.
         parts: parts of the observation; those of the game's `game.yaml`.
         has_screen: whether the agent sees the screen, too.
+        memory: kind of the memory of PPO, of 256 units and sequences of 64 timesteps or fewer.
     """
 
     n_envs: int
@@ -49,6 +50,7 @@ class Case:
     updates: int | None = None
     parts: tuple[str, ...] = ()
     has_screen: bool = True
+    memory: Literal["lstm", "gru"] | None = None
 
     @property
     def path(self) -> Path:
@@ -65,6 +67,7 @@ class Case:
         kept = {"lake": " learner", "teacher": " taught", None: kept}[self.source]
         seen = f" {'+'.join(self.parts)}" if self.parts else ""
         seen += "" if self.has_screen else " alone"
+        seen += "" if self.memory is None else f" {self.memory}"
         return f"{self.game or self.config.partition('_')[0]} {self.algorithm}{kept}{seen}"
 
     @property
@@ -136,7 +139,14 @@ class Case:
             "algorithm.n_epochs": self.epochs,
             "checkpoints.every_timesteps": self._rollout,
             **(micro if self.algorithm == "ppo" else {}),
+            **self._remembering(),
         }
+
+    def _remembering(self) -> dict[str, object]:
+        if self.memory is None:
+            return {}
+        sequence = math.gcd(self.n_steps, self.batch, 64)
+        return {"algorithm.memory": f"{{kind: {self.memory}, sequence: {sequence}}}"}
 
 
 def source_words(run_dir: Path) -> list[str]:
@@ -277,6 +287,8 @@ CASES = (
         8, 4, "half", "grey", 4, 64, 1, config="duel_dqn", has_lake=True, parts=("status",),
         has_screen=False,
     ),
+    Case(8, 128, "half", "grey", 1, 256, 4, "bf16", memory="lstm"),
+    Case(8, 128, "half", "grey", 1, 256, 4, "float32", memory="gru"),
 )  # fmt: skip
 
 
