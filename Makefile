@@ -16,7 +16,7 @@ DEMO_DIR ?= runs/demo_$(shell date +%Y%m%d_%H%M%S)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-ci lint format docs reference rom lock clean
+.PHONY: help install demo pretrained test test-slow test-ci lint format docs reference rom lock clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 16
@@ -43,8 +43,13 @@ $(TESTABLE): $(INSTALLED) requirements-dev.lock
 demo: $(INSTALLED)  ## train the default config on duel, evaluate it, record a GIF
 	$(BIN)/python train.py --config configs/duel_ppo.yaml --set run_dir=$(DEMO_DIR)
 
+<<<<<<< HEAD
 TESTS ?= not slow and not soak and not gpu
 TEST_OPTIONS ?=
+=======
+pretrained: $(INSTALLED)  ## train and pack an agent that comes with game_rl: make pretrained AGENT=duel
+	$(BIN)/python pretrained/build.py $(AGENT)
+>>>>>>> 99d56a37 (Trained agents come with game_rl: pretrained:duel and pretrained:beacon play without a training; Train on Pokémon Red)
 
 test: $(TESTABLE)  ## every part once, in minutes; test-slow has the rest
 	$(BIN)/python -m pytest -m "$(TESTS)" --numprocesses $(TEST_WORKERS) $(TEST_OPTIONS)

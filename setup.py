@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: the package gets the configs, and one module is compiled.
+"""What pyproject.toml cannot say: the package gets configs and agents, and one module is compiled.
 
 The module, `game_rl/emulator/fast_states.pyx`, is optional. Without Cython, a C compiler or the
 headers of Python, and with `GAME_RL_PURE=1` in the environment, game_rl is installed without it.
@@ -21,15 +21,18 @@ _HERE = Path(__file__).parent
 class BuildWithConfigs(build_py):
     """Builds the package with the configs as `game_rl/configs`, their only copy.
 
-    An editable installation has none: there, they are found beside the package.
+    Trained agents become `game_rl/pretrained` in the same way. An editable installation has
+    neither: there, they are found beside the package.
     """
 
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
-            target = Path(self.build_lib, "game_rl", "configs")
-            shutil.rmtree(target, ignore_errors=True)  # a config that is gone does not stay
-            shutil.copytree(_HERE / "configs", target)
+            for name in ("configs", "pretrained"):
+                target = Path(self.build_lib, "game_rl", name)
+                shutil.rmtree(target, ignore_errors=True)  # what is gone does not stay
+                not_agents = shutil.ignore_patterns("*.py", "__pycache__")
+                shutil.copytree(_HERE / name, target, ignore=not_agents)
 
 
 class BuildWhatCompiles(build_ext):

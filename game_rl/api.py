@@ -417,7 +417,7 @@ def record(
     """
     _check_episodes(episodes)
     found = _opened(run, checkpoint, deterministic=deterministic, game=game)
-    clip = output or found.run_dir.videos / f"{found.checkpoint.path.name}.gif"
+    clip = output or found.run_dir.clip(f"{found.checkpoint.path.name}.gif")
     return record_run(
         found,
         episodes=episodes,

@@ -35,6 +35,7 @@ def copy_of_the_sources(folder: Path) -> Path:
     not_sources = shutil.ignore_patterns("*.pyc", "*.so", "*.pyd")
     shutil.copytree(ROOT / "game_rl", folder / "game_rl", ignore=not_sources)
     shutil.copytree(ROOT / "configs", folder / "configs")
+    shutil.copytree(ROOT / "pretrained", folder / "pretrained", ignore=not_sources)
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copyfile(ROOT / name, folder / name)
     return folder
@@ -60,14 +61,19 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy / "lib"
 
 
-def test_a_wheel_has_every_file_of_the_package_and_the_configs(built: Path) -> None:
+def test_a_wheel_has_every_file_of_the_package_the_configs_and_the_agents(built: Path) -> None:
     def files(folder: Path) -> dict[str, bytes]:
         paths = [path for path in folder.rglob("[!.]*") if path.is_file()]
         sources = (path for path in paths if path.suffix not in NOT_IN_A_WHEEL)
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sources}
 
     configs = {f"configs/{name}": data for name, data in files(ROOT / "configs").items()}
-    assert files(built / "game_rl") == files(ROOT / "game_rl") | configs
+    agents = {
+        f"pretrained/{name}": data
+        for name, data in files(ROOT / "pretrained").items()
+        if not name.endswith(".py")
+    }
+    assert files(built / "game_rl") == files(ROOT / "game_rl") | configs | agents
 
 
 @pytest.mark.slow

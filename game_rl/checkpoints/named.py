@@ -13,6 +13,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.schema_guide import meant_folder
 from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
+from game_rl.files.pretrained import PRETRAINED, pretrained_agents
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved, parse_saved
 from game_rl.games.definition import Game
@@ -44,6 +45,9 @@ def _why_no_run(root: Path) -> str:
             f"{root} is an address on the Hugging Face Hub, not a run directory; fetch the agent "
             f"first: game-rl pull {quote(text)}"
         )
+    if text.startswith(PRETRAINED):
+        known = ", ".join(f"{PRETRAINED}{name}" for name in pretrained_agents())
+        return f"{root} is no agent that comes with game_rl; there are {known}"
     whole, at, _ = text.rpartition("@")
     if at and RunDir(Path(whole)).exists():
         return _why_no_checkpoint(root, RunDir(Path(whole)))

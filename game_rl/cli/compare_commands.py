@@ -21,6 +21,7 @@ from game_rl.cli.printing import (
 )
 from game_rl.config.bundled_configs import find_config
 from game_rl.config.experiments.study_config import load_study
+from game_rl.config.values import expanded_path
 from game_rl.errors import UsageError
 from game_rl.experiments.compare.compared_folders import changed_games, read_folder
 from game_rl.experiments.compare.comparison import (
@@ -50,7 +51,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs",
         nargs="+",
-        type=Path,
+        type=expanded_path,
         metavar="RUN|STUDY",
         help="directories of runs or experiments; the arm of the first one is the one that others "
         "are compared with. Or the file of one study",

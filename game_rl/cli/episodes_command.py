@@ -2,7 +2,6 @@
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 from shlex import quote
 
 from rich.table import Column, Table
@@ -11,6 +10,7 @@ from rich.text import Text
 from game_rl.checkpoints.named import open_run
 from game_rl.cli.arguments import not_negative, positive
 from game_rl.cli.printing import SafeConsole, add_json, numbers, print_facts
+from game_rl.config.values import expanded_path
 from game_rl.episodes.logged_episodes import (
     EpisodeChoice,
     LoggedEpisodes,
@@ -116,7 +116,7 @@ def add_episodes(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_episodes)
     parser.add_argument(
         "run",
-        type=Path,
+        type=expanded_path,
         metavar="RUN",
         help="run directory, or the directory of an experiment, which stands for its champion",
     )

@@ -14,6 +14,7 @@ from game_rl.cli.arguments import positive
 from game_rl.cli.outputs import GIF, HTM, HTML, MP4, PNG, SVG, add_output
 from game_rl.cli.printing import PROGRESS, add_json, print_result
 from game_rl.config.schema import RunConfig
+from game_rl.config.values import expanded_path
 from game_rl.errors import GameRLError, UsageError
 from game_rl.events.event_log import read_events
 from game_rl.events.run_view import PlotAxis
@@ -49,7 +50,7 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs",
         nargs="+",
-        type=Path,
+        type=expanded_path,
         metavar="RUN",
         help="directories of runs; those whose configs differ only by the seed share a colour. An "
         "experiment stands for its members",
@@ -63,7 +64,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_report)
     parser.add_argument(
         "run",
-        type=Path,
+        type=expanded_path,
         metavar="RUN",
         help="run directory, or the directory of an experiment or an exploration",
     )

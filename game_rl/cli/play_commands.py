@@ -359,7 +359,7 @@ def _record(arguments: argparse.Namespace) -> int:
     made = record_run(
         run,
         episodes=arguments.episodes or 2,
-        output=arguments.output or run.run_dir.videos / f"{run.checkpoint.path.name}.gif",
+        output=arguments.output or run.run_dir.clip(f"{run.checkpoint.path.name}.gif"),
         seed=arguments.seed,
         start_states=arguments.start_states,
         overlay=_overlay(arguments),

@@ -20,6 +20,7 @@ from game_rl.cli.printing import (
     print_words,
 )
 from game_rl.cli.progress_line import left_words
+from game_rl.config.values import expanded_path
 from game_rl.errors import UsageError
 from game_rl.events import Evaluated
 from game_rl.events.run_view import STATE_WORDS, milestone_rows, read_view
@@ -63,7 +64,7 @@ def add_status(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_status)
     parser.add_argument(
         "run",
-        type=Path,
+        type=expanded_path,
         metavar="RUN",
         help="run directory, or the directory of an experiment or an exploration",
     )

@@ -183,15 +183,14 @@ def train_as_asked(arguments: argparse.Namespace) -> int:
 
 def _take_checkpoint(arguments: argparse.Namespace) -> None:
     """Make `RUN@T` of `--resume` the run and `--at`, or `--generation` of an experiment."""
-    root, at = named_checkpoint(arguments.resume)
+    given = arguments.resume
+    root, at = named_checkpoint(given)
+    arguments.resume = str(root)
     if at is None:
         return
     option = "generation" if ExperimentDir(root).exists() else "at"
     if getattr(arguments, option) is not None:
-        raise UsageError(
-            f"--resume {arguments.resume} and --{option} both name a checkpoint; leave one out"
-        )
-    arguments.resume = str(root)
+        raise UsageError(f"--resume {given} and --{option} both name a checkpoint; leave one out")
     setattr(arguments, option, at)
 
 

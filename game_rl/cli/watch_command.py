@@ -7,11 +7,11 @@ import shlex
 import sys
 import webbrowser
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import not_negative
+from game_rl.config.values import expanded_path
 from game_rl.errors import UsageError
 from game_rl.system.output import visible
 from game_rl.system.processes import python_variables
@@ -29,7 +29,7 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_watch)
     parser.add_argument(
         "run",
-        type=Path,
+        type=expanded_path,
         metavar="RUN",
         help="run directory, the directory of an experiment or an exploration, or a folder with "
         "several runs, such as a study's",

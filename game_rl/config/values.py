@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from game_rl.config.strict_model import StrictModel
+from game_rl.files.pretrained import pretrained_path
 
 
 def printable(text: str) -> str:
@@ -22,7 +23,13 @@ def named_folder(path: Path) -> Path:
 
 
 def expanded_path(text: str) -> Path:
-    """Return the path with `~` expanded, where the home folder is known."""
+    """Return the path with `~` expanded, where the home folder is known.
+
+    `pretrained:NAME` is the folder of an agent that comes with game_rl.
+    """
+    agent = pretrained_path(text)
+    if agent is not None:
+        return agent
     try:
         return Path(text).expanduser()
     except RuntimeError:  # ~USER of an unknown user

@@ -23,6 +23,7 @@ from pydantic import Field
 
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.files.durable_files import remove_leftovers, write_atomic, write_saved
+from game_rl.files.pretrained import pretrained_address
 from game_rl.files.saved import Natural, Saved, read_saved
 
 try:
@@ -215,7 +216,16 @@ class RunDir:
 
     @property
     def videos(self) -> Path:
+        """The folder of clips; an agent that comes with game_rl has one beside its card."""
+        if pretrained_address(self.root) is not None:
+            return self.root
         return self.root / "videos"
+
+    def clip(self, name: str) -> Path:
+        """Return where a clip goes: to `videos`, or here for an agent that comes with game_rl."""
+        if pretrained_address(self.root) is None:
+            return self.videos / name
+        return Path(f"{self.root.name}_{name}")
 
     @property
     def live_frames(self) -> Path:
@@ -256,8 +266,14 @@ class RunDir:
         """Hold the run's lock, which the kernel releases when the process ends.
 
         Raises:
-            UsageError: another training holds it.
+            UsageError: another training holds it, or it is an agent that comes with game_rl.
         """
+        agent = pretrained_address(self.root)
+        if agent is not None:
+            raise UsageError(
+                f"{agent} comes with game_rl and stays as it is; begin a run of your own from it: "
+                f"game-rl train --fork {agent} run_dir=runs/mine"
+            )
         busy = (
             f"another training is writing to {self.root}; wait until it has ended, stop it, or "
             "choose another place with --set run_dir=..."

@@ -56,6 +56,7 @@ from game_rl.hub.agent_package import (
     PACKAGE_FILE,
     REPLAY,
     RESULTS,
+    AgentAddress,
     AgentPackage,
     HubAddress,
     PackagedFile,
@@ -78,17 +79,20 @@ _REPLAY_S = 60.0
 _PANELS = 2  # success and reward, which come first
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9._-]+")
 
-_SHARED_EVENTS = (
-    *(Begun, Resumed, Ended, StopConditionMet),
-    *(RolloutEnded, CurvesRecorded, MilestoneReached),
+_SHORT_EVENTS = (
+    *(Begun, Resumed, Ended, StopConditionMet, MilestoneReached),
     *(Evaluated, ConfirmationPlayed, BaselinePlayed, EpisodesReplayed, Cloned),
 )
-"""Events that tell how the training went, without paths of the machine."""
+_SHARED_EVENTS = (*_SHORT_EVENTS, RolloutEnded, CurvesRecorded)
+"""Events that tell how the training went, without paths of the machine.
+
+An agent that comes with game_rl has the short ones, without the curves of the training.
+"""
 
 
 def pack_agent(
     run: TrainedRun,
-    address: HubAddress,
+    address: AgentAddress,
     folder: Path,
     *,
     episodes: int,
@@ -122,21 +126,22 @@ def pack_agent(
         definition = definition.model_copy(update={"rom": _rom_by_hash(run.game.rom)})
     config, left_out = _shared_config(run, address, game_file)
     _write_code(run.config, folder)
-    events_bytes = _write_events(run, packed)
+    shared = _SHARED_EVENTS if isinstance(address, HubAddress) else _SHORT_EVENTS
+    events_bytes = _write_events(run, packed, shared)
     _write_checkpoint(run, packed, config, definition, events_bytes)
     _copy_reports(run, packed)
     write_atomic(packed.config, dump_config(config))
     own_game = None if game_file is None else str(game_file)
     agent = open_own_run(folder, "best", own_game)
     name = agent_name(run)
-    zip_name = _write_zip(agent, folder, name)
+    zip_name = _write_zip(agent, folder, name, address)
     tell(f"playing {episodes} episodes")
     evaluation = evaluate_run(agent, episodes=episodes)
     write_atomic(folder / RESULTS, _json(_results(evaluation)))
     tell("recording the clip")
     record_run(agent, episodes=_REPLAY_EPISODES, output=folder / REPLAY, max_s=_REPLAY_S)
     has_curves = _draw_curves(packed)
-    repeat = f"game-rl evaluate runs/{address.name} --episodes {episodes}"
+    repeat = f"game-rl evaluate {address.played} --episodes {episodes}"
     package = AgentPackage(
         agent=name,
         timesteps=run.state.num_timesteps,
@@ -240,7 +245,7 @@ def _with_rom(text: str, rom: str) -> str:
 
 
 def _shared_config(
-    run: TrainedRun, address: HubAddress, game_file: Path | None
+    run: TrainedRun, address: AgentAddress, game_file: Path | None
 ) -> tuple[RunConfig, tuple[str, ...]]:
     """Return the run's config without what is this machine's, and the keys that were left out."""
     config = run.config
@@ -357,13 +362,13 @@ def _mean_reward(run: TrainedRun) -> float:
     return played[-1] if played else 0.0
 
 
-def _write_events(run: TrainedRun, packed: RunDir) -> int:
+def _write_events(run: TrainedRun, packed: RunDir, shared: tuple[type[Event], ...]) -> int:
     """Write the events that tell how the training went; return their bytes up to the checkpoint."""
     timesteps = run.state.num_timesteps
     lines = b""
     n_bytes: int | None = None
     for event in read_events(run.run_dir):
-        if not isinstance(event, _SHARED_EVENTS):
+        if not isinstance(event, shared):
             continue
         is_after = event.timesteps > timesteps or isinstance(event, Ended)
         if n_bytes is None and is_after:
@@ -402,11 +407,17 @@ def _copy_reports(run: TrainedRun, packed: RunDir) -> None:
 # ---------------------------------------------------------------------- for others
 
 
-def _write_zip(agent: TrainedRun, folder: Path, name: str) -> str | None:
-    """Write Stable-Baselines3's zip and `config.json`; return the zip's name, if SB3 has one."""
+def _write_zip(agent: TrainedRun, folder: Path, name: str, address: AgentAddress) -> str | None:
+    """Write Stable-Baselines3's zip and `config.json`; return the zip's name, if SB3 has one.
+
+    An agent that comes with game_rl has none, as `game-rl export` writes it.
+    """
     try:
         exchangeable(agent.config)
+        has_zip = isinstance(address, HubAddress)
     except UsageError:
+        has_zip = False
+    if not has_zip:
         settings = agent.config.model_dump(mode="json", by_alias=True)
         write_atomic(folder / "config.json", _json({"game_rl": settings}))
         return None

@@ -24,6 +24,7 @@ from pydantic import AfterValidator, Field, model_validator
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key
 from game_rl.errors import StorageError, UsageError
+from game_rl.files.pretrained import PRETRAINED
 from game_rl.files.saved import Natural, Saved, Sha256, parse_saved
 from game_rl.system.units import format_bytes
 
@@ -65,9 +66,32 @@ class HubAddress:
     def repo_id(self) -> str:
         return f"{self.user}/{self.name}"
 
+    @property
+    def played(self) -> str:
+        """The run directory that commands name, after `game-rl pull`."""
+        return f"runs/{self.name}"
+
     def __str__(self) -> str:
         revision = "" if self.revision is None else f"@{self.revision}"
         return f"{_SCHEME}{self.repo_id}{revision}"
+
+
+@dataclass(frozen=True)
+class PretrainedAddress:
+    """An agent that comes with game_rl."""
+
+    name: str
+
+    @property
+    def played(self) -> str:
+        """What commands name in the place of a run directory."""
+        return str(self)
+
+    def __str__(self) -> str:
+        return f"{PRETRAINED}{self.name}"
+
+
+AgentAddress = HubAddress | PretrainedAddress
 
 
 def parse_address(text: str) -> HubAddress:

@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.envs.make_env import make_observation_format
-from game_rl.hub.agent_package import REPLAY, AgentPackage, HubAddress
+from game_rl.hub.agent_package import REPLAY, AgentAddress, AgentPackage, HubAddress
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.system.units import counted
 
@@ -19,7 +19,7 @@ _WIDTH = 100
 
 def model_card(
     agent: TrainedRun,
-    address: HubAddress,
+    address: AgentAddress,
     package: AgentPackage,
     evaluation: Evaluation,
     *,
@@ -44,18 +44,24 @@ def model_card(
     sections = [
         f"---\n{facts}---",
         f"# {package.agent}: {algorithm} plays {package.rom.title}",
-        f'<video src="https://huggingface.co/{address.repo_id}/resolve/main/{REPLAY}" controls '
-        "autoplay loop muted></video>",
+        _clip(address),
         _story(agent, package, evaluation),
         _scores(evaluation),
         *(("![Evaluations while it learned](curves.png)",) if has_curves else ()),
         _play(address, package),
-        *((_sb3(address, agent, zip_name),) if zip_name is not None else ()),
+        *_sb3(address, agent, zip_name),
         _sees(agent),
         _training(agent, package),
         _repeats(package),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _clip(address: AgentAddress) -> str:
+    place = REPLAY
+    if isinstance(address, HubAddress):
+        place = f"https://huggingface.co/{address.repo_id}/resolve/main/{REPLAY}"
+    return f'<video src="{place}" controls autoplay loop muted></video>'
 
 
 def _metadata(
@@ -136,8 +142,12 @@ def _scores(evaluation: Evaluation) -> str:
     return _table(("evaluation", ""), rows)
 
 
-def _play(address: HubAddress, package: AgentPackage) -> str:
-    run = f"runs/{address.name}"
+def _play(address: AgentAddress, package: AgentPackage) -> str:
+    run = address.played
+    if isinstance(address, HubAddress):
+        first = f"pip install 'game_rl[hub]'\ngame-rl pull {address}"
+    else:
+        first = "pip install game_rl"
     rom = package.rom
     where = "The game comes with game_rl, so nothing else is needed."
     if not rom.is_bundled:
@@ -154,17 +164,25 @@ def _play(address: HubAddress, package: AgentPackage) -> str:
     return f"""## Watch it, play with it, train it on
 
 ```bash
-pip install 'game_rl[hub]'
-game-rl pull hf:{address.repo_id}
+{first}
 game-rl watch {run} --open
 game-rl record {run} --output episode.gif
-game-rl train --fork {run} run_dir=runs/mine total_timesteps=1_000_000
+game-rl train --fork {run} run_dir=runs/mine fork.counters=new total_timesteps=1_000_000
 ```
 
-{where} `pull` compares every file with its hash and runs no code."""
+{where}{_checked(address)}"""
 
 
-def _sb3(address: HubAddress, agent: TrainedRun, zip_name: str) -> str:
+def _checked(address: AgentAddress) -> str:
+    if isinstance(address, HubAddress):
+        return " `pull` compares every file with its hash and runs no code."
+    return ""
+
+
+def _sb3(address: AgentAddress, agent: TrainedRun, zip_name: str | None) -> Iterator[str]:
+    """Yield the section for users of Stable-Baselines3, if there is a zip."""
+    if zip_name is None or not isinstance(address, HubAddress):
+        return
     kind = agent.config.algorithm.name.upper()
     package = "stable_baselines3"
     if agent.config.algorithm.memory is not None:
@@ -176,7 +194,7 @@ def _sb3(address: HubAddress, agent: TrainedRun, zip_name: str) -> str:
         predicted = (
             f"action, state = model.predict(observation, state, {way})  # state: None at first"
         )
-    return f"""## In Stable-Baselines3
+    yield f"""## In Stable-Baselines3
 
 ```python
 from huggingface_hub import hf_hub_download

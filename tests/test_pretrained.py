@@ -1,0 +1,109 @@
+"""The agents that come with game_rl: they are whole, play, and stay as they are."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from game_rl.checkpoints.checkpoint import Checkpoint
+from game_rl.checkpoints.named import find_run
+from game_rl.checkpoints.run_game import check_playable
+from game_rl.cli.main import main
+from game_rl.config.bundled_configs import bundled_configs
+from game_rl.config.loader import load_config
+from game_rl.config.values import run_at
+from game_rl.errors import UsageError
+from game_rl.files.pretrained import pretrained_address, pretrained_agents
+from game_rl.files.run_dir import RunDir
+from game_rl.files.saved import file_sha256
+from game_rl.hub.agent_package import PACKAGE_FILE, parse_package
+from game_rl.playback.trained_run import evaluate_run, open_trained_run
+from game_rl.viewer.followed_run import FollowedRun
+from game_rl.viewer.watched_place import WatchedPlace
+
+AGENTS = sorted(pretrained_agents())
+MOST_BYTES = 3_000_000
+_HOME = re.compile(rb"[\"' ]/(home|root|work|tmp|Users)/")
+Output = pytest.CaptureFixture[str]
+
+
+def test_the_agents_are_those_of_the_games() -> None:
+    assert {"beacon", "duel"} <= set(AGENTS)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_is_whole_small_and_names_no_place_of_its_author(name: str) -> None:
+    folder = pretrained_agents()[name]
+    package = parse_package((folder / PACKAGE_FILE).read_bytes(), name)
+    for file in package.files:
+        assert file_sha256(folder / file.path) == file.sha256, file.path
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= MOST_BYTES
+    for path in files:
+        assert _HOME.search(path.read_bytes()) is None, path
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_plays_the_game_that_comes_with_it(name: str) -> None:
+    folder = pretrained_agents()[name]
+    assert check_playable(folder, "best").name == name
+    Checkpoint(RunDir(folder).checkpoints_newest_first()[0]).verify()
+
+
+def test_an_address_stands_for_the_folder_with_and_without_a_timestep() -> None:
+    folder = pretrained_agents()["duel"]
+    assert run_at("pretrained:duel") == (folder, None)
+    assert run_at("pretrained:duel@1000") == (folder, 1000)
+    assert pretrained_address(folder) == "pretrained:duel"
+    assert pretrained_address(folder.parent.parent) is None
+
+
+def test_an_unknown_agent_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match=r"there are pretrained:beacon, .*pretrained:duel"):
+        find_run(run_at("pretrained:dule")[0])
+
+
+def test_a_fork_names_an_agent_by_its_address(tmp_path: Path) -> None:
+    config = load_config(
+        bundled_configs()["duel_ppo"],
+        ["fork={run: pretrained:duel}", f"run_dir={tmp_path / 'mine'}"],
+    )
+    assert config.fork is not None
+    assert config.fork.run == str(pretrained_agents()["duel"])
+
+
+def test_an_agent_is_forked_and_not_resumed(capsys: Output) -> None:
+    before = {path: path.stat().st_mtime_ns for path in pretrained_agents()["duel"].rglob("*")}
+    assert main(["train", "--resume", "pretrained:duel"]) == 2
+    assert "train --fork pretrained:duel run_dir=" in capsys.readouterr().err
+    after = {path: path.stat().st_mtime_ns for path in pretrained_agents()["duel"].rglob("*")}
+    assert after == before
+
+
+def test_nothing_is_trained_into_an_agent(capsys: Output) -> None:
+    words = ["duel_ppo", "run_dir=pretrained:duel", "total_timesteps=1_024"]
+    assert main(["train", *words]) == 2
+    assert "choose another place" in capsys.readouterr().err
+
+
+def test_the_page_shows_the_agents_clip() -> None:
+    place = WatchedPlace(pretrained_agents()["duel"])
+    assert place.kind == "run"
+    shown = FollowedRun(RunDir(place.root), "duel").clips()
+    assert shown == [place.root / "replay.mp4"]
+
+
+def test_a_clip_of_an_agent_goes_to_the_current_folder(tmp_path: Path) -> None:
+    assert RunDir(pretrained_agents()["duel"]).clip("1.gif") == Path("duel_1.gif")
+    assert RunDir(tmp_path).clip("1.gif") == tmp_path / "videos" / "1.gif"
+
+
+@pytest.mark.slow  # an agent plays a hundred episodes
+def test_the_score_is_that_of_the_card() -> None:
+    folder = pretrained_agents()["duel"]
+    expected = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    run = open_trained_run(folder, "best")
+    found = evaluate_run(run, episodes=expected["n_eval_episodes"])
+    assert found.success_interval is not None
+    assert found.success_interval[0] <= expected["success_rate"] <= found.success_interval[1]
