@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from rich.progress import Progress
@@ -12,7 +13,7 @@ from game_rl.checkpoints.named import open_run
 from game_rl.checkpoints.run_game import open_game
 from game_rl.cli.arguments import positive
 from game_rl.cli.outputs import GIF, HTM, HTML, MP4, PNG, SVG, add_output
-from game_rl.cli.printing import PROGRESS, add_json, print_result
+from game_rl.cli.printing import PROGRESS, add_json, print_result, working
 from game_rl.config.schema import RunConfig
 from game_rl.config.values import expanded_path
 from game_rl.errors import GameRLError, UsageError
@@ -39,9 +40,11 @@ from game_rl.viewer.shown_runs import (
 if TYPE_CHECKING:
     from game_rl.places.joined_maps import JoinedMap
     from game_rl.places.place_flags import PlaceFlag
+    from game_rl.viewer.report_clips import ReportClip
 
 _Item = TypeVar("_Item")
 _MOST_GROUPS = len(LIGHT.series)
+_CLIP_S = 60.0  # of a champion's episode
 _STUDY_FILE = "registration.sha256"
 
 
@@ -56,6 +59,14 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
         "experiment stands for its members",
     )
     _add_axis(parser)
+    parser.add_argument(
+        "--panels",
+        type=_panel_names,
+        metavar="NAME,NAME",
+        help="draw these panels alone, in this order, such as success,reward (default: all; --json "
+        "names them)",
+    )
+    parser.add_argument("--title", help="title of the picture (default: names of the runs)")
     add_output(parser, "--output", PNG, SVG, required=True, text="file to write, .png or .svg")
     add_json(parser)
 
@@ -71,6 +82,13 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     _add_axis(parser)
     add_output(parser, "--output", HTML, HTM, required=True, text="file to write, .html")
     add_json(parser)
+
+
+def _panel_names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"{text!r} names no panels; write such as success,reward")
+    return list(dict.fromkeys(names))
 
 
 def _add_axis(parser: argparse.ArgumentParser) -> None:
@@ -113,15 +131,36 @@ def add_places(parser: argparse.ArgumentParser) -> None:
 
 def _plot(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
-    panels = plotted_panels(list(dict.fromkeys(arguments.runs)), arguments.x)
+    paths = list(dict.fromkeys(arguments.runs))
+    panels = plotted_panels(paths, arguments.x)
+    if arguments.panels is not None:
+        panels = _chosen_panels(panels, arguments.panels)
+    title = arguments.title
+    if title is None:
+        title = ", ".join(path.absolute().name for path in paths)
     from game_rl.viewer.panel_figure import panels_png, panels_svg
 
     draw = panels_png if output.suffix.lower() == ".png" else panels_svg
     output.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(output, draw(panels))
+    write_atomic(output, draw(panels, title))
     names = [panel.name for panel in panels]
     print_result(arguments, {"file": str(output), "panels": names}, str(output))
     return 0
+
+
+def _chosen_panels(panels: Sequence[Panel], names: Sequence[str]) -> list[Panel]:
+    """Return the panels of these names, in their order.
+
+    Raises:
+        UsageError: there is no such panel.
+    """
+    by_name = {panel.name: panel for panel in panels}
+    for name in names:
+        if name not in by_name:
+            raise UsageError(
+                f"--panels {name}: these runs have no such panel; they have {', '.join(by_name)}"
+            )
+    return [by_name[name] for name in names]
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -135,16 +174,39 @@ def _report(arguments: argparse.Namespace) -> int:
         experiment = shown_experiment(arguments.run)
         from game_rl.viewer.experiment_report import experiment_report
 
-        text = experiment_report(experiment, arguments.x)
+        text = experiment_report(experiment, arguments.x, _champion_clips(experiment))
     else:
         run = read_run(arguments.run)
+        from game_rl.viewer.report_clips import early_best_worst
         from game_rl.viewer.run_report import run_report
 
-        text = run_report(run, arguments.x)
+        with working("playing logged episodes again"):
+            clips = early_best_worst(run)
+        text = run_report(run, arguments.x, clips)
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(output, text)
     print_result(arguments, {"file": str(output), "bytes": len(text.encode())}, str(output))
     return 0
+
+
+def _champion_clips(experiment: ShownExperiment) -> "Sequence[ReportClip]":
+    """Return the champion at play, unless its folder has a clip; torch is needed for it alone."""
+    root = experiment.folder.champion
+    if experiment.champion is None or not root.is_dir() or any(RunDir(root).videos.glob("*.*")):
+        return ()
+    from game_rl.playback.recording import record_run
+    from game_rl.playback.trained_run import open_trained_run
+    from game_rl.viewer.report_clips import ReportClip
+
+    title = f"The champion, {experiment.champion.folder}"
+    try:
+        with working("recording the champion"), TemporaryDirectory() as folder:
+            run = open_trained_run(root, "best")
+            output = Path(folder) / f"champion{GIF.suffix}"
+            record_run(run, episodes=1, output=output, max_s=_CLIP_S)
+            return (ReportClip(title, "The first episode of its clips.", output.read_bytes()),)
+    except GameRLError as error:
+        return (ReportClip(title, "", b"", str(error)),)
 
 
 def plotted_panels(paths: Sequence[Path], axis: PlotAxis) -> list[Panel]:

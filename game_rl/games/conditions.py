@@ -7,6 +7,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, WithJsonSchema, model
 
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.games.variables import Values
+from game_rl.system.units import counted
 
 Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
 """A number that a variable is compared with; a whole one stays whole."""
@@ -94,6 +95,41 @@ class Condition(StrictModel):
     def is_wait(self) -> bool:
         """Whether it holds when nothing has happened for long."""
         return self.no_reward_for is not None or self.same_place_for is not None
+
+    @property
+    def in_words(self) -> str:
+        """The condition as a clause, such as "lives is 0"."""
+        if self.no_reward_for is not None:
+            return f"no reward is earned for {counted(self.no_reward_for, 'timestep')}"
+        if self.same_place_for is not None:
+            return f"the place does not change for {counted(self.same_place_for, 'timestep')}"
+        if self.variable is not None:
+            words = f"{self.variable} {self._comparison_in_words}"
+        elif self.negated is not None:
+            words = f"it is not the case that {self.negated.in_words}"
+        else:
+            children = [
+                f"({child.in_words})" if child.every or child.some else child.in_words
+                for _, child in self.children
+            ]
+            words = (" and " if self.every is not None else " or ").join(children)
+        if self.for_timesteps is None:
+            return words
+        return f"{words} for {counted(self.for_timesteps, 'timestep')} in a row"
+
+    @property
+    def _comparison_in_words(self) -> str:
+        if self.equals is not None:
+            return f"is {self.equals}"
+        if self.one_of is not None:
+            return f"is {' or '.join(map(str, self.one_of))}"
+        if self.at_most is not None:
+            return f"is at most {self.at_most}"
+        if self.at_least is not None:
+            return f"is at least {self.at_least}"
+        if self.increases:
+            return "increases"
+        return "decreases" if self.decreases else "changes"
 
     @property
     def has_memory(self) -> bool:

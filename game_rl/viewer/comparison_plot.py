@@ -18,11 +18,13 @@ from game_rl.experiments.compare.comparison import (
 )
 from game_rl.statistics import paired_values, unpaired_values
 from game_rl.viewer.look import LIGHT
-from game_rl.viewer.panel_figure import draw_panel, in_look
+from game_rl.viewer.panel_figure import draw_panel, in_look, titled_figure
 from game_rl.viewer.panels import (
+    MEAN_INTERVAL_WORDS,
     Panel,
     PlotLine,
     SeedCurve,
+    has_mean_interval,
     places_of,
     seed_lines,
     values_at,
@@ -31,7 +33,6 @@ from game_rl.viewer.panels import (
 _WIDTH_INCHES = 11.2
 _ARMS_INCHES = 4
 _DIFFERENCE_INCHES = 3.3
-_DPI = 130
 _TITLES = {"success_rate": "Success rate", "mean_reward": "Mean reward"}
 
 Axis = Literal["timesteps", "frames"]
@@ -51,7 +52,8 @@ def draw(comparison: Comparison, axis: Axis) -> Figure:
     columns = min(2, max(1, len(panels)))
     rows = 1 + math.ceil(len(panels) / columns)
     heights = [_ARMS_INCHES] + [_DIFFERENCE_INCHES] * (rows - 1)
-    figure = Figure(figsize=(_WIDTH_INCHES, sum(heights)), dpi=_DPI, layout="constrained")
+    title = " and ".join(arm.name for arm in comparison.arms)
+    figure = titled_figure(title, _WIDTH_INCHES, sum(heights))
     grid = figure.add_gridspec(rows, columns, height_ratios=heights)
     top = figure.add_subplot(grid[0, :])
     draw_panel(top, _arms_panel(comparison, axis), LIGHT, has_title=True, has_legend=True)
@@ -72,12 +74,15 @@ def _arms_panel(comparison: Comparison, axis: Axis) -> Panel:
     for colour, arm in enumerate(comparison.arms):
         curves = curves_of(arm, metric, axis)
         lines += seed_lines(f"{arm.name} ({len(curves)})", colour, curves)
+    note = "evaluations of each seed, and their mean; in brackets the number of seeds"
+    if has_mean_interval(lines):
+        note += f"; {MEAN_INTERVAL_WORDS}"
     return Panel(
         "arms",
         _TITLES[metric],
         "share" if metric == "success_rate" else "number",
         tuple(lines),
-        note="evaluations of each seed, and their mean; in brackets the number of seeds",
+        note=note,
         x_label=_x_label(axis),
     )
 

@@ -1,5 +1,6 @@
 """The report of a population or a mixture: one file for people who have only a browser."""
 
+from collections.abc import Sequence
 from shlex import quote
 from statistics import fmean
 
@@ -18,11 +19,11 @@ from game_rl.events.run_view import STATE_WORDS, PlotAxis
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.records import GenerationRecord, Value
 from game_rl.system.units import counted
+from game_rl.viewer.family_tree import family_tree
+from game_rl.viewer.report_clips import ReportClip
 from game_rl.viewer.report_sections import (
-    clip_card,
+    clips_section,
     config_section,
-    percent,
-    percent_interval,
     plots_section,
     reproduce_section,
     versions_section,
@@ -39,19 +40,25 @@ from game_rl.viewer.report_style import (
     tile,
 )
 from game_rl.viewer.run_panels import fitness_panel, run_panels
+from game_rl.viewer.run_story import game_in_words, learned_game, percent, percent_interval
 from game_rl.viewer.shown_runs import ShownExperiment
 
 _MOST_ROWS = 30
 _METRICS = {"success_rate": "success", "mean_reward": "mean reward"}
 
 
-def experiment_report(shown: ShownExperiment, axis: PlotAxis = "timesteps") -> str:
-    """Return an experiment's report as HTML, with everything in it."""
+def experiment_report(
+    shown: ShownExperiment, axis: PlotAxis = "timesteps", clips: Sequence[ReportClip] = ()
+) -> str:
+    """Return an experiment's report as HTML, with everything in it.
+
+    Args:
+        clips: of the champion; without one, that in the champion's folder is shown.
+    """
     config = shown.experiment.config
     run = shown.experiment.run
     about = f"{config.kind} of {config.members} {run.algorithm.name.upper()} members on {run.game}"
     panels = [*filter(None, [fitness_panel(shown, axis)]), *run_panels(shown.groups, axis)]
-    clip = clip_card(shown.folder.champion / "videos", quote(str(shown.folder.root)))
     settings = config_section(
         "Keys of the members that differ from their defaults:",
         run,
@@ -61,16 +68,68 @@ def experiment_report(shown: ShownExperiment, axis: PlotAxis = "timesteps") -> s
         shown.name,
         f"{about[0].upper()}{about[1:]}, seed {config.seed}",
         _state(shown),
+        *(element("p", text, class_="story") for text in _story(shown)),
         _tiles(shown),
-        section("At play", "clip", element("div", clip, class_="columns")),
-        plots_section(panels),
+        clips_section(clips, shown.folder.champion / "videos", quote(str(shown.folder.root))),
         _champion_section(shown),
-        _generations_section(shown),
         _lineage_section(shown),
+        plots_section(panels),
+        _generations_section(shown),
         _members_section(shown),
         pair([settings], [_events_section(shown), _reproduce_section(shown)]),
         *(versions_section(each) for each in shown.members[:1]),
     )
+
+
+def _story(shown: ShownExperiment) -> list[str]:
+    """Return what the game is, and how the experiment went and ended."""
+    config = shown.experiment.config
+    records = shown.records
+    state = next((each.checkpoint_state for each in shown.members), None)
+    definition = learned_game(state)
+    paragraphs = []
+    if definition is not None:
+        paragraphs.append(game_in_words(definition, shown.experiment.run.env))
+    sentences = [
+        f"{config.members} members train side by side, {config.timesteps_per_generation:,} "
+        f"timesteps in each {shown.stage}, after which each plays "
+        f"{counted(config.fitness.episodes, 'episode')} for its fitness.",
+    ]
+    best = [(record, fitness) for record in records if (fitness := _best(record)) is not None]
+    if best:
+        first, fitness = best[0]
+        sentences.append(
+            f"After {shown.stage} {first.generation}, the best member had {_result(fitness)}"
+            + (f"; after {best[-1][0].generation}, {_result(best[-1][1])}." if best[1:] else ".")
+        )
+    copies = [copy for record in records for copy in record.copies]
+    if copies:
+        were = "was" if len(copies) == 1 else "were"
+        sentences.append(f"{counted(len(copies), 'member')} {were} replaced by copies of others.")
+    if shown.champion is not None:
+        final = shown.champion.final
+        sentences.append(
+            f"The champion is {shown.champion.folder}{_descent_words(shown)}: in "
+            f"{counted(final.episodes, 'held-out episode')} it had {_result(final)}."
+        )
+    ended = shown.events[-1] if shown.events else None
+    if isinstance(ended, ExperimentEnded) and ended.text:
+        sentences.append(f"It ended ({STATE_WORDS[ended.reason]}): {ended.text}.")
+    elif records and len(records) < config.generations:
+        sentences.append(f"{len(records)} of {config.generations} {shown.stage}s are complete.")
+    return [*paragraphs, " ".join(sentences)]
+
+
+def _result(fitness: Fitness) -> str:
+    reward = f"a mean reward of {fitness.mean_reward:.2f}"
+    success, interval, _ = _cells(fitness)
+    return f"{success} success (95 % interval {interval} %) and {reward}" if success else reward
+
+
+def _descent_words(shown: ShownExperiment) -> str:
+    """Return from which runs the champion descends, the newest first; empty if from none."""
+    names = list(dict.fromkeys(member.folder for _, member in reversed(shown.lineage)))
+    return f", which descends from {', '.join(names[1:])}" if len(names) > 1 else ""
 
 
 def _state(shown: ShownExperiment) -> tuple[str, str]:
@@ -188,6 +247,7 @@ def _lineage_section(shown: ShownExperiment) -> Html:
     lineage = shown.lineage
     if not lineage:
         return Html("")
+    ancestors = {(record.generation, member.folder) for record, member in lineage}
     copies = {copy.folder: copy for record in shown.records for copy in record.copies}
     rows = []
     before = ""
@@ -201,8 +261,17 @@ def _lineage_section(shown: ShownExperiment) -> Html:
         before = member.folder
     whose = "the champion" if shown.champion is not None else "the best member"
     head = (shown.stage, "run", "began as", "changes", *_FITNESS)
+    about = (
+        f"Each dot is a member after a {shown.stage}. A line leads to it from its parent: itself, "
+        f"or the member of which it became a copy. Those of {whose} stand out."
+    )
     return section(
-        f"Where {whose} comes from", "lineage", table(head, rows, numbers=(0, 4, 5, 6), texts=(3,))
+        "Who descends from whom",
+        "lineage",
+        element("p", about, class_="muted"),
+        family_tree(shown.records, ancestors, shown.stage),
+        element("h3", f"Where {whose} comes from"),
+        table(head, rows, numbers=(0, 4, 5, 6), texts=(3,)),
     )
 
 

@@ -13,6 +13,7 @@ import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
 from game_rl.system.units import GIB, MIB
@@ -27,6 +28,10 @@ _LEGEND_HANDLE = 6
 _NOTE_WIDTH = 78  # letters in a line
 _MOST_MARKERS = 40
 _DPI = 130
+_PADDING_INCHES = 0.14  # around each panel, and so around the picture
+_TITLE_LETTERS = 9  # of an inch
+_TITLE_LINE_INCHES = 0.22
+_LEGEND_INCHES = 0.35
 _STYLES: dict[LineStyle, dict[str, Any]] = {
     "main": {"linewidth": 2.0},
     "seed": {"linewidth": 0.9, "alpha": 0.45},
@@ -39,26 +44,45 @@ _STYLES: dict[LineStyle, dict[str, Any]] = {
 }
 
 
-def panels_png(panels: Sequence[Panel]) -> bytes:
+def panels_png(panels: Sequence[Panel], title: str = "") -> bytes:
     """Return one PNG of all panels, in two columns."""
-    return _saved(panels, "png")
+    return _saved(panels, title, "png")
 
 
-def panels_svg(panels: Sequence[Panel]) -> bytes:
+def panels_svg(panels: Sequence[Panel], title: str = "") -> bytes:
     """Return one SVG of all panels, in two columns."""
-    return _saved(panels, "svg")
+    return _saved(panels, title, "svg")
 
 
-def _saved(panels: Sequence[Panel], kind: str) -> bytes:
+def _saved(panels: Sequence[Panel], title: str, kind: str) -> bytes:
     file = io.BytesIO()
     with in_look(LIGHT):
-        figure = draw_panels(panels, LIGHT)
+        figure = draw_panels(panels, LIGHT, title)
         metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
         figure.savefig(file, format=kind, metadata=metadata)
     return file.getvalue()
 
 
-def draw_panels(panels: Sequence[Panel], look: Look) -> Figure:
+def titled_figure(title: str, width: float, height: float) -> Figure:
+    """Return an empty figure with room around it.
+
+    Args:
+        title: above everything, in lines as wide as the figure; empty for none.
+        width, height: in inches, without the title.
+    """
+    text = textwrap.fill(title, round(width * _TITLE_LETTERS))
+    if text:
+        height += 2 * _PADDING_INCHES + _TITLE_LINE_INCHES * (text.count("\n") + 1)
+    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(w_pad=_PADDING_INCHES, h_pad=_PADDING_INCHES)
+    if text:
+        figure.suptitle(text, x=_PADDING_INCHES / width, ha="left", fontsize=14, fontweight="bold")
+    return figure
+
+
+def draw_panels(panels: Sequence[Panel], look: Look, title: str = "") -> Figure:
     """Return a figure with an axes for each panel; call it inside `in_look`.
 
     If all panels show the same runs, there is one legend for all.
@@ -67,11 +91,8 @@ def draw_panels(panels: Sequence[Panel], look: Look) -> Figure:
     rows = math.ceil(len(panels) / columns)
     width, height = _PANEL_INCHES
     shared = _shared_labels(panels)
-    figure = Figure(
-        figsize=(width * columns, height * rows + (0.35 if shared else 0)),
-        dpi=_DPI,
-        layout="constrained",
-    )
+    height_of_all = height * rows + (_LEGEND_INCHES if shared else 0)
+    figure = titled_figure(title, width * columns, height_of_all)
     grid = figure.add_gridspec(rows, columns)
     every_axes: list[Axes] = []
     for number, panel in enumerate(panels):
@@ -86,7 +107,7 @@ def draw_panels(panels: Sequence[Panel], look: Look) -> Figure:
         figure.legend(
             [handles[label] for label in shared],
             shared,
-            loc="outside upper left",
+            loc="outside lower left",
             ncols=min(4, len(shared)),
             fontsize=10,
         )

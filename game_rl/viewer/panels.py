@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from game_rl.statistics import Floats
+from game_rl.statistics import Floats, mean_interval
 
 _MOST_PLACES = 200
 
@@ -88,7 +88,8 @@ class Panel:
 def seed_lines(label: str, colour: int, curves: Sequence[SeedCurve]) -> Iterator[PlotLine]:
     """Yield one curve as a main line; of several, each thin, and their mean where all have values.
 
-    The mean interpolates between the points of each seed and smooths nothing.
+    The mean interpolates between the points of each seed and smooths nothing. From five curves on
+    it has Student's 95 % interval at each place.
     """
     if len(curves) == 1:
         yield PlotLine(label, colour, curves[0].x, curves[0].y)
@@ -98,7 +99,37 @@ def seed_lines(label: str, colour: int, curves: Sequence[SeedCurve]) -> Iterator
         is_named = number == 0 and not len(places)
         yield PlotLine(label if is_named else "", colour, curve.x, curve.y, style="seed")
     if len(places):
-        yield PlotLine(label, colour, places, values_at(curves, places).mean(axis=0))
+        values = values_at(curves, places)
+        mean = values.mean(axis=0)
+        yield PlotLine(label, colour, places, mean, interval=_mean_intervals(values))
+
+
+def _mean_intervals(values: Floats) -> tuple[Floats, Floats] | None:
+    """Return the ends of the mean's interval at each place; None for fewer than five curves."""
+    means = values.mean(axis=0).tolist()
+    deviations = values.std(axis=0).tolist()
+    found = [
+        mean_interval(mean, deviation, len(values))
+        for mean, deviation in zip(means, deviations, strict=True)
+    ]
+    ends = [each for each in found if each is not None]
+    if not ends:
+        return None
+    low, high = np.array(ends, dtype=np.float64).T
+    return low, high
+
+
+def has_mean_interval(lines: Sequence[PlotLine]) -> bool:
+    """Return whether the mean of several seeds has an interval."""
+    with_seeds = {line.colour for line in lines if line.style == "seed"}
+    return any(
+        line.interval is not None and line.style == "main" and line.colour in with_seeds
+        for line in lines
+    )
+
+
+MEAN_INTERVAL_WORDS = "band: 95 % interval of the mean of the seeds"
+"""What a panel's note says of it."""
 
 
 _MOST_POINTS = 200

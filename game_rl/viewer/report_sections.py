@@ -21,11 +21,12 @@ from game_rl.system.units import MIB, format_bytes, format_deviation, format_dur
 from game_rl.viewer.event_words import Happening, happening
 from game_rl.viewer.panel_figure import panel_svg
 from game_rl.viewer.panels import Panel
+from game_rl.viewer.report_clips import ReportClip, still_of
 from game_rl.viewer.report_style import Html, element, folded, joined, note, section, table
+from game_rl.viewer.run_story import percent, percent_interval
 from game_rl.viewer.shown_runs import ShownRun
 
 _LARGEST_CLIP_BYTES = 24 * MIB
-_MIME = {".gif": "image/gif", ".mp4": "video/mp4"}
 _VERDICTS = {
     "fits": "the run fits the machine",
     "tight": "the run fits the machine, but only just",
@@ -39,27 +40,63 @@ MEASURED = {
 """Keys of `footprint.json` that a report shows, with their names."""
 
 
-def clip_card(folder: Path, run: str) -> Html:
-    """Return a card with the best policy's clip or, without one, the newest of a folder.
+def clips_section(clips: Sequence[ReportClip], folder: Path, run: str) -> Html:
+    """Return the section with clips beside each other.
 
     Args:
+        folder: has the best policy's clip, which is shown if none of `clips` can be seen.
         run: how a command names the run.
     """
-    found = [path for path in folder.glob("*.*") if path.suffix in _MIME]
+    cards = [_played_card(clip) for clip in clips if clip.gif]
+    if not cards:
+        cards = [_clip_card(folder, run)]
+    reasons = [
+        note(joined(element("b", clip.title), f": {clip.why_not}"))
+        for clip in clips
+        if not clip.gif
+    ]
+    return section("At play", "clips", element("div", *cards, class_="columns"), *reasons)
+
+
+def _played_card(clip: ReportClip) -> Html:
+    return element(
+        "div",
+        element("h3", clip.title),
+        _moving(clip.gif, f"{clip.title}: the agent at play"),
+        element("p", clip.about, class_="muted"),
+        class_="card",
+    )
+
+
+def _moving(gif: bytes, what: str) -> Html:
+    """Return a GIF, and its last picture for paper and for readers who want no motion."""
+    moving = element("img", src=_data("image/gif", gif), alt=what, class_="moving")
+    try:
+        still = still_of(gif)
+    except OSError:
+        return moving
+    return joined(moving, element("img", src=_data("image/png", still), alt=what, class_="still"))
+
+
+def _data(mime: str, content: bytes) -> str:
+    return f"data:{mime};base64,{base64.b64encode(content).decode()}"
+
+
+def _clip_card(folder: Path, run: str) -> Html:
+    """Return a card with the best policy's clip or, without one, the newest of a folder."""
+    found = [path for path in folder.glob("*.*") if path.suffix in (".gif", ".mp4")]
     clip = min(found, key=lambda path: (path.stem != "best", -path.stat().st_mtime), default=None)
+    what = "" if clip is None else f"The agent at play, from {clip.name}"
     if clip is None:
         how = element("code", "game-rl record ", run)
         content = note("No clip was recorded. ", how, " makes one for the next report.")
     elif (size := clip.stat().st_size) > _LARGEST_CLIP_BYTES:
         content = note(f"{clip} has {format_bytes(size)}, which is too large for this page.")
+    elif clip.suffix == ".gif":
+        content = _moving(clip.read_bytes(), what)
     else:
-        data = f"data:{_MIME[clip.suffix]};base64,{base64.b64encode(clip.read_bytes()).decode()}"
-        what = f"The agent at play, from {clip.name}"
-        content = element("img", src=data, alt=what)
-        if clip.suffix == ".mp4":
-            content = element(
-                "video", src=data, controls=True, muted=True, loop=True, aria_label=what
-            )
+        data = _data("video/mp4", clip.read_bytes())
+        content = element("video", src=data, controls=True, muted=True, loop=True, aria_label=what)
     return element("div", element("h3", "Clip"), content, class_="card")
 
 
@@ -103,15 +140,6 @@ def footprint_section(run: ShownRun) -> Html:
 _SHOWN_EVALUATIONS = 12
 _SHOWN_EVENTS = 40
 _SHOWN_ELSEWHERE = (Evaluated, HintGiven, MilestoneReached)  # in sections of their own
-
-
-def percent(share: float) -> str:
-    """Return a share as a percentage, with a digit behind the point only where it tells."""
-    return f"{100 * share:.1f}".removesuffix(".0") + " %"
-
-
-def percent_interval(ends: tuple[float, float]) -> str:
-    return f"{100 * ends[0]:.0f}–{100 * ends[1]:.0f}"
 
 
 def plots_section(panels: list[Panel], *, has_curves: bool = True) -> Html:

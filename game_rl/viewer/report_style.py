@@ -107,8 +107,13 @@ figcaption { font-weight: 650; margin-bottom: 4px; }
 figcaption span { display: block; font-weight: 400; font-size: .82rem; min-height: 3em; }
 figure > svg { display: block; width: 100%; height: auto; stroke-linejoin: round; }
 figure > svg text { font-family: inherit; }
+.story { font-size: 1.02rem; max-width: 92ch; margin: 12px 0 0; }
 .card img, .card video { width: 100%; max-width: 480px; image-rendering: pixelated;
   border-radius: 6px; display: block; }
+.card img.still { display: none; }
+@media (prefers-reduced-motion: reduce) {
+  .card img.still { display: block; } .card img.moving { display: none; }
+}
 .wide { overflow-x: auto; margin: 8px 0; }
 .picture img { display: block; max-width: 100%; min-width: 540px; border-radius: 6px; }
 .picture.map img { min-width: 0; }
@@ -127,7 +132,7 @@ code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono"
 pre code { font-size: 1em; }
 summary { cursor: pointer; color: var(--accent); margin: 8px 0; }
 summary:focus-visible, a:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-.bars { display: grid; grid-template-columns: minmax(90px, auto) 1fr auto; gap: 5px 12px;
+.bars { display: grid; grid-template-columns: fit-content(45%) 1fr auto; gap: 5px 12px;
   align-items: center; max-width: 560px; font-size: .88rem; font-variant-numeric: tabular-nums; }
 .bars > * { min-width: 0; overflow-wrap: anywhere; }
 .bars .bar { height: 11px; background: var(--grid); border-radius: 3px; overflow: hidden; }
@@ -141,6 +146,12 @@ summary:focus-visible, a:focus-visible { outline: 2px solid var(--accent); outli
 .pair { display: grid; gap: 0 44px; align-items: start;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); }
 .pair > * { min-width: 0; }
+.family { display: block; }
+.family path { fill: none; stroke: var(--muted); stroke-width: 1.2; opacity: .55; }
+.family path.of-best { stroke: var(--accent); stroke-width: 2.6; opacity: 1; }
+.family circle { fill: var(--surface); stroke: var(--muted); stroke-width: 1.4; }
+.family circle.of-best { fill: var(--accent); stroke: var(--accent); }
+.family text { fill: var(--muted); font-size: 12px; }
 .spark { width: 120px; height: 26px; display: block; overflow: visible; }
 .spark polyline { fill: none; stroke: var(--series-1); stroke-width: 1.4;
   vector-effect: non-scaling-stroke; }
@@ -159,12 +170,15 @@ _PRINT = """
   html { font-size: 12px; } body { font-size: 12px; background: #ffffff; } .pair { display: block; }
   main { max-width: none; padding: 0; }
   nav { display: none; } h2 { break-after: avoid; }
-  .figures { grid-template-columns: 1fr 1fr; }
+  .figures { grid-template-columns: 1fr 1fr; } .family { max-width: 100%; height: auto; }
+  .columns { grid-template-columns: 1fr 1fr 1fr; }
+  .card img.still:not(.moving) { display: block; } .card img.moving:has(+ .still) { display: none; }
   .tile, .card, tr, .bars { break-inside: avoid; }
   details::details-content { content-visibility: visible; height: auto; }
   details.whole { display: none; }
   .bars .bar, .bars .bar i { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
   pre { white-space: pre-wrap; overflow-wrap: anywhere; } .wide { overflow: visible; }
+  details pre { columns: 2; }
 }
 """
 

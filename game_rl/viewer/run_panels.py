@@ -14,11 +14,13 @@ from game_rl.statistics import Floats
 from game_rl.system.units import GIB
 from game_rl.viewer.look import BASELINES, EVALUATION, STOCHASTIC_EVALUATION, TRAINING
 from game_rl.viewer.panels import (
+    MEAN_INTERVAL_WORDS,
     LineStyle,
     Panel,
     PlotLine,
     SeedCurve,
     Unit,
+    has_mean_interval,
     seed_lines,
     thinned,
 )
@@ -43,7 +45,7 @@ def run_panels(groups: Sequence[RunGroup], axis: PlotAxis) -> list[Panel]:
         _evaluation_panel(groups, axis, _REWARD),
         *_reward_panels(groups, axis),
         _pool_panel(groups, axis),
-        _curve_panel(groups, axis, "rollout/ep_len_mean", "Episode length"),
+        _curve_panel(groups, axis, "length", "rollout/ep_len_mean", "Episode length"),
         _speed_panel(groups, axis),
         _memory_panel(groups, axis),
         _disk_panel(groups, axis),
@@ -121,6 +123,8 @@ def _evaluation_panel(groups: Sequence[RunGroup], axis: PlotAxis, score: _Score)
     note = "evaluations; diamonds: final, held-out episodes"
     if any(len(group.runs) == 1 for group in groups):
         note = f"evaluations with {score.interval_words}; diamond: final, held-out episodes"
+    if has_mean_interval(lines):
+        note += f"; {MEAN_INTERVAL_WORDS}"
     return Panel(score.name, score.title, score.unit, tuple(lines), note, x_label=X_LABELS[axis])
 
 
@@ -181,13 +185,16 @@ def _group_lines(
     return tuple(lines)
 
 
-def _curve_panel(groups: Sequence[RunGroup], axis: PlotAxis, name: str, title: str) -> Panel:
-    lines = _group_lines(groups, lambda group: _curves_of(group, name, axis))
+def _curve_panel(
+    groups: Sequence[RunGroup], axis: PlotAxis, name: str, curve: str, title: str
+) -> Panel:
+    lines = _group_lines(groups, lambda group: _curves_of(group, curve, axis))
     note = "mean of the last episodes, while training"
-    if name.startswith(REWARD_TERM):
+    if curve.startswith(REWARD_TERM):
         note = _OF_AN_EPISODE
-    panel_name = re.sub(r"\W+", "-", name)
-    return Panel(panel_name, title, "number", lines, note, x_label=X_LABELS[axis])
+    if has_mean_interval(lines):
+        note += f"; {MEAN_INTERVAL_WORDS}"
+    return Panel(name, title, "number", lines, note, x_label=X_LABELS[axis])
 
 
 def _pool_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
@@ -222,7 +229,13 @@ def _reward_panels(groups: Sequence[RunGroup], axis: PlotAxis) -> list[Panel]:
     terms = terms_by_size([run for group in groups for run in group.runs])
     if len(groups) > 1:
         return [
-            _curve_panel(groups, axis, f"{REWARD_TERM}{term}", f"Reward: {term}")
+            _curve_panel(
+                groups,
+                axis,
+                "reward-" + re.sub(r"\W+", "-", term),
+                f"{REWARD_TERM}{term}",
+                f"Reward: {term}",
+            )
             for term in terms[:_MOST_PANELS]
         ]
     lines: list[PlotLine] = []

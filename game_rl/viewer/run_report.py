@@ -1,22 +1,22 @@
 """The report of a run: one file for people who have nothing but a browser."""
 
+from collections.abc import Sequence
 from shlex import quote
 
 from game_rl.config.loader import dump_config
 from game_rl.events.run_view import STATE_WORDS, Curve, PlotAxis, success_interval
 from game_rl.system.units import counted, format_bytes, format_duration
+from game_rl.viewer.report_clips import ReportClip
 from game_rl.viewer.report_sections import (
     MEASURED,
     all_curves_section,
-    clip_card,
+    clips_section,
     config_section,
     evaluations_section,
     events_section,
     footprint_section,
     hints_section,
     milestones_section,
-    percent,
-    percent_interval,
     places_section,
     plots_section,
     reproduce_section,
@@ -25,6 +25,7 @@ from game_rl.viewer.report_sections import (
 )
 from game_rl.viewer.report_style import Html, bars, element, note, pair, report, section, tile
 from game_rl.viewer.run_panels import REWARD_TERM, run_panels, terms_by_size
+from game_rl.viewer.run_story import learned_game, percent, percent_interval, run_story
 from game_rl.viewer.shown_runs import ShownRun, grouped_runs
 
 _S_IN_HOUR = 3600
@@ -33,13 +34,19 @@ _LAST_SHARE = 0.1  # of the run, over which the newest values of a curve are ave
 _KINDS = {"completed": "good", "failed": "bad", "killed": "bad"}
 
 
-def run_report(run: ShownRun, axis: PlotAxis = "timesteps") -> str:
+def run_report(
+    run: ShownRun, axis: PlotAxis = "timesteps", clips: Sequence[ReportClip] = ()
+) -> str:
     """Return a run's report as HTML, with everything in it.
 
     What the run does not have yet is said in its place.
+
+    Args:
+        clips: episodes to show; without one, that of the best policy in the run's folder.
     """
     config = run.config
     links = (
+        ("clips", "At play"),
         ("behaviour", "What the policy does"),
         ("curves", "Curves"),
         ("evaluations", "Evaluations"),
@@ -49,18 +56,21 @@ def run_report(run: ShownRun, axis: PlotAxis = "timesteps") -> str:
         ("reproduce", "Reproduce"),
     )
     settings = config_section("Keys that differ from their defaults:", config, dump_config(config))
+    story = run_story(run, config, learned_game(run.checkpoint_state))
     return report(
         run.name,
         f"{config.algorithm.name.upper()} on {config.game}, seed {config.seed}",
         state_of(run),
-        element("nav", *(element("a", text, href=f"#{name}") for name, text in links)),
+        *(element("p", text, class_="story") for text in story),
         _tiles(run),
+        element("nav", *(element("a", text, href=f"#{name}") for name, text in links)),
+        clips_section(clips, run.run_dir.videos, quote(str(run.run_dir.root))),
+        *places_section(run),
+        pair(milestones_section(run), hints_section(run)),
         _behaviour_section(run),
         plots_section(run_panels(grouped_runs([run]), axis), has_curves=bool(run.curves)),
-        *places_section(run),
-        *hints_section(run),
         evaluations_section(run),
-        pair(start_states_section(run), milestones_section(run)),
+        *start_states_section(run),
         pair([settings], [footprint_section(run), events_section(run)]),
         all_curves_section(run),
         pair([_reproduce_section(run)], [versions_section(run)]),
@@ -115,7 +125,7 @@ def _pool_tiles(run: ShownRun) -> list[Html]:
     if pool is None:
         return []
     rate = "none yet" if pool.success_rate is None else percent(pool.success_rate)
-    return [tile("goal met from the pool", rate, pool.in_words)]
+    return [tile("goal met from the pool", rate, f"{pool.states:,} states")]
 
 
 def _reproduce_section(run: ShownRun) -> Html:
@@ -145,16 +155,13 @@ def _reproduce_section(run: ShownRun) -> Html:
 
 
 def _behaviour_section(run: ShownRun) -> Html:
-    """Return the section with the clip, the actions, the reward terms and the endings."""
-    cards = [*filter(None, [_actions(run)])]
-    if shares := [*filter(None, [_rewards(run), _endings(run)])]:
-        cards.append(element("div", *shares))
-    clip = clip_card(run.run_dir.videos, quote(str(run.run_dir.root)))
-    parts = [element("div", clip, *cards, class_="columns")]
+    """Return the section with the actions, the reward terms and the endings."""
+    cards = [*filter(None, [_actions(run), _rewards(run), _endings(run)])]
+    shown = element("div", *cards, class_="columns")
     if not cards:
         text = "Nothing is recorded yet: actions come with the first evaluation, rewards with the"
-        parts.append(note(f"{text} first episodes."))
-    return section("What the policy does", "behaviour", *parts)
+        shown = note(f"{text} first episodes.")
+    return section("What the policy does", "behaviour", shown)
 
 
 def _card(title: str, about: str, rows: list[tuple[str, float, str]]) -> Html:

@@ -32,6 +32,21 @@ def test_plot_writes_a_picture(
     assert output.read_bytes().startswith(start)
 
 
+def test_plot_draws_the_panels_that_are_named_and_refuses_others(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "a.svg"
+    arguments = ["plot", *runs, "--output", str(output), "--json"]
+    assert main([*arguments, "--panels", "reward,success", "--title", "Two <seeds>"]) == 0
+    assert json.loads(capsys.readouterr().out)["panels"] == ["reward", "success"]
+    assert "Two &lt;seeds&gt;" in output.read_text(encoding="utf-8")
+    assert main([*arguments, "--panels", "reward,speed"]) == 2
+    found = capsys.readouterr().err
+    assert "--panels speed: these runs have no such panel; they have success, reward" in found
+    assert main([*arguments, "--panels", "reward,,"]) == 2
+    assert "names no panels" in capsys.readouterr().err
+
+
 def test_report_writes_a_page(
     runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

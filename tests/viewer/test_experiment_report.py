@@ -11,6 +11,8 @@ from game_rl.config.experiments.experiment import dump_experiment
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.records import ChampionRecord, read_record, read_records
 from game_rl.viewer.experiment_report import experiment_report
+from game_rl.viewer.family_tree import family_tree
+from game_rl.viewer.report_clips import ReportClip
 from game_rl.viewer.run_panels import fitness_panel
 from game_rl.viewer.shown_runs import shown_experiment
 from tests.experiments.compare.paper_accounts import write_accounts
@@ -109,6 +111,40 @@ def test_one_that_has_only_begun_says_what_is_missing(make_population: MakePopul
         "not begun",
     ):
         assert part in text
+
+
+def test_the_family_tree_has_a_line_for_each_child_and_marks_the_champions_ancestors(
+    population: ExperimentDir,
+) -> None:
+    shown = shown_experiment(population.root)
+    records = shown.records
+    parents = {copy.folder: copy.parent_folder for r in records for copy in r.copies}
+    assert parents
+    expected = 0
+    for before, now in itertools.pairwise(records):
+        known = {member.folder for member in before.members}
+        expected += sum(m.folder in known or parents.get(m.folder) in known for m in now.members)
+    ancestors = {(record.generation, member.folder) for record, member in shown.lineage}
+    picture = family_tree(records, ancestors, "generation")
+    assert picture.count("<path ") == expected
+    assert picture.count("<circle ") == sum(len(record.members) for record in records)
+    assert picture.count('class="of-best"') == 2 * len(records) - 1
+    champion = shown.champion
+    assert champion is not None
+    assert f"<title>generation {records[-1].generation}, {champion.folder}, " in picture
+
+
+def test_a_report_tells_how_the_experiment_went_and_shows_the_champion(
+    population: ExperimentDir,
+) -> None:
+    shown = shown_experiment(population.root)
+    champion = shown.champion
+    assert champion is not None
+    clip = ReportClip("The champion", "", b"", "its ROM is gone")
+    text = read_page(experiment_report(shown, clips=(clip,))).text
+    assert f"The champion is {champion.folder}" in text
+    assert f"a mean reward of {champion.final.mean_reward:.2f}" in text
+    assert "The champion: its ROM is gone" in text
 
 
 def test_a_plot_of_an_experiment_begins_with_its_fitness(population: ExperimentDir) -> None:

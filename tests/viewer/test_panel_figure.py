@@ -59,6 +59,19 @@ def test_runs_that_every_panel_shows_are_named_once() -> None:
     assert all(axes.get_legend() is not None for axes in figure.axes)
 
 
+def test_a_title_stands_above_everything_and_takes_no_room_from_the_panels() -> None:
+    panels = [a_panel("one"), a_panel("two")]
+    with in_look(LIGHT):
+        figures = draw_panels(panels, LIGHT, "ppo and pqn"), draw_panels(panels, LIGHT)
+        for figure in figures:
+            figure.draw_without_rendering()
+    assert [figure.get_suptitle() for figure in figures] == ["ppo and pqn", ""]
+    titled, plain = (
+        figure.axes[0].get_position().height * figure.get_size_inches()[1] for figure in figures
+    )
+    assert titled == pytest.approx(plain, abs=0.1)
+
+
 @pytest.mark.slow
 def test_files_are_what_their_names_say_and_the_same_each_time() -> None:
     panels = [a_panel("one"), a_panel("two"), a_panel("three")]

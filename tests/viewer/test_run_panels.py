@@ -321,6 +321,22 @@ def test_a_single_curve_is_no_mean_and_curves_apart_have_none() -> None:
     assert [(each.style, each.label) for each in apart] == [("seed", "a"), ("seed", "")]
 
 
+@pytest.mark.parametrize("n", [4, 5])
+def test_the_mean_of_five_seeds_has_students_interval_and_that_of_four_has_none(n: int) -> None:
+    x = np.array([0.0, 1.0])
+    curves = [SeedCurve(x, np.array([seed, 2.0 * seed])) for seed in range(n)]
+    *_, mean = seed_lines("a", 0, curves)
+    if n == 4:
+        assert mean.interval is None
+        return
+    # t(0.975, 4) = 2.776; 0, 1, 2, 3, 4 deviate by sqrt(2.5)
+    half = 2.776 * np.sqrt(2.5 / 5)
+    assert mean.interval is not None
+    low, high = mean.interval
+    assert low == pytest.approx([2 - half, 4 - 2 * half], abs=0.02)
+    assert high == pytest.approx([2 + half, 4 + 2 * half], abs=0.02)
+
+
 def test_a_run_that_has_recorded_nothing_has_no_panels(tmp_path: Path) -> None:
     run = shown_events(tmp_path, [])
     assert run_panels([RunGroup("run", (run,))], "hours") == []

@@ -31,8 +31,9 @@ def tiny(make_config: MakeConfig) -> ShownRun:
 def test_it_is_one_page_without_scripts_and_without_references_to_others(tiny: ShownRun) -> None:
     found = read_page(run_report(tiny))
     assert found.tags.count("svg") >= 7
-    (clip,) = [link for link in found.links if link.startswith("data:")]
+    clip, still = [link for link in found.links if link.startswith("data:")]
     assert clip.startswith("data:image/gif;base64,")
+    assert still.startswith("data:image/png;base64,")  # the same on paper
 
 
 def test_its_numbers_are_those_of_the_run(tiny: ShownRun) -> None:
