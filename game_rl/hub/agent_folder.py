@@ -72,7 +72,8 @@ from game_rl.storage.background import game_files
 from game_rl.system.packages import installed_versions, source_sha256
 from game_rl.viewer.panel_figure import panels_png
 from game_rl.viewer.run_panels import run_panels
-from game_rl.viewer.shown_runs import grouped_runs, read_run
+from game_rl.viewer.run_story import run_story
+from game_rl.viewer.shown_runs import ShownRun, grouped_runs, read_run
 
 _REPLAY_EPISODES = 2
 _REPLAY_S = 60.0
@@ -140,7 +141,8 @@ def pack_agent(
     write_atomic(folder / RESULTS, _json(_results(evaluation)))
     tell("recording the clip")
     record_run(agent, episodes=_REPLAY_EPISODES, output=folder / REPLAY, max_s=_REPLAY_S)
-    has_curves = _draw_curves(packed)
+    shown = read_run(packed.root)
+    has_curves = _draw_curves(shown, name)
     repeat = f"game-rl evaluate {address.played} --episodes {episodes}"
     package = AgentPackage(
         agent=name,
@@ -154,7 +156,15 @@ def pack_agent(
         source_sha256=source_sha256(),
         files=tuple(_hashed(folder)),
     )
-    card = model_card(agent, address, package, evaluation, zip_name=zip_name, has_curves=has_curves)
+    card = model_card(
+        agent,
+        address,
+        package,
+        evaluation,
+        zip_name=zip_name,
+        story=run_story(shown, agent.config, definition),
+        has_curves=has_curves,
+    )
     write_atomic(folder / CARD, card)
     write_saved(folder / PACKAGE_FILE, package)
     return package
@@ -448,12 +458,12 @@ def _results(evaluation: Evaluation) -> dict[str, object]:
     }
 
 
-def _draw_curves(packed: RunDir) -> bool:
+def _draw_curves(packed: ShownRun, title: str) -> bool:
     """Draw the evaluations of the training, if it had any."""
-    panels = run_panels(grouped_runs([read_run(packed.root)]), "timesteps")[:_PANELS]
+    panels = run_panels(grouped_runs([packed]), "timesteps")[:_PANELS]
     if not panels:
         return False
-    write_atomic(packed.root / "curves.png", panels_png(panels))
+    write_atomic(packed.run_dir / "curves.png", panels_png(panels, title))
     return True
 
 

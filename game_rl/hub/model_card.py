@@ -1,12 +1,13 @@
 """The card of an agent on the Hub: `README.md`, for people first and for the Hub's search."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 from gymnasium import spaces
 
 from game_rl.callbacks.evaluation import Evaluation
+from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.make_env import make_observation_format
 from game_rl.hub.agent_package import REPLAY, AgentAddress, AgentPackage, HubAddress
 from game_rl.playback.trained_run import TrainedRun
@@ -24,6 +25,7 @@ def model_card(
     evaluation: Evaluation,
     *,
     zip_name: str | None,
+    story: Sequence[str],
     has_curves: bool,
 ) -> str:
     """Return the card.
@@ -32,6 +34,7 @@ def model_card(
         agent: the packed agent.
         evaluation: of the packed agent, by `package.repeat`.
         zip_name: name of Stable-Baselines3's file; None if it cannot have the network.
+        story: paragraphs on the game and the training, as in the run's report.
         has_curves: whether there is a picture of the training's evaluations.
     """
     facts = yaml.safe_dump(
@@ -47,6 +50,8 @@ def model_card(
         _clip(address),
         _story(agent, package, evaluation),
         _scores(evaluation),
+        "## The game, and how it was learned",
+        *story,
         *(("![Evaluations while it learned](curves.png)",) if has_curves else ()),
         _play(address, package),
         *_sb3(address, agent, zip_name),
@@ -115,7 +120,7 @@ def _story(agent: TrainedRun, package: AgentPackage, evaluation: Evaluation) -> 
     lines = [
         f"This agent plays *{package.rom.title}* on a Game Boy, and reaches {how}.",
         f"It has learned from {state.num_timesteps:,} timesteps, which are {frames:,} frames or "
-        f"{frames / 60 / 3600:,.1f} hours of the game, and",
+        f"{frames / FRAMES_PER_SECOND / 3600:,.1f} hours of the game, and",
         "takes its most probable actions."
         if agent.deterministic
         else "draws its actions from its probabilities.",

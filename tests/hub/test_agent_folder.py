@@ -16,6 +16,8 @@ from game_rl.hub.agent_folder import pack_agent
 from game_rl.hub.agent_package import PACKAGE_FILE, AgentPackage
 from game_rl.hub.push import packed_files, personal_places
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
+from game_rl.viewer.run_story import learned_game, run_story
+from game_rl.viewer.shown_runs import read_run
 from tests.hub.packed import ADDRESS, EPISODES, ROM, own_game, packed_tiny, train_tiny
 
 pytestmark = pytest.mark.slow  # an agent is trained and packed
@@ -79,6 +81,16 @@ def test_the_card_has_the_hubs_metadata_and_the_score_with_its_interval(
     assert f"game-rl evaluate runs/ppo-tiny --episodes {EPISODES}" in text
     assert package.rom.sha1 in text
     assert results["n_eval_episodes"] == EPISODES == len(results["rewards"])
+
+
+def test_the_card_tells_what_the_report_tells(agent: tuple[Path, AgentPackage]) -> None:
+    folder, _ = agent
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    shown = read_run(folder)
+    paragraphs = run_story(shown, shown.config, learned_game(shown.checkpoint_state))
+    assert len(paragraphs) == 3
+    for paragraph in paragraphs:
+        assert paragraph in text
 
 
 def test_plain_stable_baselines3_loads_the_zip(agent: tuple[Path, AgentPackage]) -> None:
