@@ -43,11 +43,11 @@ $(TESTABLE): $(INSTALLED) requirements-dev.lock
 demo: $(INSTALLED)  ## train the default config on duel, evaluate it, record a GIF
 	$(BIN)/python train.py --config configs/duel_ppo.yaml --set run_dir=$(DEMO_DIR)
 
-TESTS ?= not slow and not soak and not gpu
-TEST_OPTIONS ?=
-
 pretrained: $(INSTALLED)  ## train and pack an agent that comes with game_rl: make pretrained AGENT=duel
 	$(BIN)/python pretrained/build.py $(AGENT)
+
+TESTS ?= not slow and not soak and not gpu
+TEST_OPTIONS ?=
 
 test: $(TESTABLE)  ## every part once, in minutes; test-slow has the rest
 	$(BIN)/python -m pytest -m "$(TESTS)" --numprocesses $(TEST_WORKERS) $(TEST_OPTIONS)
