@@ -15,7 +15,9 @@ from game_rl.experiments.descent import changes_words
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record, read_records
+from game_rl.files.run_dir import RunDir
 from game_rl.viewer.event_words import happening
+from game_rl.viewer.followed_run import clips_of
 
 _NEWEST = 3
 """Generations over which the mean is taken: what slows the machine now counts, one outlier less."""
@@ -82,15 +84,10 @@ def experiment_summary(root: Path) -> Json:
     folder = ExperimentDir(root)
     status = experiment_status(folder)
     records = read_records(folder)
-    champion = read_record(folder.champion_record, ChampionRecord)
     events = read_experiment_events(folder.events)
     config = folder.config.stat()
     lines = [(event, line) for event in events if (line := happening(event)) is not None]
     mixing = (status.drawn, status.differences)
-    shown_champion: Json | None = None
-    if champion is not None:
-        final = champion.final.model_dump(mode="json")
-        shown_champion = {"folder": champion.folder, "number": champion.number, "final": final}
     return {
         **_what_is_learned(folder.config, config.st_mtime_ns),
         "kind": status.kind,
@@ -103,10 +100,10 @@ def experiment_summary(root: Path) -> Json:
         "seconds_left": experiment_seconds_left(status, events, datetime.now(UTC)),
         "timesteps_of_all": status.timesteps_of_all,
         "frames_of_all": status.frames_of_all,
-        "members": _members(status, records),
+        "members": _members(folder, status, records),
         "table": [_generation(record) for record in records],
         "lineage": _lineage(records),
-        "champion": shown_champion,
+        "champion": _champion(folder),
         "mixing": [each.words for each in mixing if each is not None and each.words],
         "happenings": [
             {"time": event.time.isoformat(), **asdict(line)} for event, line in lines[-_MOST_LINES:]
@@ -116,7 +113,9 @@ def experiment_summary(root: Path) -> Json:
 
 def experiment_brief(root: Path) -> Json:
     """Return what a tile of a folder of runs shows of the experiment."""
-    status = experiment_status(ExperimentDir(root))
+    folder = ExperimentDir(root)
+    status = experiment_status(folder)
+    newest = read_experiment_events(folder.events)[-1:]
     return {
         "kind": status.kind,
         "state": status.state,
@@ -127,7 +126,20 @@ def experiment_brief(root: Path) -> Json:
         "n_members": len(status.members),
         "timesteps": sum(member.timesteps for member in status.members),
         "total_timesteps": sum(member.until for member in status.members),
+        "last_event": newest[0].time.isoformat() if newest else None,
+        "champion": _champion(folder),
     }
+
+
+def _champion(folder: ExperimentDir) -> Json | None:
+    """Return the champion with its final result and its newest clip; None before there is one."""
+    champion = read_record(folder.champion_record, ChampionRecord)
+    if champion is None:
+        return None
+    final = champion.final.model_dump(mode="json")
+    clips = [clip.name for clip in clips_of(RunDir(folder.root / "champion"))]
+    found: Json = {"folder": champion.folder, "number": champion.number, "final": final}
+    return found | {"clip": next(iter(clips), None)}
 
 
 @functools.lru_cache(maxsize=8)
@@ -140,7 +152,9 @@ def _what_is_learned(config: Path, mtime_ns: int) -> Json:
     return {"game": name, "algorithm": run.algorithm.name, "n_envs": run.env.n_envs}
 
 
-def _members(status: ExperimentStatus, records: Sequence[GenerationRecord]) -> list[Json]:
+def _members(
+    folder: ExperimentDir, status: ExperimentStatus, records: Sequence[GenerationRecord]
+) -> list[Json]:
     copies = {copy.folder: copy for record in records for copy in record.copies}
     found = []
     for member in status.members:
@@ -153,6 +167,7 @@ def _members(status: ExperimentStatus, records: Sequence[GenerationRecord]) -> l
                 "until": member.until,
                 "timesteps_per_s": member.timesteps_per_s,
                 "is_done": member.has_ended_stretch,
+                "is_training": folder.member(member.folder).is_locked,
                 "fitness": None if member.last is None else member.last.model_dump(mode="json"),
                 "copy_of": None if copy is None else copy.parent_folder,
                 "changes": "" if copy is None else changes_words(copy),

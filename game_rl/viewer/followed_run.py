@@ -27,7 +27,7 @@ from game_rl.events import (
     RolloutEnded,
 )
 from game_rl.events.event_log import EventFollower
-from game_rl.events.run_view import RunView, success_interval
+from game_rl.events.run_view import RunView, reward_interval, success_interval
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved_forecast import SavedForecast, read_footprint, read_forecast
 from game_rl.system.units import GIB
@@ -45,7 +45,8 @@ _THINNED = {"rollout_ended", "curves_recorded", "evaluated", "evaluating"}
 _MOST_OF_A_KIND = 2_000
 _LOOPED = "game/looped/"
 
-_Points = list[tuple[int, float]]
+_Interval = tuple[float, float]
+_Point = tuple[int, float, _Interval | None]
 _Kind = TypeVar("_Kind")
 _CLIPS = (".gif", ".mp4")
 _CURVED = (RolloutEnded, Evaluated, CurvesRecorded)
@@ -169,7 +170,7 @@ class FollowedRun:
 
     Args:
         name: what the page calls it.
-        is_of_experiment: whether an experiment decides how far it trains.
+        experiment: the experiment that decides how far it trains; None for a run of its own.
         clock: seconds, which only grow.
 
     Attributes:
@@ -181,12 +182,12 @@ class FollowedRun:
         run_dir: RunDir,
         name: str,
         *,
-        is_of_experiment: bool = False,
+        experiment: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.run_dir = run_dir
         self.name = name
-        self._is_of_experiment = is_of_experiment
+        self._experiment = None if experiment is None else str(experiment)
         self._clock = clock
         self._follower = EventFollower(run_dir)
         self._machine: Json = {}
@@ -262,7 +263,7 @@ class FollowedRun:
         return {
             "name": self.name,
             "path": str(self.run_dir.root),
-            "is_of_experiment": self._is_of_experiment,
+            "experiment": self._experiment,
             "replacements": self._replacements,
             **self._config,
             **run_summary(view),
@@ -278,17 +279,16 @@ class FollowedRun:
 
     def clips(self) -> list[Path]:
         """Return the clips, the newest first."""
-        if not self.run_dir.videos.is_dir():
-            return []
-        inside = (path for path in self.run_dir.videos.iterdir() if not path.is_symlink())
-        found = [path for path in inside if path.suffix in _CLIPS and path.is_file()]
-        return sorted(found, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
+        return clips_of(self.run_dir)
 
     def curves(self) -> Json:
-        """Return the curves as JSON: by name, timesteps and values."""
-        found: dict[str, _Points] = {}
-        for name, timesteps, value in _points(self.events):
-            found.setdefault(name, []).append((timesteps, value))
+        """Return the curves as JSON: by name, timesteps, values, and intervals if it has any.
+
+        The final evaluation is a curve of one point, `final/`, at the timestep of its policy.
+        """
+        found: dict[str, list[_Point]] = {}
+        for name, *point in _points(self.events):
+            found.setdefault(name, []).append((point[0], point[1], point[2]))
         return {name: _as_lists(points) for name, points in sorted(found.items())}
 
     def settings(self) -> Json:
@@ -304,6 +304,15 @@ class FollowedRun:
             return {}
         module = importlib.import_module("game_rl.places.place_layers")
         return dict(module.places_json(self.run_dir))
+
+
+def clips_of(run_dir: RunDir) -> list[Path]:
+    """Return the clips of a run, the newest first."""
+    if not run_dir.videos.is_dir():
+        return []
+    inside = (path for path in run_dir.videos.iterdir() if not path.is_symlink())
+    found = [path for path in inside if path.suffix in _CLIPS and path.is_file()]
+    return sorted(found, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
 
 
 def newest_values(events: Sequence[Event]) -> dict[str, float]:
@@ -327,14 +336,18 @@ def going_in_circles(newest: Mapping[str, float]) -> Json:
     }
 
 
-def _points(events: Sequence[Event]) -> Iterator[tuple[str, int, float]]:
+def _points(
+    events: Sequence[Event],
+) -> Iterator[tuple[str, int, float, _Interval | None]]:
     is_any_deterministic = any(e.deterministic for e in events if isinstance(e, Evaluated))
     for event in events:
         if isinstance(event, RolloutEnded):
             yield from _shown(event, "training", event.timesteps)
-            yield "training/timesteps_per_s", event.timesteps, event.timesteps_per_s
+            yield "training/timesteps_per_s", event.timesteps, event.timesteps_per_s, None
         elif isinstance(event, Evaluated):
-            if not event.is_final and event.offline_gradient_steps is None:
+            if event.is_final:
+                yield from _shown(event, "final", event.policy_timesteps)
+            elif event.offline_gradient_steps is None:
                 way = "" if event.deterministic else "_stochastic"
                 yield from _shown(event, f"evaluation{way}", event.policy_timesteps)
                 if event.deterministic or not is_any_deterministic:
@@ -343,25 +356,28 @@ def _points(events: Sequence[Event]) -> Iterator[tuple[str, int, float]]:
             yield from _shown(event, f"baseline/{event.name}", 0)
         elif isinstance(event, CurvesRecorded):
             for name, value in event.values.items():
-                yield name, event.timesteps, value
+                yield name, event.timesteps, value, None
 
 
 def _shown(
     event: RolloutEnded | Evaluated | BaselinePlayed, group: str, timesteps: int
-) -> Iterator[tuple[str, int, float]]:
+) -> Iterator[tuple[str, int, float, _Interval | None]]:
+    is_evaluation = isinstance(event, Evaluated)
     if event.success_rate is not None:
-        yield f"{group}/success_rate", timesteps, event.success_rate
+        interval = success_interval(event) if is_evaluation else None
+        yield f"{group}/success_rate", timesteps, event.success_rate, interval
     if event.mean_reward is not None:
-        yield f"{group}/mean_reward", timesteps, event.mean_reward
+        interval = reward_interval(event) if is_evaluation else None
+        yield f"{group}/mean_reward", timesteps, event.mean_reward, interval
 
 
-def _by_start_state(event: Evaluated) -> Iterator[tuple[str, int, float]]:
+def _by_start_state(event: Evaluated) -> Iterator[tuple[str, int, float, _Interval | None]]:
     """Return the results by start state under their names in TensorBoard."""
     for state, result in (event.by_start_state or {}).items():
         if result.success_rate is None:
-            yield f"eval/mean_reward/{state}", event.policy_timesteps, result.mean_reward
+            yield f"eval/mean_reward/{state}", event.policy_timesteps, result.mean_reward, None
         else:
-            yield f"eval/success_rate/{state}", event.policy_timesteps, result.success_rate
+            yield f"eval/success_rate/{state}", event.policy_timesteps, result.success_rate, None
 
 
 def _thinned(events: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
@@ -379,15 +395,18 @@ def _thinned(events: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
     return kept
 
 
-def _as_lists(points: _Points) -> dict[str, list[float]]:
+def _as_lists(points: list[_Point]) -> Json:
     """Return at most `MOST_POINTS` points, the last one included."""
     if len(points) > MOST_POINTS:
         at = np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(int)
         points = [points[n] for n in at]
-    return {
-        "timesteps": [timesteps for timesteps, _ in points],
-        "values": [float(f"{value:.5g}") for _, value in points],
+    found: Json = {
+        "timesteps": [timesteps for timesteps, _, _ in points],
+        "values": [float(f"{value:.5g}") for _, value, _ in points],
     }
+    if any(interval is not None for _, _, interval in points):
+        found["intervals"] = [interval for _, _, interval in points]
+    return found
 
 
 def _of(events: Sequence[Event], kind: type[_Kind]) -> list[_Kind]:

@@ -8,6 +8,13 @@ from dataclasses import dataclass, fields
 
 EVALUATION, STOCHASTIC_EVALUATION, TRAINING, BASELINES = range(4)
 """The series colours of one run's curves, on the page as in plots and reports."""
+_MEANINGS = {
+    "evaluation": EVALUATION,
+    "stochastic-evaluation": STOCHASTIC_EVALUATION,
+    "training": TRAINING,
+    "baseline": BASELINES,
+}
+"""The same by the names that the page uses, so that it knows a colour by its meaning alone."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +41,11 @@ class Look:
     series: tuple[str, ...]
 
     def css(self) -> str:
-        """Return the colours as CSS custom properties, such as `--text` and `--series-1`."""
+        """Return the colours as CSS custom properties: `--text`, `--series-1`, `--training`."""
         plain = [f.name for f in fields(self) if f.name != "series"]
         pairs = [(name, getattr(self, name)) for name in plain]
         pairs += [(f"series-{n}", colour) for n, colour in enumerate(self.series, start=1)]
+        pairs += [(name, self.series[at]) for name, at in _MEANINGS.items()]
         return " ".join(f"--{name}: {colour};" for name, colour in pairs)
 
 

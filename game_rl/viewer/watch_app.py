@@ -33,7 +33,7 @@ from game_rl.system.output import valid_text
 from game_rl.viewer.access import Receive, Scope, Send
 from game_rl.viewer.followed_run import FollowedRun
 from game_rl.viewer.look import stylesheet
-from game_rl.viewer.watched_place import WatchedPlace, is_of_experiment
+from game_rl.viewer.watched_place import WatchedPlace, experiment_of
 
 READ_EVERY_S = 0.9
 _OVERVIEW_EVERY_S = 2.0
@@ -78,7 +78,7 @@ class RunBoard:
             run = self._followed.get(name)
             if run is None:
                 run = self._followed[name] = FollowedRun(
-                    run_dir, self.place.title_of(name), is_of_experiment=is_of_experiment(run_dir)
+                    run_dir, self.place.title_of(name), experiment=experiment_of(run_dir)
                 )
             if self._clock() - self._read_at.get(name, float("-inf")) >= READ_EVERY_S:
                 await asyncio.to_thread(run.refresh)
@@ -100,7 +100,8 @@ class RunBoard:
 async def page_news(board: RunBoard, name: str, last_id: str) -> dict[str, Any] | None:
     """Return what is new for a client; None if there is nothing of that name.
 
-    `state` has the numbers of a run, `overview` those of an experiment or of several runs. Of the
+    `state` has the numbers of a run, `others` the names of the place's other runs, whose curves may
+    be laid over its own, `overview` the numbers of an experiment or of several runs. Of the
     list of events, `happened` has the lines after `last_id`, and `history` all of them: at first,
     and after a resume that has superseded some. `id` is the number of starts of the run, a dot and
     the offset of the newest line.
@@ -112,6 +113,9 @@ async def page_news(board: RunBoard, name: str, last_id: str) -> dict[str, Any] 
     run = await board.fresh(name)
     if run is not None:
         found: dict[str, Any] = {"state": run.state, "id": f"{run.cuts}.{run.end}"}
+        others = [other for other in await board.runs() if other != name]
+        if others:
+            found["others"] = others
         cuts, _, offset = last_id.partition(".")
         is_id = cuts.isdecimal() and offset.isdecimal() and len(last_id) < 40
         if not is_id or int(cuts) != run.cuts:

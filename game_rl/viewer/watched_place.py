@@ -14,7 +14,7 @@ from game_rl.events.event_log import read_events
 from game_rl.events.run_view import RunView
 from game_rl.files.run_dir import RunDir
 from game_rl.system.output import valid_text
-from game_rl.viewer.followed_run import run_summary
+from game_rl.viewer.followed_run import clips_of, run_summary
 
 if TYPE_CHECKING:
     from game_rl.viewer.followed_exploration import FollowedExploration
@@ -46,27 +46,38 @@ class WatchedPlace:
         return "folder" if self.runs() or others else None
 
     def runs(self) -> dict[str, RunDir]:
-        """Return the runs by the names that addresses of the page give them; "" is the only one."""
+        """Return the runs by the names that addresses of the page give them; "" is the only one.
+
+        A folder's runs include the champion of each of its experiments, as `NAME/champion`.
+        """
         if RunDir(self.root).exists():
             return {"": RunDir(self.root)}
         if self._is_experiment:
+            champion = _champion_of(self.root)
             found = _runs_in(self.root / "members")
-            champion = RunDir(self.root / "champion")
-            return found | ({"champion": champion} if champion.exists() else {})
-        return _runs_in(self.root)
+            return found if champion is None else found | {"champion": champion}
+        champions = (_champion_of(path) for path in _experiments_in(self.root))
+        of_experiments = {
+            f"{run.root.parent.name}/champion": run for run in filter(None, champions)
+        }
+        return _runs_in(self.root) | of_experiments
 
     def title_of(self, name: str) -> str:
         """Return what the page of a run calls it."""
-        if not self._is_experiment:
+        run = self.runs().get(name)
+        experiment = None if run is None else experiment_of(run)
+        if run is None or experiment is None:
             return name or self.root.absolute().name
-        of = "champion" if name == "champion" else f"member {name}"
-        return f"{self.root.absolute().name}, {of}"
+        own = run.root.absolute().name
+        of = f"member {own}" if run.root.absolute().parent.name == "members" else own
+        return f"{experiment.name}, {of}"
 
     def overview(self, runs: Mapping[str, RunDir]) -> dict[str, Any]:
         """Return the numbers of the experiment, or of the runs of the folder."""
         name = self.root.absolute().name
         if self._is_experiment:
-            return {"name": name, **_experiment_summary().experiment_summary(self.root)}
+            own = {"name": name, "path": str(self.root)}
+            return {**own, **_experiment_summary().experiment_summary(self.root)}
         if self.is_exploration:
             return self._exploration().summary()
         explorations = [_exploration_now(path) for path in _explorations_in(self.root)]
@@ -75,7 +86,11 @@ class WatchedPlace:
             "kind": "folder",
             "name": name,
             "is_there": self.root.is_dir(),
-            "members": [_brief_now(*each) for each in runs.items()] + experiments + explorations,
+            "members": [
+                *(_brief_now(name, run) for name, run in runs.items() if "/" not in name),
+                *experiments,
+                *explorations,
+            ],
         }
 
     @property
@@ -99,10 +114,10 @@ class WatchedPlace:
         return (self.root / _EXPERIMENT_FILE).is_file()
 
 
-def is_of_experiment(run_dir: RunDir) -> bool:
-    """Whether the run is a member, the learner or the champion of an experiment."""
+def experiment_of(run_dir: RunDir) -> Path | None:
+    """Return the experiment of which the run is a member, the learner or the champion, if any."""
     above = list(run_dir.root.absolute().parents)[:2]  # champion/ and learner/, members/00
-    return any((folder / _EXPERIMENT_FILE).is_file() for folder in above)
+    return next((folder for folder in above if (folder / _EXPERIMENT_FILE).is_file()), None)
 
 
 def _experiment_summary() -> ModuleType:
@@ -136,7 +151,10 @@ def _experiment_now(root: Path) -> dict[str, Any]:
         found: dict[str, Any] = _experiment_summary().experiment_brief(root)
     except (GameRLError, OSError) as error:
         found = {"kind": "experiment", "state": "unknown", "text": str(error)}
-    return {"folder": root.name, "path": str(root), "is_experiment": True, **found}
+    champion = _champion_of(root)
+    clips = [] if champion is None else [clip.name for clip in clips_of(champion)]
+    own = {"folder": root.name, "path": str(root), "is_experiment": True}
+    return {**own, "clip": next(iter(clips), None), **found}
 
 
 def _brief_now(name: str, run_dir: RunDir) -> dict[str, Any]:
@@ -155,7 +173,12 @@ def _brief(
     """Return the numbers of a run of a folder, read again once its file of events is another."""
     assert len(file) == 3
     summary = run_summary(RunView(read_events(run_dir), is_training))
-    return {"folder": name, **{key: summary[key] for key in _BRIEF}}
+    clips = [clip.name for clip in clips_of(run_dir)]
+    return {
+        "folder": name,
+        "clip": next(iter(clips), None),
+        **{key: summary[key] for key in _BRIEF},
+    }
 
 
 _BRIEF = (
@@ -169,6 +192,7 @@ _BRIEF = (
     "evaluation",
     "best_evaluation",
     "final_evaluation",
+    "last_event",
 )
 
 
@@ -178,6 +202,12 @@ def _runs_in(folder: Path) -> dict[str, RunDir]:
     runs = [RunDir(path) for path in newest if _has(path, RunDir(path).config.name)][:MOST_RUNS]
     found = {valid_text(run.root.name): run for run in runs}
     return dict(sorted(found.items()))
+
+
+def _champion_of(experiment: Path) -> RunDir | None:
+    """Return the run of an experiment's champion, if it has one."""
+    found = RunDir(experiment / "champion")
+    return found if _has(found.root, found.config.name) else None
 
 
 def _experiments_in(folder: Path) -> list[Path]:

@@ -78,12 +78,18 @@ def test_series_differ_for_every_kind_of_colour_vision(look: Look, vision: str) 
 def test_the_page_and_the_plots_draw_a_kind_of_curve_in_one_colour() -> None:
     page = resources.files("game_rl.viewer").joinpath("page", "curves.js")
     text = page.read_text(encoding="utf-8")
-    shown = {name: int(n) - 1 for name, n in re.findall(r'`, "([a-z, ]+)", (\d)', text)}
-    assert shown == {
+    shown = dict(re.findall(r'named\("\w+", "([a-z, ]+)", "([a-z-]+)"', text))
+    plots = {
         "training": TRAINING,
         "evaluation": EVALUATION,
         "evaluation, stochastic": STOCHASTIC_EVALUATION,
+        "final evaluation": EVALUATION,
     }
+    assert shown.keys() == plots.keys()
+    css = stylesheet()
+    for look in (LIGHT, DARK):
+        for name, colour in shown.items():
+            assert f"--{colour}: {look.series[plots[name]]};" in css
 
 
 def test_the_stylesheet_has_every_colour_of_both_themes() -> None:

@@ -8,14 +8,17 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image, ImageColor
 
 from game_rl.events import (
     CurvesRecorded,
+    Ended,
     Evaluated,
     HintGiven,
     MilestoneReached,
@@ -23,6 +26,8 @@ from game_rl.events import (
 )
 from game_rl.files.run_dir import RunDir, locked
 from game_rl.live.live_file import LiveReader
+from game_rl.statistics import wilson_interval
+from game_rl.viewer.look import LIGHT, TRAINING
 from tests.viewer.live_run import (
     TOKEN,
     LiveGame,
@@ -207,6 +212,141 @@ def test_the_page_has_no_fault_of_accessibility(
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     finally:
         found.close()
+
+
+def finished_events(*, success: float) -> list[Any]:
+    final = Evaluated(
+        timesteps=2_048, policy_timesteps=1_024, episodes=100, mean_reward=2.5, std_reward=0.5,
+        success_rate=success, mean_length=60, seconds=2, is_final=True,
+    )  # fmt: skip
+    return [
+        *first_events(),
+        final,
+        Ended(timesteps=2_048, reason="completed", exit_code=0, text=""),
+    ]
+
+
+def make_clip(run: RunDir) -> None:
+    run.videos.mkdir()
+    frames = [Image.new("L", (160, 144), shade) for shade in (60, 200)]
+    frames[0].save(run.videos / "best.gif", save_all=True, append_images=frames[1:])
+
+
+def test_a_finished_run_leads_with_its_result_and_has_its_clip_beside_the_curves(
+    chromium: Any, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "done", finished_events(success=0.96))
+    make_clip(run)
+    with watching(run.root) as server:
+        found = Opened(chromium, server)
+        try:
+            page = found.open()
+            page.wait_for_selector(".ended .clip img")
+            page.wait_for_selector(".ended .plot")
+            first = page.locator("main > *:visible").first.inner_text().replace("\u00a0", " ")
+            for words in (
+                "Final result",
+                "96 % success",
+                "in 100 episodes, which stands for 90 % to 98 % (95 % interval); mean reward 2.5",
+                "It has played all its timesteps.",
+                "game-rl evaluate",
+                "game-rl report",
+                f"{datetime.now(UTC):%Y}",
+            ):
+                assert words in first
+            assert page.locator(".figure-tile:visible", has_text="evaluation").count() == 0
+            assert page.evaluate(_ROLES) == []
+            assert found.complaints == []
+        finally:
+            found.close()
+
+
+def test_keys_walk_along_a_curve_whose_points_can_be_saved(chromium: Any, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "done", finished_events(success=0.96))
+    with watching(run.root) as server:
+        found = Opened(chromium, server)
+        try:
+            page = found.open()
+            plot = page.locator(".figure", has_text="Success").locator(".plot").first
+            plot.focus()
+            said = []
+            for key in ("ArrowLeft", "ArrowLeft", "ArrowLeft", "End"):
+                page.keyboard.press(key)
+                said.append(plot.get_attribute("aria-valuetext").replace("\u00a0", " "))
+            assert said[0] == (
+                "timestep 2,048: training 50 %, evaluation 40 % (22 % to 61 %), "
+                "final evaluation 96 % (90 % to 98 %)"
+            )
+            assert [text.split(":")[0] for text in said[1:]] == [
+                "timestep 1,024",
+                "timestep 1,024",
+                "timestep 2,048",
+            ]
+            saved = {}
+            for kind in ("a table", "a picture"):
+                with page.expect_download() as download:
+                    page.get_by_label(f"Save “Success” as {kind}").click()
+                saved[kind] = download.value
+            assert saved["a table"].suggested_filename == "success.csv"
+            lines = Path(saved["a table"].path()).read_text(encoding="utf-8").splitlines()
+            assert lines[:3] == [
+                "curve,timestep,value,low,high",
+                "training,1024,0.25,,",
+                "training,2048,0.5,,",
+            ]
+            curve, *numbers = lines[-1].split(",")
+            assert curve == "final evaluation"
+            low, high = wilson_interval(96, 100)
+            assert [float(n) for n in numbers] == [
+                1_024,
+                0.96,
+                pytest.approx(low),
+                pytest.approx(high),
+            ]
+            with Image.open(saved["a picture"].path()) as picture:
+                assert picture.format == "PNG"
+                colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20)}
+            assert ImageColor.getrgb(LIGHT.series[TRAINING]) in colours
+            assert found.complaints == []
+        finally:
+            found.close()
+
+
+def test_a_folder_is_a_table_that_sorts_with_curves_of_the_chosen_runs(
+    chromium: Any, tmp_path: Path
+) -> None:
+    for name, success in (("middle", 0.5), ("worst", 0.1), ("best", 0.9)):
+        make_clip(make_run(tmp_path / "runs" / name, finished_events(success=success)))
+    experiment = tmp_path / "runs" / "experiment"
+    experiment.mkdir()
+    (experiment / "experiment.yaml").write_text("kind: [", encoding="utf-8")
+    with watching(tmp_path / "runs") as server:
+        found = Opened(chromium, server)
+        try:
+            page = found.open()
+            page.wait_for_selector(".runs canvas.drawn")
+            names = page.locator("tr.member th")
+            for directions in (["best", "middle", "worst"], ["worst", "middle", "best"]):
+                page.get_by_role("button", name="Success", exact=True).click()
+                shown = [text.split("\n")[0] for text in names.all_inner_texts()]
+                assert shown == [*directions, "experiment"]  # which has no result
+            assert page.get_attribute("th[aria-sort]", "aria-sort") == "ascending"
+            wait_until(page, "document.querySelectorAll('.charts .legend li').length === 6")
+            page.get_by_label("Draw the curves of best").uncheck()
+            legend = page.locator(".charts .legend").first.inner_text()
+            assert "best" not in legend
+            assert "worst 40" in legend
+            assert page.evaluate(_ROLES) == []
+            page.get_by_role("link", name="best", exact=True).click()
+            page.wait_for_selector(".laid-over summary")
+            page.locator(".laid-over summary").click()
+            page.get_by_label("worst").check()
+            wait_until(
+                page, "document.querySelector('.charts .legend').textContent.includes('worst')"
+            )
+            assert found.complaints == []
+        finally:
+            found.close()
 
 
 def test_the_page_of_several_runs_has_no_fault_either(chromium: Any, tmp_path: Path) -> None:

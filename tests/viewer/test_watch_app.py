@@ -58,7 +58,12 @@ def test_curves_are_those_of_the_events(run: RunDir, server: Watching) -> None:
         "timesteps": [event.timesteps for event in rollouts],
         "values": [event.success_rate for event in rollouts],
     }
-    assert curves["evaluation/mean_reward"] == {"timesteps": [1_024], "values": [1.5]}
+    half = 1.959963984540054 * 0.5 / 19**0.5  # a normal 95 % interval
+    assert curves["evaluation/mean_reward"] == {
+        "timesteps": [1_024],
+        "values": [1.5],
+        "intervals": [[pytest.approx(1.5 - half), pytest.approx(1.5 + half)]],
+    }
 
 
 def test_settings_are_the_text_of_the_config(run: RunDir, server: Watching) -> None:
@@ -287,7 +292,9 @@ def test_a_run_of_an_experiment_is_known_as_one(run: RunDir, tmp_path: Path) -> 
         if is_of_experiment:
             (tmp_path / "population" / "experiment.yaml").touch()
         with watching(root) as server:
-            assert server.news()["state"]["is_of_experiment"] is is_of_experiment
+            state = server.news()["state"]
+        assert state["experiment"] == (str(tmp_path / "population") if is_of_experiment else None)
+        assert state["name"] == ("population, member 00" if is_of_experiment else root.name)
 
 
 def test_a_folder_without_runs_but_experiments_has_their_tiles(tmp_path: Path) -> None:

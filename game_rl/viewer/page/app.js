@@ -2,6 +2,7 @@
 
 import {make, setText} from "./elements.js";
 import {ExplorePage} from "./explore_page.js";
+import {FolderPage} from "./folder_page.js";
 import {OverviewPage} from "./overview_page.js";
 import {RunPage} from "./run_page.js";
 
@@ -91,7 +92,7 @@ function say(text) {
   setText(lostNote, text);
 }
 
-function take({id, state, overview, history, happened}) {
+function take({id, state, others, overview, history, happened}) {
   if (overview?.is_there === false && page) return;
   const text = JSON.stringify(state ?? overview);
   if (text !== last.text) {
@@ -100,6 +101,7 @@ function take({id, state, overview, history, happened}) {
     else onOverview(overview);
   }
   last.id = id;
+  if (others) page.setOthers(others);
   if (history) page.setHappenings(history);
   if (happened) page.addHappenings(happened);
 }
@@ -124,7 +126,7 @@ function onState(state) {
 }
 
 function onOverview(overview) {
-  const Page = overview.kind === "exploration" ? ExplorePage : OverviewPage;
+  const Page = {exploration: ExplorePage, folder: FolderPage}[overview.kind] ?? OverviewPage;
   if (!(page instanceof Page)) show(new Page({announce, go}));
   page.setState(overview);
 }

@@ -1,18 +1,30 @@
 // Line charts in SVG: curves over timesteps, points of evaluations with their intervals.
+// A cursor of the pointer, or of the arrow keys, tells the values at a timestep.
 
+import {saveChart, saveCurves} from "./chart_files.js";
 import {make, shape} from "./elements.js";
 import {number, percent, short, whole} from "./words.js";
 
 const MARGIN = {top: 8, right: 12, bottom: 24, left: 44};
+const MOST_WHISKERS = 16; // intervals of more points are drawn as a band
+const PAGE_OF_POINTS = 10;
 
-// series: [{name, colour, timesteps, values, intervals?, isPoints?, isDashed?}]; format: of a value.
+// A colour is known by its meaning, such as "training", or by its number in the palette.
+export const colourOf = (colour) => `var(--${typeof colour === "number" ? `series-${((colour - 1) % 8) + 1}` : colour})`;
+
+// series: [{name, colour, timesteps, values, intervals?, isPoints?, isDashed?, isLast?}]; format: of a value.
 export class Chart {
   constructor({title, format = number, height = 190, range = null, isSmall = false, unit = "timesteps", isWhole = false}) {
     Object.assign(this, {left: MARGIN.left, title, format, height, range, isSmall, unit, isWhole, series: []});
-    this.svg = shape("svg", {role: "img", class: "chart"});
+    this.svg = shape("svg", {"aria-hidden": "true", class: "chart"});
+    // Its keys are those of a slider, whose value is the timestep.
+    this.plot = make("div", {class: "plot", role: "slider", tabindex: 0, onkeydown: (event) => this.step(event), onblur: () => this.mark(null)}, this.svg);
     this.legend = make("ul", {class: "legend"});
+    const save = (text, what, save) => make("button", {type: "button", class: "save", "aria-label": `Save “${title}” as ${what}`, text, onclick: save});
     this.element = make("figure", {class: isSmall ? "figure small" : "figure"},
-      make("figcaption", {text: title}), this.svg, this.legend);
+      make("figcaption", {}, make("span", {text: title}), make("span", {class: "saves"},
+        save("PNG", "a picture", () => saveChart(this)), save("CSV", "a table", () => saveCurves(title, this.series)))),
+      this.plot, this.legend);
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(this.element);
     this.svg.addEventListener("pointermove", (event) => this.point(event));
@@ -33,12 +45,14 @@ export class Chart {
     this.svg.setAttribute("viewBox", `0 0 ${width} ${this.height}`);
     this.svg.setAttribute("width", width);
     this.svg.setAttribute("height", this.height);
-    this.svg.setAttribute("aria-label", this.words());
+    this.plot.setAttribute("aria-label", this.words());
+    this.points = [...new Set(this.series.flatMap(({timesteps}) => timesteps))].sort((a, b) => a - b);
+    this.plot.setAttribute("aria-valuemin", this.points[0]);
+    this.plot.setAttribute("aria-valuemax", this.points.at(-1));
     this.svg.replaceChildren(...this.axes(), ...this.series.flatMap((one) => this.curve(one)));
     this.cross = shape("line", {class: "cross", y1: MARGIN.top, y2: this.height - MARGIN.bottom});
-    this.cross.setAttribute("visibility", "hidden");
     this.svg.append(this.cross);
-    this.write(null);
+    this.mark(this.marked ?? null); // new points leave the cursor where it is
   }
 
   scale() {
@@ -85,47 +99,77 @@ export class Chart {
     return decimals ? tick.toFixed(decimals) : number(tick);
   }
 
-  curve({colour, timesteps, values, intervals, isPoints, isDashed}) {
+  curve({colour, timesteps, values, intervals, isPoints, isDashed, isLast}) {
     const at = timesteps.map((timestep, i) => [this.x(timestep), values[i] == null ? null : this.y(values[i])]);
     const known = at.filter(([, y]) => y != null);
-    const style = `var(--series-${colour})`;
+    const style = colourOf(colour);
     const path = known.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
     const drawn = [shape("path", {d: path, class: isDashed ? "curve dashed" : isPoints ? "curve thin" : "curve", stroke: style})];
-    if (intervals) {
-      intervals.forEach((pair, i) => {
-        if (!pair) return;
-        const [x] = at[i];
-        drawn.push(shape("line", {class: "interval", x1: x, x2: x, y1: this.y(pair[0]), y2: this.y(pair[1]), stroke: style}));
-      });
+    const pairs = (intervals ?? []).map((pair, i) => pair && {x: at[i][0], low: this.y(pair[0]), high: this.y(pair[1])}).filter(Boolean);
+    if (pairs.length > MOST_WHISKERS) {
+      const edge = [...pairs.map(({x, high}) => [x, high]), ...pairs.map(({x, low}) => [x, low]).reverse()];
+      const d = edge.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+      drawn.unshift(shape("path", {d: `${d}Z`, class: "band", fill: style}));
+    } else {
+      drawn.push(...pairs.map(({x, low, high}) => shape("line", {class: "interval", x1: x, x2: x, y1: low, y2: high, stroke: style})));
     }
-    if (isPoints || known.length === 1) drawn.push(...known.map(([x, y]) => shape("circle", {cx: x, cy: y, r: 3.5, fill: style})));
+    if (isLast) drawn.push(...known.map(([x, y]) => shape("path", {d: `M${x} ${y - 7}l7 7l-7 7l-7 -7Z`, class: "last", fill: style})));
+    else if (isPoints || known.length === 1) drawn.push(...known.map(([x, y]) => shape("circle", {cx: x, cy: y, r: 3.5, fill: style})));
     return drawn;
   }
 
   point(event) {
     if (!this.cross) return;
     if (!event) {
-      this.cross.setAttribute("visibility", "hidden");
-      this.write(null);
+      this.mark(null);
       return;
     }
     const box = this.svg.getBoundingClientRect();
     const place = ((event.clientX - box.left) / box.width) * this.width;
     const share = (place - this.left) / (this.width - this.left - MARGIN.right);
-    const wanted = this.first + Math.max(0, Math.min(1, share)) * (this.last - this.first);
-    this.cross.setAttribute("visibility", "visible");
-    this.cross.setAttribute("x1", this.x(wanted));
-    this.cross.setAttribute("x2", this.x(wanted));
+    this.mark(this.first + Math.max(0, Math.min(1, share)) * (this.last - this.first));
+  }
+
+  // Goes from point to point with the arrow keys, ten with Page Up and Down, to both ends, and away.
+  step(event) {
+    const {points} = this;
+    const at = this.marked == null ? points.length - 1 : nearest(points, this.marked);
+    const start = this.marked == null ? points.length : at;
+    const to = {
+      ArrowRight: start + 1, ArrowUp: start + 1, ArrowLeft: start - 1, ArrowDown: start - 1, PageUp: at + PAGE_OF_POINTS,
+      PageDown: at - PAGE_OF_POINTS, Home: 0, End: points.length - 1, Escape: null,
+    }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    this.mark(to == null ? null : points[Math.max(0, Math.min(points.length - 1, to))]);
+  }
+
+  // Puts the cursor at a timestep, or takes it away.
+  mark(wanted) {
+    if (!this.cross) return;
+    this.marked = wanted;
+    this.cross.setAttribute("visibility", wanted == null ? "hidden" : "visible");
+    if (wanted != null) for (const end of ["x1", "x2"]) this.cross.setAttribute(end, this.x(wanted));
     this.write(wanted);
+    const at = wanted ?? this.points.at(-1);
+    this.plot.setAttribute("aria-valuenow", Math.round(at));
+    const values = this.series.map((one) => `${one.name || this.title} ${this.text(one, nearest(one.timesteps, at))}`);
+    this.plot.setAttribute("aria-valuetext", `${this.isWhole ? this.unit : "timestep"} ${whole(at)}: ${values.join(", ")}`);
+  }
+
+  // A value with its interval, if it has one.
+  text({values, intervals}, i) {
+    const pair = intervals?.[i];
+    return `${this.format(values[i])}${pair ? ` (${this.format(pair[0])} to ${this.format(pair[1])})` : ""}`;
   }
 
   write(wanted) {
     const entries = this.series.map((one) => {
       const i = wanted == null ? one.values.length - 1 : nearest(one.timesteps, wanted);
-      const swatch = make("span", {class: "swatch", "aria-hidden": "true"});
-      swatch.style.background = `var(--series-${one.colour})`;
+      const swatch = make("span", {class: one.isLast ? "swatch last" : "swatch", "aria-hidden": "true"});
+      swatch.style.background = colourOf(one.colour);
       const when = wanted == null ? "" : ` at ${this.isWhole ? `${this.unit} ` : ""}${short(one.timesteps[i])}`;
-      return make("li", {}, swatch, `${one.name} `, make("b", {text: this.format(one.values[i])}), when);
+      return make("li", {}, swatch, `${one.name} `, make("b", {text: wanted == null && !one.isLast ? this.format(one.values[i]) : this.text(one, i)}), when);
     });
     this.legend.replaceChildren(...entries);
   }

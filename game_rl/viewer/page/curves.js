@@ -39,7 +39,9 @@ const MACHINE = {
   ram_gib: "memory in GiB", vram_gib: "GPU memory in GiB", ram_free_gib: "free memory in GiB",
   disk_free_gib: "free disk in GiB", cpu_percent: "processor in %",
 };
-const SHOWN_FIRST = ["training/", "baseline/", "evaluation/", "evaluation_stochastic/"];
+const SHOWN_FIRST = ["training/", "baseline/", "evaluation/", "evaluation_stochastic/", "final/"];
+const MOST_OTHERS = 4; // runs laid over; the palette has as many colours that mean nothing else
+const OTHERS_FROM = 5; // the first of them
 
 export class Curves {
   constructor(run, {onCurves}) {
@@ -48,10 +50,12 @@ export class Curves {
     this.reward = new Chart({title: "Mean reward of an episode"});
     this.none = make("p", {class: "note", text: "The first curves come with the first update."});
     this.box = make("div", {class: "groups"});
+    this.others = new Map();
+    this.laidOver = make("details", {class: "laid-over", hidden: true}, make("summary", {text: "Lay other runs over"}), make("ul", {class: "choices"}));
     this.filter = make("input", {type: "search", placeholder: "Find a curve", "aria-label": "Find a curve", oninput: () => this.find()});
     this.element = make("section", {class: "card", "aria-labelledby": "learning-title"},
       make("div", {class: "card-head"}, make("h2", {id: "learning-title", text: "How they learn"}), this.filter), this.none,
-      make("div", {class: "charts"}, this.success.element, this.reward.element), this.box);
+      make("div", {class: "charts"}, this.success.element, this.reward.element), this.laidOver, this.box);
     this.filter.hidden = true;
     this.noneFound = make("p", {class: "note", role: "status", hidden: true});
     this.box.before(this.noneFound);
@@ -63,26 +67,44 @@ export class Curves {
     if (points === this.points || this.isAsking || now - (this.askedAt ?? -EVERY_MS) < EVERY_MS) return;
     [this.isAsking, this.askedAt] = [true, now];
     try {
-      const answer = await fetch(`api/curves?run=${encodeURIComponent(this.run)}`);
-      if (answer.ok) {
-        this.show(await answer.json());
-        this.points = points;
-      }
-    } catch {
-      // the next state asks again
+      const curves = await readCurves(this.run);
+      if (!curves) return; // the next state asks again
+      for (const name of this.others.keys()) this.others.set(name, await readCurves(name) ?? this.others.get(name));
+      this.show(curves);
+      this.points = points;
     } finally {
       this.isAsking = false;
     }
   }
 
+  // Other runs of the place, whose success and reward may be laid over.
+  setOthers(names) {
+    if (JSON.stringify(names) === this.names) return;
+    this.names = JSON.stringify(names);
+    this.laidOver.hidden = !names.length;
+    for (const name of this.others.keys()) if (!names.includes(name)) this.others.delete(name);
+    this.laidOver.lastChild.replaceChildren(...names.map((name) => make("li", {}, make("label", {class: "check"},
+      make("input", {type: "checkbox", checked: this.others.has(name), onchange: ({target}) => this.layOver(name, target.checked)}), ` ${name}`))));
+  }
+
+  async layOver(name, isChosen) {
+    this.others.delete(name);
+    if (isChosen) this.others.set(name, await readCurves(name) ?? {});
+    const isFull = this.others.size >= MOST_OTHERS;
+    for (const box of this.laidOver.querySelectorAll("input")) box.disabled = isFull && !box.checked;
+    this.showFirst();
+  }
+
+  showFirst() {
+    for (const [chart, key] of [[this.success, "success_rate"], [this.reward, "mean_reward"]]) {
+      const others = [...this.others].flatMap(([name, curves], i) => newestOf(curves, key, name, OTHERS_FROM + i));
+      chart.show([...withBaselines(this.curves, key, ownCurves(this.curves, key)), ...others]);
+    }
+  }
+
   show(curves) {
     this.curves = curves;
-    const named = (key, name, colour, isPoints = false) => curves[key] ? [{name, colour, isPoints, ...curves[key]}] : [];
-    const both = (key) => [
-      ...named(`training/${key}`, "training", 3), ...named(`evaluation/${key}`, "evaluation", 1, true),
-      ...named(`evaluation_stochastic/${key}`, "evaluation, stochastic", 2, true)];
-    this.success.show(withBaselines(curves, "success_rate", both("success_rate")));
-    this.reward.show(withBaselines(curves, "mean_reward", both("mean_reward")));
+    this.showFirst();
     this.none.hidden = Object.keys(curves).length > 0;
     const grouped = new Map(GROUPS.map(({title}) => [title, new Map()]));
     for (const [key, curve] of Object.entries(curves)) {
@@ -163,6 +185,34 @@ export class Curves {
   }
 }
 
+// The curves of a run, or null.
+export async function readCurves(run) {
+  try {
+    const answer = await fetch(`api/curves?run=${encodeURIComponent(run)}`);
+    return answer.ok ? await answer.json() : null;
+  } catch {
+    return null;
+  }
+}
+
+function ownCurves(curves, key) {
+  const named = (group, name, colour, more = {}) => curves[`${group}/${key}`] ? [{name, colour, ...more, ...curves[`${group}/${key}`]}] : [];
+  return [
+    ...named("training", "training", "training"), ...named("evaluation", "evaluation", "evaluation", {isPoints: true}),
+    ...named("evaluation_stochastic", "evaluation, stochastic", "stochastic-evaluation", {isPoints: true}),
+    ...named("final", "final evaluation", "evaluation", {isLast: true}),
+  ];
+}
+
+// One curve for a run among others: its evaluations, or what it reached in training if there are none.
+export function newestOf(curves, key, name, colour) {
+  const group = ["evaluation", "evaluation_stochastic", "training"].find((each) => curves[`${each}/${key}`]);
+  if (!group) return [];
+  const {timesteps, values} = curves[`${group}/${key}`];
+  const isTraining = group === "training";
+  return [{name: isTraining ? `${name}, training` : name, colour, isDashed: isTraining, timesteps, values}];
+}
+
 const words = (name) => name.replaceAll("_", " ");
 
 // Adds what policies that have learned nothing reached, as lines over the whole run.
@@ -172,6 +222,6 @@ function withBaselines(curves, key, series) {
   if (!last) return series;
   return [...series, ...found.map((name, i) => {
     const value = curves[name].values.at(-1);
-    return {name: name.slice("baseline/".length, -key.length - 1), colour: 4 + i, isDashed: true, timesteps: [0, last], values: [value, value]};
+    return {name: name.slice("baseline/".length, -key.length - 1), colour: i ? 4 + i : "baseline", isDashed: true, timesteps: [0, last], values: [value, value]};
   })];
 }

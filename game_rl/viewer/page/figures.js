@@ -41,6 +41,7 @@ export class Figures {
   }
 
   show(state) {
+    const isOver = !["training", "unknown", "not begun"].includes(state.state); // its result stands above
     const {machine, evaluation, best_evaluation: best, final_evaluation: final} = state;
     this.set("success", "Success in training", {
       value: percent(state.success_rate), note: "of the last episodes", isShown: state.success_rate != null,
@@ -49,9 +50,8 @@ export class Figures {
     const shown = final ?? evaluation;
     this.set("evaluation", final ? "Final evaluation" : "Newest evaluation", {
       value: !shown ? "–" : shown.success_rate == null ? reward(shown.mean_reward) : percent(shown.success_rate),
-      note: !shown ? "none yet" : evaluationNote(shown, final ? null : best),
+      note: !shown ? "none yet" : evaluationNote(shown, final ? null : best), isShown: !isOver,
     });
-    this.tile("evaluation").group.classList.toggle("first", Boolean(final)); // what the run is worth
     const {stuck, looped, term} = state.circles;
     this.set("circles", "Going in circles", {
       value: percent(stuck), isShown: stuck > 0.01 || looped > 0.15,

@@ -16,17 +16,20 @@ export class Happenings {
   }
 
   set(lines) {
-    this.list.replaceChildren(...lines.map(entry).reverse());
+    this.list.replaceChildren(...lines.filter(isListed).map(entry).reverse());
   }
 
   add(lines) {
     for (const line of lines) {
-      this.list.prepend(entry(line));
+      if (isListed(line)) this.list.prepend(entry(line));
       if (line.tone !== "quiet") this.announce(`${line.title}: ${line.text}`);
     }
     while (this.list.children.length > MOST) this.list.lastChild.remove();
   }
 }
+
+// Milestones have a list of their own.
+const isListed = ({title}) => title !== "milestone";
 
 function entry({time, timesteps, title, text, tone}) {
   const when = new Date(time);

@@ -74,7 +74,7 @@ const PHASES = {
 };
 
 export function runProgress(state) {
-  const {timesteps, total_timesteps: total, seconds_left: left, left_is: kind, ended} = state;
+  const {timesteps, total_timesteps: total, seconds_left: left, left_is: kind} = state;
   const isTraining = state.state === "training";
   const isComplete = state.state === "completed";
   const atMost = state.stop_when.length > 0;
@@ -90,8 +90,6 @@ export function runProgress(state) {
   if (left != null) {
     const end = clock(new Date(Date.now() + 1000 * left));
     when.push(kind === "at most" ? `ends by ${end} at the latest, in ${duration(left)}` : `ends about ${end}, in ${duration(left)}`);
-  } else if (ended) {
-    when.push(`ended ${clock(new Date(ended.time))}${ended.text ? `: ${ended.text}` : ""}`);
   } else if (isTraining && !when.length && total) {
     when.push(timesteps >= total ? "about to end" : "the time left is known after the first updates");
   }

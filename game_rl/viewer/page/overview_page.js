@@ -1,10 +1,11 @@
-// The page of an experiment, or of a folder of runs: a tile for each member, generations, lineage.
+// The page of an experiment: its champion, a tile for each member, generations, lineage.
 
 import {Chart} from "./chart.js";
+import {Clip} from "./clip.js";
 import {bar, make, setText, shape} from "./elements.js";
 import {FrameFeed, drawPacked} from "./frames.js";
 import {Happenings} from "./happenings.js";
-import {Heading, STATES} from "./heading.js";
+import {Heading} from "./heading.js";
 import {clock, duration, number, percent, plural, quoted, reward as earned, short, whole} from "./words.js";
 
 const MOST_LARGE = 3; // members whose screens are shown at twice their size
@@ -35,11 +36,13 @@ export class OverviewPage {
       make("h2", {id: "descent-title", text: "Who descends from whom"}),
       make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Lineage"}, this.lineage),
       make("p", {class: "note", text: "A column for each generation, a row for each member; a line comes from the member that was copied. The fuller its colour, the fitter it was."}));
-    this.champion = make("p", {class: "champion", hidden: true});
+    this.clip = new Clip({title: "Clip of the champion", id: "champion-clip"});
+    this.champion = make("section", {class: "card champion", "aria-labelledby": "champion-title", hidden: true});
     this.mixing = make("p", {class: "note"});
     this.body = make("div", {class: "columns"}, make("div", {class: "wide"}, this.generations, this.descent),
       make("div", {class: "narrow"}, this.happenings.element));
-    const main = make("main", {id: "main", tabindex: -1}, this.champion,
+    const top = make("div", {class: "champion-row"}, this.champion, this.clip.element);
+    const main = make("main", {id: "main", tabindex: -1}, top,
       make("section", {class: "card", "aria-labelledby": "members-title"},
         make("div", {class: "card-head"}, make("h2", {id: "members-title", text: "Members now"}), this.button), this.members, this.mixing), this.body);
     this.element = make("div", {class: "run"}, this.heading.element, main);
@@ -48,32 +51,11 @@ export class OverviewPage {
 
   setState(state) {
     this.state = state;
-    const isFolder = state.kind === "folder";
-    setText(this.element.querySelector("#members-title"), isFolder ? "Runs" : state.state === "training" ? "Members now" : "Members");
-    this.body.hidden = isFolder;
-    if (isFolder) this.showFolder(state);
-    else this.showExperiment(state);
-    this.showMembers(state, isFolder);
+    setText(this.element.querySelector("#members-title"), state.state === "training" ? "Members now" : "Members");
+    this.showExperiment(state);
+    this.showMembers(state);
     if (this.mayBeLive) this.resume();
     else this.pause();
-  }
-
-  showFolder(state) {
-    const training = state.members.filter((member) => member.state === "training").length;
-    const experiments = state.members.filter((member) => member.is_experiment).length;
-    const runs = state.members.length - experiments;
-    const explorations = state.members.filter(({kind}) => kind === "exploration").length;
-    const kinds = [
-      runs || !experiments ? plural(runs, "run") : "",
-      experiments > explorations ? plural(experiments - explorations, "experiment") : "",
-      explorations ? plural(explorations, "exploration") : "",
-    ].filter(Boolean);
-    const exploring = state.members.filter((member) => member.state === "exploring").length;
-    const live = training + exploring;
-    const sentence = !state.is_there ? "This folder is no longer there." : `${kinds.join(" and ")}; ${live || "none"} of them ${live === 1 ? "is" : "are"} ${explorations ? "running" : "training"}.`;
-    const word = training ? "training" : exploring ? "exploring" : explorations ? "not running" : "not training";
-    this.heading.show({title: state.name || "Runs", state: word, share: null, played: "", left: "", sentence});
-    this.champion.hidden = this.mixing.hidden = true;
   }
 
   showExperiment(state) {
@@ -83,16 +65,16 @@ export class OverviewPage {
     const until = state.members.reduce((sum, member) => sum + member.until, 0);
     const isTraining = state.state === "training";
     const share = state.is_live ? done / until : (generation - 1 + Math.min(1, this.shareOfStage(state))) / generations;
+    const playing = isTraining ? state.members.filter(({is_training: isPlaying}) => isPlaying).map(({folder}) => folder) : [];
+    const now = playing.length && playing.length < state.members.length ? ` Now ${plural(playing.length, "member")} ${playing.length === 1 ? "trains" : "train"}: ${playing.join(", ")}.` : "";
     const results = champion ? ` The champion is ${champion.folder}: ${fitness(champion.final)} in ${plural(champion.final.episodes, "episode")} that were held out.` : best ? ` The fittest of ${stage} ${best.generation} has a fitness of ${this.value(best.best)}.` : "";
     this.heading.show({
       title: state.name, state: state.state, share: isTraining || state.state === "completed" ? (state.state === "completed" ? 1 : share) : share,
-      sentence: `${plural(state.members.length, "member")} of a ${state.kind}, each with ${plural(state.n_envs, "agent")}, ${isTraining ? "learn" : "learned"} to play ${state.game} by ${state.algorithm.toUpperCase()}, ${state.is_live ? "all at once" : `${isTraining ? `now in ${stage} ${whole(generation)} of ${whole(generations)}` : `in ${plural(generations, stage)}`}`}.${results}${state.text ? ` ${state.text}.` : ""}`,
+      sentence: `${plural(state.members.length, "member")} of a ${state.kind}, each with ${plural(state.n_envs, "agent")}, ${isTraining ? "learn" : "learned"} to play ${state.game} by ${state.algorithm.toUpperCase()}, ${state.is_live ? "all at once" : `${isTraining ? `now in ${stage} ${whole(generation)} of ${whole(generations)}` : `in ${plural(generations, stage)}`}`}.${results}${now}${state.text ? ` ${state.text}.` : ""}`,
       played: state.timesteps_of_all == null ? "" : `${whole(state.timesteps_of_all)} timesteps of all${state.frames_of_all == null ? "" : ` (${short(state.frames_of_all)} frames)`}`,
       left: this.forecast(state),
     });
-    if (champion && this.champion.hidden) {
-      this.champion.replaceChildren("Champion: ", make("a", {href: "#run=champion", text: champion.folder}), `, ${fitness(champion.final)} in ${plural(champion.final.episodes, "episode")} that were held out.`);
-    }
+    if (champion && this.champion.hidden) this.showChampion(champion, state.path);
     this.champion.hidden = !champion;
     setText(this.mixing, state.mixing.map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`).join(" "));
     this.mixing.hidden = !state.mixing.length;
@@ -104,6 +86,20 @@ export class OverviewPage {
     const text = JSON.stringify(state.happenings);
     if (text !== this.happened) this.happenings.set(state.happenings);
     this.happened = text;
+  }
+
+  showChampion({folder, final, clip}, path) {
+    const {success_rate: rate, success_interval: interval, mean_reward: mean, episodes} = final;
+    const range = interval ? `, which stands for ${percent(interval[0])} to ${percent(interval[1])} (95 % interval)` : "";
+    this.champion.replaceChildren(make("h2", {id: "champion-title", text: `Champion: member ${folder}`}),
+      make("p", {class: "result-value", text: rate == null ? `${earned(mean)} reward` : `${percent(rate)} success`}),
+      make("p", {class: "note", text: `in ${plural(episodes, "episode")} that were held out${range}; mean reward ${earned(mean)}`}),
+      make("p", {}, make("a", {href: "#run=champion", text: "The champion's page"})),
+      make("ul", {class: "list"}, ...[
+        [`game-rl record ${quoted(path)}`, "makes a clip of it"], [`game-rl evaluate ${quoted(path)}`, "plays new episodes with it"],
+        [`game-rl report ${quoted(path)} --output report.html`, "writes the experiment into one file"],
+      ].map(([command, what]) => make("li", {}, make("code", {text: command}), make("span", {class: "note", text: ` ${what}`})))));
+    this.clip.show("champion", clip);
   }
 
   // The part of the present generation that its members have trained.
@@ -130,40 +126,24 @@ export class OverviewPage {
 
   value(found) { return found == null ? "–" : this.format(found); }
 
-  showMembers({members, state}, isFolder) {
+  showMembers({members, state}) {
     const names = members.map(({folder}) => folder);
     this.members.classList.toggle("few", members.length <= MOST_LARGE);
     for (const [folder, tile] of this.tiles) {
       if (!names.includes(folder)) { tile.item.remove(); this.tiles.delete(folder); }
     }
     members.forEach((member) => {
+      const {timesteps, until, timesteps_per_s: speed, is_training: isTraining, is_done: isDone} = member;
       const tile = this.tile(member.folder);
-      const total = isFolder ? member.total_timesteps : member.until;
-      tile.fill.firstChild.style.width = `${100 * Math.min(1, member.timesteps / (total || 1))}%`;
-      const isPlaying = (member.state ?? state) === "training" && !member.is_done;
-      const played = total && member.timesteps < total ? `${short(member.timesteps)} of ${short(total)}` : `${short(member.timesteps)} timesteps`;
-      setText(tile.played, member.timesteps == null ? "" : `${played}${member.timesteps_per_s && isPlaying ? ` · ${whole(member.timesteps_per_s)}/s` : ""}`);
-      tile.item.classList.toggle("over", (member.state ?? state) !== "training");
-      if (member.is_experiment) {
-        this.showExperimentTile(tile, member);
-        return;
-      }
-      setText(tile.result, isFolder ? runResult(member) : member.fitness ? fitness(member.fitness) : "no fitness yet");
-      setText(tile.note, isFolder ? STATES[member.state]?.[0] ?? member.state : member.copy_of ? `copy of ${member.copy_of}${member.changes ? `: ${member.changes}` : ""}` : "");
-      setText(tile.waits, !isFolder && state === "training" && member.is_done ? "has trained; waits for the others" : "");
+      tile.fill.firstChild.style.width = `${100 * Math.min(1, timesteps / (until || 1))}%`;
+      setText(tile.played, until && timesteps < until ? `${short(timesteps)} of ${short(until)} timesteps` : `${short(timesteps)} timesteps`);
+      tile.item.classList.toggle("over", state !== "training");
+      tile.item.classList.toggle("trains", Boolean(isTraining));
+      setText(tile.result, member.fitness ? fitness(member.fitness) : "no fitness yet");
+      setText(tile.note, member.copy_of ? `copy of ${member.copy_of}${member.changes ? `: ${member.changes}` : ""}` : "");
+      setText(tile.waits, state !== "training" ? "" : isTraining ? `trains now${speed ? `, ${whole(speed)} timesteps/s` : ""}` : isDone ? "has trained; waits for the others" : "waits for its turn");
       this.members.append(tile.item);
     });
-  }
-
-  // An experiment has a page of its own, which another command shows.
-  showExperimentTile(tile, {kind, state, stage, generation, generations, n_members: count, path, cells}) {
-    tile.item.classList.add("experiment");
-    tile.item.querySelector("a").removeAttribute("href");
-    tile.fill.hidden = cells != null; // nobody knows how many there are
-    setText(tile.result, cells != null ? plural(cells, "cell") : count == null ? kind : `${kind} of ${whole(count)}`);
-    setText(tile.note, `${STATES[state]?.[0] ?? state}${stage ? `, ${stage} ${whole(generation)} of ${whole(generations)}` : ""}`);
-    setText(tile.waits, `game-rl watch ${quoted(path)}`);
-    this.members.append(tile.item);
   }
 
   tile(folder) {
@@ -183,7 +163,7 @@ export class OverviewPage {
     const timesteps = table.map(({generation}) => generation);
     const curve = (key, name, colour, isPoints = false) => ({name, colour, timesteps, values: table.map((row) => row[key]), isPoints});
     this.fitness.format = this.format;
-    this.fitness.show([curve("best", "best", 1, true), curve("mean", "mean", 2), curve("worst", "worst", 8)]);
+    this.fitness.show([curve("best", "best", "evaluation", true), curve("mean", "mean", 2), curve("worst", "worst", 8)]);
     this.table.replaceChildren(...[...table].reverse().map((row) => make("tr", {},
       make("th", {scope: "row", text: whole(row.generation)}),
       ...[this.value(row.best), this.value(row.mean), this.value(row.worst), row.best_member ?? "–", row.copies.join(", ") || "none"]
@@ -282,12 +262,4 @@ function fitness(found) {
   const {value, success_rate: rate, success_interval: interval, mean_reward: reward} = found;
   if (!isRate(found)) return `reward ${number(value)}${rate == null ? "" : ` (success ${percent(rate)})`}`;
   return `${percent(rate)}${interval ? ` (${Math.round(100 * interval[0])}–${Math.round(100 * interval[1])})` : ""}, reward ${number(reward)}`;
-}
-
-// What the page of a run leads with: the final evaluation, or the best so far, else the training's episodes.
-function runResult(member) {
-  const {state, final_evaluation: final, best_evaluation: best} = member;
-  const {success_rate: rate, mean_reward: mean} = final ?? (state === "training" ? null : best) ?? member;
-  const result = rate == null ? `reward ${earned(mean)}` : `success ${percent(rate)}`;
-  return final ? `${result}, final` : result;
 }

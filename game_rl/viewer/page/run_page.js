@@ -1,5 +1,6 @@
 // The page of one run.
 
+import {Clip} from "./clip.js";
 import {Curves} from "./curves.js";
 import {bar, make, setText} from "./elements.js";
 import {Figures} from "./figures.js";
@@ -8,9 +9,10 @@ import {Happenings} from "./happenings.js";
 import {Heading, runProgress, runSentence} from "./heading.js";
 import {Large} from "./large.js";
 import {PlacesMap} from "./places.js";
+import {Result} from "./result.js";
 import {Screens} from "./screens.js";
 import {Settings} from "./settings.js";
-import {clock, duration, percent, plural, quoted, reward, short, whole} from "./words.js";
+import {clock, duration, plural, quoted, reward, short, whole} from "./words.js";
 
 const MOST_MILESTONES = 12;
 const DOING_EVERY_MS = 250;
@@ -28,7 +30,8 @@ export class RunPage {
     this.layout = null;
     this.newest = new Map();
     this.isPaused = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const back = run ? make("nav", {"aria-label": "Up"}, make("a", {href: "#", class: "back", text: "← all of them"})) : null;
+    this.up = make("nav", {"aria-label": "Up", class: "up"});
+    const back = this.up;
     this.heading = new Heading({back});
     this.figures = new Figures();
     this.happenings = new Happenings({announce});
@@ -61,14 +64,14 @@ export class RunPage {
     this.hints = card("Hints", "hints");
     this.milestones = card("Milestones", "milestones");
     this.states = card("Newest evaluation by start state", "states");
-    this.clip = card("Newest clip", "clip");
-    this.next = card("What comes next", "next");
+    this.clip = new Clip();
+    this.result = new Result();
     this.settings = new Settings(this.run);
-    this.ended = make("div", {class: "ended"}, make("div"), make("div", {class: "narrow"}));
-    const main = make("main", {id: "main", tabindex: -1}, this.figures.element, this.hints, this.agents, this.ended,
-      make("div", {class: "columns"},
-        make("div", {class: "wide"}, this.curves.element, this.places.element),
-        this.narrow = make("div", {class: "narrow"}, this.states, this.happenings.element, this.milestones, this.clip, this.next, this.settings.element)));
+    this.ended = make("div", {class: "ended"});
+    this.wide = make("div", {class: "wide"}, this.curves.element, this.places.element);
+    this.narrow = make("div", {class: "narrow"}, this.states, this.happenings.element, this.milestones, this.clip.element, this.settings.element);
+    const main = make("main", {id: "main", tabindex: -1}, this.result.element, this.ended, this.figures.element, this.hints, this.agents,
+      make("div", {class: "columns"}, this.wide, this.narrow));
     this.element = make("div", {class: "run"}, this.heading.element, main);
     this.showButton();
   }
@@ -90,9 +93,13 @@ export class RunPage {
     this.showHints(state.hints);
     this.showMilestones(state.milestones);
     this.showStates(state);
-    this.showClip(state.clips[0]);
-    this.showNext(state);
+    this.clip.show(this.run, state.clips[0]);
+    this.result.show(state);
+    this.showUp(state);
+    this.showLiveNote();
   }
+
+  setOthers(names) { this.curves.setOthers(names); }
 
   setHappenings(lines) { this.happenings.set(lines); }
 
@@ -204,24 +211,32 @@ export class RunPage {
     this.button.hidden = !isLive;
     const hasEnded = this.state && this.state.state !== "training";
     setText(this.agentsTitle, hasEnded ? "The agents" : "The agents now");
-    this.arrange(hasEnded && !isLive && !this.clip.hidden);
+    this.arrange(!this.result.element.hidden && !this.clip.element.hidden);
     setText(this.liveNote, this.refusal || (hasEnded && isLive ? "The training has ended; these are its last pictures." : isLive ? "" : noPictures(this.state)));
     this.liveNote.hidden = !this.liveNote.textContent;
   }
 
-  // Of agents that play no more, the clip is all that there is to see.
+  // Of agents that play no more, the clip is all that there is to see; it stands beside the curves.
   arrange(isClipFirst) {
-    this.agents.hidden = isClipFirst;
+    this.agents.hidden = isClipFirst && !this.newest.size;
     this.ended.hidden = !isClipFirst;
-    if (isClipFirst === (this.clip.parentElement !== this.narrow)) return;
-    const [left, right] = this.ended.children;
+    if (isClipFirst === (this.clip.element.parentElement === this.ended)) return;
     if (isClipFirst) {
-      left.append(this.clip);
-      right.append(this.next, this.states, this.milestones);
+      this.ended.append(this.clip.element, this.curves.element);
     } else {
-      this.happenings.element.before(this.states);
-      this.happenings.element.after(this.milestones, this.clip, this.next);
+      this.wide.prepend(this.curves.element);
+      this.milestones.after(this.clip.element);
     }
+  }
+
+  // Where the run belongs: its experiment, or the folder whose page this is.
+  showUp({experiment}) {
+    const name = experiment?.split(/[\\/]/).at(-1);
+    const link = this.run ? make("a", {href: "#", class: "back", text: experiment && !this.run.includes("/") ? `← ${name}` : "← all runs"}) : null;
+    const of = experiment && (!this.run || this.run.includes("/")) ? make("span", {class: "note"}, "A run of the experiment ", make("b", {text: name}), ": ", make("code", {text: `game-rl watch ${quoted(experiment)}`})) : null;
+    const shown = [link, of].filter(Boolean);
+    if (shown.map((each) => each.outerHTML).join() !== [...this.up.children].map((each) => each.outerHTML).join()) this.up.replaceChildren(...shown);
+    this.up.hidden = !shown.length;
   }
 
   // -- what stands beside
@@ -259,51 +274,6 @@ export class RunPage {
         successes == null ? null : bar(successes / episodes), make("p", {class: "note", text: note}));
     }), "ul");
   }
-
-  // When it ended, and the commands that a finished or stopped run is for.
-  showNext({ended, path, state, is_of_experiment: isOfExperiment, best_evaluation: best, final_evaluation: final}) {
-    const isOver = Boolean(ended) && state !== "training";
-    this.next.hidden = !isOver;
-    if (!isOver) return;
-    const commands = [];
-    if (isOfExperiment) commands.push([`game-rl train --fork ${quoted(path)} run_dir=runs/NAME total_timesteps=N`, "trains a copy of it, up to timestep N"]);
-    else if (state !== "completed") commands.push([`game-rl train --resume ${quoted(path)}`, "continues the training"]);
-    if (best || final) {
-      commands.push([`game-rl evaluate ${quoted(path)}`, "plays new episodes"], [`game-rl record ${quoted(path)}`, "makes a clip"]);
-    }
-    commands.push([`game-rl report ${quoted(path)} --output report.html`, "writes all of this into one file"]);
-    const when = new Date(ended.time).toLocaleString("en-GB", {dateStyle: "full", timeStyle: "short"});
-    this.next.fill([make("li", {text: `It ended on ${when}.`}),
-      ...commands.map(([text, what]) => make("li", {}, make("code", {text}), make("span", {class: "note", text: what})))], "ul");
-  }
-
-  showClip(name) {
-    this.clip.hidden = !name;
-    this.showLiveNote();
-    if (!name || name === this.clipName) return;
-    this.clipName = name;
-    const address = `api/clip?run=${encodeURIComponent(this.run)}&name=${encodeURIComponent(name)}`;
-    const isVideo = name.endsWith(".mp4");
-    const isStill = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const alt = `Clip ${name}: episodes of the best policy`;
-    const shown = isVideo ? make("video", {src: address, controls: true, loop: true, "aria-label": `Clip ${name}`})
-      : isStill ? stillClip(address, alt) : make("img", {src: address, alt});
-    this.clip.fill([shown, make("p", {class: "note", text: name})], "div");
-  }
-}
-
-// The first picture of a moving one, until somebody asks for more.
-function stillClip(address, alt) {
-  const canvas = make("canvas", {role: "img", "aria-label": alt});
-  const image = new Image();
-  image.addEventListener("load", () => {
-    [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
-    canvas.getContext("2d").drawImage(image, 0, 0);
-  });
-  image.src = address;
-  const box = make("div", {}, canvas);
-  box.append(make("button", {type: "button", class: "plain", text: "▶ Play the clip", onclick: () => box.replaceChildren(make("img", {src: address, alt}))}));
-  return box;
 }
 
 function card(title, id) {

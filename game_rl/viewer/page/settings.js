@@ -5,7 +5,7 @@ import {make} from "./elements.js";
 export class Settings {
   constructor(run) {
     this.address = `api/settings?run=${encodeURIComponent(run)}`;
-    this.text = make("pre", {class: "settings", tabindex: 0, "aria-label": "Settings of the run"});
+    this.text = make("pre", {class: "settings", tabindex: 0, role: "region", "aria-label": "Settings of the run"});
     this.box = make("details", {ontoggle: () => this.ask()}, make("summary", {text: "Settings"}), this.text);
     this.element = make("section", {class: "card", "aria-label": "Settings"}, this.box);
   }
