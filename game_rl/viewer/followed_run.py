@@ -287,8 +287,8 @@ class FollowedRun:
         The final evaluation is a curve of one point, `final/`, at the timestep of its policy.
         """
         found: dict[str, list[_Point]] = {}
-        for name, *point in _points(self.events):
-            found.setdefault(name, []).append((point[0], point[1], point[2]))
+        for name, timesteps, value, interval in _points(self.events):
+            found.setdefault(name, []).append((timesteps, value, interval))
         return {name: _as_lists(points) for name, points in sorted(found.items())}
 
     def settings(self) -> Json:
@@ -362,12 +362,12 @@ def _points(
 def _shown(
     event: RolloutEnded | Evaluated | BaselinePlayed, group: str, timesteps: int
 ) -> Iterator[tuple[str, int, float, _Interval | None]]:
-    is_evaluation = isinstance(event, Evaluated)
+    evaluated = event if isinstance(event, Evaluated) else None
     if event.success_rate is not None:
-        interval = success_interval(event) if is_evaluation else None
+        interval = None if evaluated is None else success_interval(evaluated)
         yield f"{group}/success_rate", timesteps, event.success_rate, interval
     if event.mean_reward is not None:
-        interval = reward_interval(event) if is_evaluation else None
+        interval = None if evaluated is None else reward_interval(evaluated)
         yield f"{group}/mean_reward", timesteps, event.mean_reward, interval
 
 

@@ -40,8 +40,8 @@ const MACHINE = {
   disk_free_gib: "free disk in GiB", cpu_percent: "processor in %",
 };
 const SHOWN_FIRST = ["training/", "baseline/", "evaluation/", "evaluation_stochastic/", "final/"];
-const MOST_OTHERS = 4; // runs laid over; the palette has as many colours that mean nothing else
-const OTHERS_FROM = 5; // the first of them
+const MOST_OTHERS = 3; // runs laid over; the palette has as many colours that mean nothing else
+const OTHERS_FROM = 6; // the first of them
 
 export class Curves {
   constructor(run, {onCurves}) {
@@ -84,7 +84,7 @@ export class Curves {
     this.laidOver.hidden = !names.length;
     for (const name of this.others.keys()) if (!names.includes(name)) this.others.delete(name);
     this.laidOver.lastChild.replaceChildren(...names.map((name) => make("li", {}, make("label", {class: "check"},
-      make("input", {type: "checkbox", checked: this.others.has(name), onchange: ({target}) => this.layOver(name, target.checked)}), ` ${name}`))));
+      make("input", {type: "checkbox", "aria-label": `Lay ${name} over`, checked: this.others.has(name), onchange: ({target}) => this.layOver(name, target.checked)}), ` ${name}`))));
   }
 
   async layOver(name, isChosen) {

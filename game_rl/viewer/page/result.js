@@ -5,7 +5,7 @@ import {duration, percent, plural, quoted, reward, whole} from "./words.js";
 
 const WHY = {
   completed: "It has played all its timesteps.",
-  until: "It was to pause here.",
+  until: "It was to pause at this timestep.",
   stopped: "Somebody stopped it.",
   failed: "It failed.",
   killed: "Its process ended without a word: it was killed, or the machine stopped.",
@@ -51,12 +51,12 @@ export class Result {
   }
 }
 
-function factsOf({ended, last_event: lastEvent, state, trained_s: trained, timesteps, total_timesteps: total, best_evaluation: best}) {
+function factsOf({ended, last_event: lastEvent, state, trained_s: trained, timesteps, total_timesteps: total, best_evaluation: best, experiment}) {
   const when = ended?.time ?? lastEvent;
   return [
     [ended ? "Ended" : "Last heard of", when ? new Date(when).toLocaleString("en-GB", {dateStyle: "full", timeStyle: "short"}) : ""],
     ["Trained for", trained == null ? "" : duration(trained)],
-    ["Why it ended", ended?.text ? `${ended.text[0].toUpperCase()}${ended.text.slice(1)}` : WHY[state] ?? ""],
+    ["Why it ended", ended?.text ? `${ended.text[0].toUpperCase()}${ended.text.slice(1)}` : experiment && state === "until" ? "Its experiment has brought it to this timestep." : WHY[state] ?? ""],
     ["Timesteps", `${whole(timesteps)}${total && timesteps < total ? ` of at most ${whole(total)}` : ""}`],
     ["Best policy", best ? `of timestep ${whole(best.policy_timesteps)}` : ""],
   ].filter(([, value]) => value);
