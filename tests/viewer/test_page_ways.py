@@ -164,7 +164,7 @@ def test_another_run_at_the_same_place_begins_a_page_of_its_own(
             make_run(run.root, other, n_envs=1)
             wait_until(page, "document.querySelector('.under').textContent.includes('99,000')")
             assert page.locator(".happenings li").count() == 1
-            assert "none yet" in page.inner_text(".figures")
+            assert "No evaluation was played" in page.inner_text(".result")
             shutil.rmtree(run.root)
             wait_until(page, "document.body.classList.contains('lost')")
             assert "no run here any more" in page.inner_text(".lost-note")
@@ -192,18 +192,18 @@ def test_the_page_of_a_complete_run_leads_with_its_result_and_the_next_commands(
         found = Opened(chromium, server, reduced_motion="reduce")
         try:
             page = found.open()
-            page.wait_for_selector(".next li")
+            page.wait_for_selector(".result li")
             assert page.get_attribute(".progress", "aria-valuenow") == "100"
             assert page.title().startswith("100\u00a0%")
             assert page.inner_text(".under span").startswith("8,448 timesteps")
-            tiles = page.evaluate(
-                """[...document.querySelectorAll(".figure-tile:not([hidden])")]
-                .sort((a, b) => a.getBoundingClientRect().left - b.getBoundingClientRect().left)
-                .map((tile) => tile.innerText)"""
+            assert (
+                page.evaluate("document.querySelector('main').firstChild.className")
+                == "card result"
             )
-            assert tiles[0].split("\n")[:2] == ["Final evaluation", "74\u00a0%"]
-            assert "reward 0" in tiles[0]
-            assert f"game-rl evaluate '{run.root}'" in page.inner_text(".next")
+            result = [line for line in page.inner_text(".result").split("\n") if line]
+            assert result[:2] == ["Final result", "74\u00a0% success"]
+            assert "mean reward 0," in result[2]
+            assert f"game-rl evaluate '{run.root}'" in page.inner_text(".result")
             assert page.locator(".clip img").count() == 0  # who wants less motion asks for it
             page.get_by_role("button", name="Play the clip").click()
             wait_until(page, "document.querySelector('.clip img').naturalWidth === 1")
