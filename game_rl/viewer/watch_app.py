@@ -33,7 +33,7 @@ from game_rl.system.output import valid_text
 from game_rl.viewer.access import Receive, Scope, Send
 from game_rl.viewer.followed_run import FollowedRun
 from game_rl.viewer.look import stylesheet
-from game_rl.viewer.watched_place import WatchedPlace, experiment_of
+from game_rl.viewer.watched_place import WatchedPlace, owning_experiment
 
 READ_EVERY_S = 0.9
 _OVERVIEW_EVERY_S = 2.0
@@ -78,7 +78,7 @@ class RunBoard:
             run = self._followed.get(name)
             if run is None:
                 run = self._followed[name] = FollowedRun(
-                    run_dir, self.place.title_of(name), experiment=experiment_of(run_dir)
+                    run_dir, self.place.title_of(name), experiment=owning_experiment(run_dir)
                 )
             if self._clock() - self._read_at.get(name, float("-inf")) >= READ_EVERY_S:
                 await asyncio.to_thread(run.refresh)

@@ -65,7 +65,7 @@ class WatchedPlace:
     def title_of(self, name: str) -> str:
         """Return what the page of a run calls it."""
         run = self.runs().get(name)
-        experiment = None if run is None else experiment_of(run)
+        experiment = None if run is None else owning_experiment(run)
         if run is None or experiment is None:
             return name or self.root.absolute().name
         own = run.root.absolute().name
@@ -114,7 +114,7 @@ class WatchedPlace:
         return (self.root / _EXPERIMENT_FILE).is_file()
 
 
-def experiment_of(run_dir: RunDir) -> Path | None:
+def owning_experiment(run_dir: RunDir) -> Path | None:
     """Return the experiment of which the run is a member, the learner or the champion, if any."""
     above = list(run_dir.root.absolute().parents)[:2]  # champion/ and learner/, members/00
     return next((folder for folder in above if (folder / _EXPERIMENT_FILE).is_file()), None)
