@@ -63,7 +63,7 @@ export class PlacesMap {
     this.draw();
   }
 
-  // The maps that `game-rl places` has joined from screens.
+  // The maps that `game-rl places RUN` has joined from screens.
   async addScreens({pixels, names, maps}) {
     for (const {map, x, y, png} of maps) {
       const bytes = Uint8Array.from(atob(png), (character) => character.charCodeAt(0));
