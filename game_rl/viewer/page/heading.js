@@ -57,10 +57,11 @@ export function runSentence(state) {
     else if (earned != null) result.push(`earn ${reward(earned)} an episode`);
     return `${plays}. ${result.length ? `They ${result[0]}.` : "The first episodes are not over yet."}`;
   }
-  if (!last) return `${plays.replace(" play ", " played ").replace("learns", "learned")}. No evaluation was played.`;
+  const did = plays.replace(" play ", " played ").replace("learns", "learned").replace("remembers", "remembered");
+  if (!last) return `${did}. No evaluation was played.`;
   const how = last.success_rate == null ? `earns ${reward(last.mean_reward)} an episode` : `succeeds in ${percent(last.success_rate)} of ${plural(last.episodes, "episode")}`;
   const which = final ? "In the final evaluation, the best policy" : "The best policy so far";
-  return `${plays.replace(" play ", " played ").replace("learns", "learned")}. ${which} ${how}.`;
+  return `${did}. ${which} ${how}.`;
 }
 
 const listed = (names) => [names.slice(0, -1).join(", "), names.at(-1)].join(" and ").replaceAll("_", " ");
