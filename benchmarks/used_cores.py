@@ -1,6 +1,6 @@
 """What share of the processor's time a whole training uses, phase by phase.
 
-    python -m benchmarks.used_cores [--configs duel_ppo courier_ppo] [--set KEY=VALUE ...]
+    python -m benchmarks.used_cores [--configs duel_ppo courier_memory_ppo] [--set KEY=VALUE ...]
 
 Each training runs from its start to its end in processes of its own, with everything that a run
 has: evaluations, checkpoints, a clip. Ten times a second, the CPU time of all its processes (user
@@ -157,7 +157,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--configs", nargs="+", default=["duel_ppo", "courier_ppo"])
+    parser.add_argument("--configs", nargs="+", default=["duel_ppo", "courier_memory_ppo"])
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
     cpus = effective_cpus()
