@@ -87,7 +87,7 @@ a { color: var(--accent); }
 .muted, figcaption span, .tile small { color: var(--muted); }
 nav { display: flex; flex-wrap: wrap; gap: 4px 16px; margin: 14px 0 0; font-size: .9rem; }
 .tiles { display: grid; gap: 12px; margin: 20px 0 0;
-  grid-template-columns: repeat(auto-fit, minmax(168px, 1fr)); }
+  grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); }
 .tile, .card, figure { background: var(--surface); border: 1px solid var(--grid);
   border-radius: 8px; }
 .tile { padding: 10px 14px 12px; }

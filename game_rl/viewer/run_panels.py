@@ -137,13 +137,13 @@ def _lines_of_one(
     """
     (run,) = group.runs
     every = run.evaluations
-    shown = [("evaluation" if alone else group.name, colour, run.better_evaluations)]
-    if alone and len({event.deterministic for event in every}) == 2:
+    shown = [(group.name, colour, run.better_evaluations)]
+    if alone:
         drawn = [event for event in every if not event.deterministic]
         likeliest = [event for event in every if event.deterministic]
         shown = [
-            ("evaluation, deterministic", colour + EVALUATION, likeliest),
-            ("evaluation, sampled", colour + STOCHASTIC_EVALUATION, drawn),
+            ("evaluation, deterministic", EVALUATION, likeliest),
+            ("evaluation, stochastic", STOCHASTIC_EVALUATION, drawn),
         ]
     for label, its_colour, events in shown:
         if known := score.values(events):
@@ -153,7 +153,7 @@ def _lines_of_one(
             yield PlotLine(label, its_colour, found.x, found.y, interval=(low, high))
     if alone and score.curve in run.curves:
         found = thinned(_curve_of(run, score.curve, axis))
-        yield PlotLine("while training", colour + TRAINING, found.x, found.y, style="second")
+        yield PlotLine("while training", TRAINING, found.x, found.y, style="second")
     if alone and every:
         x = run.clock.at([0, max(event.policy_timesteps for event in every)], axis)
         for number, baseline in enumerate(run.baselines):
@@ -180,8 +180,12 @@ def _group_lines(
     lines: list[PlotLine] = []
     for colour, group in enumerate(groups):
         curves = [curve for curve in curves_of(group) if len(curve.x)]
-        if curves:
-            lines += seed_lines(group.label if len(groups) > 1 else "", colour, curves)
+        if not curves:
+            continue
+        if len(groups) == 1:
+            lines += seed_lines("", TRAINING, curves)
+        else:
+            lines += seed_lines(group.label, colour, curves)
     return tuple(lines)
 
 
