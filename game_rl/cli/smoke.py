@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from math import gcd
+from math import gcd, lcm
 from pathlib import Path
 
 from rich.console import Console
@@ -164,7 +164,7 @@ def _wanted(config: RunConfig) -> Iterator[tuple[str, object]]:
         total = _rounded_up(starts, rollout) + _UPDATES * rollout
         yield from _offline(config)
     else:
-        n_steps = _fewest_n_steps(algorithm.n_steps, algorithm.batch_size, config.env.n_envs)
+        n_steps = _fewest_n_steps(config)
         yield "algorithm.n_steps", n_steps
         yield "algorithm.n_epochs", min(algorithm.n_epochs, 1)
         rollout = n_steps * config.env.n_envs
@@ -191,10 +191,16 @@ def _wanted(config: RunConfig) -> Iterator[tuple[str, object]]:
         yield "lake.path", None
 
 
-def _fewest_n_steps(n_steps: int, batch_size: int, n_envs: int) -> int:
-    """Return the smallest n_steps whose rollout has whole batches, and not too few vec steps."""
-    unit = batch_size // gcd(batch_size, n_envs)
-    return min(n_steps, _rounded_up(_FEWEST_VEC_STEPS, unit))
+def _fewest_n_steps(config: RunConfig) -> int:
+    """Return the smallest n_steps whose rollout has whole batches and whole sequences of a memory.
+
+    It has not too few vec steps.
+    """
+    algorithm = config.algorithm
+    assert algorithm.n_steps is not None  # of an on-policy algorithm
+    batches = algorithm.batch_size // gcd(algorithm.batch_size, config.env.n_envs)
+    unit = lcm(batches, algorithm.whole_timesteps)
+    return min(algorithm.n_steps, _rounded_up(_FEWEST_VEC_STEPS, unit))
 
 
 def _offline(config: RunConfig) -> Iterator[tuple[str, object]]:

@@ -339,12 +339,12 @@ def parse_place_counts(content: bytes) -> PlaceCounts:
 # the file without any; of a picture of it in TensorBoard; of a place in a worker that counts it.
 # How many there are, and how many sheets they are on, depends on the game's world: the 24 rooms of
 # beacon have 600 sheets. Agents often return to old places.
-_SAVED_PLACE_BYTES = 6.5
+_SAVED_PLACE_BYTES = 3.5
 _FILE_BYTES = 1_000
 _PICTURE_BYTES = 22_000
 _COUNTED_PLACE_BYTES = 250
 _USUAL_SHEETS = 600
-_USUAL_PLACES = 100_000
+_USUAL_PLACES = 40_000
 _TIMESTEPS_OF_A_NEW_PLACE = 4
 _SHEET_BYTES = 8 * SHEET_SIDE**2
 _BASE64_FACTOR = 4 / 3

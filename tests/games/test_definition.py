@@ -157,7 +157,8 @@ def _of_old_keys(entry: dict[str, Any], section: str) -> dict[str, Any]:
 
 
 def test_a_game_without_new_keys_is_dumped_as_earlier_versions_did(tmp_path: Path) -> None:
-    for name in (*bundled_games(), str(write_game(tmp_path))):
+    without = sorted({*bundled_games()} - {"beacon"})  # which names its milestones
+    for name in (*without, str(write_game(tmp_path))):
         dumped = load_game(name).definition.model_dump(mode="json", by_alias=True)
         old = _of_old_keys(dumped, "")
         old["rom"] = _of_old_keys(dumped["rom"], "rom")

@@ -40,7 +40,7 @@ def test_a_place_is_a_part_of_memory_checkpoints_and_logs(name: str) -> None:
         for each in (without, with_places)
     ]
     assert "visited places" not in parts[0]
-    assert 2_000_000 < parts[1]["visited places"] < 8_000_000
+    assert 4_000_000 < parts[1]["visited places"] < 10_000_000
     checkpoints = [predicted_checkpoint_bytes(config, facts) for facts in (FACTS, HAS_PLACES)]
     assert 0 < checkpoints[1] - checkpoints[0] < 200_000
     logs = [
