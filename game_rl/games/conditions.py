@@ -1,12 +1,11 @@
 """Conditions on variables, rewards and places: endings and success."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, WithJsonSchema, model_serializer
 
 from game_rl.config.strict_model import Key, Problem, StrictModel
-from game_rl.games.variables import Values
 from game_rl.system.units import counted
 
 Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
@@ -166,7 +165,7 @@ class Condition(StrictModel):
                 if isinstance(value, str):
                     yield (*key, name), value
 
-    def holds(self, values: Values, before: Values | None = None) -> bool:
+    def holds(self, values: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> bool:
         """Whether it holds if nothing is known but the values of two timesteps.
 
         Args:
@@ -185,7 +184,7 @@ class Condition(StrictModel):
             return all(found)
         return any(found) if self.some is not None else not found[0]
 
-    def compares(self, values: Values, before: Values) -> bool:
+    def compares(self, values: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
         """Whether the comparison of its variable holds."""
         assert self.variable is not None
         value: float = values[self.variable]
@@ -203,7 +202,7 @@ class Condition(StrictModel):
         return value < earlier if self.decreases else value != earlier
 
 
-def _number(bound: float | str, values: Values) -> float:
+def _number(bound: float | str, values: Mapping[str, Any]) -> float:
     number: float = values[bound] if isinstance(bound, str) else bound
     return number
 
@@ -233,8 +232,8 @@ class Ending(Condition):
 def judge(
     condition: Condition,
     key: str,
-    values: Values,
-    before: Values,
+    values: Mapping[str, Any],
+    before: Mapping[str, Any],
     in_a_row: dict[str, int],
     has_waited: Callable[[Condition], bool] | None = None,
 ) -> bool:

@@ -1,15 +1,13 @@
 """Parts of the screen: what the agent sees of it, and which part of a map is on it."""
 
-from collections.abc import Iterable, Iterator
-from typing import Annotated
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from game_rl.config.strict_model import Key, Problem, StrictModel
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH
 from game_rl.games.conditions import Condition
-from game_rl.games.place import Place
-from game_rl.games.variables import Values
 
 
 class CropSpec(StrictModel):
@@ -84,7 +82,9 @@ class PlaceScreen(StrictModel):
         if self.when is not None:
             yield from ((("when", *key), name) for key, name in self.when.references())
 
-    def shown_at(self, place: Place, values: Values) -> tuple[int, int] | None:
+    def shown_at(
+        self, place: tuple[int | float, ...], values: Mapping[str, Any]
+    ) -> tuple[int, int] | None:
         """Return which pixel of the map the crop's upper left one is; None if it shows no map.
 
         Args:
@@ -103,5 +103,5 @@ class PlaceScreen(StrictModel):
         return left + self.crop.left, top + self.crop.top
 
 
-def _number(given: str | int, values: Values) -> int:
+def _number(given: str | int, values: Mapping[str, Any]) -> int:
     return int(values[given]) if isinstance(given, str) else given
