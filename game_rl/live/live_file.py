@@ -36,7 +36,6 @@ from game_rl.envs.packing import FramePacking
 from game_rl.files.durable_files import BINARY, read_at, write_at
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Natural, Saved
-from game_rl.games.screen_area import PlaceScreen
 
 MAGIC = b"GRLLIVE\x01"
 HEAD_BYTES = 64
@@ -80,6 +79,20 @@ class LivePart(Saved):
     name, from value 0 on."""
 
 
+class LiveMapScreen(Saved):
+    """Which part of the screen shows a map, in pixels; see `PlaceScreen`.
+
+    Attributes:
+        pixels: pixels that a step of x or y is.
+    """
+
+    left: Natural
+    top: Natural
+    width: _Positive
+    height: _Positive
+    pixels: _Positive
+
+
 class LiveField(Saved):
     """A field of a slot: where it is and which array it holds."""
 
@@ -111,8 +124,8 @@ class LiveLayout(Saved):
     start_states: tuple[str, ...]
     place: tuple[str, ...] | None = None
     """Variables that say where the player is."""
-    place_screen: PlaceScreen | None = None
-    """Which part of a map the screen shows."""
+    map_screen: LiveMapScreen | None = None
+    """Null for a game whose screens are not joined to maps."""
     place_names: dict[int, str] = Field(default={})
     """Names of maps."""
     parts: tuple[LivePart, ...] = ()
@@ -195,7 +208,7 @@ class LiveScreen:
         episode_reward: sum of the reward terms of the episode so far.
         reward_terms: what each has earned in the episode so far.
         place: the values of the game's `place`; None if it has none.
-        map_at: which pixel of the map the upper left one of `place_screen`'s crop is; None if the
+        map_at: which pixel of the map the upper left one of `map_screen` is; None if the
             screen shows no map.
         packed: the whole screen as it is in the file, uint8 [bytes]; see `LiveLayout.packing`.
         parts: the newest frame of each part of the observation as the agent gets it, its screen
@@ -362,12 +375,12 @@ def _screen(
     timestep = int(slot["timestep"])
     row = values[timestep][env].tolist() if timestep in values else [math.nan]
     is_known = not math.isnan(row[0])
-    place: Place | None = None
+    place = layout.place
     map_at: tuple[int, int] | None = None
-    if layout.place is not None:
-        place = tuple(variables[name] for name in layout.place)  # type: ignore[misc]  # numbers
-        if layout.place_screen is not None:
-            map_at = layout.place_screen.shown_at(place, variables)
+    if layout.map_screen is not None:
+        shows_map, left, top = slot["map_at"].tolist()
+        if shows_map:
+            map_at = (left, top)
     return LiveScreen(
         env=env,
         sequence=int(slot["sequence"]),
@@ -379,7 +392,7 @@ def _screen(
         episode_reward=float(slot["episode_reward"]),
         reward_terms=terms | (json.loads(own_terms) if own_terms else {}),
         variables=variables,
-        place=place,
+        place=None if place is None else tuple(variables[name] for name in place),  # type: ignore[misc]  # numbers
         map_at=map_at,
         packed=slot["pixels"],
         parts={part.name: layout.part_of(slot, part.name) for part in layout.parts},

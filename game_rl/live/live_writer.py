@@ -23,6 +23,7 @@ from game_rl.envs.observation import SCREEN, Observation, ObservationFormat
 from game_rl.features.feature import Feature, PlannedRun
 from game_rl.files.durable_files import BINARY, read_at, rename, write_at
 from game_rl.games.definition import Game
+from game_rl.games.screen_area import PlaceScreen
 from game_rl.games.variables import Values
 from game_rl.live.live_file import (
     CHECKED_FROM,
@@ -32,6 +33,7 @@ from game_rl.live.live_file import (
     WANTED_AT,
     LiveField,
     LiveLayout,
+    LiveMapScreen,
     LivePart,
     LiveVariable,
     padded_to_slot,
@@ -82,7 +84,7 @@ def make_live_layout(
         reward_terms=tuple(dict.fromkeys((*definition.rewards, *game.potentials))),
         start_states=tuple(definition.start_states),
         place=definition.place,
-        place_screen=definition.place_screen,
+        map_screen=_map_screen(definition.place_screen),
         place_names=definition.place_names,
         parts=parts,
     )
@@ -93,6 +95,12 @@ def make_live_layout(
     placed = {"slot": slot, "slot_bytes": slot_bytes}
     placed |= {"values": values, "values_bytes": values_bytes}
     return layout.model_copy(update=placed)
+
+
+def _map_screen(screen: PlaceScreen | None) -> LiveMapScreen | None:
+    if screen is None:
+        return None
+    return LiveMapScreen(**screen.crop.model_dump(), pixels=screen.pixels)
 
 
 def most_live_bytes(
@@ -127,6 +135,8 @@ def _slot_arrays(
         sizes = (each.size or 1 for each in layout.variables if each.is_bits == is_bits)
         yield name, dtype, (sum(sizes),)
     yield "episode_reward", "<f8", ()
+    if layout.map_screen is not None:
+        yield "map_at", "<i8", (3,)  # whether it shows a map, x and y of its corner there
     yield "pixels", "|u1", (layout.packing.nbytes,)
     dtypes = {SCREEN: np.dtype(np.uint8)} | {n: p.dtype for n, p in observation_format.parts}
     for part in layout.parts:
@@ -202,6 +212,8 @@ class ShownStep(NamedTuple):
     Attributes:
         screen: view of the whole screen, uint8 [144, 160, 3].
         reward_terms: what each has earned in the episode so far.
+        map_at: which pixel of the map is in the upper left corner of what shows it; None if the
+            screen shows no map.
     """
 
     screen: NDArray[np.uint8]
@@ -209,6 +221,7 @@ class ShownStep(NamedTuple):
     episode_timestep: int
     reward_terms: Mapping[str, float]
     variables: Values
+    map_at: tuple[int, int] | None = None
 
 
 def draw_next(env: GameBoyEnv) -> None:
@@ -220,13 +233,23 @@ def shown_step(env: GameBoyEnv) -> ShownStep:
     """Return what the game shows after the timestep that `draw_next` has announced."""
     env.player.draws = False
     episode = env.episode
+    variables = env.read_variables()
     return ShownStep(
         env.emulator.screen(),
         episode.began_in,
         episode.timesteps,
         env.reward_terms,
-        env.read_variables(),
+        variables,
+        _map_at(env, variables),
     )
+
+
+def _map_at(env: GameBoyEnv, variables: Values) -> tuple[int, int] | None:
+    definition = env.game.definition
+    if definition.place is None or definition.place_screen is None:
+        return None
+    place = tuple(variables[name] for name in definition.place)
+    return definition.place_screen.shown_at(place, variables)
 
 
 class SlotWriter:
@@ -275,6 +298,8 @@ class SlotWriter:
         fields["variables"] = _numbers(step.variables, layout, are_bits=False)
         if len(fields["flags"]):
             fields["flags"] = _numbers(step.variables, layout, are_bits=True)
+        if layout.map_screen is not None:
+            fields["map_at"] = (False, 0, 0) if step.map_at is None else (True, *step.map_at)
         fields["pixels"] = _pixels(step.screen, layout)
         for part in layout.parts:
             values = observation[part.name] if isinstance(observation, Mapping) else observation

@@ -155,16 +155,16 @@ class Sheet(NamedTuple):
         map_id: the map.
         x, y: coordinates of its first place.
         visits: uint32 [32, 32]; rows are y, downwards.
-        found, last: int64 [32, 32], the timesteps of the first and the last visit, rounded down to
-            8 significant bits; 0 where nobody was, and where it is unknown.
+        found, last: uint16 [32, 32], for `timesteps_of`, the first and the last visit; 0 where
+            nobody was, and where it is unknown.
     """
 
     map_id: MapId
     x: int
     y: int
     visits: NDArray[np.uint32]
-    found: NDArray[np.int64]
-    last: NDArray[np.int64]
+    found: NDArray[np.uint16]
+    last: NDArray[np.uint16]
 
 
 class _Sheet(NamedTuple):
@@ -188,7 +188,8 @@ def _upper_half(timesteps: int) -> np.uint16:
     return np.uint16(exact.view(np.uint32) >> 16)
 
 
-def _timesteps(upper_halves: NDArray[np.uint16]) -> NDArray[np.int64]:
+def timesteps_of(upper_halves: NDArray[np.uint16]) -> NDArray[np.int64]:
+    """Return the timesteps of a sheet's visits, int64, rounded down to 8 significant bits."""
     whole = upper_halves.astype(np.uint32) << 16
     return whole.view(np.float32).astype(np.int64)
 
@@ -273,8 +274,7 @@ class PlaceCounts:
             x = column * SHEET_SIDE
             y = row * SHEET_SIDE
             own = self._sheets[key]
-            found = _timesteps(own.found)
-            yield Sheet(tuple(map_id), x, y, own.visits, found, _timesteps(own.last))
+            yield Sheet(tuple(map_id), x, y, own.visits, own.found, own.last)
 
     def to_bytes(self) -> bytes:
         """Return the content of `places.npz`; equal counts give equal bytes."""
@@ -339,12 +339,12 @@ def parse_place_counts(content: bytes) -> PlaceCounts:
 # the file without any; of a picture of it in TensorBoard; of a place in a worker that counts it.
 # How many there are, and how many sheets they are on, depends on the game's world: the 24 rooms of
 # beacon have 600 sheets. Agents often return to old places.
-_SAVED_PLACE_BYTES = 3.5
+_SAVED_PLACE_BYTES = 6.5
 _FILE_BYTES = 1_000
 _PICTURE_BYTES = 22_000
 _COUNTED_PLACE_BYTES = 250
 _USUAL_SHEETS = 600
-_USUAL_PLACES = 40_000
+_USUAL_PLACES = 100_000
 _TIMESTEPS_OF_A_NEW_PLACE = 4
 _SHEET_BYTES = 8 * SHEET_SIDE**2
 _BASE64_FACTOR = 4 / 3

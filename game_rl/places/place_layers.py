@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from game_rl.files.run_dir import RunDir
-from game_rl.places.place_counts import MapId, PlaceCounts, Sheet, parse_place_counts
+from game_rl.places.place_counts import (
+    MapId,
+    PlaceCounts,
+    Sheet,
+    parse_place_counts,
+    timesteps_of,
+)
 
 WORLD = "world"
 """Name of the layer that has all maps with an offset."""
@@ -107,6 +113,11 @@ def _n_dots(visited: NDArray[np.bool_]) -> int:
 
 def layers(counts: PlaceCounts) -> list[PlaceLayer]:
     """Return the grids of all maps that were visited, the world first."""
+    return list(each_layer(counts))
+
+
+def each_layer(counts: PlaceCounts) -> Iterator[PlaceLayer]:
+    """Yield what `layers` returns, one after the other."""
     sheets: dict[MapId | None, list[Sheet]] = defaultdict(list)
     for sheet in counts.sheets():
         map_id = sheet.map_id
@@ -116,7 +127,8 @@ def layers(counts: PlaceCounts) -> list[PlaceLayer]:
         else:
             sheets[map_id].append(sheet)
     maps = sorted(sheets, key=lambda map_id: (map_id is not None, map_id or ()))
-    return [_layer(map_id, sheets[map_id], counts) for map_id in maps]
+    for each in maps:
+        yield _layer(each, sheets[each], counts)
 
 
 def _layer(map_id: MapId | None, sheets: Sequence[Sheet], of: PlaceCounts) -> PlaceLayer:
@@ -158,8 +170,8 @@ def _visited(sheets: Sequence[Sheet]) -> Iterator[_Visited]:
             columns + sheet.x,
             rows + sheet.y,
             sheet.visits[rows, columns],
-            sheet.found[rows, columns],
-            sheet.last[rows, columns],
+            timesteps_of(sheet.found[rows, columns]),
+            timesteps_of(sheet.last[rows, columns]),
         )
 
 
@@ -195,7 +207,7 @@ def place_counts_json(counts: PlaceCounts) -> dict[str, Any]:
         "names": list(counts.names),
         "offsets": {str(map_id): list(xy) for map_id, xy in counts.offsets.items()},
         "n_places": counts.n_places,
-        "layers": [_layer_json(layer) for layer in layers(counts)],
+        "layers": [_layer_json(layer) for layer in each_layer(counts)],
     }
 
 

@@ -10,22 +10,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from game_rl.places import place_counts
-from game_rl.places.place_counts import PlaceCounts, PlaceTally, parse_place_counts
+from game_rl.places.place_counts import (
+    PlaceCounts,
+    PlaceTally,
+    parse_place_counts,
+    timesteps_of,
+)
 from tests.envs.example import moment
 
 COORDINATE = st.one_of(st.integers(-40, 40), st.sampled_from([-(10**9), 65_535, 2**40]))
 
 
 def counted(
-    places: Sequence[tuple[int, ...]], names: tuple[str, ...], every: int = 7
+    places: Sequence[tuple[int, ...]],
+    names: tuple[str, ...],
+    every: int = 7,
+    *,
+    is_timed: bool = False,
 ) -> PlaceCounts:
-    """Counts of a walk, collected every so many timesteps."""
+    """Counts of a walk, collected every so many timesteps; with the times of visits, or without."""
     counts, tally = PlaceCounts(names, {}), PlaceTally(names)
     for number, place in enumerate(places):
         tally.step(moment(dict(zip(names, place, strict=True))))
         if number % every == 0:
-            counts.add(tally.take())
-    counts.add(tally.take())
+            counts.add(tally.take(), until=number * is_timed)
+    counts.add(tally.take(), until=len(places) * is_timed)
     return counts
 
 
@@ -74,7 +83,8 @@ def test_a_place_knows_its_first_and_its_last_visit(
         for sheet in found.sheets():
             for row, column in np.argwhere(sheet.visits):
                 own = visits[sheet.x + int(column), sheet.y + int(row)]
-                times = ((sheet.found, own[0]), (sheet.last, own[-1]))
+                grids = (timesteps_of(sheet.found), timesteps_of(sheet.last))
+                times = zip(grids, (own[0], own[-1]), strict=True)
                 assert all(n * 127 / 128 <= grid[row, column] <= n for grid, n in times)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ SEEN: dict[str, tuple[str, dict[str, Any]]] = {
     "no screen": ("duel", {"screen": False, "parts": ["status"]}),
     "colour": ("seasons", {"size": "half", "colour": "rgb"}),
     "colour, no screen": ("seasons", {"screen": False, "parts": ["status"]}),
+    "rooms of a map": ("beacon", {"size": "half"}),
 }
 
 
@@ -94,6 +95,7 @@ class Twin:
             for name, value in values.items()
         }
         assert screen.reward_terms == env.reward_terms
+        assert screen.map_at == map_at(env.game.name, values)
         assert screen.episode_reward == sum(env.reward_terms.values())
         assert (screen.episode, screen.episode_timestep) == (self.episode, self.timestep)
         assert (screen.start_state, screen.action) == (self.start_state, action)
@@ -103,6 +105,13 @@ class Twin:
             expected = np.asarray(self.observation if seen is None else seen[name])
             assert array.dtype == expected.dtype
             np.testing.assert_array_equal(array, expected)
+
+
+def map_at(game: str, values: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Where the screen lies on its map: below the bar of beacon, above that of seasons."""
+    if game == "beacon":
+        return (0, 16)
+    return (values["camera"], 0) if game == "seasons" else None
 
 
 @pytest.mark.slow

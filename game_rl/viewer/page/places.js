@@ -100,12 +100,12 @@ export class PlacesMap {
   // Puts the agents where they are, and their screens below: a place is the map's variables, then x and y.
   move(screens, layout) {
     for (const {env, place} of screens) if (place) this.places.set(env, place);
-    const area = layout?.place_screen;
+    const area = layout?.map_screen;
     if (area && this.data?.offsets) {
       for (const {place, map_at: at, packed} of screens) {
         if (!place || !at) continue;
         drawPacked(this.scratch, packed, layout);
-        this.addScreen(place.slice(0, -2).map(Math.floor), ...at, this.scratch, area.crop, {pixels: area.pixels, names: layout.place_names});
+        this.addScreen(place.slice(0, -2).map(Math.floor), ...at, this.scratch, area, {pixels: area.pixels, names: layout.place_names});
       }
       this.maps.forEach((map) => map.size(this));
     }
