@@ -4,8 +4,8 @@ import {Chart, colourOf} from "./chart.js";
 import {drawFirst} from "./clip.js";
 import {newestOf, readCurves} from "./curves.js";
 import {make, setText} from "./elements.js";
-import {FrameFeed, drawPacked} from "./frames.js";
 import {Heading, STATES} from "./heading.js";
+import {MemberScreens} from "./member_screens.js";
 import {clock, percent, plural, quoted, reward, short, whole} from "./words.js";
 
 const MOST_CHOSEN = 8; // as many as the palette has colours
@@ -25,12 +25,13 @@ export class FolderPage {
   constructor() {
     this.heading = new Heading();
     this.rows = new Map();
-    this.layouts = new Map();
     this.chosen = new Map(); // colour by run
     this.curves = new Map();
     this.order = {column: 6, isDown: true};
-    this.isPaused = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.button = make("button", {type: "button", class: "plain", onclick: () => this.toggle()});
+    this.screens = new MemberScreens({
+      canvasOf: (run) => this.rows.get(run)?.canvas,
+      onDrawn: (run) => this.rows.get(run).canvas.classList.add("drawn"),
+    });
     this.sorters = COLUMNS.map(({title, isText}, i) => make("th", {scope: "col", class: isText ? "text" : ""},
       make("button", {type: "button", class: "sorter", text: title, onclick: () => this.sort(i)})));
     this.body = make("tbody");
@@ -42,11 +43,10 @@ export class FolderPage {
       make("p", {class: "note", text: "The evaluations of each run; dashed, what a run reached in training, where it has played none."}));
     const main = make("main", {id: "main", tabindex: -1},
       make("section", {class: "card", "aria-labelledby": "members-title"},
-        make("div", {class: "card-head"}, make("h2", {id: "members-title", text: "Runs"}), this.button),
+        make("div", {class: "card-head"}, make("h2", {id: "members-title", text: "Runs"}), this.screens.button),
         make("div", {class: "scroll runs", tabindex: 0, role: "region", "aria-label": "Table of the runs"},
           make("table", {}, make("thead", {}, head), this.body))), this.compared);
     this.element = make("div", {class: "run"}, this.heading.element, main);
-    this.showButton();
   }
 
   setState(state) {
@@ -64,8 +64,7 @@ export class FolderPage {
     const newest = this.arrange().filter(({box}) => box);
     if (isNew) newest.slice(0, FIRST_CHOSEN).forEach(({member}) => this.choose(member.folder, true));
     this.refresh();
-    if (this.mayBeLive) this.resume();
-    else this.pause();
+    this.screens.expect(state.members);
   }
 
   showHeading({members, name, is_there: isThere}) {
@@ -189,52 +188,11 @@ export class FolderPage {
     this.compared.hidden = this.success.element.hidden && this.reward.element.hidden;
   }
 
-  // -- live screens
+  resume() { this.screens.resume(); }
 
-  get mayBeLive() {
-    return this.state.members.some(({state}) => state === "training" || state === "unknown");
-  }
-
-  resume() {
-    if (!this.state || !this.mayBeLive || this.feed || (this.isPaused && this.hasPictures)) return;
-    this.feed = new FrameFeed("api/frames?run=", {
-      onLayout: (layout) => this.layouts.set(layout.run, layout),
-      onScreens: (screens) => this.onScreens(screens),
-      onState: () => {},
-    });
-    this.feed.open();
-  }
-
-  onScreens(screens) {
-    for (const screen of screens) {
-      const row = this.rows.get(screen.run);
-      if (!row || !this.layouts.has(screen.run)) continue;
-      drawPacked(row.canvas, screen.packed, this.layouts.get(screen.run));
-      row.canvas.classList.add("drawn");
-      this.hasPictures = true;
-    }
-    this.showButton();
-    if (this.isPaused) this.pause();
-  }
-
-  pause() {
-    this.feed?.close();
-    this.feed = null;
-  }
+  pause() { this.screens.pause(); }
 
   close() { this.pause(); }
-
-  toggle() {
-    this.isPaused = !this.isPaused;
-    if (this.isPaused) this.pause();
-    else this.resume();
-    this.showButton();
-  }
-
-  showButton() {
-    this.button.hidden = !this.hasPictures;
-    setText(this.button, this.isPaused ? "▶ Resume the pictures" : "❚❚ Pause the pictures");
-  }
 }
 
 // What a run or an experiment is worth: the final result, or the best so far, else the training's episodes.

@@ -3,9 +3,9 @@
 import {Chart} from "./chart.js";
 import {Clip} from "./clip.js";
 import {bar, make, setText, shape} from "./elements.js";
-import {FrameFeed, drawPacked} from "./frames.js";
 import {Happenings} from "./happenings.js";
 import {Heading} from "./heading.js";
+import {MemberScreens} from "./member_screens.js";
 import {clock, duration, number, percent, plural, quoted, reward as earned, short, whole} from "./words.js";
 
 const MOST_LARGE = 3; // members whose screens are shown at twice their size
@@ -15,11 +15,12 @@ export class OverviewPage {
   constructor({announce, go}) {
     Object.assign(this, {announce, go});
     this.heading = new Heading();
-    this.layouts = new Map();
     this.tiles = new Map();
-    this.isPaused = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.members = make("ul", {class: "members"});
-    this.button = make("button", {type: "button", class: "plain", onclick: () => this.toggle()});
+    this.screens = new MemberScreens({
+      canvasOf: (run) => this.tiles.get(run)?.canvas,
+      onDrawn: (run) => this.tiles.get(run).item.classList.add("live"),
+    });
     this.happenings = new Happenings({announce});
     this.fitness = new Chart({title: "Fitness", unit: "generation", isWhole: true});
     this.table = make("tbody");
@@ -44,9 +45,8 @@ export class OverviewPage {
     const top = make("div", {class: "champion-row"}, this.champion, this.clip.element);
     const main = make("main", {id: "main", tabindex: -1}, top,
       make("section", {class: "card", "aria-labelledby": "members-title"},
-        make("div", {class: "card-head"}, make("h2", {id: "members-title", text: "Members now"}), this.button), this.members, this.mixing), this.body);
+        make("div", {class: "card-head"}, make("h2", {id: "members-title", text: "Members now"}), this.screens.button), this.members, this.mixing), this.body);
     this.element = make("div", {class: "run"}, this.heading.element, main);
-    this.showButton();
   }
 
   setState(state) {
@@ -54,8 +54,7 @@ export class OverviewPage {
     setText(this.element.querySelector("#members-title"), state.state === "training" ? "Members now" : "Members");
     this.showExperiment(state);
     this.showMembers(state);
-    if (this.mayBeLive) this.resume();
-    else this.pause();
+    this.screens.expect([state, ...state.members]);
   }
 
   showExperiment(state) {
@@ -204,55 +203,11 @@ export class OverviewPage {
     this.lineage.replaceChildren(...drawn);
   }
 
-  // -- live screens
+  resume() { this.screens.resume(); }
 
-  // What is finished has no live screens, and takes no connection for them.
-  get mayBeLive() {
-    const live = ["training", "unknown"];
-    return live.includes(this.state?.state) || Boolean(this.state?.members.some(({state}) => live.includes(state)));
-  }
-
-  resume() {
-    if (!this.mayBeLive || this.feed || (this.isPaused && this.hasPictures)) return;
-    this.feed = new FrameFeed("api/frames?run=", {
-      onLayout: (layout) => this.layouts.set(layout.run, layout),
-      onScreens: (screens) => this.onScreens(screens),
-      onState: () => {},
-    });
-    this.feed.open();
-  }
-
-  onScreens(screens) {
-    for (const screen of screens) {
-      const tile = this.tiles.get(screen.run);
-      if (tile && this.layouts.has(screen.run)) {
-        drawPacked(tile.canvas, screen.packed, this.layouts.get(screen.run));
-        tile.item.classList.add("live");
-        this.hasPictures = true;
-      }
-    }
-    this.showButton();
-    if (this.isPaused) this.pause();
-  }
-
-  pause() {
-    this.feed?.close();
-    this.feed = null;
-  }
+  pause() { this.screens.pause(); }
 
   close() { this.pause(); }
-
-  toggle() {
-    this.isPaused = !this.isPaused;
-    if (this.isPaused) this.pause();
-    else this.resume();
-    this.showButton();
-  }
-
-  showButton() {
-    this.button.hidden = !this.hasPictures;
-    setText(this.button, this.isPaused ? "▶ Resume the pictures" : "❚❚ Pause the pictures");
-  }
 }
 
 const isRate = ({value, success_rate: rate}) => rate != null && rate === value;

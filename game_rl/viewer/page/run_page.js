@@ -12,7 +12,7 @@ import {PlacesMap} from "./places.js";
 import {Result} from "./result.js";
 import {Screens} from "./screens.js";
 import {Settings} from "./settings.js";
-import {clock, duration, plural, quoted, reward, short, whole} from "./words.js";
+import {clock, duration, pauseWords, plural, quoted, reward, short, whole} from "./words.js";
 
 const MOST_MILESTONES = 12;
 const DOING_EVERY_MS = 250;
@@ -166,7 +166,7 @@ export class RunPage {
   }
 
   showButton() {
-    setText(this.button, this.isPaused ? "▶ Resume the pictures" : "❚❚ Pause the pictures");
+    setText(this.button, pauseWords(this.isPaused));
   }
 
   onScreens(screens, isAgain) {

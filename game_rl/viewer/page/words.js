@@ -61,3 +61,6 @@ export function clock(date) {
 export const quoted = (path) => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 export const plural = (count, one, many = `${one}s`) => `${whole(count)} ${count === 1 ? one : many}`;
+
+// What the button does that pauses live pictures.
+export const pauseWords = (isPaused) => (isPaused ? "▶ Resume the pictures" : "❚❚ Pause the pictures");
