@@ -16,6 +16,8 @@ the mean of keys and doors, 12 for the whole game, of which 4 are done at `caves
     by_success     states of the pool drawn by the success from there
     backward       beginnings go back along the best route (Salimans and Chen 2018)
     cloned         the policy first imitates the best routes to the lamp, at most 20
+    memory         an LSTM of 256 units sees one moment at a time, instead of three
+    one_moment     the agent sees one moment at a time and has no memory
     rnd            ppo, with random network distillation of all that the agent sees
     rnd_place      ppo, with that of keys, doors, room and position, in which no creature is new
 
@@ -52,6 +54,11 @@ _CHANGES: Mapping[str, Sequence[str]] = {
     "by_success": ("env.pool.choose=success",),
     "backward": ("env.pool.choose=backward", "env.pool.goal=success"),
     "cloned": (),
+    "memory": (
+        "env.frame_stack=1",
+        "algorithm.memory={kind: lstm, size: 256, sequence: 64}",
+    ),
+    "one_moment": ("env.frame_stack=1",),
     "rnd": _ALONE,
     "rnd_place": _ALONE,
 }
