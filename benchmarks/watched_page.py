@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -47,6 +48,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
+    if find_spec("playwright") is None:
+        raise SystemExit("playwright is not installed: pip install playwright")
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         words = ["train", options.config, f"run_dir={run}", "evaluation.every_timesteps=10_000_000"]
@@ -69,7 +72,7 @@ def _command(*words: str) -> "subprocess.Popen[str]":
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
     process.communicate()
 
 
