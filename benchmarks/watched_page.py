@@ -2,10 +2,11 @@
 
     python -m benchmarks.watched_page [--config FILE] [--seconds 60] [--set KEY=VALUE]
 
-It needs Chromium and playwright. The training and `game-rl watch` run in processes of their own, as
-for a person. Measured is, by the clock of the page, the time between two pictures of the large
-agent, once the first update is over; and the same without the pictures that the page plays
-again while the network learns, which is how long the agents themselves stood still.
+It needs Chromium and playwright. The training and `game-rl watch` run in sessions of their own, as
+in a person's terminals. Measured is, by the clock of the page, the time between two pictures of the
+large agent, once the first update is over; the same without the pictures that the page plays again
+while the network learns, which is how long the agents themselves stood still; and the time between
+two calls of a timer of 50 ms, which is how long the browser itself could not run.
 """
 
 import argparse
@@ -28,7 +29,8 @@ from benchmarks.way import ROOT
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _BAR_MS = 500
 _LOOK = """() => {
-  window.found = {changes: [], doing: []};
+  window.found = {changes: [], doing: [], timer: []};
+  setInterval(() => window.found.timer.push(performance.now()), 50);
   const canvas = document.querySelector(".stage canvas");
   const {putImageData} = CanvasRenderingContext2D.prototype;
   CanvasRenderingContext2D.prototype.putImageData = function (...words) {
@@ -68,6 +70,7 @@ def _command(*words: str) -> "subprocess.Popen[str]":
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
+        start_new_session=True,
     )
 
 
@@ -121,8 +124,12 @@ def report(found: dict[str, Any]) -> None:
         "without pictures that play again": list(itertools.pairwise(played)),
     }
     print(f"{'longest, median, over 500 ms':>60}")
-    for name, pairs in rows.items():
-        stood = [after[0] - before[0] for before, after in pairs]
+    stills = {
+        name: [after[0] - before[0] for before, after in pairs] for name, pairs in rows.items()
+    }
+    timer = itertools.pairwise(found["timer"])
+    stills["a timer of 50 ms"] = [after - before for before, after in timer]
+    for name, stood in stills.items():
         over = sum(gap > _BAR_MS for gap in stood)
         print(f"{name:<34} {max(stood):6,.0f} ms {median(stood):5,.0f} ms {over:3} of {len(stood)}")
     print("the page has said:", *sorted({words for _, words in pictures} - {""}), sep="\n  ")
