@@ -28,6 +28,7 @@ from game_rl.events import (
 )
 from game_rl.events.event_log import EventFollower
 from game_rl.events.run_view import RunView, reward_interval, success_interval
+from game_rl.files.pretrained import pretrained_address
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved_forecast import SavedForecast, read_footprint, read_forecast
 from game_rl.system.units import GIB
@@ -262,7 +263,7 @@ class FollowedRun:
         hints = {event.name: event for event in _of(events, HintGiven)}  # the newest of each name
         return {
             "name": self.name,
-            "path": str(self.run_dir.root),
+            "path": pretrained_address(self.run_dir.root) or str(self.run_dir.root),
             "experiment": self._experiment,
             "replacements": self._replacements,
             **self._config,

@@ -51,12 +51,15 @@ export class Result {
   }
 }
 
+// With a capital letter, unless it begins with a key of the config.
+function sentence(text) { return /^[a-z]+[ ,]/.test(text) ? `${text[0].toUpperCase()}${text.slice(1)}` : text; }
+
 function factsOf({ended, last_event: lastEvent, state, trained_s: trained, timesteps, total_timesteps: total, best_evaluation: best, experiment}) {
   const when = ended?.time ?? lastEvent;
   return [
     [ended ? "Ended" : "Last heard of", when ? new Date(when).toLocaleString("en-GB", {dateStyle: "full", timeStyle: "short"}) : ""],
     ["Trained for", trained == null ? "" : duration(trained)],
-    ["Why it ended", ended?.text ? `${ended.text[0].toUpperCase()}${ended.text.slice(1)}` : experiment && state === "until" ? "Its experiment has brought it to this timestep." : WHY[state] ?? ""],
+    ["Why it ended", ended?.text ? sentence(ended.text) : experiment && state === "until" ? "Its experiment has brought it to this timestep." : WHY[state] ?? ""],
     ["Timesteps", `${whole(timesteps)}${total && timesteps < total ? ` of at most ${whole(total)}` : ""}`],
     ["Best policy", best ? `of timestep ${whole(best.policy_timesteps)}` : ""],
   ].filter(([, value]) => value);
