@@ -78,6 +78,9 @@ def peak_bytes(peer: str, work: Work) -> int:
 
 def line(name: str, peer: str, peaks: dict[str, int], runs: dict[str, list[Run]]) -> str:
     theirs = PEERS[0]
+    memory = f"{name:<7} {peer:<12} | {peaks[peer] / 1e6:>6,.0f} MB"
+    if not runs[peer]:
+        return f"{memory} {peaks.get(theirs, 0) / peaks[peer]:>11.1f} |"
     own = [run.timesteps_per_s for run in runs[peer]]
     ratios = {"memory": "", "speed": ""}
     if peer != theirs and theirs in runs:
@@ -86,7 +89,7 @@ def line(name: str, peer: str, peaks: dict[str, int], runs: dict[str, list[Run]]
         ratios = {"memory": f"{peaks[theirs] / peaks[peer]:.1f}", "speed": f"{speed:.2f}"}
     spread = f"({min(own):,.0f} - {max(own):,.0f})"
     return (
-        f"{name:<7} {peer:<12} | {peaks[peer] / 1e6:>6,.0f} MB {ratios['memory']:>11} | "
+        f"{memory} {ratios['memory']:>11} | "
         f"{median(own):>11,.0f} {spread:>15} {ratios['speed']:>11} | "
         f"{median(run.collect_us for run in runs[peer]):>6,.0f} µs "
         f"{median(run.update_us for run in runs[peer]):>6,.0f} µs"
@@ -109,7 +112,7 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="+", choices=WORKS, default=list(WORKS))
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
-    parser.add_argument("--repeats", type=int, default=3, help="rounds of the speed")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds of the speed; 0: none")
     parser.add_argument("--updates", type=int, default=5, help="in a run, with the warm-up")
     parser.add_argument("--quick", action="store_true", help="one round of few updates")
     options = parser.parse_args()
