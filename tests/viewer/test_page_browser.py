@@ -1,9 +1,11 @@
 """The page in a real browser: what it shows is what the run's files hold.
 
-Marker `browser`: skipped without Chromium, or without playwright to drive it.
+Marker `browser`: skipped without Chromium, or without playwright to drive it. Where the variable
+CHROMIUM names the program, as CI does, they fail instead.
 """
 
 import base64
+import importlib
 import json
 import os
 import shutil
@@ -38,7 +40,8 @@ from tests.viewer.live_run import (
 )
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_PROGRAM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+_NAMED = os.environ.get("CHROMIUM")
+_PROGRAM = next(filter(None, map(shutil.which, (_NAMED,) if _NAMED else BROWSERS)), None)
 _ROLES = Path(__file__).with_name("page_faults.js").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.browser
@@ -46,9 +49,12 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if _PROGRAM is None:
-        pytest.skip("Chromium is not installed; CHROMIUM may name its program")
+    if not _NAMED:
+        pytest.importorskip("playwright", reason="it needs playwright: pip install 'game_rl[dev]'")
+        if _PROGRAM is None:
+            pytest.skip("it needs Chromium; on Debian: apt install chromium")
+    assert _PROGRAM is not None, f"CHROMIUM={_NAMED} names no program"
+    sync_api = importlib.import_module("playwright.sync_api")
     with sync_api.sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=_PROGRAM,
