@@ -7,6 +7,7 @@
     python -m tests.faults.population_faults --kills 60 --kind mixture --only controller member both
     python -m tests.faults.population_faults --kills 20 --kind live --only controller member both
     python -m tests.faults.population_faults --kills 60 --kind erl
+    python -m tests.faults.population_faults --kills 20 --kind memory --only controller both signal
 
 Each run is a real `game-rl train` of a tiny population in processes of its own. It is killed at
 random moments, resumed each time, and compared with an undisturbed one: every record byte for byte,
@@ -264,9 +265,21 @@ def write_pair(folder: Path, root: Path) -> Path:
     return file
 
 
+def write_pair_with_memories(folder: Path, root: Path) -> Path:
+    """Write a population like `write_pair`, whose members each have a recurrent network."""
+    file = write_pair(folder, root)
+    run = folder / "run.yaml"
+    text = run.read_text(encoding="utf-8")
+    assert "ent_coef: 0.01" in text
+    text = text.replace("ent_coef: 0.01", "ent_coef: 0.01, memory: {size: 16, sequence: 8}")
+    run.write_text(text, encoding="utf-8")
+    return file
+
+
 WRITERS = {
     "population": write_population_with_lakes,
     "pair": write_pair,
+    "memory": write_pair_with_memories,
     "mixture": write_mixture,
     "live": write_live_mixture,
     "erl": write_erl,

@@ -29,3 +29,12 @@ def test_a_population_survives_a_kill_of_controller_and_member_at_once(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["population_faults", "--kills", "1", "--only", "both"])
     assert population_faults.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_population_whose_members_have_memories_survives_signals_and_kills(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["population_faults", "--kind", "memory", "--kills", "2"]
+    monkeypatch.setattr("sys.argv", [*arguments, "--only", "controller", "signal"])
+    assert population_faults.main() == 0, capsys.readouterr().out
