@@ -66,7 +66,7 @@ lint: $(TESTABLE)  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(TESTABLE)  ## let ruff lay the code out
+format: $(TESTABLE)  ## format the code with ruff
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
@@ -77,7 +77,7 @@ $(DOCS_INSTALLED): $(INSTALLED) pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
-reference: $(INSTALLED)  ## write the generated parts of the docs' reference anew
+reference: $(INSTALLED)  ## rewrite the generated parts of the docs' reference
 	$(BIN)/python docs/reference_text.py
 
 rom:  ## rebuild the bundled games from their source (needs sdcc)

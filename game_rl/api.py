@@ -126,7 +126,7 @@ def preflight(
 
     Args:
         config: as in `load_config`, with `changes` and `keys`.
-        machine: another machine than this one, as `game-rl preflight --on` describes it: `small`,
+        machine: a machine other than this one, as `game-rl preflight --on` describes it: `small`,
             `medium`, `large`, or `ram=32GiB,vram=0,disk=100GiB,cpus=8`.
 
     Raises:
@@ -139,14 +139,16 @@ def preflight(
 
 
 def forecast(config: RunConfig, *, machine: str | None = None) -> PreflightReport:
-    """Do what `preflight` does; deprecated, that is its name."""
+    """Deprecated name of `preflight`."""
     _warn_of("forecast", "preflight")
     return preflight(config, machine=machine)
 
 
 def _warn_of(old: str, new: str) -> None:
     """Warn whoever calls the caller that a name is deprecated."""
-    text = f"game_rl.{old} is deprecated and goes with the next release; write game_rl.{new}"
+    text = (
+        f"game_rl.{old} is deprecated and will be removed in the next release; write game_rl.{new}"
+    )
     warnings.warn(text, DeprecationWarning, stacklevel=3)
 
 
@@ -179,7 +181,7 @@ def train(
         listeners: functions that are called with each event; see `game_rl.events`.
 
     Raises:
-        GameRLError: the run cannot begin, was stopped, or failed; the message says how to continue.
+        GameRLError: the run cannot start, was stopped, or failed; the message says how to continue.
     """
     run = load_config(config, *changes, **keys)
     check_custom_parts(run)
@@ -204,7 +206,8 @@ def resume(
         run: directory of the run, or what `train` returned.
         changes: keys of its config to change, each as a text `key=value`.
         at: timestep of a kept checkpoint to go back to; later ones are set aside.
-        callbacks: those of `train` again, since a run cannot save objects but only their state.
+        callbacks: those given to `train`, again: a run saves their state, but cannot save the
+            objects.
         keys: keys of its config to change, as in `total_timesteps=200_000`.
     """
     root, named = _named_at(run, at)
@@ -226,15 +229,16 @@ def fork(
     listeners: Sequence[Listener] = (),
     **keys: object,
 ) -> TrainingResult:
-    """Train a new run that begins from a checkpoint of another; the rest is as in `train`.
+    """Train a new run that starts from a checkpoint of another; the rest is as in `train`.
 
     Args:
         run: directory of the other run, which stays as it is.
         run_dir: directory of the new run.
         changes: keys of the other run's config to change, each as a text `key=value`, such as
             `"fork.counters=new"`.
-        at: timestep of a kept checkpoint to begin from; None: the newest.
-        until: timestep at which to save and stop; the checkpoint's own only makes the new run.
+        at: timestep of a kept checkpoint to start from; None: the newest.
+        until: timestep at which to save and stop; with the checkpoint's own, the new run is only
+            created.
         keys: keys to change, as in `total_timesteps=200_000`.
     """
     root, named = _named_at(run, at)
@@ -376,7 +380,7 @@ def evaluate(
             them (False).
             None: as in the evaluation that chose it.
         seed: chooses the episodes; None: those of the run's final evaluation.
-        start_state: where each episode begins; None: as in the config.
+        start_state: where each episode starts; None: as in the config.
         game: as in `load_policy`.
 
     Raises:
@@ -407,7 +411,7 @@ def record(
         output: file that ends in .gif, or in .mp4 with the extra `video`; None: one in the run.
         checkpoint: as in `load_policy`, and `deterministic` and `episodes` as in `evaluate`.
         seed: chooses the episodes; None: those of the run's own clip.
-        start_states: where episodes begin, drawn uniformly; None: as in the config.
+        start_states: where episodes start, sampled uniformly; None: as in the config.
         overlay: what is written below the screen, of `action`, `reward` and `value`.
         grid: show the episodes side by side instead of one after the other.
         game: as in `load_policy`.

@@ -9,11 +9,11 @@
     ├── EmulatorError           1   the emulator refused an operation
     │   └── LockUpError         1   the game has executed an opcode that no Game Boy has
     ├── WorkerError             1   an environment process raised, died or hung
-    ├── CheckpointError         1   a checkpoint is damaged or of another run
+    ├── CheckpointError         1   a checkpoint is damaged or belongs to another run
     │   └── NoCheckpointError   2   a run has no checkpoint of that name
-    ├── LakeError               1   a Lake or a replay file is damaged or of another shape
+    ├── LakeError               1   a Lake or a replay file is damaged or has another shape
     │   └── NoLakeError         2   a folder is not a Lake, or a file not a replay buffer
-    ├── ReplayError             1   a logged episode does not play as it was logged
+    ├── ReplayError             1   a logged episode does not replay as it was logged
     ├── StorageError            1   object storage refuses, is out of reach or has damaged data
     │   └── NotStoredError      4   a run or an experiment is done, but its upload never worked
     ├── TrainingError           1   training cannot continue (a non-finite loss, a full disk)

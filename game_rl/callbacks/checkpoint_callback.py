@@ -105,7 +105,7 @@ class CheckpointCallback(BoundaryCallback):
         """Save the present model as the run's best.
 
         Args:
-            deterministic: whether it played its likeliest actions or drew them.
+            deterministic: whether it played its most probable actions or sampled them.
         """
         self.best = Best(
             timesteps=self.boundary_timesteps,

@@ -84,20 +84,20 @@ class Evaluation:
     """Results of some episodes; rewards are undiscounted, lengths are in timesteps.
 
     Attributes:
-        deterministic: whether the policy took its likeliest actions or drew them.
+        deterministic: whether the policy took its most probable actions or sampled them.
         rewards: undiscounted sum of each episode, in the order in which they ended.
         lengths: timesteps of each episode.
         successes: whether each episode was a success, if the game file defines success.
-        start_states: name of each episode's start state; empty where the env does not tell, as one
-            that a dead worker has cut short.
+        start_states: name of each episode's start state; empty where the env does not say, as for
+            an episode that a dead worker cut short.
         q_minus_return: mean over the episodes of the return that the policy expected at the first
-            observation minus the discounted return that it got, of rewards as it has learned them.
-            Above 0 it expected too much.
+            observation minus the discounted return that it got, with rewards scaled as in learning.
+            Above 0, the policy overestimates.
         action_counts: how often each action was taken; empty if the actions are not discrete.
         seconds: duration of the evaluation in seconds.
         ended: the episodes with their actions, if the envs log them, in the same order.
-        ends: how each episode ended, in the same order; empty where the env does not tell.
-        unfinished: rewards so far of the episodes that were still running when the time was over.
+        ends: how each episode ended, in the same order; empty where the env does not say.
+        unfinished: rewards so far of the episodes that were still running when the time was up.
     """
 
     deterministic: bool
@@ -173,7 +173,7 @@ class Evaluation:
 
     @property
     def by_start_state(self) -> dict[str, StartStateResult] | None:
-        """Results apart by start state; None unless the episodes began in several."""
+        """Results by start state; None unless the episodes started in several."""
         names = sorted(set(self.start_states) - {""})
         return {name: self._of(name) for name in names} if len(names) > 1 else None
 

@@ -218,8 +218,8 @@ class ResourceMonitorCallback(BoundaryCallback):
                 TrainingError(
                     f"stopped at timestep {self.num_timesteps:,} with a checkpoint: "
                     f"the disk of {self._run_dir} has {format_bytes(free)} left; one more "
-                    f"checkpoint needs {format_bytes(needed)}, and {format_bytes(reserve)} stay "
-                    "free for logs and other programs; free some space, then "
-                    f"continue with {RunDir(self._run_dir).way_on}"
+                    f"checkpoint needs {format_bytes(needed)}, and {format_bytes(reserve)} must "
+                    "stay free for logs and other programs; free some space, then continue with "
+                    f"{RunDir(self._run_dir).way_on}"
                 )
             )

@@ -22,7 +22,7 @@ class Best(Saved):
     offline_gradient_steps: Natural = 0
     """Gradient steps of the checkpoint if it is of the phase before the first timestep; else 0."""
     deterministic: bool = True
-    """Whether the policy took its likeliest actions or drew them."""
+    """Whether the policy took its most probable actions or sampled them."""
     seed: int | None = None
     """`evaluation.seed` at that time, which chose the games."""
 
@@ -79,7 +79,8 @@ class CheckpointState(Saved):
     evaluation_due: bool = False
     """Whether an evaluation of this checkpoint was interrupted by a stop and is still due."""
     training_s: Annotated[float, Field(ge=0)] = 0.0
-    """Seconds of training so far, over all sessions, without those that a kill has lost."""
+    """Seconds of training so far, over all sessions, without those that were lost when the run was
+    killed."""
     waited_frames: NaturalIfAny = 0
     """Emulator frames beyond `frame_skip` in each timestep, which the envs have played so far
     because the game's `step` plays on."""

@@ -47,7 +47,7 @@ def _why_no_run(root: Path) -> str:
         )
     if text.startswith(PRETRAINED):
         known = ", ".join(f"{PRETRAINED}{name}" for name in pretrained_agents())
-        return f"{root} is no agent that comes with game_rl; there are {known}"
+        return f"{root} is not an agent that comes with game_rl; there are {known}"
     whole, at, _ = text.rpartition("@")
     if at and RunDir(Path(whole)).exists():
         return _why_no_checkpoint(root, RunDir(Path(whole)))
@@ -70,7 +70,7 @@ def _why_no_checkpoint(root: Path, run_dir: RunDir) -> str:
         )
     found = ", ".join(f"{int(path.name)}" for path in run_dir.checkpoints_newest_first())
     return (
-        f"{root} names no checkpoint: after the @ stands a timestep, of {found or 'none yet'}; "
+        f"{root} names no checkpoint: write a timestep after the @, one of {found or 'none yet'}; "
         f"or name {run_dir.root} alone (evaluate, record and export then take --checkpoint latest)"
     )
 
@@ -158,8 +158,9 @@ def _before_the_first(run_dir: RunDir) -> str:
         else f"; learn up to timestep 0 with: {run_dir.way_on} --until 0"
     )
     return (
-        f". The checkpoints in {run_dir.offline.checkpoints} (gradient steps {steps}) are of the "
-        f"phase before the first timestep, which can only be resumed from its newest{way_out}"
+        f". The checkpoints in {run_dir.offline.checkpoints} (gradient steps {steps}) belong to "
+        "the phase before the first timestep, which can only be resumed from its newest "
+        f"checkpoint{way_out}"
     )
 
 
@@ -181,6 +182,6 @@ def check_rom(path: Path, state: CheckpointState, game: Game) -> None:
     """Raise CheckpointError if the weights were learned on another ROM."""
     if state.rom_sha256 != game.rom.sha256:
         raise CheckpointError(
-            f"{path} was trained on a ROM with sha256 {state.rom_sha256}, but "
-            f"{game.rom.path} has {game.rom.sha256}; put back the ROM that the run began with"
+            f"{path} was trained on a ROM with sha256 {state.rom_sha256}, but {game.rom.path} has "
+            f"{game.rom.sha256}; restore the ROM that the run started with"
         )

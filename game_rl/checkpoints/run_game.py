@@ -133,7 +133,9 @@ def game_notes(
     notes = []
     now = find_game(run_dir, config) if given is None else config.game
     if now != config.game:
-        notes.append(f"{config.game} is gone; {now}, with the ROM of the training, is played")
+        notes.append(
+            f"{config.game} is gone; {now}, which has the ROM of the training, is played instead"
+        )
     changed = changed_game_keys(state.game, game)
     if changed:
         notes.append(f"changed since the training: {'; '.join(changed)}")

@@ -72,7 +72,7 @@ def take_words(arguments: argparse.Namespace, unknown: Sequence[str]) -> list[st
             run = quote(str(path))
             raise UsageError(
                 f"{path} is a run, not a config: continue it with game-rl train --resume {run}, "
-                f"begin a new run from its newest checkpoint with game-rl train --fork {run} "
+                f"start a new run from its newest checkpoint with game-rl train --fork {run} "
                 "run_dir=..., or name the config in it"
             )
         arguments.config = find_config(path)
@@ -104,15 +104,15 @@ def add_run_arguments(
     parser.add_argument(
         "--checkpoint",
         metavar="best|latest|N",
-        help="checkpoint to use; N is a timestep (default: best). The best acts as in the "
-        "evaluation that chose it, deterministic or stochastic. Any other checkpoint acts "
-        "as evaluation.deterministic says or, if that is auto, like the best",
+        help="checkpoint to use; N is a timestep (default: best). The best one plays as in the "
+        "evaluation that chose it, deterministic or stochastic. Any other plays as "
+        "evaluation.deterministic says or, if that is auto, like the best one",
     )
     parser.add_argument(
         "--game",
         metavar="FILE",
-        help="game.yaml to play instead of the run's own, for example after a move; it must have "
-        f"the same ROM{game_of_others}",
+        help="game.yaml to play instead of the run's own, for example if that was moved; it must "
+        f"have the same ROM{game_of_others}",
     )
 
 

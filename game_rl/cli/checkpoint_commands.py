@@ -140,11 +140,11 @@ def _lineage(arguments: argparse.Namespace) -> int:
     )
     counted = {id(source) for source in counted_once([run])}
     for depth, source in all_sources(run.sources):
-        note = "" if id(source) in counted else "counted above or below"
+        note = "" if id(source) in counted else "counted in another row"
         words = f"{'  ' * (depth + 1)}{source.kind} of {source.path} at {source.timesteps:,}"
         table.add_row(Text(words), source.run[:_ID_SHOWN], *_played(source), note)
     total = [f"{number:,}" for number in played_in_all(run)]
-    table.add_row("all that was played", "", *total, style="bold")
+    table.add_row("total played", "", *total, style="bold")
     SafeConsole().print(table, soft_wrap=True)
     return 0
 
@@ -176,7 +176,10 @@ def _checkpoints(arguments: argparse.Namespace) -> int:
                 way = "" if finding.best_deterministic else ", stochastic"
                 notes.append(f"best so far, mean reward {finding.best_mean_reward:.2f}{way}")
             if finding.teacher_is_better:
-                notes.append("its teacher was as good or better in the validation, and is the best")
+                notes.append(
+                    "its teacher was at least as good in the validation, so the best policy is "
+                    "the teacher's"
+                )
             notes += finding.differences
             if finding.other_code:
                 notes.append(finding.other_code)
@@ -246,7 +249,7 @@ def _write_onnx(run: "TrainedRun", output: Path) -> tuple[dict[str, object], str
     )
     how = "takes the action with the largest one"
     if not run.deterministic:
-        how = "draws its actions from them"
+        how = "samples its actions from them"
     after = f" and {MEMORY_AFTER}" if MEMORY in written.inputs else ""
     return written.to_json(), (
         f"from {inputs}\nto {written.output} float32 [batch, {len(written.actions)}]{after}; the "
@@ -274,7 +277,7 @@ def import_zip(arguments: argparse.Namespace, file: Path, config: RunConfig) -> 
     print_result(
         arguments,
         {"run": str(run_dir.root), "timesteps": timesteps, "total_timesteps": total},
-        f"{run_dir.root} begins at timestep {timesteps:,} of {total:,}",
+        f"{run_dir.root} starts at timestep {timesteps:,} of {total:,}",
         f"train it: game-rl train --resume {run}\n"
         f"or watch it play: game-rl record {run} --checkpoint latest",
     )

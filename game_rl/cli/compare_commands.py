@@ -53,8 +53,8 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=expanded_path,
         metavar="RUN|STUDY",
-        help="directories of runs or experiments; the arm of the first one is the one that others "
-        "are compared with. Or the file of one study",
+        help="directories of runs or experiments; the others are compared with the arm of the "
+        "first one. Or the file of one study",
     )
     options = parser.add_argument_group("options for runs (for a study, its file decides)")
     options.add_argument(
@@ -90,13 +90,13 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="D",
-        help="least difference of the means for the verdict better or worse (default: 0)",
+        help="smallest difference of the means for the verdicts better and worse (default: 0)",
     )
     options.add_argument(
         "--margin",
         type=float,
         metavar="D",
-        help="judge an arm that is worse by less than this as not worse",
+        help="give an arm that is worse by less than this the verdict not worse",
     )
     parser.add_argument(
         "--x",
@@ -174,10 +174,10 @@ def _compare_runs(arguments: argparse.Namespace) -> int:
     )
     pairs = [(name, against) for name in names if name != against]
     comparison = compare_arms(arms, rule, pairs)
-    note = "scores are of each run's final evaluation, on held-out episodes"
+    note = "scores come from each run's final evaluation, on held-out episodes"
     if not is_final:
         note = (
-            "some runs are not at their end: scores are of each run's newest evaluation, and the "
+            "some runs have not finished: scores come from each run's newest evaluation, and the "
             "verdict may change"
         )
     changed = [
@@ -243,7 +243,7 @@ def add_study(parser: argparse.ArgumentParser) -> None:
     give_up = add_command(
         steps,
         "give-up",
-        "count a run that cannot be brought to its end as failed, with the worst value",
+        "count a run that cannot be finished as failed, with the worst value",
         "game-rl study give-up study_ppo_pqn --arm pqn --seed 103 --reason 'the emulator locks up'",
     )
     give_up.set_defaults(command=_give_up)

@@ -91,7 +91,7 @@ def _copy(arguments: argparse.Namespace, file: Path) -> int:
     for target, source in targets.items():
         if target.exists() and target.read_bytes() != source.read_bytes():
             raise UsageError(
-                f"{target} is here already, with other content; move it away, or print the config "
+                f"{target} exists already with other content; move it away, or print the config "
                 f"into another file: game-rl configs {file.stem} > other.yaml"
             )
     for target, source in targets.items():

@@ -28,30 +28,30 @@ _SHOWN = 20
 
 def add_logged_choice(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
-        "--best", action="store_true", help="those with the highest rewards, the best first"
+        "--best", action="store_true", help="only those with the highest rewards, the best first"
     )
     parser.add_argument(
-        "--worst", action="store_true", help="those with the lowest rewards, the worst first"
+        "--worst", action="store_true", help="only those with the lowest rewards, the worst first"
     )
     parser.add_argument(
         "--evaluations",
         action="store_true",
-        help="episodes of evaluations instead of the training; --best and --worst then choose in "
-        "each evaluation",
+        help="episodes of evaluations instead of the training; --best and --worst then choose "
+        "within each evaluation",
     )
     parser.add_argument(
         "--from",
         type=not_negative,
         dest="first",
         metavar="T",
-        help="those that ended at timestep T of the run or later",
+        help="only those that ended at timestep T of the run or later",
     )
     parser.add_argument(
         "--to",
         type=not_negative,
         dest="last",
         metavar="T",
-        help="those that ended at timestep T of the run or before",
+        help="only those that ended at timestep T of the run or before",
     )
 
 
@@ -70,7 +70,7 @@ def logged_choice(arguments: argparse.Namespace, *, of_all: bool = False) -> Epi
     first = arguments.first
     last = arguments.last
     if first is not None and last is not None and first > last:
-        raise UsageError(f"--from {first} is after --to {last}; exchange them")
+        raise UsageError(f"--from {first} is after --to {last}; swap them")
     choice = EpisodeChoice(
         first=first,
         last=last,
@@ -106,8 +106,8 @@ def refuse_empty(chosen: LoggedEpisodes, logged: LoggedEpisodes, run_dir: RunDir
         return
     ended = logged.rows["timesteps"]
     raise UsageError(
-        f"none of the {len(logged):,} logged episodes of {run_dir.root} fits; they ended between "
-        f"timestep {int(ended.min()):,} and {int(ended.max()):,}: game-rl episodes "
+        f"none of the {len(logged):,} logged episodes of {run_dir.root} matches; they ended "
+        f"between timestep {int(ended.min()):,} and {int(ended.max()):,}: game-rl episodes "
         f"{quote(str(run_dir.root))} lists them"
     )
 
@@ -125,13 +125,13 @@ def add_episodes(parser: argparse.ArgumentParser) -> None:
         "--start-states",
         nargs="+",
         metavar="NAME",
-        help="those that began in one of these start states",
+        help="only those that started in one of these start states",
     )
     parser.add_argument(
         "--episodes",
         type=positive,
         metavar="N",
-        help="how many, of best and worst each; without these the newest "
+        help="how many to list; with --best and --worst, of each; without them, the newest "
         f"(default: {_SHOWN}; all with --json)",
     )
     add_json(parser, "list")
@@ -174,7 +174,7 @@ def _episodes(arguments: argparse.Namespace) -> int:
             f"{episode.length:,}",
             f"{episode.reward:.2f}",
             {None: "", True: "yes", False: "no"}[episode.success],
-            f"{episode.kind}, drawn" if is_drawn else episode.kind,
+            f"{episode.kind}, sampled" if is_drawn else episode.kind,
             Text(as_printed(began)),
             Text(as_printed(f"{episode.ending}{fault}")),
         )

@@ -101,7 +101,7 @@ class MembersLine:
         members = [f"{name} {'done' if share >= 1 else f'{share:.0%}'}" for name, share in shares]
         running = [f"{name} {share:.0%}" for name, share in shares if 0 < share < 1]
         done = f"{progress.n_done} of {len(shares)} done"
-        whole = f"{done}, {progress.mean:.0%} in all"
+        whole = f"{done}, {progress.mean:.0%} overall"
         texts = {
             "title": [progress.title, ""],
             "members": [", ".join(members), ", ".join([done, *running]), whole, done, ""],

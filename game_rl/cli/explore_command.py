@@ -54,7 +54,7 @@ def add_explore(parser: argparse.ArgumentParser) -> None:
         type=game_word,
         metavar="GAME|CONFIG|ROM",
         help="name of a bundled game, a game.yaml or its folder, a config, whose env counts, "
-        "or a ROM, of which each new picture is a cell",
+        "or a ROM, where each new picture is a cell",
     )
     add_output_folder(
         parser,
@@ -87,27 +87,27 @@ def add_explore(parser: argparse.ArgumentParser) -> None:
         "--processes",
         type=positive,
         metavar="N",
-        help="processes that play at once, which has no effect on what is found (default: one for "
-        "each CPU)",
+        help="processes that play at once; the number has no effect on what is found (default: "
+        "one for each CPU)",
     )
     parser.add_argument(
         "--states",
         type=parse_bytes,
         metavar="SIZE",
-        help="memory for the states of cells, such as 500MiB; above it, those go that led to "
-        f"nothing (default: {format_bytes(_USUAL_STATES)})",
+        help="memory for the states of cells, such as 500MiB; above it, states that led to "
+        f"nothing are dropped (default: {format_bytes(_USUAL_STATES)})",
     )
     parser.add_argument(
         "--keep",
         type=not_negative,
         metavar="CELL",
-        help="explore nothing, but keep the state of the cell with this number, which the sheet "
-        "shows, as a start state of the game; with --name",
+        help="do not explore, but save the state of the cell with this number on the sheet as a "
+        "start state of the game; needs --name",
     )
     parser.add_argument(
         "--name",
         metavar="NAME",
-        help="start state that --keep makes; the file is NAME.state",
+        help="name of the start state that --keep saves; the file is NAME.state",
     )
     add_json(parser)
 
@@ -121,7 +121,7 @@ def _explore(arguments: argparse.Namespace) -> int:
     others = [path for path in folder.root.glob("*") if path.name != "lock"]
     if others and not folder.exists():
         raise UsageError(
-            f"--output {folder.root} is not empty, and has no exploration; name a new folder"
+            f"--output {folder.root} is not empty and has no exploration; name a new folder"
         )
     game, settings, saved = _what_to_explore(arguments, folder)
     with folder.locked():
@@ -232,11 +232,11 @@ def _check_forecast(
     if forecast.verdict == "fits":
         return
     if forecast.verdict == "tight" or arguments.resume:
-        what = "the most" if forecast.verdict == "tight" else "that"
+        what = "the largest size" if forecast.verdict == "tight" else "that"
         print_notes(
             [
-                f"{what} is more than is free, with its {limit} for states; if the disk becomes "
-                "full, the exploration ends, and all its rounds are saved"
+                f"{what} is more than is free, with {limit} for states; if the disk becomes full, "
+                "the exploration stops with all its rounds saved"
             ]
         )
         return
@@ -269,7 +269,7 @@ def _print_found(
         f"{folder.sheet}: some of their screens"
     )
     root = quote(str(folder.root))
-    hint = f"go on:  {_way_on(folder)}\nsee it:  game-rl report {root} --output explored.html"
+    hint = f"continue:  {_way_on(folder)}\nreport:    game-rl report {root} --output explored.html"
     if saved.settings.cell:
         facts["earned"] = archive.earned
         facts["best"] = {
@@ -280,12 +280,12 @@ def _print_found(
         }
         ending = "ends with a success" if best.is_success else "has no success"
         text += (
-            f"\n{folder.best}: the best way earns {best.score.reward:g} in "
+            f"\n{folder.best}: the best route earns {best.score.reward:g} in "
             f"{counted(best.score.timesteps, 'timestep')} and {ending}"
         )
-        hint += f"\nfilm the best way:  game-rl record {root} --route best"
+        hint += f"\nrecord the best route:  game-rl record {root} --route best"
     else:
-        hint += f"\nsay what a cell is:  edit {quote(saved.game)}, then explore that"
+        hint += f"\ndefine the cells:  edit `cell` in {quote(saved.game)}, then explore that file"
     print_result(arguments, facts, text, hint)
 
 
@@ -353,7 +353,7 @@ def _what_to_explore(
         for name, value in given.items():
             if value is not None:
                 raise UsageError(
-                    f"{name} {value} does not go with --resume, which continues what is in "
+                    f"{name} {value} cannot be used with --resume, which continues what is in "
                     f"{folder.root}; leave it out, or explore in another folder"
                 )
         return *explored_game(folder), None
@@ -395,13 +395,13 @@ def _written_game(rom_path: Path, folder: ExploreDir, seed: int) -> Path:
     rom = read_rom(rom_path, named_by="the path")
     with (
         closing(PyBoyEmulator(rom, colour=rom.supports_colour)) as emulator,
-        working("pressing START and A until the game begins"),
+        working("pressing START and A until the game starts"),
     ):
         search = MenuSearch(emulator, seed=seed, limit_s=_MENU_S, progress=lambda _, __: None)
         start = search.run().start
     sections = {}
     if start is None:
-        print_notes(["no way into play was found, so the exploration begins before the menus"])
+        print_notes(["no way past the menus was found, so the exploration starts before them"])
     else:
         sections["start_states"] = playable_start_section(start)
     return write_starter(rom_path, folder.root, found=sections)

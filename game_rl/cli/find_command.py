@@ -53,9 +53,9 @@ more examples:
   game-rl find my_game --number 28 --name health
       the screen shows 28 where this number stands: which bytes always equal it?
   game-rl find my_game --number "row 1 column 5 is 3" --name lives --write
-      one digit may stand anywhere, so say where (tiles of 8 pixels, from 0); add it to game.yaml
+      a single digit needs its position (tiles of 8 pixels, from 0); add the result to game.yaml
   game-rl find my_game --number 1200 --recorded played/my_game_1.json
-      the screen shows 1200 where you stopped to play: read the number along your play
+      the screen shows 1200 where you stopped playing: follow the number through your recording
   game-rl find my_game --screen screen.png
       draw the screen with the numbers of its rows and columns of tiles
   game-rl find my_game --moments health.yaml
@@ -95,7 +95,7 @@ def add_find(parser: argparse.ArgumentParser) -> None:
         parser,
         "--screen",
         PNG,
-        text="PNG for the screen where the search begins, with the numbers of its rows and columns",
+        text="PNG for the screen where the search starts, with the numbers of its rows and columns",
     )
     parser.add_argument("--name", metavar="NAME", help="name of the variable")
     parser.add_argument(
@@ -104,10 +104,10 @@ def add_find(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help="with --number: read the number along these recorded episodes, such as "
-        "played/duel_1.json, in place of random play. It is the one that the screen shows at the "
-        "end of the first of them, which --screen draws, too",
+        "played/duel_1.json, instead of random play. TEXT is the number on the screen at the end "
+        "of the first of them; --screen draws that screen, too",
     )
-    where = parser.add_argument_group("where the search begins")
+    where = parser.add_argument_group("where the search starts")
     where.add_argument(
         "--start-state", metavar="NAME", help="start state of the game (default: its first one)"
     )
@@ -123,20 +123,20 @@ def add_find(parser: argparse.ArgumentParser) -> None:
         "--symbol-file",
         type=Path,
         metavar="FILE",
-        help="a .sym, .noi or .map file (default: the game's, or the one beside the ROM)",
+        help="a .sym, .noi or .map file (default: the game's, or the one next to the ROM)",
     )
     parser.add_argument(
         "--why",
         type=_address,
         metavar="ADDRESS",
-        help="with --moments: which moment speaks against this address, such as 0xC0A5",
+        help="with --moments: show which moment rules out this address, such as 0xC0A5",
     )
     parser.add_argument(
         "--seconds",
         type=positive,
         default=_SEARCH_S,
         metavar="N",
-        help=f"most time to play for --number (default: {_SEARCH_S})",
+        help=f"longest time to play for --number (default: {_SEARCH_S})",
     )
     parser.add_argument(
         "--seed", type=not_negative, default=0, metavar="N", help="seed of random play (default: 0)"
@@ -144,8 +144,8 @@ def add_find(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--write",
         action="store_true",
-        help="add the likeliest place to game.yaml as NAME, and keep the moments in moments.yaml "
-        "beside it, which check-game repeats",
+        help="add the most likely address to game.yaml as NAME, and keep the moments in "
+        "moments.yaml next to it, which check-game tests again",
     )
     add_json(parser)
 
@@ -158,7 +158,7 @@ def _script(text: str) -> tuple[ScriptStep, ...]:
         buttons = tuple(match[1].split("+")) if match else ()
         if match is None or (match[1] != "wait" and not set(buttons) <= set(BUTTONS)):
             raise argparse.ArgumentTypeError(
-                f'{part!r} is no step; write "wait 180, start 4, right+a 30", with the buttons '
+                f'{part!r} is not a step; write "wait 180, start 4, right+a 30", with the buttons '
                 f"{', '.join(BUTTONS)}"
             )
         frames = int(match[2])
@@ -168,7 +168,7 @@ def _script(text: str) -> tuple[ScriptStep, ...]:
         is_wait = match[1] == "wait"
         found.append(ScriptStep(wait=frames) if is_wait else ScriptStep(hold=held, frames=frames))
     if not found:
-        raise argparse.ArgumentTypeError('there is no step; write "wait 180, start 4, wait 60"')
+        raise argparse.ArgumentTypeError('there are no steps; write "wait 180, start 4, wait 60"')
     return tuple(found)
 
 
@@ -178,7 +178,7 @@ def _address(text: str) -> int:
     except ValueError:
         found = -1
     if not 0 <= found <= 0xFFFF:
-        raise argparse.ArgumentTypeError(f"{text!r} is no address; write it as 0xC0A5")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address; write it as 0xC0A5")
     return found
 
 
@@ -213,17 +213,17 @@ def _find(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace, searched: SearchedGame) -> None:
     modes = (arguments.number, arguments.moments, arguments.symbols, arguments.position or None)
     if arguments.screen is not None and any(mode is not None for mode in modes):
-        raise UsageError("--screen draws the screen and searches for nothing; leave one out")
+        raise UsageError("--screen only draws the screen and does not search; leave one out")
     if arguments.recorded is not None:
         if arguments.number is None and arguments.screen is None:
-            raise UsageError("--recorded goes with --number or --screen; add one of them")
+            raise UsageError("--recorded needs --number or --screen; add one of them")
         if searched.start or arguments.start_state is not None:
             raise UsageError(
-                "--recorded says where the search begins: where an episode begins and ends; leave "
-                "out --start-state, --script and --wait"
+                "--recorded already sets where the search starts; leave out --start-state, "
+                "--script and --wait"
             )
     if arguments.why is not None and arguments.moments is None:
-        raise UsageError("--why goes with --moments, which it explains; add --moments FILE")
+        raise UsageError("--why explains a search with --moments; add --moments FILE")
     if not arguments.write:
         return
     if searched.file is None:
@@ -233,7 +233,9 @@ def _check(arguments: argparse.Namespace, searched: SearchedGame) -> None:
             "then name in place of it"
         )
     if arguments.number is None and arguments.moments is None:
-        raise UsageError("--write goes with --number or --moments; copy the printed lines instead")
+        raise UsageError(
+            "--write works with --number and --moments only; copy the printed lines instead"
+        )
     if arguments.number is not None and arguments.name is None:
         raise UsageError("--write needs a name for the variable, such as --name score")
 
@@ -294,7 +296,8 @@ def _moments(arguments: argparse.Namespace, searched: SearchedGame) -> int:
         return _why(arguments, searched, found)
     counts = ", ".join(f"{n:,} after moment {moment}" for moment, n in found.left.items())
     story = (
-        f"{found.n_places:,} places agree with all that is known of {name} (bytes left: {counts})"
+        f"{found.n_places:,} addresses agree with everything that is known about {name} (bytes "
+        f"left: {counts})"
     )
     seen = f"{len(found.left)} moments"
     numbers = found.search.numbers_of(found.places[0].candidate).tolist() if found.places else []
@@ -362,7 +365,7 @@ def _why(arguments: argparse.Namespace, searched: SearchedGame, found: "object")
         print_facts(facts)
     else:
         console = SafeConsole()
-        print_words(console, f"0x{arguments.why:04X}, and the first moment that speaks against it:")
+        print_words(console, f"0x{arguments.why:04X}, and the first moment that rules it out:")
         print_table(console, ("type", "at the moments", "against it"), rows)
     return 0
 
@@ -394,7 +397,7 @@ def _symbols(arguments: argparse.Namespace, searched: SearchedGame) -> int:
     symbols, file = searched.symbols(arguments.symbol_file)
     if file is None:
         raise UsageError(
-            f"there is no symbol file beside {searched.rom.path}; put game.sym, game.noi or "
+            f"there is no symbol file next to {searched.rom.path}; put game.sym, game.noi or "
             "game.map there, or name one: --symbol-file FILE"
         )
     found = find_symbols(arguments.symbols, symbols, searched.ram)[: 2 * _SHOWN]
@@ -482,15 +485,16 @@ def _tell(
 def _nothing(arguments: argparse.Namespace, story: str) -> str:
     if arguments.number is not None:
         return (
-            "no byte always equals it; the game may keep it in another form. Tell what is known at "
-            "some moments (--moments FILE), without numbers: increased, decreased, unchanged"
+            "no byte always equals it; the game may keep it in another form. Describe what is "
+            "known at some moments (--moments FILE) without numbers: increased, decreased, "
+            "unchanged"
         )
     if story.startswith("0 places"):
         return (
-            "no place agrees with all of it; --why 0xC0A5 shows which moment speaks against an "
-            "address, or leave out what you are least sure of"
+            "no address agrees with all of it; --why 0xC0A5 shows which moment rules out an "
+            "address, or leave out the fact that you are least sure of"
         )
-    return "too many to rank; add moments, best of all one with another number, or `unchanged`"
+    return "too many to rank; add moments, preferably one with another number or with `unchanged`"
 
 
 def _write(

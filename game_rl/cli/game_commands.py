@@ -71,8 +71,8 @@ def add_check_game(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without-rom",
         action="store_true",
-        help="check everything but the ROM, the files of start states and play; tell which of them "
-        "are missing",
+        help="check everything except the ROM, the files of start states and play; list the files "
+        "that are missing",
     )
     parser.add_argument(
         "--find-seed",
@@ -174,7 +174,7 @@ def _refuse_options(arguments: argparse.Namespace, names: Iterable[str], why: st
     for name in names:
         if getattr(arguments, name) is not None:
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} is for play, and {why}; leave out one of the two")
+            raise UsageError(f"{option} needs play, but {why}; leave out one of the two")
 
 
 def _find_seed(arguments: argparse.Namespace) -> int:
@@ -225,12 +225,12 @@ def _print_seeds(found: "SeedsFound", console: Console) -> None:
             highlight=False,
         )
     elif found.is_cut_off:
-        console.print("nothing likely yet; give --find-seed more seconds")
+        console.print("no likely candidate yet; give --find-seed more seconds")
     else:
         console.print(
-            "nothing likely: the game may draw no random numbers between its start states and the "
-            "end of 80 seconds of play, or take them from the divider register (0xFF04), which "
-            "env.max_idle_frames varies",
+            "no likely candidate: the game may draw no random numbers between its start states "
+            "and the end of 80 seconds of play, or take them from the divider register (0xFF04), "
+            "which env.max_idle_frames varies",
             soft_wrap=True,
         )
 
@@ -264,8 +264,8 @@ def _print_check(check: "GameCheck", console: Console) -> None:
     successes = "success" if check.successes == 1 else "successes"
     console.print(
         f"[bold]{escape(check.title)}[/]: {counted(check.timesteps, 'timestep')}, "
-        f"{counted(check.episodes, 'episode')} begun, {check.ended} ended, "
-        f"{check.successes} {successes}"
+        f"{counted(check.episodes, 'episode')} started, {check.ended} ended, {check.successes} "
+        f"{successes}"
     )
     bounds = numbers("lowest", "highest", "changes")
     variables = Table("variable", *bounds, title="variables", title_justify="left")
@@ -328,8 +328,8 @@ def _print_repeated(repeated: "RepeatedMoments | None", console: Console) -> Non
         console.print("[red]error:[/]", escape(text))
     for name in repeated.unknown:
         console.print(
-            f"[yellow]warning:[/] {MOMENTS_FILE} knows something of {escape(name)}, which is no "
-            "variable in memory of game.yaml; rename one of the two"
+            f"[yellow]warning:[/] {MOMENTS_FILE} has facts about {escape(name)}, but game.yaml "
+            "has no variable in memory of this name; rename one of the two"
         )
     if not repeated.disagreements:
         console.print(

@@ -72,7 +72,7 @@ def _print_games(listed: ListedGames, console: SafeConsole, *, is_quiet: bool) -
     console.print()
     if listed.own:
         rows = [(game.name, game.title) for game in listed.own]
-        print_table(console, ("game file here", "title"), rows)
+        print_table(console, ("local game file", "title"), rows)
         console.print()
     if listed.retro:
         print_words(console, f"of stable-retro: {', '.join(listed.retro)}", indent=2)
@@ -83,7 +83,7 @@ def _print_games(listed: ListedGames, console: SafeConsole, *, is_quiet: bool) -
     else:
         print_words(console, f"no ROM in {' or '.join(rom_places())}", indent=2)
     if any(rom.sources for rom in listed.roms) and not is_quiet:
-        print("game-rl new-game ROM writes a game.yaml of what stable-retro or PyBoy know")
+        print("game-rl new-game ROM writes a game.yaml from what stable-retro or PyBoy know")
 
 
 def _words(rom: FoundRom) -> str:

@@ -49,7 +49,7 @@ def add_push(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--private", action="store_true", help="make a new repository private")
     parser.add_argument(
-        "--dry-run", action="store_true", help="show what would leave, and send nothing"
+        "--dry-run", action="store_true", help="show what would be sent, and send nothing"
     )
     add_output_folder(
         parser, "--output", text="new folder to keep the files in, to look at them", default=None
@@ -69,12 +69,12 @@ def add_pull(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with-code",
         action="store_true",
-        help="fetch the agent's Python code, too, which runs with your rights when it plays",
+        help="also fetch the agent's Python code, which runs with your rights when the agent plays",
     )
     zips = parser.add_argument_group(
         "policies of Stable-Baselines3",
-        "A repository that game-rl did not write has a zip of Stable-Baselines3. Its weights begin "
-        "a run of the config that FILE or --config names, as with game-rl import.",
+        "A repository that game-rl did not write has a zip of Stable-Baselines3. Its weights "
+        "start a run of the config that FILE or --config names, as with game-rl import.",
     )
     zips.add_argument("--file", metavar="NAME", help="the zip, if the repository has several")
     add_config_arguments(parser, required=False)
@@ -88,7 +88,9 @@ def _push(arguments: argparse.Namespace) -> int:
     if not arguments.dry_run:
         check_extra("huggingface_hub", "game-rl push", way_out="add --dry-run")
         if not arguments.yes and (arguments.json or not sys.stdin.isatty()):
-            raise UsageError("push asks before it sends; add --yes where nobody can answer")
+            raise UsageError(
+                "push asks before it sends, and there is no terminal to answer in; add --yes"
+            )
     check_extra("av", "the clip of game-rl push")
     output: Path | None = arguments.output
     if output is not None and output.exists():
@@ -164,8 +166,8 @@ def _send(
     print_result(
         arguments,
         facts | {"commit": commit, "url": repository.url},
-        f"{repository.url}: {these}, sent and compared with what is there{kept}",
-        f"others play it with: game-rl pull {address}",
+        f"{repository.url}: {these} sent and verified there{kept}",
+        f"others get it with: game-rl pull {address}",
     )
     return 0
 
@@ -176,7 +178,7 @@ def _print_what_stays(package: AgentPackage) -> None:
     stays += [f"the start state game/{path}" for path in package.states_left_out]
     stays += [f"{key} of the config" for key in package.keys_left_out]
     if stays:
-        print(f"not in it: {', '.join(stays)}")
+        print(f"not included: {', '.join(stays)}")
 
 
 def _pull(arguments: argparse.Namespace) -> int:

@@ -100,10 +100,10 @@ def _no_command(first: str, rest: Sequence[str]) -> str:
         at = next((n for n, word in enumerate(rest) if word in COMMANDS), None)
         if at is not None:
             ordered = [*rest[at:], first, *rest[:at]]
-            return f"options stand after the command: game-rl {shlex.join(ordered)}"
+            return f"options go after the command: game-rl {shlex.join(ordered)}"
         near = get_close_matches(first, ["--help", "--version"], n=1, cutoff=0.75)
-        guess = f"did you mean game-rl {near[0]}?" if near else "options stand after it"
-        return f"{first} stands where a command is due; {guess}"
+        guess = f"did you mean game-rl {near[0]}?" if near else "options go after it"
+        return f"expected a command, found {first}; {guess}"
     if first == "help":
         about = [word for word in rest if word in COMMANDS][:1]
         return f"help is an option: {shlex.join(['game-rl', *about, '--help'])}"

@@ -45,15 +45,15 @@ def add_new_game(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="source",
         metavar="SOURCE",
-        help="what is known of the game already: retro:FOLDER, a game of stable-retro, or its name "
-        "if that package is installed; pyboy, what its wrapper for the cartridge's title reads; "
-        "nothing (default: the first of these that knows the ROM)",
+        help="source of what is known about the game: retro:FOLDER, a game of stable-retro, or "
+        "its name if that package is installed; pyboy, PyBoy's wrapper for the cartridge's title; "
+        "or nothing (default: the first of these that knows the ROM)",
     )
     parser.add_argument(
         "--no-play",
         action="store_true",
-        help="write guesses, and do not play the game to find out how it starts, which buttons do "
-        "something and what ends it",
+        help="write guesses instead of playing the game to find out how it starts, which buttons "
+        "have an effect and what ends it",
     )
     parser.add_argument(
         "--seed", type=not_negative, default=0, metavar="N", help="seed of the play (default: 0)"
@@ -141,7 +141,7 @@ def _next(path: Path, run: Path, *, is_guess: bool) -> str:
     """Return the next two commands, and what has to be done before the second."""
     before = ""
     if is_guess:
-        before = "   # once `rewards` has something real: it is a guess, which teaches nothing"
+        before = "   # after you have replaced `rewards`: a guess teaches nothing"
     return (
         f"next:\n  game-rl check-game {quote(str(path))}\n  game-rl train {quote(str(run))}{before}"
     )
@@ -175,7 +175,7 @@ def _play(rom: Rom, seed: int) -> _Found:
         closing(PyBoyEmulator(rom, colour=rom.supports_colour)) as emulator,
         Progress(*columns, console=PROGRESS, transient=True) as bar,
     ):
-        task = bar.add_task("pressing START and A until the game begins:", total=None)
+        task = bar.add_task("pressing START and A until the game starts:", total=None)
 
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)

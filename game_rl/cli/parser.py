@@ -18,7 +18,7 @@ EXIT_CODES = """\
 exit codes:
   0    done
   1    failed (a worker died, a checkpoint is damaged, a loss became NaN, the disk is nearly full,
-       storage refuses a command, a logged episode does not play as it was logged)
+       storage refuses a command, a logged episode does not replay as it was logged)
   2    a mistake in the config, the game file, the ROM or the command
   3    the run does not fit this machine
   4    done, but the upload never worked: nothing of the run or experiment is in storage
@@ -56,7 +56,7 @@ def add_command(
         "-v",
         "--verbose",
         action="store_true",
-        help="print a training's every update, and the traceback of an error",
+        help="print every update of a training, and the traceback of an error",
     )
     return parser
 
@@ -91,7 +91,7 @@ class Command:
 
 
 GROUPS: Mapping[str, Sequence[Command]] = {
-    "train, and look at what was trained": (
+    "train and inspect": (
         Command(
             "demo",
             "train_command",
@@ -149,7 +149,7 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "episodes",
             "episodes_command",
-            "list the episodes that a run has logged, of its training and its evaluations",
+            "list the episodes that a run has logged in training and in evaluations",
             "game-rl episodes runs/duel_ppo --best --from 100000",
         ),
         Command(
@@ -161,7 +161,7 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "report",
             "picture_commands",
-            "write all about a run, an experiment or an exploration into one HTML file",
+            "write a report of a run, an experiment or an exploration into one HTML file",
             "game-rl report runs/duel_ppo --output report.html",
         ),
         Command(
@@ -209,7 +209,7 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "import",
             "checkpoint_commands",
-            "begin a run (ppo, or dqn without layer_norm) from a Stable-Baselines3 policy",
+            "start a run (ppo, or dqn without layer_norm) from a Stable-Baselines3 policy",
             "game-rl import model.zip --config duel_ppo --set run_dir=runs/mine",
         ),
         Command(
@@ -249,7 +249,7 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "games",
             "games_command",
-            "list the games that are known: bundled ones, examples, and which ROMs in roms/",
+            "list the known games: bundled ones, examples, and the ROMs in roms/",
             "game-rl games",
         ),
         Command(
@@ -273,13 +273,13 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "find",
             "find_command",
-            "search a game's RAM for a number: by the screen, by moments, by buttons, by symbols",
+            "search a game's RAM for a number by the screen, by moments, by buttons or by symbols",
             'game-rl find my_game --number "row 1 column 5 is 28" --name health',
         ),
         Command(
             "explore",
             "explore_command",
-            "find out how far random play gets in a game, by returning to states that it has found",
+            "explore a game by random play that returns to states it has found",
             "game-rl explore beacon --output explored --minutes 10",
         ),
         Command(
@@ -291,7 +291,7 @@ GROUPS: Mapping[str, Sequence[Command]] = {
         Command(
             "completion",
             "editor_commands",
-            "print a script with which a shell completes commands, options, configs and runs",
+            "print a script that lets a shell complete commands, options, configs and runs",
             'eval "$(game-rl completion bash)"  # in ~/.bashrc',
         ),
     ),

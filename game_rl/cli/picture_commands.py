@@ -63,7 +63,7 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
         "--panels",
         type=_panel_names,
         metavar="NAME,NAME",
-        help="draw these panels alone, in this order, such as success,reward (default: all; --json "
+        help="draw only these panels, in this order, such as success,reward (default: all; --json "
         "names them)",
     )
     parser.add_argument("--title", help="title of the picture (default: names of the runs)")
@@ -87,7 +87,9 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 def _panel_names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise argparse.ArgumentTypeError(f"{text!r} names no panels; write such as success,reward")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} names no panels; write, for example, success,reward"
+        )
     return list(dict.fromkeys(names))
 
 
@@ -123,8 +125,8 @@ def add_places(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plain",
         action="store_true",
-        help="draw the visits alone. Else, they are drawn on the screens that agents saw, if the "
-        "game has a `place_screen`; some logged episodes are played again for them",
+        help="draw only the visits. By default, they are drawn on the screens that agents saw, if "
+        "the game has a `place_screen`; some logged episodes are played again for them",
     )
     add_json(parser)
 
@@ -227,8 +229,9 @@ def plotted_panels(paths: Sequence[Path], axis: PlotAxis) -> list[Panel]:
     groups = [*grouped_runs(runs), *(group for each in experiments for group in each.groups)]
     if len(groups) > _MOST_GROUPS:
         raise UsageError(
-            f"these runs have {len(groups)} different configs, and a picture tells {_MOST_GROUPS} "
-            f"apart; name fewer runs, such as those of {groups[0].name} and {groups[1].name}"
+            f"these runs have {len(groups)} different configs, but one plot can show at most "
+            f"{_MOST_GROUPS}; name fewer runs, such as those of {groups[0].name} and "
+            f"{groups[1].name}"
         )
     panels = run_panels(groups, axis)
     if len(experiments) == 1 and not runs:
@@ -317,8 +320,8 @@ def _save_clip(
     clip_writer(arguments.output)  # refuses what it cannot write before anything is played
     if not counts.until:
         raise UsageError(
-            f"{run_dir.places} does not know when its places were visited: an earlier version has "
-            "counted them; name a .png, which needs no times"
+            f"{run_dir.places} does not record when places were visited: an earlier version wrote "
+            "it; name a .png, which needs no times"
         )
     walks: Sequence[Walk] = ()
     if joined:

@@ -37,7 +37,7 @@ def add_play(parser: argparse.ArgumentParser) -> None:
         type=game_word,
         metavar="GAME",
         help="the name of a bundled game, a game.yaml or its folder, or a ROM without one, which "
-        "begins at power-on",
+        "starts at power-on",
     )
     add_output(
         parser,
@@ -49,21 +49,21 @@ def add_play(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start-state",
         metavar="NAME",
-        help="start state to begin in (default: the first one of game.yaml)",
+        help="start state of the first episode (default: the first one of game.yaml)",
     )
     parser.add_argument(
         "--seed",
         type=not_negative,
         metavar="N",
-        help="seed of the first episode, which draws what `random_seed` of game.yaml gets "
-        "(default: another one each time)",
+        help="seed of the first episode, from which the value of game.yaml's `random_seed` is "
+        "drawn (default: a different one each time)",
     )
     parser.add_argument(
         "--frame-skip",
         type=positive,
         metavar="N",
-        help="frames of a timestep, at whose end rewards and endings are looked at; buttons count "
-        "in every frame (default: 4, or more if an action needs them)",
+        help="frames in a timestep; rewards and endings are checked at its end, buttons count in "
+        "every frame (default: 4, or more if an action needs them)",
     )
     parser.add_argument(
         "--window",
@@ -138,7 +138,7 @@ def _start_state(arguments: argparse.Namespace, game: Game | None) -> str:
     if game is None:
         if arguments.start_state is not None:
             raise UsageError(
-                f"--start-state {arguments.start_state}: a ROM has no start states and begins at "
+                f"--start-state {arguments.start_state}: a ROM has no start states and starts at "
                 "power-on; make a game file with game-rl new-game "
                 f"{quote(arguments.game)}, or leave the option out"
             )

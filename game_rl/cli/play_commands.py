@@ -70,14 +70,14 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
         metavar="POLICY",
-        help="play a policy that has learned nothing instead of the run's, to compare it with: "
+        help="play an untrained policy instead of the run's, for comparison: "
         "random, constant:ACTION (always that action), or best-constant (the best of these)",
     )
     parser.add_argument(
         "--deterministic",
         action=argparse.BooleanOptionalAction,
-        help="take the policy's most probable actions, or draw them (default: as in the evaluation "
-        "that chose it)",
+        help="take the policy's most probable actions, or sample its actions (default: as in the "
+        "evaluation that chose it)",
     )
     _add_episode_choice(
         parser,
@@ -95,7 +95,7 @@ def _add_episode_choice(parser: argparse.ArgumentParser, *, default: str, states
         "--start-states",
         nargs="+",
         metavar="NAME",
-        help=f"{states} instead of those of the training; they may be ones that the training never "
+        help=f"{states} instead of those of the training, possibly ones that the training never "
         "used",
     )
 
@@ -117,7 +117,7 @@ def add_record(parser: argparse.ArgumentParser) -> None:
     _add_episode_choice(
         parser,
         default="that of the run's own clip",
-        states="begin each episode in one of these start states, sampled uniformly,",
+        states="start each episode in one of these start states, sampled uniformly,",
     )
     add_output(
         parser,
@@ -132,9 +132,9 @@ def add_record(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--route",
         metavar="best|CELL|TERM",
-        help="of an exploration, whose folder is named instead of a run: the way with the highest "
-        "reward, that to the cell of a number on its sheet, or the first one that earned a reward "
-        "term (default: best)",
+        help="for an exploration, whose folder is named instead of a run: the route with the "
+        "highest reward, the route to the cell with this number on the sheet, or the first route "
+        "that earned this reward term (default: best)",
     )
     parser.add_argument(
         "--grid", action="store_true", help="show the episodes side by side, not one by one"
@@ -144,21 +144,21 @@ def add_record(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         choices=("action", "reward", "value"),
         metavar="ITEM",
-        help="write below the screen: action, reward (of the episode so far), value (what the "
-        "policy of --checkpoint expects); all three if none is named",
+        help="items to write below the screen: action, reward (of the episode so far), value "
+        "(that the policy of --checkpoint estimates); all three if none is named",
     )
     add_json(parser)
     logged = parser.add_argument_group(
         "logged episodes",
-        "Play episodes again that the run has played, instead of new ones. Each of these options "
-        "asks for that; game-rl episodes RUN lists them.",
+        "Replay episodes that the run has logged instead of playing new ones. Any of these "
+        "options does so; game-rl episodes RUN lists the episodes.",
     )
     logged.add_argument(
         "--logged",
         type=positive,
         nargs="*",
         metavar="NUMBER",
-        help="episodes with these numbers; without a number, those that the others choose",
+        help="episodes with these numbers; without a number, those that the other options choose",
     )
     add_logged_choice(logged)
 
@@ -304,12 +304,12 @@ def _learned_player(arguments: argparse.Namespace, root: Path, checkpoint: str) 
 def _baseline_player(arguments: argparse.Namespace, config: RunConfig, game: Game) -> _Player:
     if arguments.checkpoint is not None or named_checkpoint(arguments.run)[1] is not None:
         raise UsageError(
-            f"--policy {arguments.policy} has learned nothing, so it belongs to no checkpoint: "
-            "name the run alone"
+            f"--policy {arguments.policy} is untrained and belongs to no checkpoint: name only "
+            "the run"
         )
     if arguments.deterministic is not None:
         raise UsageError(
-            f"--policy {arguments.policy} says already whether actions are drawn; leave out "
+            f"--policy {arguments.policy} already fixes how actions are chosen; leave out "
             "--deterministic and --no-deterministic"
         )
     constant_action(arguments.policy, game.action_names)  # refuses an unknown one
@@ -343,7 +343,10 @@ def _record(arguments: argparse.Namespace) -> int:
     if arguments.route is not None:
         folder.read()  # which says what is missing
     if arguments.output is not None and arguments.output.suffix.lower() == ROUTE.suffix:
-        raise UsageError(f"--output {arguments.output}: only routes of explorations are written so")
+        raise UsageError(
+            f"--output {arguments.output}: only routes of explorations can be written as .json; "
+            "name a .gif or .mp4"
+        )
     if arguments.logged is not None or has_logged_choice(arguments):
         return _record_logged(arguments)
     root, checkpoint = named_policy(arguments)
@@ -376,13 +379,13 @@ def _record(arguments: argparse.Namespace) -> int:
 def _record_played(arguments: argparse.Namespace) -> int:
     """Record a recorded episode, such as one of game-rl play."""
     path = arguments.run
-    _refuse_choices_of_runs(arguments, f"{path} is one episode, which is shown whole")
+    _refuse_choices_of_runs(arguments, f"{path} is one episode, which is always shown whole")
     if arguments.route is not None:
         raise UsageError(f"--route is for explorations, and {path} is a recorded episode")
     if arguments.game is None:
         raise UsageError(
-            f"{path} does not say of which game it is; add --game with the game.yaml or the name "
-            "of the game that was played"
+            f"{path} does not name its game; add --game with the game.yaml or the name of the game "
+            "that was played"
         )
     output = arguments.output or path.with_suffix(GIF.suffix)
     _check_clip(output)
@@ -395,8 +398,8 @@ def _record_played(arguments: argparse.Namespace) -> int:
     if made.fault:
         print_notes(
             [
-                f"{path} does not play as it was recorded: {made.fault}. The game file, game_rl or "
-                "PyBoy is another one than then"
+                f"{path} does not replay as it was recorded: {made.fault}. The game file, game_rl "
+                "or PyBoy has changed since then"
             ]
         )
     print_result(
@@ -419,8 +422,8 @@ def _record_route(arguments: argparse.Namespace, folder: ExploreDir) -> int:
     word = arguments.route or BEST
     if word == BEST and not settings.cell:
         raise UsageError(
-            "pictures earn no reward, so no way to them is the best; name the number of a cell, "
-            f"such as those on {folder.sheet}: --route 12"
+            "this exploration has no rewards, so no route is the best; name the number of a "
+            f"cell, such as those on {folder.sheet}: --route 12"
         )
     route = find_route(archive, word)
     output = arguments.output or folder.root / f"{route.name}.gif"
@@ -441,7 +444,7 @@ def _record_route(arguments: argparse.Namespace, folder: ExploreDir) -> int:
             text += f", reward {route.cell.score.reward:g}"
     if route.term is not None:
         facts["term"] = route.term
-        text += f", at the end of which reward term {route.term} is earned for the first time"
+        text += f", up to the first time that reward term {route.term} is earned"
     print_result(arguments, facts, text)
     return 0
 
@@ -464,7 +467,10 @@ def _overlay_without_value(arguments: argparse.Namespace, what: str) -> "tuple[O
     """Return what --overlay names, where no policy plays."""
     overlay = _overlay(arguments)
     if arguments.overlay and "value" in overlay:
-        raise UsageError(f"--overlay value: no policy plays {what}; use action and reward")
+        raise UsageError(
+            f"--overlay value: no policy plays {what}, so there are no values; use action and "
+            "reward"
+        )
     return overlay
 
 

@@ -55,18 +55,18 @@ def add_preflight(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recommend",
         action="store_true",
-        help="print the smallest machine that fits, and what further cores gain",
+        help="print the smallest machine that fits, and how much more cores would help",
     )
     parser.add_argument(
         "--hours",
         type=_hours,
         metavar="H",
-        help="with --recommend --probe: print how many cores end it within H hours",
+        help="with --recommend --probe: print how many cores finish within H hours",
     )
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="list every check with what it compared, also those that found nothing",
+        help="list every check with what it compared, including those that found nothing",
     )
     add_json(parser)
 
@@ -191,7 +191,7 @@ def _plain_storage(arguments: argparse.Namespace) -> int:
     from game_rl.preflight.plain_storage import parse_storage, render_storage
 
     if arguments.config is not None:
-        raise UsageError("--storage computes from plain numbers alone: leave the config out")
+        raise UsageError("--storage computes only from plain numbers: leave the config out")
     storage = parse_storage(arguments.storage)
     if arguments.json:
         print_facts(storage.to_json())

@@ -367,7 +367,7 @@ def _push(arguments: argparse.Namespace) -> int:
         n_bytes = sum(event.sent_bytes for event in sent)
         print_facts({**facts, "checkpoints": checkpoints, "sent_bytes": n_bytes})
     elif not sent:
-        print(f"nothing was left to send: all of it is at {settings.address}")
+        print(f"nothing to send: everything is already at {settings.address}")
     return 0
 
 

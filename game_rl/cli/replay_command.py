@@ -76,7 +76,7 @@ def _add_import(actions: Commands) -> None:
         type=Path,
         metavar="FILE",
         help="config of a run with the observations of a DictReplayBuffer, whose arrays do not "
-        "tell what they mean",
+        "say what they contain",
     )
     add_json(parser)
 
@@ -142,7 +142,7 @@ def _import(arguments: argparse.Namespace) -> int:
         )
     no_checksum = (
         f"{arguments.file} has no checksum: a byte that changed since it was saved cannot be "
-        f"noticed. From here on, `game-rl replay verify {quote(str(arguments.output))}` finds "
+        f"detected. From now on, `game-rl replay verify {quote(str(arguments.output))}` finds "
         "every changed byte."
     )
     print_result(
@@ -152,7 +152,7 @@ def _import(arguments: argparse.Namespace) -> int:
         f"{arguments.file}: {format_bytes(found.file_bytes)}; as SB3 holds them: "
         f"{format_bytes(found.raw_bytes)}\n"
         f"{arguments.output}: {format_bytes(found.lake_bytes)}, "
-        f"{found.raw_bytes / max(1, found.lake_bytes):,.0f} times less",
+        f"{found.raw_bytes / max(1, found.lake_bytes):,.0f} times smaller",
         "" if found.had_checksum else no_checksum,
     )
     return 0
@@ -226,7 +226,7 @@ def _print_statistics(found: "LakeStatistics", console: Console) -> None:
     console.print(
         f"[bold]{counted(found.n_transitions, 'transition')}[/], {escape(found.observation)}, "
         f"{format_bytes(found.n_bytes)} on disk, {counted(found.n_segments, 'segment')}, "
-        f"{found.n_shelved} kept for checkpoints alone, {found.n_open} being written"
+        f"{found.n_shelved} kept only for checkpoints, {found.n_open} being written"
     )
     if found.ratio and found.bytes_per_transition:
         console.print(

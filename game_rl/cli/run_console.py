@@ -172,8 +172,8 @@ class RunConsole:
                 self._line(event, text, style="dim")
             case events.ExplorationRestarted():
                 text = (
-                    f"exploration begins again: {event.share:.1%} of the actions are random, "
-                    f"falling until timestep {event.at + event.over:,}"
+                    f"exploration restarts: {event.share:.1%} of the actions are random, falling "
+                    f"until timestep {event.at + event.over:,}"
                 )
                 self._line(event, text)
             case events.TeacherReady():
@@ -241,12 +241,12 @@ class RunConsole:
                 f"checkpoint {event.checkpoint}: {', '.join(event.restored)}"
             )
             for reason in event.not_restored:
-                self._mark("not bit for bit as without the break:", reason)
+                self._mark("not bit for bit the same as an uninterrupted run:", reason)
             if event.other_code:
-                self._mark("note:", f"the checkpoint is from other code: {event.other_code}")
+                self._mark("note:", f"the checkpoint was written by other code: {event.other_code}")
         if self.watch:
             print_words(self._console, Text.assemble("watch it: ", (self.watch, "bold")))
-        self._print(f"the network multiplies in {event.precision}, on {event.device}")
+        self._print(f"the network computes in {event.precision}, on {event.device}")
         for change in event.game_changes:
             self._mark("the game is changed:", change)
         if event.stop_when:

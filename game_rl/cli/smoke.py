@@ -35,11 +35,11 @@ def smoke_test(arguments: argparse.Namespace) -> int:
         GameRLError: something on the way fails; it would fail in the training as well.
     """
     if arguments.config is None:
-        raise UsageError("--smoke tries a config: name it with --config FILE")
+        raise UsageError("--smoke tests a config: name it with --config FILE")
     kind = config_kind(arguments.config, arguments.set)
     if kind == "study":
         raise UsageError(
-            f"{arguments.config} is a study; try the files of its arms with --smoke one by one"
+            f"{arguments.config} is a study; test the files of its arms with --smoke one by one"
         )
     is_json = arguments.log == "json"
     console = SafeConsole(quiet=is_json or arguments.quiet)

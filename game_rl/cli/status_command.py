@@ -56,7 +56,7 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
         help="ask, then delete unneeded files of stopped runs: checkpoints other than the best and "
         "the newest, and what was set aside as damaged or when a run or an experiment went back",
     )
-    parser.add_argument("--yes", action="store_true", help="with --prune: do not ask")
+    parser.add_argument("--yes", action="store_true", help="with --prune: delete without asking")
     add_json(parser, "list")
 
 
@@ -121,8 +121,8 @@ def _prune(runs: "Sequence[ListedRun]", arguments: argparse.Namespace) -> int:
     spare = [run for run in runs if run.spare and run.link_to is None]
     folders = [_place(path, run.root) for run in spare for path in run.spare]
     print_notes(
-        f"{run.root} is a link to {run.link_to}, of which nothing is deleted here; game-rl runs "
-        f"{quote(str(run.link_to))} --prune does it"
+        f"{run.root} is a link to {run.link_to}, and nothing is deleted through a link; game-rl "
+        f"runs {quote(str(run.link_to))} --prune does it"
         for run in runs
         if run.spare and run.link_to is not None
     )
@@ -132,7 +132,9 @@ def _prune(runs: "Sequence[ListedRun]", arguments: argparse.Namespace) -> int:
     these = f"{counted(len(folders), 'folder')}, {format_bytes(n_bytes)}"
     if folders and not arguments.yes:
         if not sys.stdin.isatty():
-            raise UsageError("--prune asks before it deletes; add --yes where nobody can answer")
+            raise UsageError(
+                "--prune asks before it deletes, and there is no terminal to answer in; add --yes"
+            )
         if input(f"delete these {these}? [y/N] ").strip().lower() not in ("y", "yes"):
             print("nothing was deleted")
             return 0
@@ -297,8 +299,8 @@ def _lines_of_notes(run: "RunView") -> list[tuple[str, str]]:
     lines = [("changed game", change) for change in run.game_changes]
     if run.stuck_episodes:
         text = (
-            f"{run.stuck_episodes:.0%} of the last episodes repeat the same states for long; "
-            "`same_place_for` or `no_reward_for` in game.yaml's `endings` truncates them"
+            f"{run.stuck_episodes:.0%} of the latest episodes repeat the same states for a long "
+            "time; `same_place_for` or `no_reward_for` in game.yaml's `endings` truncates them"
         )
         lines.append(("stuck", text))
     lines += [("hint", hint.text) for hint in run.hints]

@@ -90,7 +90,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fork",
         metavar="RUN[@T]",
-        help="begin a new run from a kept checkpoint of RUN (default: the newest), with its "
+        help="start a new run from a kept checkpoint of RUN (default: the newest), with its "
         "config and the changes of --set; needs --set run_dir=... An experiment stands for its "
         "champion",
     )
@@ -137,8 +137,8 @@ def _demo(arguments: argparse.Namespace) -> int:
     for word in arguments.set:
         if "=" not in word:
             raise UsageError(
-                f"game-rl demo trains {_DEMO} and takes KEY=VALUE alone, not {word!r}; "
-                "game-rl train takes a config"
+                f"game-rl demo trains {_DEMO} and takes only KEY=VALUE, not {word!r}; game-rl "
+                "train takes a config"
             )
     arguments.config = bundled_configs()[_DEMO]
     folder = f"run_dir=runs/demo_{datetime.now():%Y%m%d_%H%M%S}"
@@ -222,8 +222,8 @@ def _fetch(arguments: argparse.Namespace) -> int:
             return fetched.returncode
     elif run_dir.identity().id not in address:
         raise UsageError(
-            f"{root} holds a run already, and {address} does not name it; continue that one with "
-            f"--resume {quote(str(root))}, or name another folder"
+            f"{root} already holds another run than {address}; continue that one with --resume "
+            f"{quote(str(root))}, or name another folder"
         )
     from game_rl.cli.remote_command import missing_rom
 
@@ -279,7 +279,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise UsageError(
             "train needs a config: a file, or one that comes with game_rl, such as duel_ppo "
             "(game-rl configs lists them); or --resume RUN to continue a run, or --fork RUN to "
-            "begin from one"
+            "start from one"
         )
     if arguments.resume is not None and is_new:
         raise UsageError(
@@ -287,11 +287,11 @@ def _check_combination(arguments: argparse.Namespace) -> None:
             "some keys may be changed with --set, such as total_timesteps"
         )
     if arguments.smoke and (arguments.resume is not None or arguments.fork is not None):
-        raise UsageError("--smoke tries a config: leave --resume and --fork out")
+        raise UsageError("--smoke tests a config: leave --resume and --fork out")
     if arguments.at is not None and arguments.resume is None:
         raise UsageError(
-            "--at goes back to a checkpoint of the run that --resume names; to begin a new run "
-            "there, use --fork RUN@T"
+            "--at goes back to a checkpoint of the run that --resume names; to start a new run "
+            "from it, use --fork RUN@T"
         )
 
 

@@ -35,8 +35,8 @@ _SECONDS = 90
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 _UNDECIDED = (
-    "Stopped before the fastest settings were compared in turns: each was measured once, for about "
-    "a second. Let it end to be sure."
+    "Stopped before the fastest settings were compared in turn: each was measured once, for about "
+    "a second. Let it finish to be sure."
 )
 
 
@@ -169,7 +169,7 @@ def _outcome(tuning: "Tuning", best: "Trial") -> str:
     present = tuning.forecast(tuning.present)
     fastest = tuning.forecast(best)
     if sum(trial.coarse is not None for trial in tuning.trials) < 2:
-        return "There was no time for another setting: allow more with --seconds."
+        return "There was no time to test another setting: allow more with --seconds."
     if best is tuning.present or fastest is None:
         if not tuning.is_decided:
             return f"{_UNDECIDED} No other was clearly faster than the present one."
@@ -208,7 +208,7 @@ def _cells(tuning: "Tuning", trial: "Trial", best: "Trial") -> list[str]:
         "fastest": trial is best,
         "present": trial is tuning.present,
         "does not fit": not tuning.fits(trial),
-        "not tried": tuning.fits(trial) and forecast is None,
+        "not tested": tuning.fits(trial) and forecast is None,
     }
     return [
         str(setting.n_envs),

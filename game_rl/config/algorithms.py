@@ -66,15 +66,15 @@ class MemoryConfig(RunSection):
     """
 
     kind: Annotated[Literal["lstm", "gru"], Role.NETWORK] = "lstm"
-    """Kind of the recurrent layers. sb3-contrib has lstm alone, so policies with gru cannot be
+    """Kind of the recurrent layers. sb3-contrib only has lstm, so policies with gru cannot be
     exchanged with it."""
     size: Annotated[int, Field(ge=1, le=16_384), Role.NETWORK] = 256
     """Number of units of each recurrent layer."""
     layers: Annotated[int, Field(ge=1, le=16), Role.NETWORK] = 1
     """Number of recurrent layers, one on top of the other."""
     sequence: Annotated[int, Field(ge=1, le=65_536), Role.LEARNING] = 64
-    """Number of timesteps in a row of one env that are learned together, so many back a gradient
-    reaches. It must divide n_steps and batch_size. An episode's end cuts a sequence."""
+    """Number of timesteps in a row of one env that are learned together, which is also how far back
+    a gradient reaches. It must divide n_steps and batch_size. An episode's end cuts a sequence."""
     init: Annotated[Literal["chrono", "uniform"], Role.LEARNING] = "chrono"
     """Biases of the gates before the first update. chrono: units keep what they have for 1 to
     `sequence` timesteps (Tallec and Ollivier 2018). uniform: all forget half within a timestep, as
@@ -202,7 +202,7 @@ class PPOConfig(_OnPolicyConfig):
     the CPUs and their caches; on a GPU the whole batch. A run keeps its first number.
     """
     n_epochs: Annotated[int, Field(ge=0, le=1_000), Role.LEARNING] = 10
-    """Number of times that an update goes through the whole rollout; 0: the run plays and learns
+    """Number of passes over the whole rollout in one update; 0: the run plays and learns
     nothing."""
     learning_rate: Annotated[Schedule, Role.LEARNING] = 3e-4
     """Adam's step size: a number, or {start, end} for a straight line over the run."""
@@ -231,15 +231,15 @@ class PPOConfig(_OnPolicyConfig):
     network: Annotated[Network, Role.NETWORK] = NATURE
     """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
     module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
-    Its module is a .py file beside this one or in the current folder, or is installed. It runs with
-    your rights."""
+    Its module is a .py file next to this one or in the current folder, or is installed. It runs
+    with your rights."""
     memory: Annotated[MemoryConfig | None, Role.NETWORK] = None
     """What the agent remembers of its episode, beyond the screens that it sees; null: nothing."""
     precision: Annotated[_Precision, Role.LEARNING] = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
     learn_from: Annotated[PPOLearnFrom | None, Role.LEARNING] = None
-    """What PPO learns from beside its own play; null: nothing."""
+    """What PPO learns from in addition to its own play; null: nothing."""
     stats_window_size: Annotated[Count, Role.OUTPUT] = 100
     """Number of latest episodes in the logged means of reward and length."""
 
@@ -338,7 +338,7 @@ class RestartConfig(StrictModel):
     start: UnitInterval
     """Exploration rate at that timestep."""
     over: Timesteps
-    """Number of timesteps in which the share goes in a straight line to what it would be without
+    """Number of timesteps in which the rate goes in a straight line to what it would be without
     the restart."""
 
 
@@ -350,10 +350,10 @@ class ExplorationConfig(StrictModel):
     end: UnitInterval = 0.05
     """Exploration rate from `fraction` of the run on."""
     fraction: Annotated[float, Field(gt=0, le=1)] = 0.1
-    """Part of total_timesteps in which the share goes from start to end, in a straight line."""
+    """Part of total_timesteps in which the rate goes from start to end, in a straight line."""
     restarts: Annotated[tuple[RestartConfig, ...], Field(max_length=_MOST_RESTARTS)] = ()
-    """Restarts, the earliest first: from each on, more actions are random again for a while. The
-    share is never lower than without them."""
+    """Restarts, the earliest first: each one raises the exploration rate again for a while. The
+    rate is never lower than it would be without them."""
 
     def schedule(self, *, timesteps: int) -> RestartingRamp:
         """Return the share of random actions over a run of `timesteps` timesteps."""
@@ -435,15 +435,16 @@ class DQNConfig(_AnyAlgorithm):
     tau: Annotated[float, Field(gt=0, le=1), Role.LEARNING] = 1.0
     """How far each such update moves the target network towards the network; 1 makes it a copy."""
     exploration: Annotated[ExplorationConfig, Role.LEARNING] = ExplorationConfig()
-    """The share of actions that are random, over the run."""
+    """Exploration rate (the share of random actions) over the run."""
     teacher: Annotated[TeacherConfig | None, Role.LEARNING] = None
-    """Policy of another run that the agent is drawn towards until it plays as well; null: none."""
+    """Policy of another run that the agent is drawn towards until it plays equally well; null:
+    none."""
     layer_norm: Annotated[LayerNorm, Role.NETWORK] = "none"
-    """Layer normalisation before each ReLU, those of hidden layers and grids included. none:
+    """Layer normalisation before each ReLU, including those of hidden layers and grids. none:
     nothing is normalised. channels: each position of a picture, over its channels. picture: all
     positions and channels together. Both normalise a layer of units over all of them."""
     learn_from: Annotated[LearnFromConfig | None, Role.LEARNING] = None
-    """What DQN learns from beside its own play: Lakes of other runs, played episodes; null:
+    """What DQN learns from in addition to its own play: Lakes of other runs, played episodes; null:
     nothing."""
     batch_size: Annotated[Count, Role.LEARNING] = 32
     """Timesteps in one gradient step."""
@@ -458,8 +459,8 @@ class DQNConfig(_AnyAlgorithm):
     network: Annotated[Network, Role.NETWORK] = NATURE
     """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
     module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
-    Its module is a .py file beside this one or in the current folder, or is installed. It runs with
-    your rights."""
+    Its module is a .py file next to this one or in the current folder, or is installed. It runs
+    with your rights."""
     precision: Annotated[_Precision, Role.LEARNING] = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
@@ -571,7 +572,7 @@ class PQNConfig(_OnPolicyConfig):
     batch_size: Annotated[Count, Role.LEARNING] = 128
     """Timesteps in one gradient step; must divide n_steps x n_envs."""
     n_epochs: Annotated[int, Field(ge=0, le=1_000), Role.LEARNING] = 2
-    """Number of times that an update goes through the whole rollout; 0: the run plays and learns
+    """Number of passes over the whole rollout in one update; 0: the run plays and learns
     nothing."""
     q_lambda: Annotated[UnitInterval, Role.LEARNING] = 0.65
     """Lambda of the Q(lambda) targets: 0 trusts the value of the next state, 1 the returns."""
@@ -582,9 +583,9 @@ class PQNConfig(_OnPolicyConfig):
     learning_rate: Annotated[Schedule, Role.LEARNING] = 2.5e-4
     """RAdam's step size: a number, or {start, end} for a straight line over the run."""
     exploration: Annotated[PQNExplorationConfig, Role.LEARNING] = PQNExplorationConfig()
-    """The share of actions that are random, over the run."""
+    """Exploration rate (the share of random actions) over the run."""
     layer_norm: Annotated[LayerNorm, Role.NETWORK] = "channels"
-    """Layer normalisation before each ReLU, those of hidden layers and grids included. none:
+    """Layer normalisation before each ReLU, including those of hidden layers and grids. none:
     nothing is normalised. channels: each position of a picture, over its channels. picture: all
     positions and channels together. Both normalise a layer of units over all of them."""
     max_grad_norm: Annotated[Positive, Role.LEARNING] = 10.0
@@ -592,13 +593,13 @@ class PQNConfig(_OnPolicyConfig):
     network: Annotated[Network, Role.NETWORK] = NATURE
     """The network, as a section, or a features extractor of your own for Stable-Baselines3, as
     module:Class or {module:Class: {name: value}} with arguments, before hidden layers of [64, 64].
-    Its module is a .py file beside this one or in the current folder, or is installed. It runs with
-    your rights."""
+    Its module is a .py file next to this one or in the current folder, or is installed. It runs
+    with your rights."""
     precision: Annotated[_Precision, Role.LEARNING] = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
     learn_from: Annotated[PQNLearnFrom | None, Role.LEARNING] = None
-    """What PQN learns from beside its own play; null: nothing."""
+    """What PQN learns from in addition to its own play; null: nothing."""
     stats_window_size: Annotated[Count, Role.OUTPUT] = 100
     """Number of latest episodes in the logged means of reward and length."""
 

@@ -94,8 +94,8 @@ RESUME = KeyRule(
         "fork": "a run is forked once, at its beginning; fork the other run into a new folder",
         "algorithm.learn_from.offline.gradient_steps": "the phase before the first timestep has "
         "begun; start a new run to change it",
-        "algorithm.learn_from.played.episodes": "the run has its own copies since it began; start "
-        "a new run to learn from others",
+        "algorithm.learn_from.played.episodes": "the run has had its own copies since it started; "
+        "start a new run to learn from others",
         "algorithm.learn_from.played.clone": "it came before the first timestep; start a new run "
         "to change it",
         "algorithm.teacher": "the agent has one teacher from its beginning on; only weight, until "
@@ -104,8 +104,8 @@ RESUME = KeyRule(
         "game.parts": _LEARNED,
     },
     free={
-        "game": "the file may have moved; its content is compared, and the run goes on by new "
-        "rules",
+        "game": "the file may have moved; its content is compared, and the run continues under "
+        "the new rules",
         "evaluation.seed": "the training draws nothing from it; the best evaluation so far no "
         "longer counts",
         "algorithm.teacher.weight": "it is read at each update",
@@ -133,7 +133,7 @@ FORK_OWN = KeyRule(
 
 _OTHER_EPISODES = "other episodes are played"
 FORK_EPISODES = KeyRule(
-    "If one of these differs from the parent's, the fork begins with new episodes.",
+    "If one of these differs from the parent's, the fork starts with new episodes.",
     roles={
         Role.GAME: _OTHER_EPISODES,
         Role.SEEN: _OTHER_EPISODES,
@@ -141,14 +141,14 @@ FORK_EPISODES = KeyRule(
     },
     bound={"env.n_envs": "each emulator has an episode in progress"},
     free={
-        "game": "the episodes in progress go on by the new rules",
+        "game": "the episodes in progress continue under the new rules",
         "evaluation.seed": "the training draws nothing from it",
     },
 )
 
 FORK_REPLAY = KeyRule(
-    "If one of these differs from the parent's, the fork begins with an empty replay.",
-    roles={Role.SEEN: "stored timesteps look otherwise"},
+    "If one of these differs from the parent's, the fork starts with an empty replay.",
+    roles={Role.SEEN: "stored timesteps look different"},
     bound={
         "env.n_envs": "the replay has a row of timesteps for each emulator",
         "algorithm.replay.capacity": "the replay has another size",
@@ -165,7 +165,7 @@ FORK_BEST = KeyRule(
         Role.SEEN: _OTHER_TASK,
         Role.RANDOM: "evaluations play other episodes",
     },
-    free={"evaluation.seed": "an evaluation with another seed is noticed when the run goes on"},
+    free={"evaluation.seed": "an evaluation with another seed is detected when the run continues"},
 )
 
 FORK_TEACHER = KeyRule(
@@ -197,9 +197,9 @@ ARM = KeyRule(
     },
     bound={
         "evaluation.seed": "scores of other episodes cannot be compared as closely",
-        "device": "another device rounds otherwise",
-        "algorithm.replay.device": "another device may draw otherwise",
-        "algorithm.micro_batch_size": "sums of other parts are rounded otherwise",
+        "device": "another device rounds differently",
+        "algorithm.replay.device": "another device may draw other random numbers",
+        "algorithm.micro_batch_size": "sums over other parts are rounded differently",
         "checkpoints.every_timesteps": "a run that learns from Lakes looks for rows at checkpoints",
         "checkpoints.save_replay_buffer": "a resumed run without a replay plays to fill it",
     },
@@ -223,20 +223,20 @@ LEARNER_ROWS = KeyRule(
 LEARNER_WEIGHTS = KeyRule(
     "Likewise if members continue with its weights; the reward only if they learn.",
     roles={Role.NETWORK: _THEIR_WEIGHTS},
-    bound={"algorithm.reward": f"{_THEIR_WEIGHTS}, whose values of actions are of that size"},
+    bound={"algorithm.reward": f"{_THEIR_WEIGHTS}, whose action values are on that scale"},
     free={"algorithm.name": "pqn and dqn have the same network"},
 )
 
 LAKE = KeyRule(
     "A run that learns from a Lake has the same values as the runs that wrote it.",
-    roles={Role.SEEN: "rows look otherwise, or have another length"},
+    roles={Role.SEEN: "rows look different, or have another length"},
     bound={
-        f"game.{key}": "rows are of another game"
+        f"game.{key}": "rows come from another game"
         for key in ("hardware", "actions", "rewards", "reward", "endings", "observation")
     }
     | {
-        "game.parts": "rows look otherwise",
-        "game.place": "parts that show visited places look otherwise",
+        "game.parts": "rows look different",
+        "game.place": "parts that show visited places look different",
         "env.rewards": "rows have other rewards",
         "game.step": "rows have another length",
     },
@@ -339,7 +339,7 @@ _WHERE = "where runs train changes no result"
 _KEPT = "it decides only which checkpoints stay"
 _STORED = "it changes no result"
 RESUME_EXPERIMENT = FileRule(
-    "A resumed experiment keeps all keys, those of member and learner included, but these.",
+    "A resumed experiment keeps all keys, including those of member and learner, except these.",
     free={
         "executor": _WHERE,
         "keep_generations": _KEPT,
@@ -350,7 +350,7 @@ RESUME_EXPERIMENT = FileRule(
 )
 
 ARM_FILE = FileRule(
-    "Experiments that differ in their own keys are different arms, but for these.",
+    "Experiments that differ in their own keys are different arms, except for these.",
     free={
         "seed": "an arm has several seeds",
         "run_dir": "each has its own folder",

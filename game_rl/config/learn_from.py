@@ -56,12 +56,12 @@ class CloningConfig(StrictModel):
     """Imitation before the first timestep: the network learns to choose what the player chose."""
 
     n_epochs: Annotated[int, Field(ge=1, le=1_000)] = 100
-    """The most passes over the played timesteps."""
+    """Largest number of passes over the played timesteps."""
     held_out: Annotated[float, Field(gt=0, le=0.5)] = 0.1
-    """Share of the played timesteps that is not learned, in stretches, to judge each pass by."""
+    """Share of the played timesteps that is held out, in contiguous pieces, to judge each pass."""
     no_improvement_epochs: Count = 2
-    """Number of passes in a row without a lower loss on the held-out timesteps that do not end it;
-    one more ends it. The weights of the best pass are kept."""
+    """Number of passes in a row that may bring no lower loss on the held-out timesteps; one more
+    ends the phase. The weights of the best pass are kept."""
 
 
 class ImitateConfig(StrictModel):
@@ -85,8 +85,8 @@ class QImitateConfig(StrictModel):
     share: Annotated[float, Field(gt=0, lt=1)] = 0.25
     """Played timesteps as a share of each batch. With pqn they are added to the batch."""
     margin: Positive = 0.8
-    """How much larger the value of the player's action is made than the others', in units of the
-    return."""
+    """Margin by which the value of the player's action should exceed the other values, in units of
+    the return."""
     weight: Positive = 1.0
     """Weight of the margin loss at timestep 0."""
     fraction: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -168,8 +168,8 @@ class LearnFromConfig(RunSection):
     follow_every_s: Annotated[
         Annotated[Positive, Field(ge=0.1, le=86_400)] | None, Role.LEARNING
     ] = None
-    """Seconds after which the run looks for new rows in the Lakes, while other runs write them. It
-    then does not repeat bit for bit. null: it looks only at checkpoints."""
+    """Seconds after which the run looks for new rows in the Lakes, while other runs write them. The
+    run is then not reproducible bit for bit. null: it looks only at checkpoints."""
     cache_mb: Annotated[Count, Role.SPEED] = 64
     """RAM for decompressed blocks of the Lakes, in 10^6 bytes."""
 

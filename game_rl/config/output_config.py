@@ -103,9 +103,9 @@ class EpisodesConfig(StrictModel):
     """The actions of every episode, from which game-rl record makes clips later."""
 
     limit_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 100
-    """The most that they take on the disk, in 10^6 bytes. When there are more, the oldest are
-    deleted. A timestep takes about half a byte. A state of `env.pool` takes 4 kB, once in each
-    sixteenth of this size that has an episode from there."""
+    """Largest size of the log on disk, in 10^6 bytes. Above it, the oldest episodes are deleted. A
+    timestep takes about half a byte. A state of `env.pool` takes 4 kB, once in each sixteenth of
+    this size that has an episode from there."""
 
 
 _GigaBytes = Annotated[float, Field(ge=0.001, le=1_000_000)]
@@ -115,11 +115,12 @@ class MonitoringConfig(StrictModel):
     """Warnings while the run trains, when little disk or RAM is left on the machine."""
 
     warn_disk_gb: _GigaBytes | None = 1.0
-    """Warn when less than this is free on the disk of run_dir, in 10^9 bytes, and again at each
-    half of it; null: no warnings. The run stops with a checkpoint before the disk is full in any
-    case."""
+    """Warn when less than this is free on the disk of run_dir, in 10^9 bytes, and again each time
+    half of that is left; null: no warnings. The run stops with a checkpoint before the disk is full
+    in any case."""
     warn_ram_gb: _GigaBytes | None = 0.5
-    """Warn when less than this is free of the machine's RAM, likewise; null: no warnings."""
+    """Warn when less than this is free of the machine's RAM, and again in the same way; null: no
+    warnings."""
 
 
 class LiveConfig(StrictModel):
@@ -129,7 +130,7 @@ class LiveConfig(StrictModel):
     """
 
     fps: Annotated[float, Field(ge=0, le=60)] = 4.0
-    """Screens a second of each emulator, at most; 0: nobody can watch."""
+    """Largest number of screens per second from each emulator; 0: the run cannot be watched."""
 
 
 _Label = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^/\\#?%:\x00-\x1f]+$")]

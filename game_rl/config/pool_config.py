@@ -19,22 +19,23 @@ class SaveOnConfig(StrictModel):
 
 
 class BackwardConfig(StrictModel):
-    """How beginnings move back along routes, from their ends (Salimans and Chen 2018)."""
+    """How starts of episodes move back along routes, from their ends (Salimans and Chen 2018)."""
 
     routes: Literal["best"] | Count = "best"
     """Number of routes of the exploration: those with the highest reward, then the shortest ones.
     best: one. With goal: success they end in a success."""
     step: Timesteps = 25
-    """Timesteps between two beginnings on a route."""
+    """Timesteps between two states of a route in which episodes start."""
     success_rate: Annotated[float, Field(gt=0, le=1)] = 0.25
-    """Success rate from a beginning, over its last episodes, at which the one before it follows."""
+    """Success rate of the latest episodes from one such state, at which episodes move on to the
+    state before it on the route."""
 
 
 class PoolConfig(StrictModel):
-    """States in which episodes of the training begin, besides the start states.
+    """Saved states in which training episodes may start, in addition to the start states.
 
     Such an episode is a new one: rewards, endings and limits count from that state on. Evaluations
-    always begin in the start states.
+    always start in the start states.
     """
 
     model_config = ConfigDict(serialize_by_alias=True)
@@ -43,35 +44,37 @@ class PoolConfig(StrictModel):
         RunAt | None,
         Field(alias="from", examples=["explored/beacon", "mine/*.json", "runs/beacon_ppo"]),
     ] = None
-    """Where the states come from when the run begins: the folder of a `game-rl explore`, the file
+    """Where the states come from when the run starts: the folder of a `game-rl explore`, the file
     of a route, such as its best.json, files of recorded episodes, such as mine/*.json, or another
     run with a pool, with @T for its checkpoint of timestep T. null: nowhere, so save_on must fill
-    the pool. A resumed run goes on with the pool of its checkpoint, unless this changes."""
+    the pool. A resumed run continues with the pool of its checkpoint, unless this key changes."""
     save_on: SaveOnConfig | None = None
     """When a state that the training reaches enters the pool; null: never."""
     size: Annotated[int, Field(ge=1, le=100_000)] = 200
-    """The most states in the pool. Of more, each reward that a state's way has earned keeps as many
-    states as every other, if it has as many."""
+    """Largest number of states in the pool. Above it, the pool keeps equally many states for each
+    reward that was earned on the way to them, as far as there are that many."""
     share: Annotated[float, Field(gt=0, le=1)] = 0.75
-    """Probability that an episode of the training begins in the pool, not in a start state."""
+    """Probability that a training episode starts in a state of the pool instead of a start
+    state."""
     choose: Literal["success", "rank", "uniform", "backward"] = "success"
     """How a state is drawn. success: in proportion to p (1 - p), where p is the success rate from
     there, so most often where episodes neither always fail nor always succeed. rank: in proportion
     to its rank by progress, which is the reward of the way to it, then its timesteps; the last of n
-    states is drawn n times as often as the first. uniform: evenly. backward: from the ends of
-    routes backwards, see below."""
+    states is drawn n times as often as the first. uniform: every state with the same probability.
+    backward: along routes, from their ends to their starts; see `backward`."""
     goal: Literal["success", "reward"] = "success"
     """When an episode counts as a success here. success: by the game's `success`, or, in a game
-    without one, if it earns more than 0. reward: if it earns more than 0, so that every stretch
-    between two rewards is learned at the same time. Terms with a `potential` are not counted."""
+    without one, if it earns more than 0. reward: if it earns more than 0, so that the agent learns
+    every part of the way from one reward to the next at the same time. Terms with a `potential` are
+    not counted."""
     write: Annotated[dict[Name, int], Field(default={}, examples=[{"lives": 5}])]
-    """Variables that get a value when an episode begins in the pool, such as as many lives as at
-    the start, since the way to a state may have cost most of them."""
+    """Variables that get a value when an episode starts in the pool. For example, set the lives to
+    their number at the start, since most of them may have been lost on the way to the state."""
     backward: BackwardConfig = BackwardConfig()
-    """How beginnings move back along routes, with choose: backward."""
+    """With choose: backward, how the states in which episodes start move back along routes."""
     migrate: Literal["furthest"] | None = None
     """furthest: when the pool gets states with a higher reward than any before, the next episode of
-    each env begins in one of them (a swarm). null: all beginnings are drawn."""
+    each env starts in one of them (a swarm). null: every start is drawn by `choose`."""
 
     def problems(self) -> Iterator[Problem]:
         if self.choose == "backward":
@@ -85,15 +88,15 @@ class PoolConfig(StrictModel):
             if self.save_on is not None:
                 yield Problem(
                     ("save_on",),
-                    "backward draws states of routes only, and what is saved in training is on "
-                    "none; remove save_on, or choose success, rank or uniform",
+                    "backward draws states of routes only, and states that are saved in training "
+                    "are on no route; remove save_on, or choose success, rank or uniform",
                     reads=(("choose",),),
                 )
             if self.migrate is not None:
                 yield Problem(
                     ("migrate",),
-                    "backward draws states of routes from their ends backwards; remove migrate, "
-                    "or choose success, rank or uniform",
+                    "backward draws states of routes in the order from end to start; remove "
+                    "migrate, or choose success, rank or uniform",
                     reads=(("choose",),),
                 )
         elif self.from_ is None and self.save_on is None:

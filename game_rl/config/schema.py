@@ -72,8 +72,8 @@ class ObservationConfig(StrictModel):
             if name == "screen":
                 yield Problem(
                     ("parts", str(index)),
-                    "the screen is no part of game.yaml: env.observation.screen says whether the "
-                    "agent sees it; remove the name",
+                    "the screen is not a part of game.yaml: env.observation.screen says whether "
+                    "the agent sees it; remove the name",
                 )
             elif name in self.parts[:index]:
                 yield Problem(("parts", str(index)), f"{name} is named twice; remove one")
@@ -114,15 +114,15 @@ def _absolute(path: Path) -> Path:
 
 
 class PotentialReward(StrictModel):
-    """A reward of getting nearer to the game's end, as an exploration knows the way."""
+    """A reward for getting closer to the game's end along the way that an exploration has found."""
 
     potential: Annotated[Path, AfterValidator(_absolute), Field(examples=["explored"])]
     """Folder that `game-rl explore` has written to, relative to the current folder. Its cells say
-    how many timesteps there are to go: to success or, where nobody met it, to the highest reward.
-    What the run needs of it is saved with the run when that begins."""
+    how many timesteps there are to go: to success or, if it never reached success, to the highest
+    reward. The run saves what it needs of it when it starts."""
     weight: Annotated[float, Field(gt=0, examples=[0.02])]
-    """What a timestep earns for each timestep by which there are fewer to go, and loses for each by
-    which there are more."""
+    """Reward for each timestep by which the agent comes closer to that end. It loses the same
+    amount for each timestep by which it moves away."""
 
 
 class EnvConfig(RunSection):
@@ -152,10 +152,11 @@ class EnvConfig(RunSection):
     evaluations. [shore, caves]: sampled uniformly. {shore: 1, caves: 3}: sampled by weight, here
     three of four in caves. null: all of them, uniformly."""
     pool: Annotated[PoolConfig | None, Role.LEARNING] = None
-    """States in which episodes of the training begin, besides the start states; null: none."""
+    """Saved states in which training episodes may start, in addition to the start states; null:
+    none."""
     max_idle_frames: Annotated[int, Field(ge=0, le=100_000), Role.GAME] = 30
-    """Each episode starts with frames without buttons. Their number is drawn at random, from 0 to
-    this."""
+    """Largest number of frames without buttons at the start of an episode. The number is sampled
+    uniformly from 0 to this."""
     sticky_actions: Annotated[float, Field(ge=0, lt=1), Role.SEEN] = 0.0
     """Probability that a timestep repeats the action of the one before, whatever the agent chose
     (Machado et al. 2018 use 0.25), so that an agent cannot memorise a sequence of buttons. In
@@ -169,9 +170,9 @@ class EnvConfig(RunSection):
     0.02}}. They count in training and in evaluations."""
     wrappers: Annotated[PartItems, Field(examples=[["my_wrappers:Penalty"]]), Role.SEEN] = ()
     """Gymnasium wrappers of your own around each env, the innermost first, as module:Class or
-    {module:Class: {name: value}} with arguments. The module is a .py file beside this
-    one or in the current folder, or is installed. It runs with your rights. A wrapper must keep
-    both spaces."""
+    {module:Class: {name: value}} with arguments. The module is a .py file next to this one or in
+    the current folder, or is installed. It runs with your rights. A wrapper must keep both
+    spaces."""
 
     @property
     def most_episode_timesteps(self) -> int | None:
@@ -260,14 +261,14 @@ class ForkConfig(StrictModel):
 def _folder(path: Path) -> Path:
     if path.name.lower() in {"yes", "no", "on", "off", "true", "false"}:
         raise ValueError(
-            f"{path} is no folder; write lake: {{}} for the folder lake in run_dir, or a path such "
-            "as runs/lake"
+            f"{path} is not a folder; write lake: {{}} for the folder lake in run_dir, or a path "
+            "such as runs/lake"
         )
     return _absolute(path)
 
 
 class LakeConfig(RunSection):
-    """A Lake (replay on disk) that gets every timestep of the training."""
+    """A Lake (replay on disk) that stores every timestep of the training."""
 
     path: Annotated[Annotated[Path, AfterValidator(_folder)] | None, Role.OUTPUT] = None
     """Folder of the Lake, which several runs may write to; null: the folder lake in run_dir."""
@@ -282,8 +283,8 @@ class LakeConfig(RunSection):
     """Largest size of the Lake on disk, in 10^9 bytes. Above it, the oldest files are deleted;
     null: no limit."""
     on_full: Annotated[Literal["pause", "evict"], Role.LEARNING] = "pause"
-    """Reaction to little space on the disk. pause: the Lake stops growing. evict: it deletes its
-    oldest files."""
+    """What the Lake does when the disk is nearly full. pause: it stops growing. evict: it deletes
+    its oldest files."""
     seal_every_timesteps: Annotated[Annotated[Timesteps, Field(ge=1_000)] | None, Role.LEARNING] = (
         None
     )
@@ -311,8 +312,8 @@ class StopWhenConfig(StrictModel):
     case. They are new each time, and played in the way that counted in the evaluation,
     deterministic or stochastic."""
     no_improvement_evaluations: Count | None = None
-    """Number of evaluations in a row without a new best mean reward that do not end the run; one
-    more ends it, as with StopTrainingOnNoModelImprovement of Stable-Baselines3."""
+    """Number of evaluations in a row that may bring no new best mean reward; one more ends the run,
+    as with StopTrainingOnNoModelImprovement of Stable-Baselines3."""
     hours: Annotated[Positive, Field(le=100_000)] | None = None
     """Hours of training after which the run ends, added up over all resumes."""
 
@@ -374,7 +375,7 @@ class RunConfig(DiagnosedModel, RunSection):
     reaches it."""
     stop_when: Annotated[StopWhenConfig | None, Role.BUDGET] = None
     """Conditions under which the run ends before total_timesteps, such as {success_rate: 0.95};
-    null: it plays all of them."""
+    null: the run plays all its timesteps."""
     run_dir: Annotated[
         Path, Field(examples=["runs/my_run"]), AfterValidator(named_folder), Role.OUTPUT
     ]
@@ -393,7 +394,7 @@ class RunConfig(DiagnosedModel, RunSection):
     algorithm: AlgorithmConfig = PPOConfig()
     """The algorithm with its settings; ppo if the section has no name."""
     lake: Annotated[LakeConfig | None, Role.LEARNING] = None
-    """Lake (replay on disk) that gets every timestep of the training. {}: in the folder lake of
+    """Lake (replay on disk) that stores every timestep of the training. {}: in the folder lake of
     run_dir; null: no Lake."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Evaluations of the agent. The checkpoint of the best one so far is kept."""
@@ -415,8 +416,8 @@ class RunConfig(DiagnosedModel, RunSection):
     upload."""
     callbacks: Annotated[PartItems, Field(examples=[["my_callbacks:Lives"]]), Role.LEARNING] = ()
     """Callbacks of your own for Stable-Baselines3, called after the run's, as module:Class or
-    {module:Class: {name: value}} with arguments. The module is a .py file beside this
-    one or in the current folder, or is installed. It runs with your rights."""
+    {module:Class: {name: value}} with arguments. The module is a .py file next to this one or in
+    the current folder, or is installed. It runs with your rights."""
 
     @property
     def custom_callbacks(self) -> tuple[CustomPart, ...]:

@@ -263,7 +263,7 @@ class _TreeBuilder:
     def _count(self, values: int, event: yaml.Event) -> None:
         self._size += values
         if self._size > _SIZE_LIMIT:
-            message = f"more than {_SIZE_LIMIT:,} values; this is no config, name another file"
+            message = f"more than {_SIZE_LIMIT:,} values; this is not a config, name another file"
             raise DocumentError(self._place_of(event), message)
 
     def _scalar(self, event: yaml.ScalarEvent, key: Key) -> Node:

@@ -19,11 +19,11 @@ def battery_ram(data: bytes, rom: Rom) -> bytes:
     """
     cartridge = rom.cartridge
     if cartridge.has_half_bytes:
-        raise ValueError(f"PyBoy's states lack the RAM of {cartridge.name}; write a `script` alone")
+        raise ValueError(f"PyBoy's states lack the RAM of {cartridge.name}; write only a `script`")
     if not cartridge.has_battery or not rom.n_ram_banks:
         raise ValueError(
             f"the cartridge ({cartridge.name}) has no RAM with a battery, so there is no such file "
-            "of this game; write a `script` alone"
+            "of this game; write only a `script`"
         )
     sizes = [rom.n_ram_banks * RAM_BANK_BYTES]
     if rom.has_small_ram:

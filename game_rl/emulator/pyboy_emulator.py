@@ -342,7 +342,7 @@ def state_problem(state: bytes) -> str | None:
     again = "save the state again with the installed version"
     if is_older_state(state):
         return f"{fault}; {again}, or write `accept_older: true` next to `file`, which converts it"
-    return f"{fault}, so a newer version has saved it, or it is no state; {again}"
+    return f"{fault}, so a newer version saved it, or it is not a state; {again}"
 
 
 def _check_version(raw: bytes) -> None:

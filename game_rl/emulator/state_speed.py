@@ -42,4 +42,4 @@ def describe_states() -> str:
     why = why_states_are_slow()
     if why is None:
         return "fast, by the module compiled for the installed PyBoy"
-    return f"slow, by PyBoy alone: {why}"
+    return f"slow, by PyBoy itself: {why}"

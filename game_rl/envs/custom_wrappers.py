@@ -169,8 +169,8 @@ class WrappedEnv(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]
         raise PartError(
             ("env", "wrappers"),
             f"an observation from {names} cannot be stored: {fault}; return {_form(space)} "
-            "with the values that the game's own have; in a screen any value will do with "
-            "hardware: cgb in game.yaml",
+            "with values in the range of the game's own observations; a screen may have any value "
+            "with hardware: cgb in game.yaml",
         )
 
     def _failure(self, method: str, error: BaseException) -> ConfigError:
@@ -286,7 +286,7 @@ def _named(game: GameBoyEnv, parts: Sequence[CustomPart], folder: Path) -> tuple
             raise PartError(
                 part.key,
                 f"{part.reference} makes the actions {wrapper.action_space} of "
-                f"{game.action_space}; a wrapper may exchange an action for another one but not "
+                f"{game.action_space}; a wrapper may replace an action by another one but not "
                 "change their number, which is that of the network's outputs: list the actions in "
                 "game.yaml",
             )

@@ -234,8 +234,8 @@ class EpisodeStarts:
                 if found != value:
                     yield (
                         f"start_states.{name}.{section}.{variable.name}: 0x{variable.address:04X} "
-                        f"does not keep {value:,}, it is {found:,} at once; choose a variable that "
-                        "the game keeps in RAM"
+                        f"does not keep {value:,}, it is {found:,} immediately; choose a variable "
+                        "that the game keeps in RAM"
                     )
 
 

@@ -190,8 +190,8 @@ def _potential_terms(
         potential = parts.game.potentials.get(name)
         if potential is None:
             raise UsageError(
-                f"reward term {name} needs what {term.potential} knows of the way, which is not "
-                "read here; make the env with game_rl.make_env or game_rl.make_vec_env"
+                f"reward term {name} needs the distances that {term.potential} has found, which "
+                "are not loaded here; make the env with game_rl.make_env or game_rl.make_vec_env"
             )
         yield name, PotentialTerm(term, potential, parts.config.frame_skip)
 

@@ -30,7 +30,7 @@ EPISODE_LOG = "episode_log"
 """Key of an episode's last `info`: its `EpisodeLog`, where the env notes them."""
 
 _KEY = "notes"  # in the state of an env
-BEGAN_UNNOTED = "it began before a checkpoint that has no notes of running episodes"
+BEGAN_UNNOTED = "it started before a checkpoint that does not record episodes in progress"
 
 
 @dataclass(frozen=True, slots=True)

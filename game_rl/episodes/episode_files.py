@@ -284,7 +284,7 @@ class EpisodeWriter:
 
         Args:
             timesteps: of the run, when the episode has ended or its evaluation is due.
-            deterministic: whether the likeliest actions were taken.
+            deterministic: whether the most probable actions were taken.
         """
         log = episode.log
         state = log.beginning

@@ -153,7 +153,7 @@ class EpisodeLogger:
                 self._is_failing = True
                 self._warn(
                     f"episodes are not logged: {system_fault(error, 'the disk')}; the training "
-                    "continues, and logs again once a checkpoint finds the disk well"
+                    "continues, and logs episodes again once a checkpoint finds that the disk works"
                 )
             return
         dropped = self._unopened + (0 if self._writer is None else self._writer.dropped)

@@ -33,7 +33,7 @@ _PLACED = np.dtype(  # an episode's session, its block, and where its actions ar
     [*ROW.descr, ("under", "<i4"), ("block", "<i4"), ("first", "<i8")]
 )
 _DAMAGED = "its actions are damaged on the disk"
-_GONE = "its file was deleted meanwhile, because newer episodes needed the room"
+_GONE = "its file has been deleted since, to make room for newer episodes"
 
 
 class _PlacedState(NamedTuple):
@@ -53,7 +53,7 @@ class LoggedEpisode:
         kind: of the training, of an evaluation during it, or of the final evaluation.
         first_timestep: of the run when it began; for evaluations the timestep of the evaluation.
         timesteps: of the run when it ended; for evaluations the timestep of the evaluation.
-        deterministic: whether the likeliest actions were taken.
+        deterministic: whether the most probable actions were taken.
         length: timesteps of the agent.
         ending: name of the game's ending that held, or why it ended, in parentheses.
         fault: why it cannot be played again from its beginning; empty if it can.

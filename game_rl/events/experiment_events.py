@@ -48,7 +48,7 @@ class Fitness(Saved):
     """Seed that determines the episodes."""
     episodes: int
     deterministic: bool
-    """Whether the policy took its most likely actions instead of drawing them."""
+    """Whether the policy took its most probable actions instead of sampling them."""
     success_rate: float | None = None
     """Share of successful episodes; None if the game does not define success."""
     success_interval: tuple[float, float] | None = None

@@ -17,7 +17,7 @@ CURVE_POINTS = 1_000
 
 def _checked(time: datetime) -> datetime:
     if not 1970 <= time.year < 9999:
-        raise ValueError("a year that no clock of a computer shows")
+        raise ValueError("a year that no computer's clock shows")
     return time
 
 
@@ -190,7 +190,7 @@ class CurvesRecorded(RunEvent):
 
 
 class Evaluating(RunEvent):
-    """An evaluation starts; `Evaluated` follows unless the run is stopped meanwhile."""
+    """An evaluation starts; `Evaluated` follows unless the run is stopped before it ends."""
 
     event: Literal["evaluating"] = "evaluating"
     policy_timesteps: Natural
@@ -225,7 +225,7 @@ class Evaluated(RunEvent):
     policy_timesteps: Natural
     """Timestep at which the policy was learned."""
     deterministic: bool = True
-    """Whether it took its most probable actions instead of drawing them; the last release did not
+    """Whether it took its most probable actions instead of sampling them; the last release did not
     record it."""
     episodes: Natural
     mean_reward: float
@@ -297,7 +297,7 @@ class DiskForecast(RunEvent):
 
 
 class ResourceLow(RunEvent):
-    """Less disk or RAM is free than a threshold of `monitoring`, than a half of it, and so on."""
+    """Less disk or RAM is free than a threshold of `monitoring`, than half of it, and so on."""
 
     event: Literal["resource_low"] = "resource_low"
     resource: Literal["disk", "ram"]
@@ -382,17 +382,17 @@ class Uploaded(RunEvent):
 
 
 class ExplorationRestarted(RunEvent):
-    """The share of random actions rises again, from this rollout on."""
+    """The exploration rate rises again, from this rollout on."""
 
     event: Literal["exploration_restarted"] = "exploration_restarted"
     at: Natural
     """Timestep of the restart in the config."""
     start: _Share
-    """Share of random actions at that timestep."""
+    """Exploration rate at that timestep."""
     over: Natural
-    """Number of timesteps after which the share is back on its usual course."""
+    """Number of timesteps after which the rate is back on its usual course."""
     share: _Share
-    """Share of random actions at this rollout's first timestep."""
+    """Exploration rate at this rollout's first timestep."""
 
 
 class TeacherReady(RunEvent):
@@ -457,7 +457,7 @@ class Cloned(RunEvent):
     held_out_loss: float
     """Cross-entropy of PPO, or the large margin of DQN and PQN, on these."""
     usual_accuracy: _Share
-    """Their accuracy for who always takes the most frequent action."""
+    """Accuracy on these of a policy that always takes the most frequent action."""
 
     @property
     def in_words(self) -> str:
@@ -504,11 +504,11 @@ class Ended(RunEvent):
 
 
 class BaselinePlayed(RunEvent):
-    """A policy that has learned nothing was played before the training, to compare with."""
+    """An untrained policy was played before the training, for comparison."""
 
     event: Literal["baseline_played"] = "baseline_played"
     action: str = ""
-    """Name of the action that it always takes, the best of all; empty: it draws each action."""
+    """Name of the action that it always takes, the best of all; empty: every action is random."""
     episodes: Annotated[int, Field(ge=1)]
     mean_reward: float
     std_reward: float
@@ -533,7 +533,7 @@ class ConfirmationPlayed(RunEvent):
 
     event: Literal["confirmation_played"] = "confirmation_played"
     deterministic: bool
-    """Whether the policy took its most probable actions instead of drawing them."""
+    """Whether the policy took its most probable actions instead of sampling them."""
     episodes: Natural
     mean_reward: float
     std_reward: float
@@ -578,7 +578,7 @@ class ConfirmationPlayed(RunEvent):
 
 
 class MilestoneReached(RunEvent):
-    """Some env has reached something that none of the run's envs had reached before.
+    """An env has reached something that none of the run's envs had reached before.
 
     `timesteps` and `waited_frames` are those at which it was reached, which is before the end of
     the rollout after which the event is written.

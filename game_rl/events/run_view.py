@@ -140,7 +140,7 @@ class PoolInUse:
         if self.passed is not None:
             words.append(f"{self.passed:,} of them passed")
         if self.share is not None:
-            words.append(f"{self.share:.0%} of the episodes begin there")
+            words.append(f"{self.share:.0%} of the episodes start there")
         if self.success_rate is not None:
             words.append(f"goal met in {self.success_rate:.0%} from there")
         if self.success_rate_from_start is not None:

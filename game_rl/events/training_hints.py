@@ -198,8 +198,8 @@ def entropy_collapsed(training: Training) -> Hint | None:
         return None
     return Hint(
         "entropy_collapsed",
-        f"the policy no longer tries anything: its entropy is {share:.1%} of that of random "
-        "actions; raise algorithm.ent_coef, or lower algorithm.learning_rate, and begin again",
+        f"the policy no longer explores: its entropy is {share:.1%} of that of random actions; "
+        "raise algorithm.ent_coef, or lower algorithm.learning_rate, and start again",
         "algorithm.ent_coef",
     )
 
@@ -230,9 +230,10 @@ def likeliest_action_stuck(training: Training) -> Hint | None:
         "likeliest_action_stuck",
         f"deterministic evaluations {numbers}: where several actions are "
         "about equally good, taking the same one again and again gets stuck; "
-        "evaluation.deterministic: auto also plays as in training and keeps the better way, a "
-        "lower algorithm.ent_coef makes the policy decide; if the game ignores that action there, "
-        "as a blocked move, let the agent see its latest actions with a part {actions: 4}",
+        "evaluation.deterministic: auto also evaluates with sampled actions and keeps the better "
+        "way; a lower algorithm.ent_coef makes the policy more decisive; if the game ignores that "
+        "action there, such as a blocked move, let the agent see its latest actions with a part "
+        "{actions: 4}",
         "evaluation.deterministic",
     )
 
@@ -272,7 +273,7 @@ def reward_without_success(training: Training) -> Hint | None:
         "reward_without_success",
         f"the reward has risen by {reward.by:.2g} while success stays at "
         f"{training.newest(_SUCCESS, 1):.0%}: of the terms that earn something, {term} alone rises "
-        f"(by {rises[term].by:.2g} an episode); if it can be earned without coming nearer to "
+        f"(by {rises[term].by:.2g} an episode); if it can be earned without coming closer to "
         "success, lower its weight or let it earn less often (`once`, `new_maximum`, `cap`)",
         f"rewards.{term}",
     )
@@ -296,7 +297,7 @@ def flat_at_the_end(training: Training) -> Hint | None:
         return None
     return Hint(
         "flat_at_the_end",
-        f"the last third of the run has brought nothing: evaluations had a mean reward of "
+        f"the last third of the run brought no improvement: evaluations had a mean reward of "
         f"{after.mean():.2f}, and {before.mean():.2f} in the third before; more timesteps alone "
         "will not help: change the rewards, the observation or algorithm.learning_rate, or lower "
         "total_timesteps",
@@ -315,7 +316,7 @@ def all_truncated(training: Training) -> Hint | None:
     return Hint(
         "all_truncated",
         f"{truncated.mean():.0%} of the episodes are truncated, so the agent never sees how one "
-        "ends; raise env.max_episode_timesteps, or begin nearer to the end (env.start_states)",
+        "ends; raise env.max_episode_timesteps, or start closer to the end (env.start_states)",
         "env.max_episode_timesteps",
     )
 
@@ -396,7 +397,7 @@ def reward_in_a_loop(training: Training) -> Hint | None:
             "reward_in_a_loop",
             f"reward term {term} is earned in a loop: {share:.0%} of what it earns comes in a "
             f"state in which the episode has earned it before, {own:.2f} an episode; let it earn "
-            "less often (`once`, `new_maximum`, `cap`), or let its way back cost as much",
+            "less often (`once`, `new_maximum`, `cap`), or make the way back cost as much",
             f"rewards.{term}",
             shown_by=name,
         )
@@ -420,10 +421,10 @@ def one_action(training: Training) -> Hint | None:
     name = names[action] if action is not None and action < len(names) else f"number {action}"
     return Hint(
         "one_action",
-        f"the policy takes one action alone: {name} in all {count:,} timesteps of the newest "
+        f"the policy takes only one action: {name} in all {count:,} timesteps of the newest "
         f"evaluation (reward {newest[-1].mean_reward:.2f}); if that is enough to succeed, make "
         "success or the rewards of game.yaml harder to get; if not, raise algorithm.ent_coef or "
-        "the exploration, and begin again",
+        "the exploration, and start again",
         "rewards",
     )
 
@@ -456,10 +457,9 @@ def no_better_than_baseline(training: Training) -> Hint | None:
         return None
     return Hint(
         "no_better_than_baseline",
-        f"the agent is no better than a policy that has learned nothing: evaluations have a mean "
-        f"reward of {newest[-1].mean_reward:.2f}; {best.in_words}; check that the observation "
-        "shows what matters and that the rewards come often enough, or change "
-        "algorithm.learning_rate",
+        "the agent is no better than an untrained policy: evaluations have a mean reward of "
+        f"{newest[-1].mean_reward:.2f}; {best.in_words}; check that the observation shows what "
+        "matters and that the rewards come often enough, or change algorithm.learning_rate",
         "rewards",
     )
 

@@ -153,7 +153,7 @@ class Backup:
         if self._state.generation is not None:
             return ""
         return (
-            f"the {self._experiment.config.kind} has ended well, but nothing of it is at "
+            f"the {self._experiment.config.kind} has completed, but nothing of it is at "
             f"{self._upload.to}; `game-rl remote push {self._folder.root}` uploads it"
         )
 

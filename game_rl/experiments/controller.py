@@ -278,7 +278,7 @@ def undo_excess(plan: Plan, members: Sequence[Member], generation: int) -> str:
             move_into(aside / "members", path)
     names = ", ".join(member.folder for member in found)
     return (
-        f"something else than this experiment trained beyond the end of generation {generation}, "
+        f"something other than this experiment trained beyond the end of generation {generation}, "
         f"timestep {plan.timesteps(generation):,}; what {names} learned in that generation was "
         f"moved to {aside} and is learned again"
     )
@@ -313,7 +313,7 @@ def _bring_back(plan: Plan, member: Member, generation: int, aside: Path) -> Non
             if at > plan.timesteps(generation):
                 raise ExperimentError(
                     f"generation {generation - 1} ranked {member.folder} at timestep {at:,}, "
-                    f"beyond the end of generation {generation}: something else than this "
+                    f"beyond the end of generation {generation}: something other than this "
                     f"experiment trained it; go back with {RunDir(folder.root).way_on} "
                     f"--generation {generation - 1}, which undoes that"
                 )

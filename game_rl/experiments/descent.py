@@ -67,7 +67,7 @@ def descent_tree(
         _grow(tree, branch, STAGES[kind])
     if played := sum(map(_played, branches)):
         frames = played * frame_skip + waited_frames
-        tree.add(Text(f"all that was played: {played:,} timesteps, {frames:,} frames"))
+        tree.add(Text(f"total played: {played:,} timesteps, {frames:,} frames"))
     return tree
 
 

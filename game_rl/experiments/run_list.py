@@ -76,7 +76,7 @@ def runs_below(folder: Path) -> list[ListedRun]:
     """
     if not folder.is_dir():
         raise UsageError(
-            f"{folder} is no folder; name one that has run directories in it, such as runs"
+            f"{folder} is not a folder; name one that has run directories in it, such as runs"
         )
     return [_listed(root, folder) for root in _roots(folder)]
 

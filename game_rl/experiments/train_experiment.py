@@ -133,7 +133,7 @@ def resume_experiment(
         if generation is not None and before.learner is not None:
             raise UsageError(
                 f"a {before.config.kind} with a learner cannot go back to an earlier generation: "
-                "its Lake already has what was played later; begin a new one with --config"
+                "its Lake already has what was played later; start a new one with --config"
             )
         experiment = load_experiment(folder.config, [*overrides, *here], is_saved=True)
         _refuse_changes(before, experiment)
@@ -190,7 +190,7 @@ def _refuse_changes(before: Experiment, now: Experiment) -> None:
         may_change = [k for k in RESUME_EXPERIMENT.free if k in type(now.config).model_fields]
         raise UsageError(
             f"a resumed {now.config.kind} cannot change {', '.join(refused)}: it would become "
-            f"another experiment; only {', '.join(may_change)} may change. Begin a new one with "
+            f"another experiment; only {', '.join(may_change)} may change. Start a new one with "
             "--config"
         )
 

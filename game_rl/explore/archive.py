@@ -186,7 +186,7 @@ class Archive:
             has_states: whether to keep the states, which take most of the memory.
 
         Raises:
-            UsageError: a line is none of an archive.
+            UsageError: a line is not one of an archive.
         """
         archive = cls(most_bytes)
         for number, (_, line) in enumerate(located_lines(path)):
@@ -198,8 +198,8 @@ class Archive:
                 archive._apply(round_line)
             except (ValueError, IndexError) as error:
                 raise UsageError(
-                    f"{path}, line {number + 1}, is none of an archive ({error}); restore the file "
-                    "from a copy, or explore anew in another folder"
+                    f"{path}, line {number + 1}, is not a line of an archive ({error}); restore "
+                    "the file from a copy, or explore again into another folder"
                 ) from None
         return archive
 
@@ -413,7 +413,7 @@ def known_cells(path: Path) -> list[KnownCell]:
     `Archive.read` needs the memory of all states; this needs that of one line.
 
     Raises:
-        UsageError: a line is none of an archive.
+        UsageError: a line is not one of an archive.
     """
     cells: dict[Cell, KnownCell | None] = {}
     for offset, text in located_lines(path):
@@ -450,7 +450,7 @@ def known_routes(path: Path, most: int, *, to_success: bool) -> list[KnownRoute]
         to_success: whether they are those to successes only.
 
     Raises:
-        UsageError: a line is none of an archive.
+        UsageError: a line is not one of an archive.
     """
     ways: list[Way] = []
     cells: dict[Cell, tuple[CellScore, Way, bool]] = {}
@@ -470,8 +470,8 @@ def _line(path: Path, text: bytes) -> _Line:
         return _LINE.validate_python(parse_json(text))
     except ValueError as error:
         raise UsageError(
-            f"{path} is damaged: a line is none of an archive ({error}); restore the file from a "
-            "copy, or explore anew in another folder"
+            f"{path} is damaged: a line is not one of an archive ({error}); restore the file "
+            "from a copy, or explore again into another folder"
         ) from None
 
 

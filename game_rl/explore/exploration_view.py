@@ -146,7 +146,7 @@ class ExplorationView:
             within_s: time after which the rest is left for the next call.
 
         Raises:
-            UsageError: a line is none of an archive.
+            UsageError: a line is not one of an archive.
         """
         path = self.folder.archive
         until_s = time.monotonic() + within_s
@@ -167,8 +167,8 @@ class ExplorationView:
                 self._add(content, progress[at][1] if at >= 0 else 0.0)
             except (ValueError, KeyError, IndexError, TypeError) as error:
                 raise UsageError(
-                    f"{path}, at byte {offset:,}: this is no line of an archive ({error}); restore "
-                    "the file from a copy"
+                    f"{path}, at byte {offset:,}: this is not a line of an archive ({error}); "
+                    "restore the file from a copy"
                 ) from None
             self._found.end = offset + len(line)
             if time.monotonic() > until_s:
@@ -259,4 +259,4 @@ class ExplorationView:
         """Return what the map has, in words."""
         width, height = self.places.sides
         size = f" of {width} x {height}" if width * height > 1 else ""
-        return f"{counted(counts.n_places, 'place')}{size}, by the trips that were there"
+        return f"{counted(counts.n_places, 'place')}{size}, by the trips that visited them"

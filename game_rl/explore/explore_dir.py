@@ -105,7 +105,7 @@ class ExploreDir:
         """Read what is explored.
 
         Raises:
-            UsageError: the folder is none of an exploration.
+            UsageError: the folder is not one of an exploration.
         """
         found = read_saved(SavedExploration, self.saved, error=UsageError)
         if found is None:
@@ -119,7 +119,7 @@ class ExploreDir:
         """Read what is explored, which must be this game.
 
         Raises:
-            UsageError: the folder is none of an exploration, or it has explored another ROM.
+            UsageError: the folder is not one of an exploration, or it has explored another ROM.
         """
         found = self.read()
         if found.rom_sha256 != game.rom.sha256:

@@ -140,8 +140,8 @@ def _read(folder: Path, game: Game) -> Potential:
         modified = files.archive.stat()
     except FileNotFoundError:
         raise UsageError(
-            f"{files.root} has no {files.archive.name}; explore on with game-rl explore "
-            f"--resume --output {files.root}"
+            f"{files.root} has no {files.archive.name}; continue it with game-rl explore --resume "
+            f"--output {files.root}"
         ) from None
     version = (modified.st_size, modified.st_mtime_ns)
     to_go = _of_archive(files.archive, version)
@@ -159,7 +159,7 @@ def _of_archive(
         return timesteps_to_go(archive)
     except UsageError as error:
         raise UsageError(
-            f"{file.parent} knows no end to go to: {error}; explore on with game-rl explore "
+            f"{file.parent} has found no end to go to: {error}; continue it with game-rl explore "
             f"--resume --output {file.parent}"
         ) from None
 

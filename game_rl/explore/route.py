@@ -50,12 +50,13 @@ def find_route(archive: Archive, word: str) -> Route:
             record = archive.cells[int(word)]
             return Route(word, record.way.whole(), cell=record)
         raise UsageError(
-            f"there is no cell {int(word):,}: they have the numbers 0 to {len(archive.cells) - 1:,}"
+            f"there is no cell {int(word):,}: cells have the numbers 0 to "
+            f"{len(archive.cells) - 1:,}"
         )
     if word in archive.earned:
         raise UsageError(
-            f"reward term {word} was earned, but by no way to a cell that was kept; "
-            f"--route {BEST} and the numbers of cells on the sheet name other routes"
+            f"reward term {word} was earned, but not on the way to any cell that was kept; use "
+            f"--route {BEST} or the number of a cell on the sheet"
         )
     known = [BEST, *archive.firsts]
     raise UsageError(f"{unknown_name(word, 'route', known)}, or give the number of a cell")
@@ -86,7 +87,7 @@ def explored_game(folder: ExploreDir, given: str | None = None) -> tuple[Game, E
         given: its game.yaml now, for example after a move; None for where it was.
 
     Raises:
-        UsageError: the folder is none of an exploration, or the ROM is another one.
+        UsageError: the folder is not one of an exploration, or the ROM is another one.
         GameFileError: the game's file cannot be read.
     """
     saved = folder.read()

@@ -201,8 +201,8 @@ class Explorer:
         for timesteps, action in enumerate(actions, 1):
             if not self.env.episode.running:
                 raise ReplayError(
-                    f"the way of {len(actions):,} timesteps ends after {timesteps - 1:,}; the game "
-                    "file, game_rl or PyBoy is another one than when it was found: explore anew"
+                    f"the route of {len(actions):,} timesteps ends after {timesteps - 1:,}; the "
+                    "game file, game_rl or PyBoy has changed since it was found: explore again"
                 )
             self.env.step(action)
             terms = self.env.reward_terms
@@ -225,13 +225,13 @@ class Explorer:
             self.gains(record.way.whole())
         if not self.env.episode.running:
             raise UsageError(
-                f"in cell {record.number:,}, the episode has ended, so none can begin there; "
+                f"in cell {record.number:,}, the episode has ended, so none can start there; "
                 "choose another cell"
             )
         if self._cell() != record.cell:
             raise ReplayError(
-                f"the way to cell {record.number:,} does not lead there any more; the game file, "
-                "game_rl or PyBoy is another one than when it was found: explore anew"
+                f"the route to cell {record.number:,} no longer leads there; the game file, "
+                "game_rl or PyBoy has changed since it was found: explore again"
             )
         return self.env.emulator.save_state()
 

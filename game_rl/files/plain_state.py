@@ -79,7 +79,7 @@ Tensor = Callable[[str, tuple[int, ...], bytes], Any]
 
 
 def _no_tensor(dtype: str, shape: tuple[int, ...], content: bytes) -> Any:  # noqa: ANN401, ARG001
-    raise ValueError(f"a tensor of {dtype} cannot be here")
+    raise ValueError(f"a tensor of {dtype} cannot be saved here")
 
 
 def state_from_json(value: JsonValue, tensor: Tensor = _no_tensor) -> Any:  # noqa: ANN401 - whatever was saved
@@ -112,13 +112,13 @@ def state_from_json(value: JsonValue, tensor: Tensor = _no_tensor) -> Any:  # no
 def _array(dtype: str, shape: tuple[int, ...], content: bytes) -> Any:  # noqa: ANN401
     kind = np.dtype(dtype)
     if kind.kind not in _NUMBERS:
-        raise ValueError(f"an array of {dtype} cannot be here")
+        raise ValueError(f"an array of {dtype} cannot be saved here")
     return np.frombuffer(content, kind).reshape(shape).copy()  # a copy can be changed
 
 
 def _side(value: JsonValue) -> int:
     if not isinstance(value, int):
-        raise ValueError(f"{value} is no length")
+        raise ValueError(f"{value} is not a length")
     return value
 
 

@@ -271,7 +271,7 @@ class RunDir:
         agent = pretrained_address(self.root)
         if agent is not None:
             raise UsageError(
-                f"{agent} comes with game_rl and stays as it is; begin a run of your own from it: "
+                f"{agent} comes with game_rl and stays as it is; start a run of your own from it: "
                 f"game-rl train --fork {agent} run_dir=runs/mine"
             )
         busy = (

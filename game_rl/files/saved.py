@@ -211,7 +211,7 @@ def _finite(digits: str) -> float:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no finite number")
+    raise ValueError(f"{name} is not a finite number")
 
 
 def file_sha256(path: Path) -> str:

@@ -150,8 +150,8 @@ class StartVariety:
             yield f"{what}: {_told(same)}; {self._way_out}"
         if others:
             yield (
-                f"random_seed: there is none, so episodes from {', '.join(others)} differ by their "
-                f"0 to {idle_frames} idle frames alone; {self._way_out}"
+                f"random_seed: there is none, so episodes from {', '.join(others)} differ only by "
+                f"their 0 to {idle_frames} idle frames; {self._way_out}"
             )
 
     @property
@@ -265,13 +265,13 @@ def start_fault(env: GameBoyEnv, name: str) -> str | None:
     if held in env.game.definition.endings:
         return (
             f"start_states.{name}: the ending {held} holds already, so each episode from there "
-            "is over in its first timestep, whatever the agent does; let it begin earlier, or "
+            "is over in its first timestep, whatever the agent does; let it start earlier, or "
             f"correct endings.{held}"
         )
     if held:
         return (
             f"start_states.{name}: success holds already, so episodes from there count as won, "
-            "whatever the agent does; let it begin earlier, or correct `success`"
+            "whatever the agent does; let it start earlier, or correct `success`"
         )
     return None
 

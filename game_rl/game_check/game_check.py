@@ -167,8 +167,8 @@ def _record_warnings(
     if not fault:
         return ()
     return (
-        f"the recorded episode does not play as it was recorded: {fault}; the game file, game_rl "
-        "or PyBoy is another one than then",
+        f"the recorded episode does not replay as it was recorded: {fault}; the game file, game_rl "
+        "or PyBoy has changed since then",
     )
 
 
@@ -243,7 +243,7 @@ def _look_at(env: GameBoyEnv, game: Game, name: str, seed: int) -> _StartState:
     if fault is None and first.always_over:
         fault = (
             f"start_states.{name}: every action ends the episode in its first timestep; let it "
-            "begin earlier, or correct the `endings` of the reward class"
+            "start earlier, or correct the `endings` of the reward class"
         )
     elif fault is None and not first.differ:
         fault = first.fault(_reacts_after(env, game, name, seed))

@@ -96,19 +96,21 @@ class BankCheck:
                 way_out = f"the banks {shown} fit what was read: name the right one"
             else:
                 continue
-            yield f"{one.where}, so it is the bank that the game has mapped just then; {way_out}"
+            yield (
+                f"{one.where}, so reads come from the bank that is mapped at that moment; {way_out}"
+            )
 
     def errors(self) -> Iterator[str]:
         """Yield what cannot be right."""
         for one in self._watched:
             if one.in_no_bank is not None:
                 yield (
-                    f"{one.where}, and what was read ({one.in_no_bank[:4].hex(' ')}) was in none "
-                    "of them, as the game keeps this memory closed; name its `bank`"
+                    f"{one.where}, and what was read ({one.in_no_bank[:4].hex(' ')}) is in none "
+                    "of them, because the game disables this memory; name its `bank`"
                 )
             elif not one.fitting:
                 yield (
-                    f"{one.where}; the game maps one and then another, so what was read is not one "
+                    f"{one.where}; the game switches between them, so what was read is not one "
                     "variable; name its `bank`"
                 )
 
@@ -148,7 +150,7 @@ class DecimalCheck:
         for name, byte in self._no_decimal.items():
             yield (
                 f"variables.{name}: held 0x{byte:02X}, which is not two decimal digits, so it is "
-                "no bcd; correct its type or its address"
+                "not bcd; correct its type or its address"
             )
         for name, (found, value) in self._digits.items():
             if name not in self._has_tens:

@@ -57,7 +57,7 @@ def playable_start_section(start: PlayableStart) -> str:
         )
     return (
         _comment(
-            "Where episodes begin: what to press from power-on, in frames (60 a second). new-game "
+            "Where episodes start: what to press from power-on, in frames (60 a second). new-game "
             f"has found this script by trying, with the shortest waits. {obeys}"
         )
         + f"start_states:\n  beginning:\n    script:\n{steps}      - {{wait: {start.way.wait}}}\n"
@@ -82,9 +82,9 @@ def _actions(survey: GameSurvey) -> str:
         taps = f" {names}: holding longer has made no difference, so each time is a new press."
     return _comment(
         "The buttons that change the screen, each alone, in some moments of random play; a "
-        f"timestep holds them for env.frame_skip frames.{taps} Leave out what the agent does "
-        "not need: every action more has to be tried out. Those in comments press two buttons "
-        "together, as for a jump to the side."
+        f"timestep holds them for env.frame_skip frames.{taps} Leave out what the agent does not "
+        "need: it has to try every action. Those in comments press two buttons together, as for a "
+        "jump to the side."
     ) + "\n".join(("actions:", *lines, ""))
 
 
@@ -118,7 +118,7 @@ def _step(survey: GameSurvey) -> str:
     return (
         "\n"
         + _comment(
-            f"What a timestep plays on over, so that each one is a decision. {evidence} Name "
+            f"How long each timestep plays on, so that each one is a decision. {evidence} Name "
             f"{name}, and uncomment this."
         )
         + f"# step: {{until: {{variable: busy, equals: {stretches.value}}}, at_most_frames: 240}}\n"
@@ -198,10 +198,10 @@ def _rewards(survey: GameSurvey) -> str:
     cells = ", ".join(_AXES[part.byte.buttons[0]][1] for part in survey.place)
     return (
         _comment(
-            "What the agent learns. new_places is A STOPGAP, so that something trains: an "
-            "episode earns it for each place where it has not been, which teaches to get around, "
-            "and not to win. Replace it by what you want: a score that rises, a life that is lost. "
-            "on: increase or decrease (weight x amount), change (weight each time), equals (weight "
+            "What the agent learns. new_places is A STOPGAP, so that something trains: an episode "
+            "earns it for each new place, which teaches the agent to get around, not to win. "
+            "Replace it by what you want: a score that rises, a life that is lost. on: increase "
+            "or decrease (weight x amount), change (weight each time), equals (weight "
             "each timestep with value: n), value (weight x value). once: true, once an episode."
         )
         + "rewards:\n"
@@ -214,21 +214,24 @@ def _rewards(survey: GameSurvey) -> str:
 def _endings(survey: GameSurvey) -> str:
     ending = survey.ending
     assert ending is not None
-    when = "no direction did anything any more"
+    when = "the directions had no effect any more"
     doubt = "Another value may mean another ending, such as a victory."
     if ending.is_title:
         when = "a screen from before the start came back"
     values = ", ".join(map(str, ending.values))
     if ending.is_flag:
         condition = "at_least: 1"
-        doubt = f"There over was {values}; it is 0 in play, so anything else ends an episode."
+        doubt = (
+            f"There the variable over was {values}; it is 0 in play, so anything else ends an "
+            "episode."
+        )
     elif len(ending.values) == 1:
         condition = f"equals: {values}"
     else:
         condition = f"in: [{values}]"
     line = f"  game_over: {{variable: over, {condition}}}\n"
     if ending.episodes == 1:
-        doubt += " It happened once only, so it is a comment: check it first."
+        doubt += " It happened only once, so it is a comment: check it first."
         body = f"# endings:\n# {line}"
     else:
         body = f"endings:\n{line}"

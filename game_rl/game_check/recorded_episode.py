@@ -98,7 +98,7 @@ def read_recorded_episode(path: Path, game: Game) -> RecordedEpisode:
         if episode.rom_sha256 not in (None, game.rom.sha256):
             yield Problem(
                 ("rom_sha256",),
-                f"the episode is of another ROM than {game.rom.path}, which has "
+                f"the episode comes from another ROM than {game.rom.path}, which has "
                 f"{game.rom.sha256}; name the game that was played",
             )
         known_states = game.definition.start_states

@@ -153,7 +153,7 @@ def _script_problems(name: str, action: ActionSpec) -> Iterable[Problem]:
         if steps[index].buttons and steps[index].buttons == steps[index - 1].buttons:
             yield Problem(
                 (name, str(index)),
-                "goes on with the buttons of the step before, so the game sees one long press; "
+                "continues with the buttons of the step before, so the game sees one long press; "
                 "put a `wait` between the two, or join them",
             )
 
@@ -244,7 +244,7 @@ class StepWait(StrictModel):
     press: Annotated[
         tuple[Button, ...], Field(min_length=1, exclude_if=lambda buttons: not buttons)
     ] = ()
-    """Buttons to press meanwhile, again and again: 8 frames without buttons, then 8 frames with
+    """Buttons to press repeatedly meanwhile: 8 frames without buttons, then 8 frames with
     these, so that each press is a new one. Without it, no button is held."""
     at_most_frames: Annotated[int, Field(ge=1, le=36_000)]
     """Frames after which the timestep ends even if the condition does not hold."""
@@ -254,7 +254,7 @@ class StepWait(StrictModel):
             if part.for_timesteps is not None:
                 yield Problem(
                     ("until", *key, "for"),
-                    "counts timesteps, and `until` is judged within one; remove it",
+                    "counts timesteps, and `until` is checked within one; remove it",
                 )
         yield from button_problems(("press",), self.press)
         if self.press and self.at_most_frames < _LEAST_WITH_PRESS:

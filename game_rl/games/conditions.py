@@ -41,14 +41,14 @@ class Condition(StrictModel):
     variable: str | None = None
     """Variable to compare by one of the next seven keys."""
     equals: _Bound | None = None
-    """A number, or the name of another variable; so for `at_most` and `at_least`."""
+    """A number, or the name of another variable; `at_most` and `at_least` take the same."""
     one_of: Annotated[tuple[Number, ...], Field(min_length=1)] | None = Field(
         default=None, alias="in"
     )
     at_most: _Bound | None = None
     at_least: _Bound | None = None
     increases: Literal[True] | None = None
-    """Whether it is higher than one timestep before."""
+    """Whether it is higher than in the timestep before."""
     decreases: Literal[True] | None = None
     changes: Literal[True] | None = None
     every: Annotated[tuple["Condition", ...], Field(min_length=1)] | None = Field(

@@ -128,17 +128,18 @@ class GameDefinition(StrictModel):
     cell: Annotated[tuple[CellEntry, ...], Field(min_length=1)] | None = Field(
         default=None, exclude_if=lambda entries: entries is None
     )
-    """What makes two moments the same for `game-rl explore`: variables, such as [room, keys,
-    {variable: player_x, per: 16}]. null: the place, in steps of 16, and what rewards count."""
+    """Variables that are equal in moments that `game-rl explore` treats as the same, such as [room,
+    keys, {variable: player_x, per: 16}]. null: the place, in steps of 16, and what rewards
+    count."""
     prefer: tuple[str, ...] | None = Field(default=None, exclude_if=lambda names: names is None)
-    """Variables, such as [lives], of which `game-rl explore` prefers more where two ways have the
-    same reward. null: those that end an episode when they are 0 or at most a bound."""
+    """Variables, such as [lives], for which `game-rl explore` prefers higher values when two routes
+    have the same reward. null: those that end an episode when they are 0 or at most a bound."""
     endings: dict[str, Ending] = Field(default={})
     """Conditions that end the episode; one of them is enough."""
     success: Condition | None = None
     milestones: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
-    """Variables, such as [badges, level_sum], of which the first timestep of each new maximum is
-    reported; of an array, that of each of its elements."""
+    """Variables, such as [badges, level_sum], whose new maxima are reported when they are first
+    reached; for an array, those of each element."""
     observation: ObservationArea = ObservationArea()
     parts: dict[str, PartSpec] = Field(default={})
     """Parts that an observation may have besides the screen; env.observation.parts chooses."""
@@ -146,7 +147,7 @@ class GameDefinition(StrictModel):
         Annotated[str, Field(pattern=r"^[\w.]+:\w+$", examples=["my_module:MyReward"])] | None
     ) = None
     """Reward class in Python as `module:Class`, in addition to `rewards` or instead of them. The
-    module is a .py file beside this one or in the current folder, or is installed."""
+    module is a .py file next to this one or in the current folder, or is installed."""
 
     @property
     def file_of_offsets(self) -> Path | None:

@@ -21,7 +21,7 @@ _DUMPED_IF_NONE = ("variable", "on", "value", "weight", "once")
 
 
 class Knee(StrictModel):
-    """`{at: 22, slope: 0.25}`: what is above 22 counts a quarter."""
+    """`{at: 22, slope: 0.25}`: amounts above 22 count a quarter."""
 
     at: Number
     slope: Annotated[float, Field(gt=0)]
@@ -46,33 +46,35 @@ class RewardTerm(StrictModel):
         "visits",
         "potential",
     ] = "potential"
-    """What of it is rewarded; with `potential`, leave it out."""
+    """Which change or value of the variable is rewarded; leave it out with `potential`."""
     potential: Path | None = None
     """Folder of an exploration, relative to game.yaml, whose graph says how many timesteps there
-    are to go: to success or, where nobody met it, to the highest reward. A timestep earns the
-    weight for each by which they have become fewer, and loses it for each by which they have become
-    more."""
+    are to go: to success or, if it never reached success, to the highest reward. A timestep earns
+    the weight for each timestep by which the agent comes closer to that end, and loses it for each
+    by which it moves away."""
     value: Number | None = None
     """Value of `on: equals`."""
     at_least: Annotated[int, Field(ge=2, le=10**9)] | None = None
-    """How often the player was at the place for `on: visits` to earn the weight."""
+    """Number of visits of a place from which on `on: visits` earns the weight."""
     weight: float = 1.0
     once: bool = False
     """Whether it is earned only once in an episode."""
     per_run: bool | None = None
-    """For `on: first_visit`: a place that n episodes of a training's run have visited, this one
-    included, earns the weight divided by the square root of n. Without it, each episode earns the
-    whole weight."""
+    """For `on: first_visit`: a place that n episodes of the run have visited, including this one,
+    earns the weight divided by the square root of n. Without it, each episode earns the whole
+    weight."""
     cap: Number | None = None
-    """Higher values of the variable count as this one; for `first_visit`, the most places."""
+    """Higher values of the variable count as this one; for `first_visit`, the largest number of
+    places."""
     knee: Knee | None = None
-    """Value of the variable, or number of places, above which more of it counts less (or more)."""
+    """Value of the variable, or number of places, above which further amounts count less (or
+    more)."""
     power: Annotated[float, Field(gt=0, le=10)] | None = None
-    """Exponent of the amount of a timestep, whose sign stays."""
+    """Exponent of a timestep's amount; the sign is kept."""
     when: Condition | None = None
-    """Condition that must hold after a timestep for the term to see it."""
+    """Condition that must hold after a timestep for the term to count it."""
     unless: Condition | None = None
-    """Condition that must not hold after a timestep for the term to see it."""
+    """Condition that must not hold after a timestep for the term to count it."""
 
     def problems(self) -> Iterable[Problem]:
         if self.on == "potential" or self.potential is not None:
@@ -100,11 +102,12 @@ class RewardTerm(StrictModel):
                 yield Problem((name,), "does not go with `potential`; remove it")
         if "weight" not in self.model_fields_set:
             yield Problem(
-                (), "a potential needs a `weight`, what a timestep of progress earns, such as 0.02"
+                (),
+                "a potential needs a `weight`, the reward for a timestep of progress, such as 0.02",
             )
         elif self.weight <= 0:
             yield Problem(
-                ("weight",), f"{self.weight:g} would pay for going away; write more than 0"
+                ("weight",), f"{self.weight:g} would reward moving away; write more than 0"
             )
 
     def _variable_problems(self) -> Iterable[Problem]:

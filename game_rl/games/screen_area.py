@@ -44,15 +44,15 @@ class PlaceScreen(StrictModel):
     """
 
     pixels: Annotated[int, Field(ge=1, le=64)] = 1
-    """Pixels that a step of x or y is, such as 16 in games that count tiles of 16 x 16."""
+    """Pixels in a step of x or y, such as 16 in games that count tiles of 16 x 16."""
     player: tuple[_Pixel, _Pixel] | None = None
     """If the map scrolls so that the player stays at one point of the screen: [x, y] of that point,
-    in pixels; of tiles, their upper left corner."""
+    in pixels; for tiles, the upper left corner."""
     left: str | _Pixel = 0
-    """If the map scrolls otherwise: pixels of the map to the left of the screen, a variable or a
-    number."""
+    """If the map scrolls in another way: pixels of the map to the left of the screen, a variable or
+    a number."""
     top: str | _Pixel = 0
-    """Likewise, above the screen."""
+    """The same for pixels of the map above the screen."""
     crop: CropSpec = CropSpec()
     """The part of the screen that shows the map, without a status bar."""
     when: Condition | None = None
@@ -69,7 +69,7 @@ class PlaceScreen(StrictModel):
         if self.when is not None and self.when.has_memory:
             yield Problem(
                 ("when",),
-                "is judged by a single moment: compare a variable, without `for`, `increases`, "
+                "is checked at a single moment: compare a variable, without `for`, `increases`, "
                 "`decreases`, `changes` and waits",
             )
 

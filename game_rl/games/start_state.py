@@ -54,7 +54,7 @@ class StartStateSpec(StrictModel):
     file: Path | None = None
     """State file, relative to game.yaml, in place of a script."""
     accept_older: Annotated[bool, Field(exclude_if=_is_default)] = False
-    """Whether the state may be of an older format of PyBoy. It is then converted once, played for
+    """Whether the state may have an older format of PyBoy. It is then converted once, played for
     a moment in another process, and kept as NAME.converted next to the file."""
     battery: Annotated[Path | None, Field(exclude_if=_is_default)] = None
     """Battery file (.sav, .ram), relative to game.yaml: what the cartridge's RAM holds at power-on,
@@ -64,11 +64,13 @@ class StartStateSpec(StrictModel):
     so."""
     hold_values: _Values = Field(default={})
     """Variables that are set to a value when an episode starts and after each timestep, before
-    rewards and endings look at them. This changes the game, and reports say so."""
+    rewards and endings read them. This changes the game, and reports say so."""
 
     def problems(self) -> Iterable[Problem]:
         for name in self.write.keys() & self.hold_values.keys():
-            yield Problem(("write", name), "hold_values sets it from the beginning on; remove this")
+            yield Problem(
+                ("write", name), "hold_values already sets it from the start; remove this"
+            )
         if self.script is None and self.file is None:
             yield Problem((), "does not say where episodes start; give it a `script` or a `file`")
         elif self.script is not None and self.file is not None:
@@ -230,7 +232,7 @@ def register_problems(seed: MemoryVariable) -> Iterator[Problem]:
                     ("random_seed",),
                     f"{seed.name} is at 0x{register:04X}, {_IGNORED[register]}, so every seed "
                     "would be the same; name the variable in which the game keeps its random "
-                    "numbers, or remove `random_seed`: env.max_idle_frames varies the beginning",
+                    "numbers, or remove `random_seed`: env.max_idle_frames varies the start",
                     reads=(("variables", seed.name),),
                 )
 

@@ -27,7 +27,7 @@ hardware: {hardware}   # dmg: four shades, which take less memory; cgb: Game Boy
 
 _SECTIONS = {
     "start_states": """\
-# Where episodes begin: what to press from power-on, in frames (60 a second). The logo takes about
+# Where episodes start: what to press from power-on, in frames (60 a second). The logo takes about
 # 80 of them. Look at the contact sheet of check-game, and continue until the player can act.
 start_states:
   beginning:
@@ -39,7 +39,7 @@ start_states:
     "actions": """\
 # The buttons held through a timestep (4 frames by default): a, b, start, select, up, down, left,
 # right. {hold: [a], frames: 2} presses A and releases it, so that each time is a new press. Leave
-# out what the agent does not need: every action more has to be tried out.
+# out what the agent does not need: it has to try every action.
 actions:
   idle: []
   left: [left]

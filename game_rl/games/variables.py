@@ -279,7 +279,7 @@ def _bank_to_read(location: Location, n_bytes: int, *, rom: Rom, is_colour: bool
     region = next(r for r in _REGIONS if r.start <= address < r.end)
     last = address + n_bytes - 1
     if region.name == "ROM":
-        raise ValueError(f"0x{address:04X} is in ROM, which never changes; RAM begins at 0x8000")
+        raise ValueError(f"0x{address:04X} is in ROM, which never changes; RAM starts at 0x8000")
     if region.name == "echo RAM":
         raise ValueError(
             f"0x{address:04X} is an echo of work RAM; use 0x{address - 0x2000:04X} instead"

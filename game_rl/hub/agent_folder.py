@@ -234,7 +234,7 @@ def _check_inside(definition: GameDefinition, file: Path, found: Mapping[str, Pa
         if f"{GAME_FOLDER}/{path.as_posix()}" not in found:
             raise UsageError(
                 f"{file} names {path}, which is not in its folder, so it cannot be shared; copy "
-                "it beside the file and correct the path"
+                "it next to the file and correct the path"
             )
 
 

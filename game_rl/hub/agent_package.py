@@ -182,7 +182,7 @@ class AgentPackage(Saved):
             raise ValueError("a file is named twice")
         if (total := sum(file.bytes for file in self.files)) > LARGEST_AGENT_BYTES:
             most = format_bytes(LARGEST_AGENT_BYTES)
-            raise ValueError(f"the agent has {format_bytes(total)}, and {most} is the most")
+            raise ValueError(f"the agent has {format_bytes(total)}, more than the limit of {most}")
         return self
 
     @property

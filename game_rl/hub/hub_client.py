@@ -174,8 +174,8 @@ class HubRepository:
             if remote.is_of(sha256, git_sha1):
                 return sha256
             fault = StorageError(
-                f"{path} of {self.url} does not arrive as it was stored: its hash is another one; "
-                "pull again, and if it stays so, tell its author"
+                f"{path} of {self.url} does not arrive as it was stored: its hash differs; pull "
+                "again, and if that does not help, tell its author"
             )
             target.unlink()
             tell(-remote.nbytes)
@@ -199,7 +199,9 @@ class HubRepository:
         except HfHubHTTPError as error:
             raise self._fault(error, what) from None
         except OfflineModeIsEnabled:
-            raise UsageError("HF_HUB_OFFLINE is set, so the Hub is not asked; unset it") from None
+            raise UsageError(
+                "HF_HUB_OFFLINE is set, so the Hub is not contacted; unset it"
+            ) from None
         except (UsageError, StorageError):
             raise
         except OSError as error:
@@ -224,17 +226,17 @@ class HubRepository:
                 "login, or set HF_TOKEN to a token that may write there"
             )
         if status in _CHANGED:
-            return StorageError(f"{self.url} has changed meanwhile; run the command again")
+            return StorageError(f"{self.url} has changed in the meantime; run the command again")
         return StorageError(
             f"the Hub fails when {self.url} {what} (HTTP {status}: {_line(error)}); nothing is "
-            "half done, so run the command again later"
+            "left half done, so run the command again later"
         )
 
     def _out_of_reach(self, error: Exception, what: str) -> StorageError:
         text = _line(error) or type(error).__name__
         return StorageError(
-            f"the Hub cannot be reached when {self.url} {what} ({text}); nothing is half done, so "
-            "run the command again"
+            f"the Hub cannot be reached when {self.url} {what} ({text}); nothing is left half "
+            "done, so run the command again"
         )
 
 

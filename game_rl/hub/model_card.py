@@ -50,7 +50,7 @@ def model_card(
         _clip(address),
         _story(agent, package, evaluation),
         _scores(evaluation),
-        "## The game, and how it was learned",
+        "## The game and the training",
         *story,
         *(("![Evaluations while it learned](curves.png)",) if has_curves else ()),
         _play(address, package),
@@ -121,9 +121,7 @@ def _story(agent: TrainedRun, package: AgentPackage, evaluation: Evaluation) -> 
         f"This agent plays *{package.rom.title}* on a Game Boy, and reaches {how}.",
         f"It has learned from {state.num_timesteps:,} timesteps, which are {frames:,} frames or "
         f"{frames / FRAMES_PER_SECOND / 3600:,.1f} hours of the game, and",
-        "takes its most probable actions."
-        if agent.deterministic
-        else "draws its actions from its probabilities.",
+        "takes its most probable actions." if agent.deterministic else "samples its actions.",
         "It was trained with [Stable-Baselines3](https://github.com/DLR-RM/stable-baselines3), "
         "[PyBoy](https://github.com/Baekalfen/PyBoy) and game_rl.",
     ]
@@ -166,7 +164,7 @@ def _play(address: AgentAddress, package: AgentPackage) -> str:
             f" Start states that hold its memory are not here either: {files}. Make them with "
             "`game-rl play`, or ask for them."
         )
-    return f"""## Watch it, play with it, train it on
+    return f"""## Watch it, record it, train it further
 
 ```bash
 {first}
@@ -232,7 +230,7 @@ def _sees(agent: TrainedRun) -> str:
         definition, sort_keys=False, allow_unicode=True, width=_WIDTH, default_flow_style=None
     )
     actions = ", ".join(f"`{name}`" for name in agent.game.action_names)
-    return f"""## What it sees, does and wants
+    return f"""## Observation, actions and rewards
 
 It sees {seen}. In each timestep of {agent.config.env.frame_skip} frames it chooses one of
 {len(agent.game.action_names)} actions: {actions}.
@@ -253,7 +251,7 @@ def _training(agent: TrainedRun, package: AgentPackage) -> str:
     left_out = ""
     if package.keys_left_out:
         keys = ", ".join(f"`{key}`" for key in package.keys_left_out)
-        left_out = f" It leaves out what named folders or services of its author: {keys}."
+        left_out = f" Keys that name folders or services of its author are left out: {keys}."
     table = _table(("training", ""), rows)
     return f"## How it was trained\n\n{table}\n\n`config.yaml` has every setting.{left_out}"
 
@@ -267,8 +265,9 @@ def _repeats(package: AgentPackage) -> str:
 ```
 
 plays the same episodes; `results.json` has the result of each. On a processor of the same kind and
-with the same versions they are equal to the last one, elsewhere within the interval. The versions:
-{versions}; source of game_rl `{package.source_sha256[:12]}`. ROM: SHA-1 `{package.rom.sha1}`."""
+with the same versions, every result is equal; elsewhere, the score should lie within the interval.
+The versions: {versions}; source of game_rl
+`{package.source_sha256[:12]}`. ROM: SHA-1 `{package.rom.sha1}`."""
 
 
 def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:

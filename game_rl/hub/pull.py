@@ -139,7 +139,7 @@ def _manifest(repository: HubRepository, listing: Listing, path: Path) -> AgentP
     if not 0 <= remote.nbytes <= LARGEST_MANIFEST_BYTES:
         raise StorageError(
             f"{PACKAGE_FILE} of {repository.url} has {format_bytes(remote.nbytes)}, far more than "
-            "a manifest needs; it was made to fill the memory"
+            "a manifest needs; it may have been made to exhaust the memory"
         )
     before = path.read_bytes() if path.exists() else None
     repository.fetch(PACKAGE_FILE, listing.commit, remote, path)
@@ -177,8 +177,8 @@ def _fetch_files(
         if repository.fetch(file.path, listing.commit, remote, target, tell) != file.sha256:
             target.unlink()
             raise StorageError(
-                f"{file.path} of {repository.url} is not what {PACKAGE_FILE} says: its sha256 is "
-                "another one; the agent was changed since it was pushed: ask its author to push "
+                f"{file.path} of {repository.url} is not what {PACKAGE_FILE} says: its sha256 "
+                "differs; the agent was changed since it was pushed: ask its author to push "
                 "it again"
             )
 
@@ -254,7 +254,7 @@ def _told_code(
 def _check_checkpoint(arriving: RunDir, package: AgentPackage, repository: HubRepository) -> None:
     paths = arriving.checkpoints_newest_first()
     if len(paths) != 1:
-        raise StorageError(f"{repository.url} has {len(paths)} checkpoints, and an agent has one")
+        raise StorageError(f"{repository.url} has {len(paths)} checkpoints, but an agent has one")
     checkpoint = CheckpointFolder(paths[0]).verify()
     _refuse_keys(checkpoint.config, f"the checkpoint of {repository.url}")
     if checkpoint.state.rom_sha256 != package.rom.sha256:
@@ -287,7 +287,7 @@ def zip_name(repository: HubRepository, listing: Listing, given: str | None) -> 
     zips = sorted(path for path in listing.files if path.endswith(".zip"))
     if not zips:
         raise UsageError(
-            f"{repository.address} is no agent: it has neither {PACKAGE_FILE} nor a zip of "
+            f"{repository.address} is not an agent: it has neither {PACKAGE_FILE} nor a zip of "
             "Stable-Baselines3"
         )
     if given is not None and given not in zips:
@@ -306,8 +306,8 @@ def fetch_zip(repository: HubRepository, listing: Listing, name: str, folder: Pa
     remote = listing.files[name]
     if not 0 <= remote.nbytes <= LARGEST_AGENT_BYTES:
         raise StorageError(
-            f"{name} of {repository.url} has {format_bytes(remote.nbytes)}, and "
-            f"{format_bytes(LARGEST_AGENT_BYTES)} is the most"
+            f"{name} of {repository.url} has {format_bytes(remote.nbytes)}, more than the limit "
+            f"of {format_bytes(LARGEST_AGENT_BYTES)}"
         )
     target = folder / "model.zip"
     repository.fetch(name, listing.commit, remote, target)

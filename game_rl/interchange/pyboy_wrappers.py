@@ -307,7 +307,7 @@ def known_from_pyboy(rom: Rom) -> KnownGame | None:
     if missing:
         notes.append(
             f"it needs the symbols {', '.join(missing)}; put the game's .sym or .map next to the "
-            "ROM, under the same name, and write the file anew"
+            "ROM, under the same name, and write the file again"
         )
     else:
         about = f"# From {wrapper.module} of PyBoy 2.8.1, as {wrapper.name} keeps them.\n"

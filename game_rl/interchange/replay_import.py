@@ -146,8 +146,8 @@ def _parts_schema(
     if observation_format is None:
         raise LakeError(
             f"{path}: its observations are dicts of arrays ({', '.join(sorted(_forms(replay)))}), "
-            "and numbers do not tell flags from categories; name the config of a run with these "
-            "parts, with --config"
+            "and numbers do not distinguish flags from categories; name the config of a run with "
+            "these parts, with --config"
         )
     if frame_stack is not None:
         raise LakeError(f"{path}: the config says how many frames are stacked; leave --frame-stack")
@@ -165,7 +165,7 @@ def _parts_schema(
             )
             raise LakeError(
                 f"{path}: the part {name} of its observations is {theirs}, and {ours} by the "
-                "config; name the config of the run that the buffer is of"
+                "config; name the config of the run that wrote the buffer"
             )
     parts = PartsKind(observation_format.screen, observation_format.parts)
     return LakeSchema(

@@ -144,7 +144,9 @@ class _Conversion:
         self._specs: dict[str, VariableSpec] = {}
         self._names: dict[str, str] = {}
         """Names of the variables in game.yaml, by those in data.json."""
-        self._variables = _Section("variables", "From data.json: a comment has what it says.")
+        self._variables = _Section(
+            "variables", "From data.json: comments show the original entries."
+        )
         self._rewards = _Section(
             "rewards", "From scenario.json, where each frame counts, as each timestep does here."
         )
@@ -210,7 +212,7 @@ class _Conversion:
 
     def _variable(self, name: str) -> str:
         if name not in self._names:
-            raise CannotBeSaidError(f"{name} is no variable that could be taken from data.json")
+            raise CannotBeSaidError(f"{name} is not a variable that could be taken from data.json")
         return self._names[name]
 
     # --- rewards ----------------------------------------------------------------------------------
@@ -240,8 +242,8 @@ class _Conversion:
             scores = (name for name in self._specs if "score" in name.lower())
             variable = next(scores, next(iter(self._specs)))
             term = f"{{variable: {variable}, on: increase, weight: 1.0}}"
-            self._rewards.add(f"{variable}_up", term, "A GUESS: no reward could be taken over")
-            self._notes.append("rewards: none could be taken over; the one that stands is a guess")
+            self._rewards.add(f"{variable}_up", term, "A GUESS: no reward could be imported")
+            self._notes.append("rewards: none could be imported; the one in the file is a guess")
 
     def _add_time_reward(self, measure: Measure) -> None:
         try:
@@ -291,7 +293,7 @@ class _Conversion:
                 "done", _joined("all", list(conditions.values())), "; ".join(conditions)
             )
         elif is_all:
-            self._notes.append("done: the condition `all` of nothing always holds; it is left out")
+            self._notes.append("done: `all` without conditions always holds; it is left out")
 
     def _conditions(
         self, node: Mapping[str, Any], *, is_all: bool, depth: int
@@ -344,7 +346,7 @@ class _Conversion:
         try:
             sets = _button_sets(groups)
         except (TypeError, AttributeError):
-            self._notes.append("actions: they are no lists of lists of buttons")
+            self._notes.append("actions: they are not lists of lists of buttons")
             return {}
         unknown = sorted({b for each in chain.from_iterable(sets) for b in each} - set(BUTTONS))
         if unknown:
@@ -382,7 +384,7 @@ class _Conversion:
         if (left, top, width, height) == (0, 0, SCREEN_WIDTH, SCREEN_HEIGHT):
             return {}
         if min(left, top) < 0 or min(width, height) < 1:
-            self._notes.append(f"crop: {crop} is no part of the screen")
+            self._notes.append(f"crop: {crop} is not a part of the screen")
             return {}
         area = f"{{top: {top}, left: {left}, height: {height}, width: {width}}}"
         text = f"# From `crop` in scenario.json: {crop}\nobservation: {{crop: {area}}}\n"
@@ -395,10 +397,10 @@ class _Conversion:
         default = metadata.get("default_state")
         begins = ""
         if isinstance(default, str) and len(states) > 1:
-            begins = f"; it begins with {default}"
+            begins = f"; it starts with {default}"
         self._notes.append(
-            f"its start states ({', '.join(states)}) are of another emulator, gambatte, and PyBoy "
-            f"cannot load them{begins}; let a script in `start_states` reach the same place"
+            f"its start states ({', '.join(states)}) come from another emulator, gambatte, and "
+            f"PyBoy cannot load them{begins}; let a script in `start_states` reach the same place"
         )
 
     def _tell_of_notes(self) -> None:

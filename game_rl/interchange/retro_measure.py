@@ -71,7 +71,9 @@ class Measure:
             (None, 0, False): "not up",
         }
         if self.bounds not in kinds:
-            raise CannotBeSaidError(f"a change by an amount ({self.comment}) cannot be said")
+            raise CannotBeSaidError(
+                f"a change by an amount ({self.comment}) cannot be expressed in a game file"
+            )
         return kinds[self.bounds]
 
     def condition(self, variable: str) -> str:
@@ -167,7 +169,9 @@ def time_term(measure: Measure) -> Term:
         CannotBeSaidError: an operation is done with the time.
     """
     if measure.op is not None:
-        raise CannotBeSaidError(f"an operation on the time ({measure.comment}) cannot be said")
+        raise CannotBeSaidError(
+            f"an operation on the time ({measure.comment}) cannot be expressed in a game file"
+        )
     return _constant(measure.reward, None)
 
 

@@ -36,11 +36,11 @@ def retro_variable(entry: Mapping[str, Any], rom: Rom) -> dict[str, Any]:
     """
     address = entry.get("address")
     if not isinstance(address, int) or isinstance(address, bool):
-        raise CannotBeSaidError(f"its address {address!r} is no whole number")
+        raise CannotBeSaidError(f"its address {address!r} is not a whole number")
     block = next((b for b in _BLOCKS if b[0] <= address <= b[1]), None)
     if block is None:
         where = f"0x{address:04X}" if address >= 0 else str(address)
-        raise CannotBeSaidError(f"stable-retro shows no memory at {where}, so it has no value")
+        raise CannotBeSaidError(f"stable-retro exposes no memory at {where}, so it has no value")
     found: dict[str, Any] = {"address": address}
     bank = block[2]
     if bank is not None and _is_banked(address, rom):
@@ -56,7 +56,7 @@ def _type_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
     text = entry.get("type")
     match = _TYPE.fullmatch(str(text))
     if match is None:
-        raise CannotBeSaidError(f"{text!r} is no type of stable-retro")
+        raise CannotBeSaidError(f"{text!r} is not a type of stable-retro")
     text = match[0]
     order, form, n_bytes = match.groups()
     width = int(n_bytes)
@@ -65,7 +65,7 @@ def _type_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
         raise CannotBeSaidError(f"{text} has its bytes in middle order, which no Game Boy game has")
     mask = entry.get("mask")
     if not isinstance(mask, int | None):
-        raise CannotBeSaidError(f"its mask {mask!r} is no whole number")
+        raise CannotBeSaidError(f"its mask {mask!r} is not a whole number")
     if form in "iu":
         found = _binary_fields(text, width, mask, is_signed=form == "i")
     elif mask is not None:

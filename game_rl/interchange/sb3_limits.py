@@ -23,7 +23,7 @@ def exchangeable(config: RunConfig) -> AlgorithmConfig:
         )
     if algorithm.memory is not None and algorithm.memory.kind == "gru":
         raise UsageError(
-            "algorithm.memory.kind is gru, and sb3-contrib's RecurrentPPO has an LSTM alone, so "
+            "algorithm.memory.kind is gru, and sb3-contrib's RecurrentPPO only has an LSTM, so "
             "its zips cannot hold this policy; train a run with memory: {kind: lstm} to exchange "
             "its policy"
         )

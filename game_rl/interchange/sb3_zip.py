@@ -176,7 +176,7 @@ def _read(archive: zipfile.ZipFile, name: str, limit: int, path: Path) -> bytes:
     if info.file_size > limit:
         raise CheckpointError(
             f"{path}: {name} has {info.file_size:,} bytes, far more than this network needs; "
-            "it is of another network, or made to fill the memory"
+            "it belongs to another network, or was made to exhaust the memory"
         )
     return archive.read(info)
 

@@ -157,6 +157,6 @@ def _t_start(path: Path) -> float | None:
         return float(parse_json(line[1:])["t_start"])
     except (ValueError, KeyError, TypeError):
         raise UsageError(
-            f"{path} is damaged: its first line is no header of SB3's Monitor; restore it from a "
-            "copy, or delete it, and the next episodes begin a new one"
+            f"{path} is damaged: its first line is not a header of SB3's Monitor; restore it from "
+            "a copy, or delete it, and the next episodes start a new one"
         ) from None

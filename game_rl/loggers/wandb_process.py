@@ -109,7 +109,7 @@ class _Sender:
             sent_file(self._settings.run_dir),
             error=UsageError,
             fault="does not say what was sent to Weights & Biases",
-            way_out="delete it, and the run is sent anew",
+            way_out="delete it, and the run is sent again",
         )
         sent = found or SentRows()
         if sent.rows > self._settings.rows and not self._settings.is_exact:

@@ -316,7 +316,7 @@ def parse_place_counts(content: bytes) -> PlaceCounts:
                 found, last = (np.zeros(visits.shape, np.uint16) for _ in range(2))
         about = _About.model_validate_json(text.tobytes())
     except (KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"it is no file of visited places ({error})") from None
+        raise ValueError(f"it is not a file of visited places ({error})") from None
     except ValidationError as error:
         raise ValueError(f"its description is damaged ({error.error_count()} faults)") from None
     shape = (len(keys), max(len(about.place), 2))
@@ -324,7 +324,7 @@ def parse_place_counts(content: bytes) -> PlaceCounts:
     for array, dtype in ((visits, np.uint32), (found, np.uint16), (last, np.uint16)):
         is_whole &= array.dtype == dtype and array.shape == (len(keys), SHEET_SIDE, SHEET_SIDE)
     if not is_whole:
-        raise ValueError("its arrays are of the wrong form")
+        raise ValueError("its arrays have the wrong shape or type")
     if len(keys) > MOST_SHEETS or not visits.any(axis=(1, 2)).all():
         raise ValueError("it has too many sheets, or empty ones")
     counts = PlaceCounts(about.place, about.offsets, since=about.since)

@@ -250,7 +250,7 @@ def _further(counts: PlaceCounts, counted: str, *, n_hidden: int) -> Iterator[st
     if n_hidden:
         yield f"{n_hidden:,} more maps, visited less often, are not shown"
     if counts.elsewhere:
-        yield f"{counts.elsewhere:,} {counted} at further places, for which there is no room"
+        yield f"{counts.elsewhere:,} {counted} at more places, which do not fit"
 
 
 def _arranged(shown: Sequence[_Map], side: int) -> tuple[list[_Panel], int, int]:
@@ -339,6 +339,6 @@ def read_place_counts(run_dir: RunDir) -> PlaceCounts:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(
-            f"{file} is damaged: {error}; delete it, and the next update of the run writes it anew "
-            f"(game-rl train --resume {quote(str(run_dir.root))})"
+            f"{file} is damaged: {error}; delete it, and the next update of the run writes it "
+            f"again (game-rl train --resume {quote(str(run_dir.root))})"
         ) from None

@@ -163,7 +163,7 @@ class ScreenMap:
                 keys, colours, votes, text = (file[n] for n in (_KEYS, _COLOURS, _VOTES, _ABOUT))
             about = _About.model_validate_json(text.tobytes())
         except (KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-            raise ValueError(f"it is no file of a map's screens ({error})") from None
+            raise ValueError(f"it is not a file of a map's screens ({error})") from None
         except ValidationError as error:
             raise ValueError(f"its description is damaged ({error.error_count()} faults)") from None
         shape = (len(keys), BLOCK_SIDE, BLOCK_SIDE)
@@ -175,7 +175,7 @@ class ScreenMap:
             or votes.shape != shape
             or len(keys) > MOST_BLOCKS
         ):
-            raise ValueError("its arrays are of the wrong form")
+            raise ValueError("its arrays have the wrong shape or type")
         if not votes.any(axis=(1, 2)).all():
             raise ValueError("it has empty blocks")
         found = cls()

@@ -133,9 +133,9 @@ def _words(table: PlayTable) -> str:
     if state["over"] is not None:
         doing = f"over: {state['over']} (N: new episode, R: ten seconds back)"
     elif not state["begun"]:
-        doing = "press a button to begin"
+        doing = "press a button to start"
     elif state["paused"]:
-        doing = "paused (P goes on)"
+        doing = "paused (P: continue)"
     else:
         doing = f"{state['seconds']:.0f} s"
     reward = f", reward {state['reward']:g}" if state["reward_terms"] else ""

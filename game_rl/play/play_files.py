@@ -55,8 +55,8 @@ class PlayFiles:
             ) from None
         if recording.exists():
             raise UsageError(
-                f"--record {recording} exists, and a play is never overwritten; name another file, "
-                "or move it away"
+                f"--record {recording} exists, and a recording is never overwritten; name another "
+                "file, or move it away"
             )
 
     def next_episode(self) -> None:
@@ -140,16 +140,16 @@ class PlayFiles:
         if self._game is not None:
             episode = quote(str(self.written[-1]))
             lines += (
-                "What it does with the game's rewards and variables:",
+                "Show its rewards and variables:",
                 f"game-rl check-game {quote(game)} --recorded {episode}",
                 "",
-                "A clip of it:",
+                "Record a clip of it:",
                 f"game-rl record {episode} --game {quote(game)}",
             )
         if self.moments.exists():
             lines += [""] if lines else []
             lines += (
-                "Addresses of what is known at the moments:",
+                "Search addresses by the marked moments:",
                 f"game-rl find {quote(game)} --moments {quote(str(self.moments))}",
             )
         return "\n".join(lines)

@@ -159,7 +159,7 @@ class PlayTable:
         self.has_begun = False
         self.is_paused = True
         self._held = ()
-        self.tell(f"a new episode begins in {chosen}; it is recorded to {self.files.recording}")
+        self.tell(f"a new episode starts in {chosen}; it is recorded to {self.files.recording}")
 
     def keep(self, name: str = "") -> None:
         """Keep the present moment as a start state."""

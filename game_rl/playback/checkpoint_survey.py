@@ -24,7 +24,7 @@ class CheckpointFinding:
         teacher_is_better: whether it is the best but the run's teacher is at least as good in the
             validation, so that `best` plays the teacher.
         best_mean_reward: mean reward of the run's best, if there is one.
-        best_deterministic: whether the run's best took its likeliest actions or drew them.
+        best_deterministic: whether the run's best took its most probable actions or sampled them.
         differences: differences between the installed versions and those that wrote it.
         other_code: how game_rl differs from the one that wrote it; empty if it does not.
     """

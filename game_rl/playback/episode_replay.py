@@ -192,10 +192,10 @@ class _Replay:
         found = replay_differences(self._episode.under, self._game)
         since = "since then " + "; ".join(found)
         if not found:
-            since = "versions, ROM and game file are those of then: has the reward class changed?"
+            since = "versions, ROM and game file are unchanged: has the reward class changed?"
         return ReplayError(
-            f"episode {self._episode.number:,} does not play as it was logged: {how}; {since}; "
-            "nothing was written. Play it with what it was logged with"
+            f"episode {self._episode.number:,} does not replay as it was logged: {how}; {since}; "
+            "nothing was written. Use the versions and files that it was logged with"
         )
 
 

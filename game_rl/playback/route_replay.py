@@ -81,6 +81,6 @@ def _check(route: Route, env: GameBoyEnv, settings: ExploreSettings) -> None:
 
 def _differs(route: Route, how: str) -> ReplayError:
     return ReplayError(
-        f"route {route.name} does not play as it was explored: {how}; nothing was written. The "
-        "game file, game_rl or PyBoy is another one than then: explore anew"
+        f"route {route.name} does not replay as it was explored: {how}; nothing was written. The "
+        "game file, game_rl or PyBoy has changed since then: explore again"
     )

@@ -30,8 +30,8 @@ class TrainedPolicy:
         config: config of the run, with which `make_env` makes the game that it plays.
         action_names: name of each action, such as `left`, in the order of their numbers.
         timesteps: timesteps that it has learned from.
-        deterministic: whether `predict` takes the likeliest actions or draws them if its argument
-            is None; as in the evaluation that chose the policy.
+        deterministic: whether `predict` takes the most probable actions or samples them if its
+            argument is None; as in the evaluation that chose the policy.
         network: policy of Stable-Baselines3, on the CPU.
     """
 
@@ -57,7 +57,8 @@ class TrainedPolicy:
             state: state that the call before has returned; None at the beginning, and for policies
                 that remember nothing.
             episode_start: bool [n_envs]; in which envs an episode begins with this observation.
-            deterministic: whether to take the likeliest actions (True) or to draw them (False).
+            deterministic: whether to take the most probable actions (True) or to sample them
+                (False).
                 None: as in the evaluation that chose the policy.
 
         Returns:

@@ -45,7 +45,7 @@ class TrainedRun:
     """A checkpoint of a run, with everything that is needed to let it play.
 
     Attributes:
-        deterministic: whether it takes its likeliest actions or draws them.
+        deterministic: whether it takes its most probable actions or samples them.
         is_teacher: whether the policy is that of the run's teacher.
     """
 
@@ -93,8 +93,8 @@ def open_trained_run(root: Path, checkpoint: str, game: str | None = None) -> Tr
     """Open the checkpoint `best`, `latest` or a number of timesteps of the run at `root`.
 
     The best acts as in the evaluation that chose it, and other checkpoints as the config says.
-    `auto` there means to act as the best, or with the likeliest actions if there is no best yet.
-    The best is the run's teacher if a validation found it to be at least as good.
+    `auto` there means to act as the best, or with the most probable actions if there is no best
+    yet. The best is the run's teacher if a validation found it to be at least as good.
 
     Args:
         game: another game file, or None for the run's own.

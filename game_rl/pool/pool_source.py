@@ -217,8 +217,8 @@ def _chosen_routes(folder: ExploreDir, settings: PoolConfig, game: Game) -> list
     routes = known_routes(folder.archive, most, to_success=to_success)
     if not routes and to_success:
         raise UsageError(
-            f"{_KEY}: no way in {folder.root} ends in a success, so there is none to go back from; "
-            "explore longer (game-rl explore --resume), or set env.pool.goal=reward"
+            f"{_KEY}: no route in {folder.root} ends in a success, so there is none to go back "
+            "along; explore longer (game-rl explore --resume), or set env.pool.goal=reward"
         )
     needed = list(accumulate(len(_beginnings(route.actions, backward.step)) for route in routes))
     n_fitting = sum(size <= settings.size for size in needed)
@@ -226,7 +226,7 @@ def _chosen_routes(folder: ExploreDir, settings: PoolConfig, game: Game) -> list
         whole = len(routes[0].actions)
         raise UsageError(
             f"env.pool.size: the best route of {folder.root} has {whole:,} timesteps and so "
-            f"{needed[0]:,} beginnings, and the pool has room for {settings.size:,}; set "
+            f"{needed[0]:,} states to start from, but the pool has room for {settings.size:,}; set "
             f"env.pool.size={needed[0]}, or env.pool.backward.step={-(-whole // settings.size)}"
         )
     return routes[:n_fitting]
@@ -249,7 +249,7 @@ def _states_on_routes(
         if len(points) < len(at):
             raise UsageError(
                 f"{_KEY}: a route of {folder.root} can no longer be played: its episode ends "
-                "before the route does, so the game file has changed; explore anew"
+                "before the route does, so the game file has changed; explore again"
             )
         for timestep, point in zip(at, points, strict=True):
             place = RoutePlace(route=number, left=len(route.actions) - timestep)
@@ -269,8 +269,8 @@ def _recorded_states(
     if is_backward and needed > settings.size:
         whole = sum(lengths)
         raise UsageError(
-            f"env.pool.size: {settings.from_} has {whole:,} timesteps and so {needed:,} "
-            f"beginnings, and the pool has room for {settings.size:,}; set env.pool.size={needed}, "
+            f"env.pool.size: {settings.from_} has {whole:,} timesteps and so {needed:,} states to "
+            f"start from, but the pool has room for {settings.size:,}; set env.pool.size={needed}, "
             f"or env.pool.backward.step={-(-whole // settings.size)}"
         )
     found: list[NewState] = []
@@ -283,8 +283,8 @@ def _recorded_states(
         played = play(_recorded_play(episode, game, at))
         if len(played.points) < len(at):
             raise UsageError(
-                f"{_KEY}: an episode of {settings.from_} ends before its actions do, so it is of "
-                "another game file; record it anew"
+                f"{_KEY}: an episode of {settings.from_} ends before its actions do, so it belongs "
+                "to another game file; record it again"
             )
         if is_backward and to_success and not played.succeeds:
             continue
@@ -296,7 +296,7 @@ def _recorded_states(
     if not found:
         raise UsageError(
             f"{_KEY}: no episode of {settings.from_} ends in a success, so there is none to go "
-            "back from; name another one, or set env.pool.goal=reward"
+            "back along; name another one, or set env.pool.goal=reward"
         )
     return found if is_backward else spread(found, settings.size, progress=_progress)
 
@@ -330,8 +330,8 @@ def _states_of_run(checkpoint: Path, settings: PoolConfig) -> list[NewState]:
     on_routes = [each for each in states if each.place is not None]
     if not on_routes or len(on_routes) > settings.size:
         raise UsageError(
-            f"{_KEY}: the pool of {checkpoint} has {len(on_routes):,} states on routes, and "
-            f"choose: backward needs some, at most env.pool.size ({settings.size:,}); name the "
-            "folder of an exploration, or another size"
+            f"{_KEY}: the pool of {checkpoint} has {len(on_routes):,} states on routes, but "
+            f"choose: backward needs at least one and at most env.pool.size ({settings.size:,}); "
+            "name the folder of an exploration, or another size"
         )
     return on_routes

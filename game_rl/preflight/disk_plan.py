@@ -270,7 +270,7 @@ class DiskCourse(ABC):
         words = f"{margin} more for other programs and logs"
         if not self.lake_margin_bytes:
             return words
-        why = "for the Lake, which else evicts"
+        why = "for the Lake, which otherwise evicts"
         if self.lake_pauses:
             why = "for frames that compress less"
         return f"{words}, {format_bytes(self.lake_margin_bytes)} {why}"

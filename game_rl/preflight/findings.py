@@ -410,8 +410,8 @@ def colour_of_four_shades(situation: Situation) -> Compared:
         "warning",
         "colour_of_four_shades",
         "env.observation.colour",
-        "the game has four shades of grey, so red, green and blue are one picture that the network "
-        f"reads three times: a gradient step takes {memory}more time",
+        "the game has four shades of grey, so red, green and blue are the same frame, which the "
+        f"network reads three times: a gradient step takes {memory}more time",
         GREY,
     )
 
@@ -473,7 +473,7 @@ def lake_is_never_full(situation: Situation) -> Compared:
         "lake_is_never_full",
         "lake.capacity_transitions",
         f"the Lake may keep {lake.capacity_transitions:,} timesteps, and the run plays "
-        f"{timesteps:,}: nothing is ever evicted; {enough:,} would do",
+        f"{timesteps:,}: nothing is ever evicted; {enough:,} would be enough",
         Fix("lake.capacity_transitions", enough),
     )
 
@@ -519,8 +519,8 @@ def restart_without_effect(situation: Situation) -> Compared:
     if exploration is None or not exploration.restarts:
         return _absent("exploration does not restart")
     compared = Compared(
-        f"{counted(len(exploration.restarts), 'restart')} against the usual share of random "
-        "actions there, the length of a rollout and the run's end"
+        f"{counted(len(exploration.restarts), 'restart')} against the usual exploration rate "
+        "there, the length of a rollout and the run's end"
     )
     for index, restart in enumerate(exploration.restarts):
         if (fault := _fault(config, exploration, restart)) is not None:
@@ -538,23 +538,24 @@ def _fault(config: RunConfig, exploration: ExplorationConfig, restart: RestartCo
     usual = main_line.schedule(timesteps=total).at(at)
     if restart.start <= usual:
         return (
-            f"it begins at {restart.start:g}, but the main line is at {usual:.3g} at timestep "
-            f"{at:,}, and the share never falls below it: use a larger start, or a later at"
+            f"it starts at {restart.start:g}, but the usual exploration rate is {usual:.3g} at "
+            f"timestep {at:,}, and the rate never falls below that: use a larger start, or a "
+            "later at"
         )
     if at < algorithm.learning_starts:
         return (
-            f"it begins at timestep {at:,}, but every action is random before learning_starts, "
+            f"it starts at timestep {at:,}, but every action is random before learning_starts, "
             f"{algorithm.learning_starts:,}: use a later at"
         )
     if restart.over < config.rollout_timesteps and algorithm.replay is None:
         return (
             f"it lasts {restart.over:,} timesteps, less than one rollout of "
-            f"{config.rollout_timesteps:,}, in which the share stays the same: use a larger over"
+            f"{config.rollout_timesteps:,}, in which the rate stays the same: use a larger over"
         )
     if back > total:
         return (
-            f"it lasts until timestep {back:,}, but the run ends at {total:,}, with its share of "
-            "random actions still raised: use an earlier at, or a smaller over"
+            f"it lasts until timestep {back:,}, but the run ends at {total:,}, with its "
+            "exploration rate still raised: use an earlier at, or a smaller over"
         )
     return None
 
@@ -563,7 +564,7 @@ LEAST_OWN_SHARE = 0.1
 
 
 def few_own_rows(situation: Situation) -> Compared:
-    """Warn of the tandem effect: 10 to 20 % of own play reduce it much, and 50 % end it."""
+    """Warn of the tandem effect: 10 to 20 % of own play reduce it greatly, and 50 % remove it."""
     algorithm = situation.config.algorithm
     settings = algorithm.lakes
     if settings is None:
@@ -579,9 +580,10 @@ def few_own_rows(situation: Situation) -> Compared:
         "few_own_rows",
         "algorithm.learn_from.own_share",
         f"at most {share:.0%} of each batch is the run's own play, and there is no teacher: a "
-        "network that learns from others' play alone fails where they succeed, since nothing "
-        "corrects its values of actions that they do not take (the tandem effect, Ostrovski "
-        "et al. 2021, arXiv 2110.14020; 10 to 20 % of own play reduce it much, and 50 % end it)",
+        "network that learns from others' play alone fails where they succeed, because nothing "
+        "corrects its values of actions that the others do not take (the tandem effect, Ostrovski "
+        "et al. 2021, arXiv 2110.14020; 10 to 20 % of own play reduce it greatly, and 50 % remove "
+        "it)",
         Fix("algorithm.learn_from.own_share", "0.5"),
     )
 
@@ -596,7 +598,7 @@ def clone_is_not_played(situation: Situation) -> Compared:
     if config.clone is None:
         return _absent("the run does not imitate a player before its first timestep")
     if exploration is None:
-        return _absent("the policy draws its own actions")
+        return _absent("the policy samples its own actions")
     start = exploration.start
     compared = Compared(
         f"{start:.0%} random actions at first, against {MOST_RANDOM_AFTER_CLONE:.0%}"
@@ -608,7 +610,7 @@ def clone_is_not_played(situation: Situation) -> Compared:
         "clone_is_not_played",
         "algorithm.exploration.start",
         f"the network imitates a player before the first timestep, but then {start:.0%} of its "
-        "actions are random, so that the run plays as if it had learned nothing",
+        "actions are random, so that the run plays as if it were untrained",
         Fix("algorithm.exploration.start", "0.1"),
     )
 
@@ -636,7 +638,7 @@ def own_parts_not_counted(situation: Situation) -> Compared:
     """List the custom parts, whose memory and time nobody knows before they run."""
     parts = situation.config.custom_parts
     if not parts:
-        return _absent("callbacks and env.wrappers are empty, and algorithm.network is no class")
+        return _absent("callbacks and env.wrappers are empty, and algorithm.network is not a class")
     names = ", ".join(f"{part.reference} ({'.'.join(part.key)})" for part in parts)
     return Compared(
         f"{counted(len(parts), 'part')} in callbacks, env.wrappers and algorithm.network"
@@ -658,8 +660,8 @@ def game_is_changed(situation: Situation) -> Compared:
         "info",
         "game_is_changed",
         "env.start_states",
-        f"the game is not played as it is, and results are those of the changed one: "
-        f"{'; '.join(changes)} (write and hold_values in game.yaml)",
+        f"the game is modified, and results are those of the modified game: {'; '.join(changes)} "
+        "(write and hold_values in game.yaml)",
     )
 
 
@@ -673,7 +675,7 @@ def step_may_outlast_workers(situation: Situation) -> Compared:
     envs = -(-env.n_envs // workers)
     seconds = envs * frames / _FRAMES_A_SECOND_ONE_BY_ONE
     compared = Compared(
-        f"{frames:,} frames in each of {envs} envs of a worker, some {seconds:,.0f} s, against "
+        f"{frames:,} frames in each of {envs} envs of a worker, about {seconds:,.0f} s, against "
         f"{env.worker_timeout_s:g} s of env.worker_timeout_s"
     )
     if seconds <= env.worker_timeout_s:
@@ -682,10 +684,10 @@ def step_may_outlast_workers(situation: Situation) -> Compared:
         "warning",
         "step_may_outlast_workers",
         "env.worker_timeout_s",
-        f"if `step.until` of the game does not hold, a timestep takes up to "
-        f"`step.at_most_frames`, {frames:,} frames, in each of the {envs} envs of a worker: some "
-        f"{seconds:,.0f} s, and a worker that takes longer than {env.worker_timeout_s:g} s ends "
-        "the run; a lower step.at_most_frames in game.yaml helps as well",
+        "if `step.until` of the game does not hold, a timestep takes up to `step.at_most_frames`, "
+        f"{frames:,} frames, in each of the {envs} envs of a worker: about {seconds:,.0f} s, and a "
+        f"worker that takes longer than {env.worker_timeout_s:g} s ends the run; a lower "
+        "step.at_most_frames in game.yaml helps as well",
         Fix("env.worker_timeout_s", math.ceil(2 * seconds)),
     )
 
@@ -694,7 +696,7 @@ def observation_has_parts(situation: Situation) -> Compared:
     """Say how many bytes each part of an observation takes."""
     form = situation.facts.observation_format(situation.config)
     if not form.is_dict:
-        return _absent("an observation is the screens alone")
+        return _absent("an observation consists of the screens only")
     sizes = sorted(form.part_bytes.items(), key=lambda item: (-item[1], item[0]))
     parts = ", ".join(f"{name} {size:,}" for name, size in sizes)
     text = f"a timestep is stored in {form.row_bytes:,} bytes: {parts}"
@@ -711,7 +713,7 @@ def stack_beside_memory(situation: Situation) -> Compared:
     stack = config.env.frame_stack
     if config.algorithm.memory is None:
         return _absent("the agent has no memory")
-    compared = Compared(f"frame_stack {stack} against {_SCREENS_BESIDE_MEMORY} beside a memory")
+    compared = Compared(f"frame_stack {stack} against {_SCREENS_BESIDE_MEMORY} with a memory")
     if stack <= _SCREENS_BESIDE_MEMORY:
         return compared
     return compared.found(
@@ -731,10 +733,10 @@ def exploration_missing(situation: Situation) -> Compared:
         return _absent("no pool and no potential of a reward names an exploration")
     missing = situation.facts.missing_explorations
     if not missing:
-        return Compared("what env.pool.from and potentials of rewards name is there")
+        return Compared("the explorations that env.pool.from and potentials of rewards name exist")
     key, folder = next(iter(missing.items()))
     command = f"game-rl explore {quote(config.game)} --output {quote(str(folder))}"
-    compared = Compared(f"{', '.join(missing)} against the folders that there are")
+    compared = Compared(f"{', '.join(missing)} against the folders that exist")
     message = f"there is no folder {folder}; make it first with {command}, or correct the path"
     return compared.found("error", "exploration_missing", key, message)
 

@@ -255,8 +255,8 @@ def _notes(storage: PlainStorage) -> list[Text]:
         notes.append(
             Text(
                 f"the replay is never full: {filled:,} of {storage.capacity:,} timesteps are ever "
-                f"in it; capacity={filled:_} would do, and where memory is taken at once it takes "
-                f"{format_bytes(unused)} less"
+                f"in it; capacity={filled:_} would be enough, and where memory is reserved at the "
+                f"start it takes {format_bytes(unused)} less"
             )
         )
     if storage.disk_bytes is not None:

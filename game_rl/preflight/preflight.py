@@ -314,7 +314,7 @@ def _training(t: TrainingArithmetic) -> Text:
     replayed = ""
     if t.samples_per_timestep is not None:  # DQN's replay ratio
         samples = f"{t.samples_per_timestep:,.3g} samples"
-        replayed = f"; {samples} are learned from for each timestep that is played"
+        replayed = f"; {samples} are learned for each timestep played"
         if t.offline_gradient_steps:
             steps = counted(t.offline_gradient_steps, "gradient step")
             replayed += f"; {steps} on Lakes before the first timestep"

@@ -386,7 +386,7 @@ def _smallest(found: Recommendation) -> Text:
     if too_much:
         return Text.assemble(
             ("NO MACHINE", "bold red"),
-            f" has so much {' and '.join(too_much)}: preflight without --recommend has the fix",
+            f" has so much {' and '.join(too_much)}: preflight without --recommend shows the fix",
         )
     gpu = "no GPU"
     if sizes.vram_bytes is not None:
@@ -402,10 +402,10 @@ def _smallest(found: Recommendation) -> Text:
 def _margins(found: Recommendation) -> Text:
     gpu = f", {calibration.VRAM_MARGIN_FRACTION:.0%} of the GPU" if found.n_gpus else ""
     return Text(
-        f"with what stays free for other programs: {calibration.RAM_MARGIN_FRACTION:.0%} and "
-        f"{format_bytes(calibration.RAM_MARGIN_BYTES)} of RAM{gpu}, "
-        f"{format_bytes(calibration.DISK_MARGIN_BYTES)} of disk; the installation is counted; "
-        f"check it with --on {machine_option(found)}"
+        f"this includes what stays free for other programs: {calibration.RAM_MARGIN_FRACTION:.0%} "
+        f"and {format_bytes(calibration.RAM_MARGIN_BYTES)} of RAM{gpu}, "
+        f"{format_bytes(calibration.DISK_MARGIN_BYTES)} of disk; and the installation; check it "
+        f"with --on {machine_option(found)}"
     )
 
 
@@ -440,20 +440,20 @@ def _last_cells(found: Recommendation, row: CoreRow, before: CoreRow | None) -> 
 def _notes(found: Recommendation, unmeasured: str | None) -> Iterator[str]:
     if found.is_measured:
         yield (
-            "Only one row is measured. The others count on cores as fast as this machine's that "
-            "do not slow each other down, so the times of more cores are lower bounds."
+            "Only one row is measured. The others assume cores that are as fast as this machine's "
+            "and do not slow each other down, so the times of more cores are lower bounds."
         )
     else:
         yield f"speed     not measured: {unmeasured}"
         if found.hours is not None:
             yield "Without the speed, no number of cores can be named for a time limit."
         if found.is_experiment:
-            yield "The factors are the fewer turns in which the members train."
+            yield "The factors come from the smaller number of turns in which the members train."
         else:
             yield (
-                "The factors are the processes that play at once and the parts into which a batch "
-                "is divided, against the first row; the network's own time while playing is left "
-                "out."
+                "The factors come from the processes that play at once and the parts into which a "
+                "batch is divided, relative to the first row; the network's own time while "
+                "playing is left out."
             )
     if found.lake_is_unknown:
         yield "lake      not measured, so the disk is without it: --probe adds it"
@@ -467,8 +467,8 @@ def _in_time(found: Recommendation) -> str:
     if row is None:
         least = min(each.wall_s for each in found.rows if each.wall_s is not None)
         return (
-            f"IN {limit}: no number of cores is enough, the least is {format_duration(least)}; "
-            "train fewer timesteps, or evaluate less often"
+            f"IN {limit}: no number of cores is enough, the shortest time is "
+            f"{format_duration(least)}; train fewer timesteps, or evaluate less often"
         )
     assert row.wall_s is not None
     ram = "" if row.ram_bytes is None else f" and {row.ram_bytes // GIB:,} GiB of RAM"

@@ -78,7 +78,7 @@ def _against(
         )
         yield (
             f"variables.{name} (0x{variable.address:04X}) is {values[fact.moment]:,} at moment "
-            f"{fact.moment + 1} of {MOMENTS_FILE}{was}, but known is "
+            f"{fact.moment + 1} of {MOMENTS_FILE}{was}, but the file says "
             f"`{file.moments[fact.moment].known[name]}`; correct the variable (game-rl find "
             f"--moments {MOMENTS_FILE} --name {name} searches), or the moment"
         )

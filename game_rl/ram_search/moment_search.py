@@ -58,7 +58,7 @@ def choose_name(name: str | None, file: MomentsFile, path: Path) -> str:
     if name is None:
         if len(file.names) > 1:
             raise UsageError(
-                f"{path} knows something of {', '.join(file.names)}; choose one: "
+                f"{path} has facts about {', '.join(file.names)}; choose one: "
                 f"--name {file.names[0]}"
             )
         return file.names[0]

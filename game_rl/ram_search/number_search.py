@@ -48,7 +48,7 @@ the picture is drawn, and some numbers are drawn digit by digit."""
 _MOST_SAMPLES = 400
 _KEPT_MOMENTS = 8
 _MOST_RECORDED_FRAMES = 36_000  # ten minutes, the last ones of an episode
-_OTHER_START = "begin where it changes (--start-state, --script, --wait)"
+_OTHER_START = "start where it changes (--start-state, --script, --wait)"
 _OTHER_PLAY = "record an episode in which it changes"
 
 Progress = Callable[[str], None]
@@ -267,10 +267,10 @@ def find_number(
         assert best is not None
         if len(best.seen) < 2:
             raise UsageError(
-                f"the number in {best.place.in_words} was {statement.digits} all the time in "
+                f"the number in {best.place.in_words} stayed {statement.digits} in "
                 f"{_frames(episodes):,} frames of {'recorded' if recorded else 'random'} play, so "
-                f"nothing can be told from it; {_OTHER_PLAY if recorded else _OTHER_START}, or "
-                "tell what you know of it at some moments (--moments FILE)"
+                f"it shows nothing; {_OTHER_PLAY if recorded else _OTHER_START}, or describe what "
+                "you know of it at some moments (--moments FILE)"
             )
         progress(f"writing into {len(best.candidates):,} places")
         layer = LAYERS[best.place.layer]

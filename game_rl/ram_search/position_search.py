@@ -77,7 +77,7 @@ def find_position(searched: SearchedGame, known: KnownPlaces, *, seed: int = 0) 
         if not any(axes.values()):
             raise UsageError(
                 "no byte goes one way while a direction is held and back while its opposite is; "
-                "begin where the player can walk both ways (--start-state, --script, --wait)"
+                "start where the player can walk both ways (--start-state, --script, --wait)"
             )
         plays = _played(searched, emulator, states, rng)
         chosen = [places[0].candidate.index for places in axes.values() if places]

@@ -222,7 +222,7 @@ def _without_parts(places: Sequence[RankedPlace]) -> list[RankedPlace]:
 def verdict_words(place: RankedPlace) -> str:
     """Return what came of writing into a place."""
     if place.proof is None:
-        return "not tried"
+        return "not tested"
     words = place.proof.verdict.words
     if place.proof.is_shown:
         return f"{words}, on the screen"

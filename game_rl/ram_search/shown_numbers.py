@@ -221,8 +221,8 @@ def _in_any_order(statement: Statement, layers: Mapping[str, Tiles]) -> list[Num
 def _nowhere(statement: Statement) -> str:
     return (
         f"the screen does not show {statement.digits} with a tile a digit at this moment; look at "
-        "it with --screen FILE, begin at another moment (--start-state, --script, --wait), or tell "
-        "what you know of the number at some moments (--moments FILE)"
+        "it with --screen FILE, start at another moment (--start-state, --script, --wait), or "
+        "describe what you know of the number at some moments (--moments FILE)"
     )
 
 

@@ -22,7 +22,7 @@ def check_variable_name(name: str) -> str:
     """Return the name; raise UsageError if no variable can have it."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"--name {name!r}: a variable's name has letters, digits and `_`, and begins with a "
+            f"--name {name!r}: a variable's name has letters, digits and `_`, and starts with a "
             "letter; choose another"
         )
     return name
@@ -137,7 +137,7 @@ def write_entry(file: Path, name: str, entry: str, comments: Sequence[str] = ())
     except GameFileError as error:
         write_atomic(file, before.encode())
         raise GameFileError(
-            f"{file} stays as it was, as the entry does not fit it: {error}"
+            f"{file} is unchanged, because the entry does not fit it: {error}"
         ) from None
 
 
@@ -174,7 +174,7 @@ def keep_moments(file: Path, moments: Sequence[KnownMoment]) -> int:
         is_list = False
     if not is_list:
         raise GameFileError(
-            f"{file}: its moments do not stand one a line at the end of the file, so none can be "
+            f"{file}: its moments are not one per line at the end of the file, so none can be "
             "added; move them there, or move the file away"
         )
     try:

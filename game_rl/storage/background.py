@@ -119,7 +119,7 @@ def ask_once(
     if answer.fault is None:
         return []
     if answer.fault in PASSING_FAULTS:
-        return [f"{answer.text}. The training begins nevertheless, and uploads as soon as it can"]
+        return [f"{answer.text}. The training starts anyway, and uploads as soon as it can"]
     raise UsageError(f"{key}: {answer.text}; {way_out}")
 
 
@@ -154,8 +154,8 @@ class BackgroundUpload:
         if has_some or "checkpoints" not in upload.what:
             return ""
         return (
-            f"the training has ended well, but nothing of this run is at {upload.to}; "
-            f"`game-rl remote push {root}` uploads it"
+            f"the training has completed, but nothing of this run is at {upload.to}; `game-rl "
+            f"remote push {root}` uploads it"
         )
 
     def on_event(self, event: Event) -> None:

@@ -80,7 +80,7 @@ def fetch_run(
     """
     run_dir = RunDir(root)
     if run_dir.exists():
-        raise UsageError(f"{root} holds a run already; name a directory that is new")
+        raise UsageError(f"{root} already holds a run; name a new directory")
     manifest = find_manifest(store, address)
     if not take_over:
         refuse_active(store, manifest.run.id)
@@ -106,13 +106,13 @@ def _check_place(run_dir: RunDir, identity: str) -> None:
     """Raise UsageError unless the directory is new, or holds a part of what has this id."""
     root = run_dir.root
     if root.exists() and not root.is_dir():
-        raise UsageError(f"{root} is a file; name a directory that is new")
+        raise UsageError(f"{root} is a file; name a new directory")
     found = [path for path in root.iterdir() if path.suffix != _PART] if root.is_dir() else []
     if not found:
         return
     if run_dir.identity_file.exists() and run_dir.identity().id == identity:
         return
-    raise UsageError(f"{root} is not empty, and holds no part of it; name a directory that is new")
+    raise UsageError(f"{root} is not empty and holds no part of it; name a new directory")
 
 
 def _remove_other_checkpoints(run_dir: RunDir, manifest: RunManifest) -> None:
@@ -195,7 +195,7 @@ def fetch_experiment(
     """
     found = find_stored(address, patience)
     if (root / LAST_FILE).exists():
-        raise UsageError(f"{root} holds an experiment already; name a directory that is new")
+        raise UsageError(f"{root} already holds an experiment; name a new directory")
     _check_place(RunDir(root), address.experiment)
     store = ObjectStore(f"{address.to}/{place_of(address.experiment)}", patience=patience)
     if not take_over:

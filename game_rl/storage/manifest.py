@@ -148,7 +148,7 @@ def parse_stored(model: type[_Stored], content: bytes, source: str) -> _Stored:
         content,
         source,
         error=StorageError,
-        fault="is damaged, or of another version of game_rl",
+        fault="is damaged, or from another version of game_rl",
         way_out="fetch another checkpoint or generation",
     )
 

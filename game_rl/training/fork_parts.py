@@ -229,7 +229,7 @@ class ForkPlan:
             (
                 has_lost_best,
                 "the best evaluation",
-                "the fork is evaluated differently, or counts again",
+                "the fork is evaluated differently, or counts from 0",
             ),
             (noise > 0, "the weights, by noise", f"fork.weight_noise is {noise:g}"),
         )

@@ -97,7 +97,7 @@ def plan_fork(config: RunConfig, *, known_as: Path | None = None) -> ForkPlan:
         raise UsageError(
             f"{source.checkpoint.path} is at timestep {source.timesteps:,}, and the fork ends at "
             f"{config.total_timesteps:,}, which counts from its parent's beginning; raise "
-            "total_timesteps, or begin at 0 with --set fork.counters=new"
+            "total_timesteps, or start at 0 with --set fork.counters=new"
         )
     fork = fork.model_copy(update={"run": f"{source.place}@{source.timesteps}"})
     plan = ForkPlan(

@@ -71,7 +71,7 @@ def begin_again(run_dir: RunDir) -> list[str]:
     """Undo everything that the run wrote before its first checkpoint; return warnings."""
     restore_evaluations(run_dir, "", b"")
     cut_log(run_dir, None)
-    return ["there is no checkpoint yet: the run begins again"]
+    return ["there is no checkpoint yet: the run starts again"]
 
 
 def begun(identity: RunIdentity, config: RunConfig, game: Game) -> Begun:
@@ -192,7 +192,7 @@ def what_is_saved(run_dir: RunDir) -> str:
             f"{run_dir.way_on}"
         )
     if not checkpoints:
-        return f"nothing was saved yet; begin again with {run_dir.way_on}"
+        return f"nothing was saved yet; start again with {run_dir.way_on}"
     return f"saved up to timestep {int(checkpoints[0].name):,}; continue with {run_dir.way_on}"
 
 

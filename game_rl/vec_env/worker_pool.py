@@ -300,7 +300,7 @@ def _death(handle: _Handle) -> WorkerError:
     moment = f"during `{handle.awaited.value}`" if handle.awaited else "between two commands"
     code = handle.process.exitcode
     if handle.awaited is WorkerCommand.START and code is not None and code >= 0:
-        moment = f"before it could begin{why_it_did_not_begin()}"
+        moment = f"before it could start{why_it_did_not_begin()}"
     return WorkerError(f"{handle} {_ending(code)} {moment}")
 
 

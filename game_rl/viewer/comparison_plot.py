@@ -124,7 +124,7 @@ def _difference_panel(comparison: Comparison, difference: Difference, axis: Axis
 
 
 def _x_label(axis: Axis) -> str:
-    return f"{'emulator frames' if axis == 'frames' else 'timesteps'} of everybody"
+    return f"{'emulator frames' if axis == 'frames' else 'timesteps'} of all runs"
 
 
 def _curves(

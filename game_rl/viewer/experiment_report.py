@@ -198,7 +198,7 @@ def _champion_section(shown: ShownExperiment) -> Html:
     champion = shown.champion
     if champion is None:
         last = shown.experiment.config.generations
-        text = f"There is none yet: it is found after {shown.stage} {last}."
+        text = f"There is none yet: it is chosen after {shown.stage} {last}."
         return section("Champion", "champion", note(text))
     judged = [
         *(("selected it", each.folder, each.selection) for each in champion.candidates),
@@ -210,7 +210,7 @@ def _champion_section(shown: ShownExperiment) -> Html:
         for words, folder, fitness in judged
     ]
     head = ("episodes that", "member", "number", *_FITNESS)
-    why = "Each row's episodes chose or judged it alone; only the held-out ones are its score."
+    why = "Only the held-out episodes give its score; the others were used to choose it."
     about = element("p", why, class_="muted")
     return section("Champion", "champion", table(head, rows, numbers=(2, 3, 4, 5)), about)
 
@@ -260,10 +260,10 @@ def _lineage_section(shown: ShownExperiment) -> Html:
         )
         before = member.folder
     whose = "the champion" if shown.champion is not None else "the best member"
-    head = (shown.stage, "run", "began as", "changes", *_FITNESS)
+    head = (shown.stage, "run", "started as", "changes", *_FITNESS)
     about = (
         f"Each dot is a member after a {shown.stage}. A line leads to it from its parent: itself, "
-        f"or the member of which it became a copy. Those of {whose} stand out."
+        f"or the member that it became a copy of. Those of {whose} are highlighted."
     )
     return section(
         "Who descends from whom",
@@ -278,7 +278,7 @@ def _lineage_section(shown: ShownExperiment) -> Html:
 def _members_section(shown: ShownExperiment) -> Html:
     runs = [*shown.members, *([] if shown.learner is None else [shown.learner])]
     if not runs:
-        return section("Members", "members", note("No member has begun."))
+        return section("Members", "members", note("No member has started."))
     last = {m.folder: m for record in shown.records[-1:] for m in record.members}
     rows = []
     for run in runs:
@@ -315,7 +315,7 @@ def _events_section(shown: ShownExperiment) -> Html:
 def _words(event: ExperimentEvent) -> str:
     match event:
         case ExperimentBegun():
-            return f"began or resumed; {event.slots} members train at once"
+            return f"started or resumed; {event.slots} members train at once"
         case WentBack():
             return f"went back; later records are in {event.set_aside}"
         case MemberDied():

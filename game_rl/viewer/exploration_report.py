@@ -42,7 +42,7 @@ def exploration_report(folder: ExploreDir, axis: PlotAxis = "timesteps") -> str:
     links = [("curves", "Curves"), ("screens", "Screens"), ("commands", "Commands")]
     of_rewards: list[Html] = []
     if settings.cell:  # pictures have neither rewards nor places
-        links[1:1] = [("rewards", "Rewards"), ("best", "The best way"), ("places", "Places")]
+        links[1:1] = [("rewards", "Rewards"), ("best", "The best route"), ("places", "Places")]
         of_rewards = [_rewards_section(view), _best_section(view), _places_section(view, game)]
     return report(
         folder.root.absolute().name,
@@ -65,7 +65,9 @@ def _tiles(view: ExplorationView) -> Html:
         maps = f"on {last.maps:,} maps" if last.maps > 1 else ""
         found.append(tile("places", f"{last.places:,}", maps))
     if view.saved.settings.cell:
-        ending = "a way ends with a success" if view.has_success else "no way ends with a success"
+        ending = (
+            "a route ends with a success" if view.has_success else "no route ends with a success"
+        )
         found.append(tile("best reward", f"{last.reward:g}", ending))
     frames = last.timesteps * view.saved.settings.env.frame_skip
     found.append(tile("timesteps", f"{last.timesteps:,}", f"{frames:,} emulator frames"))
@@ -104,12 +106,12 @@ def exploration_panels(view: ExplorationView, axis: PlotAxis) -> list[Panel]:
         panels.append(panel("maps", "Maps", "different ones that were found", maps))
     if view.saved.settings.cell:
         reward = line("reward", 3, [point.reward for point in points])
-        panels.append(panel("reward", "Best reward", "sum of the best way's rewards", reward))
+        panels.append(panel("reward", "Best reward", "sum of the best route's rewards", reward))
     return panels
 
 
 def _rewards_section(view: ExplorationView) -> Html:
-    title = "When each reward was earned first"
+    title = "When each reward was first earned"
     if not view.terms:
         return section(title, "rewards", note("No reward term was earned yet."))
     rows = [
@@ -122,18 +124,20 @@ def _rewards_section(view: ExplorationView) -> Html:
         )
         for term in view.terms
     ]
-    head = ("reward term", "after timesteps", "after", "most in an episode", "its way")
+    head = ("reward term", "after timesteps", "after", "most in an episode", "its route")
     return section(title, "rewards", table(head, rows, numbers=(1, 2, 3)))
 
 
 def _best_section(view: ExplorationView) -> Html:
-    title = "The best way"
+    title = "The best route"
     parts = list(filter(None, [_clip(view.folder)]))
     if (picture := _png(view.folder.best_picture)) is not None:
-        label = "Screens of the best way, at each reward that it earns"
+        label = "Screens of the best route, at each reward that it earns"
         parts.append(_wide_picture(picture, label))
     if not parts:
-        parts = [note("Its screens come with the first minute, and when the exploration ends.")]
+        parts = [
+            note("Its screens are drawn after the first minute, and when the exploration ends.")
+        ]
     return section(title, "best", *parts)
 
 
@@ -146,7 +150,7 @@ def _clip(folder: ExploreDir) -> Html | None:
         if (size := path.stat().st_size) > _LARGEST_CLIP_BYTES:
             return note(f"{path} has {format_bytes(size)}, which is too large for this page.")
         data = f"data:{mime};base64,{base64.b64encode(path.read_bytes()).decode()}"
-        what = f"The best way, from {name}"
+        what = f"The best route, from {name}"
         shown = element("img", src=data, alt=what)
         if mime.startswith("video"):
             shown = element("video", src=data, controls=True, muted=True, aria_label=what)
@@ -158,7 +162,7 @@ def _places_section(view: ExplorationView, game: Game) -> Html:
     title = "Visited places"
     counts = view.place_counts()
     if counts is None:
-        why = "The cells do not say where they are: they lack a variable of the game's place."
+        why = "The cells have no position: they lack a variable of the game's place."
         if game.definition.place is None:
             why = "The game's file has no place, such as place: [map, x, y]."
         return section(title, "places", note(why))
@@ -179,7 +183,7 @@ def _screens_section(view: ExplorationView) -> Html:
     if picture is None:
         text = "They are drawn after the first minute, and when the exploration ends."
         return section("Screens", "screens", note(text))
-    about = "Some cells: number, timesteps of the best way to it, and its reward, if any."
+    about = "Some cells: number, timesteps of the best route to it, and its reward, if any."
     shown = _wide_picture(picture, "Screens of some cells")
     return section("Screens", "screens", element("p", about, class_="muted"), shown)
 

@@ -123,7 +123,7 @@ def footprint_section(run: ShownRun) -> Html:
         head = ("", "predicted", "measured", "the prediction is")
         parts.append(table(head, rows, numbers=(1, 2)))
     else:
-        parts.append(note("What it takes is measured when the training ends."))
+        parts.append(note("The footprint is measured when the training ends."))
     for name, kinds, total in (
         ("Memory", forecast.ram.parts, forecast.ram.predicted_peak_bytes),
         ("Disk", forecast.disk.parts, forecast.disk.predicted_total_bytes),
@@ -161,7 +161,9 @@ def plots_section(panels: list[Panel], *, has_curves: bool = True) -> Html:
     )
     parts = [element("div", *figures, class_="figures")]
     if not has_curves:
-        text = "The events have no training curves: the run is not so far yet, or it was trained "
+        text = (
+            "The events have no training curves: it has not had an update yet, or it was trained "
+        )
         parts.append(note(f"{text}by an older version, whose curves TensorBoard shows."))
     return section("Curves", "curves", *parts)
 
@@ -185,8 +187,9 @@ def evaluations_section(run: ShownRun) -> Html:
         extract = _evaluation_table(shown, has_ways=has_ways)
         parts = [extract, folded(f"All {len(events)} evaluations", whole, has_extract=True)]
     why = (
-        "The interval is Wilson's of 95 %: it holds the success rate of this policy, not of "
-        "another seed. The final evaluation plays the best policy on episodes that chose nothing."
+        "The interval is Wilson's 95 % interval for the success rate of this policy; it says "
+        "nothing about other seeds. The final evaluation plays the best policy on held-out "
+        "episodes."
     )
     return section("Evaluations", "evaluations", *parts, element("p", why, class_="muted"))
 
@@ -271,7 +274,7 @@ def places_section(run: ShownRun) -> list[Html]:
     if joined:
         return [section("Where the agents have been", "places", image)]
     how = element("code", f"game-rl places {quote(str(run.run_dir.root))}")
-    tip = note(how, " joins the game's own screens below the visits, for the next report.")
+    tip = note(how, " draws the visits on the game's own screens, for the next report.")
     return [section("Where the agents have been", "places", image, tip)]
 
 

@@ -212,7 +212,7 @@ def _pool_panel(groups: Sequence[RunGroup], axis: PlotAxis) -> Panel:
         ):
             for group in groups:
                 lines += seed_lines(label, colour, _curves_of(group, name, axis))
-    title = "Success rate by beginning" if len(groups) == 1 else "Success rate from the pool"
+    title = "Success rate by start" if len(groups) == 1 else "Success rate from the pool"
     note = "of the training's episodes, by env.pool.goal"
     return Panel("success-by-beginning", title, "share", tuple(lines), note, x_label=X_LABELS[axis])
 

@@ -217,7 +217,7 @@ def _endings(run: ShownRun) -> Html | None:
     rows = [(name, share, f"{100 * share:.1f} %") for name, share in shares]
     if rest > 0.0005:
         rows.append(("cut short, or another ending", rest, f"{100 * rest:.1f} %"))
-    about = "Share of the episodes that ended so, over the last tenth of the training."
+    about = "Share of the episodes that ended this way, over the last tenth of the training."
     return _card("Endings of episodes", about, rows)
 
 

@@ -23,7 +23,7 @@ def run_story(view: RunView, config: RunConfig, definition: GameDefinition | Non
     Args:
         definition: the game file that the run learned on; None if it is not known.
     """
-    game = f"It plays {config.game}, from which it has saved no checkpoint yet."
+    game = f"It plays {config.game} and has saved no checkpoint yet."
     if definition is not None:
         game = game_in_words(definition, config.env)
     training = [training_in_words(view, config), evaluations_in_words(view.better_evaluations)]
@@ -55,9 +55,11 @@ def game_in_words(definition: GameDefinition, env: EnvConfig) -> str:
     earned = _listed([name for name, weight in terms.items() if weight > 0])
     lost = _listed([name for name, weight in terms.items() if weight < 0])
     if earned:
-        sentences.append(f"It is rewarded for {earned}{f', and loses for {lost}' * bool(lost)}.")
+        sentences.append(
+            f"It is rewarded for {earned}{f', and penalised for {lost}' * bool(lost)}."
+        )
     elif lost:
-        sentences.append(f"It loses for {lost}.")
+        sentences.append(f"It is penalised for {lost}.")
     if definition.success is not None:
         sentences.append(f"An episode is a success when {definition.success.in_words}.")
     elif definition.reward is None:
@@ -66,7 +68,7 @@ def game_in_words(definition: GameDefinition, env: EnvConfig) -> str:
 
 
 def _seen(observation: ObservationConfig) -> str:
-    size = "at half size" if observation.size == "half" else "in full size"
+    size = "at half size" if observation.size == "half" else "at full size"
     colour = "in shades of grey" if observation.colour == "grey" else "in colour"
     seen = [f"the screen {size} {colour}"] if observation.screen else []
     if observation.parts:
@@ -92,13 +94,13 @@ def training_in_words(view: RunView, config: RunConfig) -> str:
         f"the game, in {format_duration(view.trained_s)}"
     )
     if view.events:
-        text += f", beginning on {view.events[0].time:%Y-%m-%d}"
+        text += f", starting on {view.events[0].time:%Y-%m-%d}"
     if not view.baselines:
         return f"{text}."
     baselines = [
         f"{_score(each.success_rate, each.mean_reward)} ({each.name})" for each in view.baselines
     ]
-    return f"{text}. Policies that learn nothing get {_listed(baselines)}."
+    return f"{text}. Untrained policies get {_listed(baselines)}."
 
 
 def evaluations_in_words(events: Sequence[Evaluated]) -> str:
@@ -127,8 +129,8 @@ def final_in_words(event: Evaluated) -> str:
     elif (ends := reward_interval(event)) is not None:
         score += f" (95 % interval {ends[0]:.2f} to {ends[1]:.2f})"
     return (
-        f"In the final evaluation, {counted(event.episodes, 'episode')} that chose nothing before, "
-        f"the best policy, that of timestep {event.policy_timesteps:,}, had {score}."
+        f"In the final evaluation, {counted(event.episodes, 'episode')} that were held out, the "
+        f"best policy, that of timestep {event.policy_timesteps:,}, had {score}."
     )
 
 
@@ -157,19 +159,19 @@ def end_in_words(view: RunView) -> str:
     why = "" if view.end is None else view.end.text
     match view.state:
         case "not begun":
-            return "The training has not begun."
+            return "The training has not started."
         case "training":
             return f"It is still training, at {at}{of}."
         case "completed":
             if reached := why or view.ended_by:
                 return f"It ended at {at}{of}, because a condition of stop_when was met: {reached}."
-            return f"It ended when it had played all of its {view.timesteps:,} timesteps."
+            return f"It completed all of its {view.timesteps:,} timesteps."
         case "until":
-            return f"It is paused at {at}{of}, as it was asked to."
+            return f"It is paused at {at}{of}, as requested."
         case "stopped":
             return f"It was stopped at {at}{of}{f': {why}' if why else ''}."
         case "failed":
             return f"It failed at {at}{of}{f': {why}' if why else ''}."
         case "killed":
             return f"Its process was killed at {at}{of}, so no reason is on record."
-    return f"It is at {at}{of}; whether it still trains cannot be read."
+    return f"It is at {at}{of}; whether it is still training is unknown."

@@ -91,7 +91,7 @@ def test_each_restart_is_told_once_with_the_share_of_its_first_rollout(
     assert [(event.at, event.timesteps) for event in events] == [(70, first), (160, 160)]
     assert [event.share for event in events] == [epsilon.at(first), 1.0]
     printed = output.file.getvalue()  # type: ignore[attr-defined]
-    assert "160   exploration begins again: 100.0% of the actions are random" in printed
+    assert "160   exploration restarts: 100.0% of the actions are random" in printed
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def test_few_seeds_are_told_that_they_can_decide_nothing(
     printed = capsys.readouterr().out
     assert ": undecided (" in printed
     assert "so few seeds can never give a p below 0.2500" in printed
-    assert "fewer than 8 seeds carry no interval" in printed
+    assert "an interval needs at least 8 seeds" in printed
 
 
 def test_one_arm_has_tables_and_nothing_to_decide(
@@ -119,7 +119,7 @@ def test_tables_are_aligned_text_where_nobody_asks_for_markdown(
 def test_tables_fit_a_terminal_with_whole_words(width: int) -> None:
     output = StringIO()
     console = Console(file=output, width=width, force_terminal=True, color_system=None)
-    header = ["arm", "success rate, mean", "95 % over seeds", "timesteps of everybody", "where"]
+    header = ["arm", "success rate, mean", "95 % over seeds", "timesteps of all runs", "where"]
     row = ["duel_ppo", "97.5 %", "none: fewer than 8 seeds", "60,416", "runs/duel_ppo_seed_0"]
     print_table(console, header, [row, row])
     shown = output.getvalue()

@@ -67,7 +67,7 @@ def test_a_copy_has_everything_that_it_needs_and_overwrites_nothing(
         assert {file.name for file in tmp_path.iterdir()} == names
     (tmp_path / "duel_pqn.yaml").write_text("game: duel\n", encoding="utf-8")
     assert main(["configs", "duel_erl", "--copy"]) == 2
-    assert "duel_pqn.yaml is here already, with other content" in capsys.readouterr().err
+    assert "duel_pqn.yaml exists already with other content" in capsys.readouterr().err
     assert (tmp_path / "duel_pqn.yaml").read_text(encoding="utf-8") == "game: duel\n"
 
 

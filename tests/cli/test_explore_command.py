@@ -83,7 +83,7 @@ def test_a_rom_without_a_game_file_is_explored_by_its_pictures(
     [
         ([], "a game is missing"),
         (["--resume"], "is not the folder of an exploration"),
-        (["beacon", "--resume"], "game beacon does not go with --resume"),
+        (["beacon", "--resume"], "game beacon cannot be used with --resume"),
         (["beacon", "--start-state", "shores"], "did you mean shore"),
         (["beaco"], "did you mean beacon"),
         (["beacon", "--states", "many"], "'many' is not a size"),

@@ -18,8 +18,8 @@ def error(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     [
         ("push runs/x ada/ppo-duel", "write hf:ada/ppo-duel"),
         ("push runs/x hf:ada/ppo-duel@v1", "a push goes to the branch main"),
-        ("push runs/x hf:ada/ppo-duel", "add --yes where nobody can answer"),
-        ("push runs/x hf:ada/ppo-duel --json", "add --yes where nobody can answer"),
+        ("push runs/x hf:ada/ppo-duel", "no terminal to answer in; add --yes"),
+        ("push runs/x hf:ada/ppo-duel --json", "no terminal to answer in; add --yes"),
         ("push runs/x hf:ada/ppo-duel --dry-run", "runs/x is not a run directory"),
         ("push runs/x hf:ada/ppo-duel --dry-run --output .", "exists already"),
         ("pull ppo-duel", "write hf:USER/NAME"),

@@ -29,7 +29,7 @@ def terminal(width: int) -> Console:
     [
         (200, "generation 2/10  00 done, 01 58%, 02 40%, 03 0%  about 2 min left"),
         (80, "generation 2/10  00 done, 01 58%, 02 40%, 03 0%  about 2 min left"),
-        (60, "generation 2/10  1 of 4 done, 50% in all  about 2 min left"),
+        (60, "generation 2/10  1 of 4 done, 50% overall  about 2 min left"),
         (40, "generation 2/10  1 of 4 done  2 min left"),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_plot_of_nothing_and_of_too_many_configs_is_refused(
     for n, root in enumerate(roots):
         write_run(root, seed=0, final=None, overrides=[f"algorithm.gamma=0.{n + 1}"])
     assert main(["plot", *map(str, roots), "--output", str(tmp_path / "x.png")]) == 2
-    assert "9 different configs, and a picture tells 8 apart" in capsys.readouterr().err
+    assert "9 different configs, but one plot can show at most 8" in capsys.readouterr().err
     assert not (tmp_path / "x.png").exists()
 
 

@@ -79,7 +79,7 @@ def test_how_states_are_saved_is_said_of_this_machine_alone(
 ) -> None:
     monkeypatch.setenv(SWITCH, "0")
     assert call("preflight", config) == 0
-    line = f"states    slow, by PyBoy alone: {SWITCH} is 0"
+    line = f"states    slow, by PyBoy itself: {SWITCH} is 0"
     assert line in capsys.readouterr().out.splitlines()
     assert call("preflight", config, "--json") == 0
     found = json.loads(capsys.readouterr().out)
@@ -191,7 +191,7 @@ def test_ctrl_c_prints_the_best_so_far_and_ends_with_130(config: Path) -> None:
     printed, errors = process.communicate(timeout=HANG_GUARD_S)
     assert process.returncode == 130
     assert "present" in printed
-    assert "not tried" in printed
+    assert "not tested" in printed
     assert errors == "interrupted\n"
 
 

@@ -109,11 +109,11 @@ def test_push_looks_whether_storage_still_has_what_was_uploaded(
         return capsys.readouterr().out
 
     assert "checkpoint 200 uploaded" in pushed()
-    assert f"nothing was left to send: all of it is at {disk_address}/runs/" in pushed()
+    assert f"nothing to send: everything is already at {disk_address}/runs/" in pushed()
     store = ObjectStore(disk_address)
     for stored in list(store.list("")):
         store.delete(stored.name)
     told = pushed()
     assert "no longer has all of checkpoints 100, 200; what is missing is sent again" in told
     assert "checkpoint 200 uploaded" in told
-    assert "nothing was left to send" not in told
+    assert "nothing to send" not in told

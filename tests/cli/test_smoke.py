@@ -57,4 +57,4 @@ def test_a_failure_on_the_way_is_the_smoke_test_s(
 def test_a_study_is_tried_arm_by_arm(capsys: Output) -> None:
     study = Path(__file__).parents[2] / "configs" / "study_ppo_pqn.yaml"
     assert main(["train", str(study), "--smoke"]) == 2
-    assert "try the files of its arms with --smoke one by one" in capsys.readouterr().err
+    assert "test the files of its arms with --smoke one by one" in capsys.readouterr().err

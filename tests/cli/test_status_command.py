@@ -81,7 +81,7 @@ def test_it_shows_the_newest_milestones_hints_and_stuck_episodes(
     assert "milestone timestep frame after" in lines
     assert "badges reached 2 64 512 15 min" in lines
     assert "badges reached 1" not in shown
-    assert any(line.startswith("stuck 20% of the last episodes") for line in lines)
+    assert any(line.startswith("stuck 20% of the latest episodes") for line in lines)
 
 
 def test_it_begins_with_what_people_want_and_ends_with_the_id(
@@ -132,7 +132,7 @@ def test_a_run_with_a_pool_says_what_comes_of_it(
                 values["pool/success_rate_from_start"] = 0.0
             file.add(CurvesRecorded(timesteps=401 + n, values=values))
     words = (
-        "16 states, 50% of the episodes begin there, goal met in 40% from there, goal met in 0% "
+        "16 states, 50% of the episodes start there, goal met in 40% from there, goal met in 0% "
         "from the start states"
     )
     assert status_lines(root, capsys)["pool"] == words

@@ -54,7 +54,7 @@ def test_what_was_stopped_before_the_finals_is_said_to_be_unsure(
     measure(tuning.present, 0.010)
     found(tuning, EnvSetting(2, 2, 16), seconds)
     text = printed(tuning, tmp_path)
-    assert "Stopped before the fastest settings were compared in turns" in text
+    assert "Stopped before the fastest settings were compared in turn:" in text
     assert "keep it" not in text
 
 

@@ -265,9 +265,9 @@ def test_another_pyboy_and_the_switch_fall_back_to_the_slow_way_and_say_so(
     assert ways == ("module", "PyBoysOwnWay", "PyBoysOwnWay")
     assert len(set(digests)) == 1
     assert lines[0] == describe_states() == "fast, by the module compiled for the installed PyBoy"
-    assert lines[1] == f"slow, by PyBoy alone: {SWITCH} is 0"
+    assert lines[1] == f"slow, by PyBoy itself: {SWITCH} is 0"
     assert lines[2] == (
-        "slow, by PyBoy alone: game_rl's module is compiled for PyBoy "
+        "slow, by PyBoy itself: game_rl's module is compiled for PyBoy "
         f"{fast_states.COMPILED_FOR}, but 2.8.77 is installed; install game_rl again"
     )
 

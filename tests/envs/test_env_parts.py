@@ -292,7 +292,7 @@ def test_an_unknown_part_is_refused_with_a_guess(ask: Callable[[EnvConfig, Game]
     [
         ({"screen": False}, "the agent would see nothing"),
         ({"parts": ["a", "b", "a"]}, "a is named twice"),
-        ({"parts": ["screen"]}, "the screen is no part of game.yaml"),
+        ({"parts": ["screen"]}, "the screen is not a part of game.yaml"),
     ],
 )
 def test_a_config_that_makes_no_sense_is_refused(observation: dict[str, Any], says: str) -> None:

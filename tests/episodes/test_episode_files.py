@@ -315,7 +315,7 @@ def test_actions_that_are_damaged_on_the_disk_are_said_to_be(tmp_path: Path) -> 
     assert not found[0].fault
     assert "damaged" in found.log(0).fault
     segment.unlink()
-    assert "deleted meanwhile" in found.log(0).fault
+    assert "has been deleted since" in found.log(0).fault
 
 
 def test_a_segment_of_another_version_is_named(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_what_is_fetched_elsewhere_goes_on_to_the_same(
     place = ExperimentAddress(address, stored.experiment)
     fetch_experiment(place, there)
     assert account_of(carry_out(moved(population, there))) == whole
-    with pytest.raises(UsageError, match="holds an experiment already"):
+    with pytest.raises(UsageError, match="already holds an experiment"):
         fetch_experiment(place, there)
 
 

@@ -97,7 +97,7 @@ def test_a_run_behind_a_link_is_listed_and_not_pruned_through_it(
     assert found == {Path("folder/run"): run_dir.root, Path("inner"): None}
     assert main(["runs", str(runs), "--prune", "--yes"]) == 0
     shown = capsys.readouterr()
-    assert f"is a link to {run_dir.root}, of which nothing is deleted here" in shown.err
+    assert f"is a link to {run_dir.root}, and nothing is deleted through a link" in shown.err
     gone = tmp_path / "disk" / "checkpoints" / "000000000100"
     assert f"{inner.checkpoint(100)} (in {gone})" in shown.out
     assert not gone.exists()

@@ -163,7 +163,7 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     line = parse_json(first)
     line["finds"][0]["before"] = 7
     file.write_text(json.dumps(line) + "\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"line 1, is none of an archive"):
+    with pytest.raises(UsageError, match=r"line 1, is not a line of an archive"):
         Archive.read(file, 10**9)
 
 

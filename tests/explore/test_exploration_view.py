@@ -98,7 +98,7 @@ def test_reading_bit_by_bit_gives_what_reading_at_once_gives(
 def test_a_damaged_line_is_named_by_its_place(beacon: Exploration, tmp_path: Path) -> None:
     (tmp_path / "explore.json").write_bytes(beacon.folder.saved.read_bytes())
     (tmp_path / "archive.jsonl").write_text('{"finds": 3}\n', encoding="utf-8")
-    with pytest.raises(UsageError, match=r"at byte 0: this is no line of an archive"):
+    with pytest.raises(UsageError, match=r"at byte 0: this is not a line of an archive"):
         view_of(ExploreDir(tmp_path)).refresh()
 
 

@@ -125,7 +125,7 @@ def test_what_is_wrong_with_the_folder_is_told_with_a_way_out(tmp_path: Path) ->
     refused(write_made(tmp_path / "other", GAME, other, lines), r"rooom; did you mean room\?")
     gone = explored(tmp_path / "gone")
     (gone / "archive.jsonl").unlink()
-    refused(gone, r"has no archive\.jsonl; explore on")
+    refused(gone, r"has no archive\.jsonl; continue it with")
 
 
 def test_a_name_that_the_game_has_is_refused(tmp_path: Path) -> None:

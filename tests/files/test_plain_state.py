@@ -80,5 +80,5 @@ def test_arrays_and_all_floats_come_back_where_they_are_allowed(value: Any) -> N
 
 @pytest.mark.parametrize("value", [{"!array": ["O", [0], ""]}, {"!tensor": ["int8", [0], ""]}])
 def test_objects_and_tensors_are_refused_where_they_cannot_be(value: Any) -> None:
-    with pytest.raises(ValueError, match="cannot be here"):
+    with pytest.raises(ValueError, match="cannot be saved here"):
         state_from_json(value)

@@ -102,7 +102,8 @@ def test_episodes_that_differ_by_idle_frames_alone_are_named() -> None:
     ) as env:
         (warning,) = start_warnings(env)
     assert warning.startswith(
-        "random_seed: there is none, so episodes from level_1 differ by their 0 to 30 idle frames"
+        "random_seed: there is none, so episodes from level_1 differ only by their 0 to 30 idle "
+        "frames"
     )
 
 

@@ -146,7 +146,7 @@ def test_what_a_reward_class_takes_is_checked(folder: Path) -> None:
 )
 def test_options_of_play_do_not_go_with_it(word: str, value: str, capsys: Output) -> None:
     assert main(["check-game", "game.yaml", "--without-rom", f"--{word}", value]) == 2
-    assert f"--{word} is for play" in " ".join(capsys.readouterr().err.split())
+    assert f"--{word} needs play" in " ".join(capsys.readouterr().err.split())
 
 
 def test_what_stands_for_the_rom_cannot_be_played() -> None:

@@ -75,8 +75,9 @@ def of_banks(texts: tuple[str, ...]) -> list[str]:
     ("program", "variable", "says"),
     [
         ("open at 2", "address: 0xA000", "0xA000 is in memory with the banks 0 to 3"),
-        ("open at 2", "address: 0xA000", "so it is the bank that the game has mapped just then; at "
-         "every reading it was bank 2: write `bank: 2`"),
+        ("open at 2", "address: 0xA000",
+         "so reads come from the bank that is mapped at that moment; at every reading it was "
+         "bank 2: write `bank: 2`"),
         ("colour", "address: 0xD000", "at every reading it was bank 3: write `bank: 3`"),
         ("open at 2", "address: 0xA005", "the banks 0, 1, 2, 3 fit what was read"),
     ],
@@ -91,8 +92,8 @@ def test_the_bank_to_name_is_told(tmp_path: Path, program: str, variable: str, s
 @pytest.mark.parametrize(
     ("program", "says"),
     [
-        ("closed", "what was read (ff) was in none of them, as the game keeps this memory closed"),
-        ("in turns", "the game maps one and then another, so what was read is not one variable"),
+        ("closed", "what was read (ff) is in none of them, because the game disables this memory"),
+        ("in turns", "the game switches between them, so what was read is not one variable"),
     ],
 )
 def test_what_cannot_be_right_is_an_error(tmp_path: Path, program: str, says: str) -> None:

@@ -84,4 +84,4 @@ def test_the_command_prints_the_lines_to_add_and_refuses_what_it_does_not_do(
     assert "30 of 8,319 bytes were tried in 4 s" in told
     assert "    seed: {address: 0xC19F, type: u16}" in told
     assert main(["check-game", "duel", "--find-seed", "--timesteps", "5"]) == 2
-    assert "--timesteps is for play, and --find-seed searches only" in capsys.readouterr().err
+    assert "--timesteps needs play, but --find-seed searches only" in capsys.readouterr().err

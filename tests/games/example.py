@@ -413,7 +413,7 @@ BAD_GAMES = (
     _part("visited places at a ratio", "a: {visited: {radius: 3}}\nplace: [lives, share]",
           "parts.a.visited", "share in `place` is not always a whole number"),
     _part("size that is no multiple", "a: {visited: {radius: 12, size: 50}}\nplace: [lives, flag]",
-          "parts.a.visited.size", "no multiple of 2 x radius = 24", "write 48"),
+          "parts.a.visited.size", "not a multiple of 2 x radius = 24", "write 48"),
     _part("offsets without a map", "a: {visited: {radius: 3, offsets: maps.yaml}}\n"
           "place: [lives, flag]", "parts.a.visited.offsets", "has 2 variables, not [map, x, y]"),
     _part("no file of offsets", "a: {visited: {radius: 3, offsets: maps.yaml}}\n"

@@ -145,7 +145,7 @@ def test_a_term_is_dumped_and_read_back() -> None:
     [
         ({"variable": "score"}, "needs `on`, which says what is rewarded"),
         ({"potential": "explored"}, "a potential needs a `weight`"),
-        ({"potential": "explored", "weight": -1}, "would pay for going away"),
+        ({"potential": "explored", "weight": -1}, "would reward moving away"),
         ({"potential": "explored", "weight": 1, "on": "increase"}, "on: does not go with"),
         ({"potential": "explored", "weight": 1, "power": 2}, "power: does not go with"),
         ({"potential": "explored", "weight": 1, "once": True}, "once: does not go with"),

@@ -141,7 +141,7 @@ WRONG_FILES = (
            "save the state again"),
     _start("state of an older format", "file: format_12.state", "its format is 12",
            "write `accept_older: true`"),
-    _start("state that is a web page", "file: page.state", "it is no state"),
+    _start("state that is a web page", "file: page.state", "it is not a state"),
     _start("empty state", "file: empty.state", "the file is empty; save the state again"),
     _added("step of an unknown variable",
            "step: {until: {variable: locked, equals: 0}, at_most_frames: 600}",

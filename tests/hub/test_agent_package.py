@@ -83,7 +83,7 @@ def test_a_file_with_another_name_is_refused(path: str) -> None:
     [
         ([file("config.yaml"), file("config.yaml")], "named twice"),
         ([file("game/A.yaml"), file("game/a.yaml")], "named twice"),
-        ([file("game/a", LARGEST_AGENT_BYTES), file("game/b", 1)], "is the most"),
+        ([file("game/a", LARGEST_AGENT_BYTES), file("game/b", 1)], "more than the limit of"),
         ([file("game/a", LARGEST_AGENT_BYTES + 1)], "less than or equal"),
         ([file(f"game/{n}") for n in range(1_001)], "at most 1000"),
     ],

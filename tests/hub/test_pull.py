@@ -165,7 +165,7 @@ def test_a_zip_of_stable_baselines3_begins_a_run_of_the_config(
     assert main(["pull", "hf:bob/ppo-tiny"]) == 2
     assert "name the config of a run whose network it fits" in capsys.readouterr().err
     assert main(["pull", "hf:bob/ppo-tiny", str(folder / "config.yaml")]) == 0
-    assert f"begins at timestep {package.timesteps}" in capsys.readouterr().out
+    assert f"starts at timestep {package.timesteps}" in capsys.readouterr().out
     assert (tmp_path / "runs" / "ppo-tiny" / "config.yaml").exists()
     assert main(["pull", "hf:bob/ppo-tiny", "duel_ppo", "--folder", "other"]) == 1
     assert "another network" in capsys.readouterr().err

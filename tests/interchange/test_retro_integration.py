@@ -169,14 +169,14 @@ def test_what_cannot_be_said_is_told_in_the_file_and_to_the_caller(tmp_path: Pat
     told = " | ".join(known.notes)
     for part in (
         "is for the ROM with sha1 " + "ab" * 20,
-        "variable far: stable-retro shows no memory at 0x10000",
-        "variable odd: its address None is no whole number",
+        "variable far: stable-retro exposes no memory at 0x10000",
+        "variable odd: its address None is not a whole number",
         "reward: lua:correct_score is a function of a program in Lua",
         "done: lua:done is a function of a program in Lua",
-        "(Level1.state, Level2.state) are of another emulator, gambatte, and PyBoy cannot load",
-        "it begins with Level1",
+        "(Level1.state, Level2.state) come from another emulator, gambatte, and PyBoy cannot load",
+        "it starts with Level1",
         "notes.txt says: ends a life early",
-        "rewards: none could be taken over; the one that stands is a guess",
+        "rewards: none could be imported; the one in the file is a guess",
     ):
         assert part in told
     lines = (game.folder / "game.yaml").read_text(encoding="utf-8").splitlines()

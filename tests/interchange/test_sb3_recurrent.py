@@ -96,6 +96,8 @@ def test_a_run_goes_on_from_what_sb3_contrib_saved(make_config: MakeConfig, tmp_
 def test_a_gru_is_refused_both_ways(make_config: MakeConfig, tmp_path: Path) -> None:
     (tmp_path / "any.zip").touch()
     config = make_config("never", "algorithm.memory={kind: gru, sequence: 4}")
-    with pytest.raises(UsageError, match="kind is gru, and sb3-contrib's RecurrentPPO has an LSTM"):
+    with pytest.raises(
+        UsageError, match="kind is gru, and sb3-contrib's RecurrentPPO only has an LSTM"
+    ):
         import_policy(tmp_path / "any.zip", config)
     assert not RunDir(config.run_dir).exists()

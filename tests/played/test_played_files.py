@@ -32,7 +32,7 @@ def test_what_cannot_be_learned_from_is_a_mistake(tmp_path: Path) -> None:
     faults: dict[str, dict[str, Any]] = {
         "actions.1: .*fly.*": {"actions": ["right", "fly"]},
         "start_state: .*nowhere": {"start_state": "nowhere"},
-        "rom_sha256: the episode is of another ROM": {"rom_sha256": 64 * "0"},
+        "rom_sha256: the episode comes from another ROM": {"rom_sha256": 64 * "0"},
         "an action every 5 frames, and the run one every 8; set env.frame_skip=5": {
             "frame_skip": 5
         },

@@ -91,7 +91,7 @@ def test_all_checks_are_listed_with_what_they_found(
         ("probe", "n_steps_is_no_episode_length", "found", "256, against 4 random episodes of 20"),
         ("imitates", "clone_is_not_played", "found", "100% random actions at first, against 50%"),
         ("imitates and plays on", "clone_is_not_played", "holds", "10% random actions"),
-        ("imitates with PPO", "clone_is_not_played", "does_not_apply", "draws its own actions"),
+        ("imitates with PPO", "clone_is_not_played", "does_not_apply", "samples its own actions"),
         ("remembers", "stack_beside_memory", "found", "frame_stack 4 against 2"),
         ("remembers one screen", "stack_beside_memory", "holds", "frame_stack 1 against 2"),
         ("as usual", "stack_beside_memory", "does_not_apply", "no memory"),

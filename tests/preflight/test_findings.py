@@ -374,7 +374,7 @@ DQN = {"name": "dqn", "learning_starts": 50_000}
 @pytest.mark.parametrize(
     ("algorithm", "restart", "cause"),
     [
-        (PQN, {"at": 50_000, "start": 0.5, "over": 1_000}, "the main line is at 0.5"),
+        (PQN, {"at": 50_000, "start": 0.5, "over": 1_000}, "the usual exploration rate is 0.5"),
         (PQN, {"at": 500_000, "start": 0.5, "over": 255}, "less than one rollout of 256"),
         (PQN, {"at": 900_000, "start": 0.5, "over": 100_001}, "until timestep 1,000,001"),
         (DQN, {"at": 49_999, "start": 1.0, "over": 1_000}, "before learning_starts, 50,000"),

@@ -193,7 +193,7 @@ def test_a_copy_of_the_sprites_is_found_at_the_beginning_of_a_page() -> None:
 
 def test_what_came_of_writing_is_said_in_words() -> None:
     plain = place_at(0)
-    assert verdict_words(plain) == "not tried"
+    assert verdict_words(plain) == "not tested"
     for verdict, is_shown, words in (
         (Verdict.ORIGINAL, None, "original"),
         (Verdict.ORIGINAL, True, "original, on the screen"),

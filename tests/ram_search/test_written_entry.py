@@ -53,7 +53,7 @@ def test_a_long_entry_of_several_lines_becomes_a_comment() -> None:
 def test_a_file_that_would_not_be_valid_stays_as_it_was(tmp_path: Path) -> None:
     file = game_in(tmp_path)
     before = file.read_bytes()
-    with pytest.raises(GameFileError, match="stays as it was"):
+    with pytest.raises(GameFileError, match="is unchanged, because"):
         write_entry(file, "hp", "hp: {address: 0xE000, type: u8}")
     assert file.read_bytes() == before
     write_entry(file, "hp", "hp: {address: 0xC0A5, type: u8}")

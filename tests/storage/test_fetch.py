@@ -83,7 +83,7 @@ def test_a_fetch_that_was_killed_goes_on_with_what_is_missing(
 def test_a_place_that_has_something_else_is_refused(tmp_path: Path, disk_address: str) -> None:
     run_dir = stored(tmp_path, disk_address, 100)
     store, address = ObjectStore(disk_address), RemoteAddress.parse(disk_address)
-    with pytest.raises(UsageError, match="holds a run already"):
+    with pytest.raises(UsageError, match="already holds a run"):
         fetch_run(store, address, run_dir.root)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("mine", encoding="utf-8")

@@ -60,7 +60,7 @@ def test_a_machine_without_a_network_may_train(
 ) -> None:
     (warning,) = ask_once(unreachable)
     assert "cannot be reached" in warning
-    assert "The training begins nevertheless" in warning
+    assert "The training starts anyway" in warning
 
 
 def test_one_request_is_all_that_is_asked(
@@ -145,7 +145,7 @@ def test_a_run_whose_upload_never_worked_is_complete_and_exits_with_4(
         encoding="utf-8",
     )
     assert ended.returncode == 4
-    assert "The training begins nevertheless" in ended.stdout
+    assert "The training starts anyway" in ended.stdout
     assert "best policy" in ended.stdout
     assert f"nothing of this run is at {unreachable}" in ended.stderr
     last = (run_dir / "events.jsonl").read_text(encoding="utf-8").splitlines()[-1]

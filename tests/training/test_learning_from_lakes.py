@@ -176,7 +176,7 @@ def test_a_run_that_is_in_the_phase_is_neither_forked_nor_set_back(
     steps = RunDir(root).offline.checkpoints_newest_first()
     with pytest.raises(CheckpointError, match=r"gradient steps \d, .*--until 0"):
         find_source(root, 0)
-    with pytest.raises(CheckpointError, match="of the phase before the first timestep"):
+    with pytest.raises(CheckpointError, match="belong to the phase before the first timestep"):
         resume(root, command(console()), at=int(steps[0].name))
     for run in (f"{root}", f"{root}@0"):
         assert main(["train", "--fork", run, "--set", f"run_dir={other}"]) == 2

@@ -129,7 +129,7 @@ def test_a_play_that_is_not_as_recorded_is_a_mistake(
     for fault, keys in faults.items():
         changed(file, **keys)
         config = make_config("run", *settings("ppo", file.parent))
-        with pytest.raises(UsageError, match=f"does not play as it was recorded: {fault}"):
+        with pytest.raises(UsageError, match=f"does not replay as it was recorded: {fault}"):
             train(config, command(quiet()))
 
 

@@ -89,7 +89,7 @@ def test_a_dqn_says_that_it_is_not_the_same_run_where_its_replay_is_lost(
     again = Checkpoint(newest).policy()
     assert all(torch.equal(straight[key], again[key]) for key in straight) == is_same
     printed = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
-    assert ("not bit for bit as without the break: the replay" in printed) != is_same
+    assert ("not bit for bit the same as an uninterrupted run: the replay" in printed) != is_same
 
 
 @pytest.mark.slow

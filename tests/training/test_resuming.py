@@ -362,7 +362,9 @@ def test_other_code_is_a_note_of_its_own_and_every_part_is_restored(
     rewrite(state, run_dir.checkpoint(160) / "manifest.json", json.dumps(text))
     output = console()
     resume(run_dir.root, command(output))
-    assert "note: the checkpoint is from other code: game_rl was 0.0.1 (source abab" in told(output)
+    assert "note: the checkpoint was written by other code: game_rl was 0.0.1 (source abab" in told(
+        output
+    )
     assert "not bit for bit" not in told(output)
     event = resumed_event(run_dir)
     assert (event.not_restored, event.other_code[:18]) == ((), "game_rl was 0.0.1 ")

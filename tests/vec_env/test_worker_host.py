@@ -33,7 +33,7 @@ def test_a_script_without_a_guard_is_told_that_it_needs_one(tmp_path: Path) -> N
     assert ended.returncode == 1
     last = ended.stderr.splitlines()[-1]
     assert last == (
-        "game_rl.errors.WorkerError: worker 0 (env 0) exited with code 1 before it could begin: it "
+        "game_rl.errors.WorkerError: worker 0 (env 0) exited with code 1 before it could start: it "
         f"imports {script}, which does everything again; put what the script does under "
         '`if __name__ == "__main__":`'
     )

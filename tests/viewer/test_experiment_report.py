@@ -106,8 +106,8 @@ def test_one_that_has_only_begun_says_what_is_missing(make_population: MakePopul
     text = read_page(experiment_report(shown_experiment(folder.root))).text
     for part in (
         "No generation is complete yet.",
-        "There is none yet: it is found after generation 5",
-        "No member has begun.",
+        "There is none yet: it is chosen after generation 5",
+        "No member has started.",
         "not begun",
     ):
         assert part in text

@@ -253,7 +253,7 @@ def test_a_finished_run_leads_with_its_result_and_has_its_clip_beside_the_curves
             for words in (
                 "Final result",
                 "96 % success",
-                "in 100 episodes, which stands for 90 % to 98 % (95 % interval); mean reward 2.5",
+                "in 100 episodes (95 % interval 90 % to 98 %); mean reward 2.5",
                 "It has played all its timesteps.",
                 "game-rl evaluate",
                 "game-rl report",
@@ -409,7 +409,7 @@ def test_who_wants_less_motion_gets_one_picture_until_they_ask(
         game.step(changed=1.0)
         page.wait_for_timeout(1_500)
         np.testing.assert_array_equal(pixels_of(page, ".stage canvas"), before)
-        page.get_by_role("button", name="Resume the pictures").click()
+        page.get_by_role("button", name="Resume the screens").click()
         wait_until(
             page,
             f"document.querySelector('.facts').textContent.includes('Timestep{game.timestep}')",
@@ -440,7 +440,7 @@ def test_the_page_plays_on_while_the_network_learns(chromium: Any, tmp_path: Pat
             again = page.evaluate("window.timesteps.slice(6)")
             assert again[:9] == [1, 2, 3, 4, 5, 6, 1, 2, 3]
             doing = page.inner_text(".doing")
-            assert doing == "learning from 1,024 timesteps … the last pictures play again"
+            assert doing == "learning from 1,024 timesteps … replaying the last screens"
             game.file.write_learns_from(0)
             game.step()
             wait_until(page, "window.timesteps.at(-1) === 7")
@@ -510,13 +510,13 @@ def test_hints_milestones_start_states_and_curves_are_shown(chromium: Any, tmp_p
             assert "40\u00a0%" in page.inner_text(".figures")
             tile = page.locator(".figure-tile", has_text="Goal met from the pool").inner_text()
             assert "31\u00a0%" in tile
-            assert "60\u00a0% of the episodes begin in it; 12 states, 3 passed" in tile
+            assert "60\u00a0% of the episodes start in it; 12 states, 3 passed" in tile
             groups = page.locator(".groups summary").all_inner_texts()
             assert groups == [
                 "Reward terms (2)",
                 "Going in circles (2)",
                 "Evaluation by start state (2)",
-                "Beginnings in the pool (4)",
+                "Episodes from the pool (4)",
                 "Learning (1)",
                 "Variables at the end of an episode (1)",
                 "Others (1)",

@@ -105,14 +105,16 @@ def test_another_page_looks_on_and_takes_the_controls_by_a_click(
         one.wait_for_selector(".veil b")
         other = second.open()
         other.wait_for_selector(".veil b")
-        assert other.inner_text(".veil b") == "Another page plays"
+        assert other.inner_text(".veil b") == "Another page is playing"
         other.keyboard.down("a")
         one.click(".veil")
         wait_until(other, "document.querySelector('canvas').dataset.frame > 10")
         assert [press.buttons for press in table.session.all_presses] == [frozenset()]
         other.keyboard.up("a")
         other.click(".veil")
-        wait_until(one, "document.querySelector('.veil b')?.textContent === 'Another page plays'")
+        wait_until(
+            one, "document.querySelector('.veil b')?.textContent === 'Another page is playing'"
+        )
         other.close()
         wait_until(one, "document.querySelector('.veil').textContent.includes('Nobody')")
         assert table.is_paused

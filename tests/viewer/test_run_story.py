@@ -51,9 +51,9 @@ def test_it_says_what_the_game_is_and_what_success_means(
         "Duel is a game for the Game Boy.",
         "the screen at half size in shades of grey",
         "every 8 frames (0.13 s) it takes one of 9 actions: idle, left,",
-        "It is rewarded for damage_dealt, round_won and fight_won, and loses for damage_taken,",
+        "It is rewarded for damage_dealt, round_won and fight_won, and penalised for damage_taken,",
         "An episode is a success when fight_result is 1.",
-        "The training has not begun.",
+        "The training has not started.",
     ):
         assert part in text
     assert "defines no success" in story(run, duel.model_copy(update={"success": None}), [])
@@ -76,14 +76,14 @@ def test_it_says_how_the_training_went(run: ShownRun) -> None:
     text = story(run, None, events)
     for part in (
         "PPO learned for 400 timesteps, 54 s of the game, in ",
-        "Policies that learn nothing get 20 % success and a mean reward of -1.50 (random actions).",
+        "Untrained policies get 20 % success and a mean reward of -1.50 (random actions).",
         "The first evaluation, at timestep 100, found 0 % success and a mean reward of 1.00; the "
         "best, at timestep 300, 75 % success and a mean reward of 3.00; the last 50 % success and "
         "a mean reward of 4.00. The first success came at timestep 200.",
-        "It ended when it had played all of its 400 timesteps.",
+        "It completed all of its 400 timesteps.",
         # Wilson's interval of 16 of 20
-        "20 episodes that chose nothing before, the best policy, that of timestep 300, had 80 % "
-        "success (95 % interval 58–92 %) and a mean reward of 3.00.",
+        "20 episodes that were held out, the best policy, that of timestep 300, had 80 % success "
+        "(95 % interval 58–92 %) and a mean reward of 3.00.",
     ):
         assert part in text
 

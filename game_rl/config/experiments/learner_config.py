@@ -32,7 +32,8 @@ class LearnerKeys(StrictModel):
 
     @property
     def member_shares(self) -> dict[str, float] | None:
-        """Weights of members in what the learner draws, or None if every row is drawn alike.
+        """Weights of members in what the learner draws, or None if every row is equally likely to
+        be drawn.
 
         They are by a member's number or `best_member`; a member that is not named has 1.
         """

@@ -102,7 +102,7 @@ class MixtureConfig(LearnerKeys):
     can stand here instead of in algorithm. `teacher: best_member`, the default in rounds, draws the
     learner towards the round's best member; `teacher: null`: no teacher. `member_shares:
     {best_member: 3}` are weights of members in what the learner draws from the Lake, by number or
-    `best_member`; other members have 1. Without them, every row is drawn alike."""
+    `best_member`; other members have 1. Without them, every row is equally likely to be drawn."""
     learner_per_round: LearnerStretchConfig = LearnerStretchConfig()
     """Length of the learner's training in each round. live: timesteps from one evaluation to the
     next; rounds x this is its total."""

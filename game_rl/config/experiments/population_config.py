@@ -53,8 +53,8 @@ class SelectionConfig(StrictModel):
     """Which members continue as copies of others."""
 
     name: Literal["truncation"] = "truncation"
-    """truncation: each member of the worst share becomes a copy of one of the best share, drawn
-    evenly."""
+    """truncation: each member of the worst share becomes a copy of one of the best share, sampled
+    uniformly."""
     share: Annotated[float, Field(gt=0, le=0.5)] = 0.25
     """The worst share, and the best share, of the members; at least one member each."""
     gap: NotNegative = 0.0
@@ -326,7 +326,7 @@ class PopulationConfig(LearnerKeys):
                 yield Problem(
                     ("control",),
                     f"members learn nothing, and a control is never copied over, so {self.control} "
-                    "would play the same for ever; write control: 0",
+                    "would never change; write control: 0",
                     (("member",),),
                 )
         if learner is not None:

@@ -155,7 +155,7 @@ class StudyConfig(StrictModel):
                 value = getattr(pair, name)
                 if value not in self.arms:
                     known = ", ".join(self.arms)
-                    message = f"{value} is no arm; the arms are {known}"
+                    message = f"{value} is not an arm; the arms are {known}"
                     yield Problem((*key, name), message, (("arms",),))
             if pair.arm == pair.against:
                 yield Problem(

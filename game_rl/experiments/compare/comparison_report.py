@@ -96,7 +96,7 @@ def _arms(comparison: Comparison) -> Cells:
     metric = comparison.rule.metric
     mean = f"{_METRIC_NAMES[metric]}, mean"
     header = ["arm", "seeds", "failed", mean, _interval_head(comparison)]
-    header += ["own timesteps", "timesteps of everybody", "frames of everybody"]
+    header += ["own timesteps", "timesteps of all runs", "frames of all runs"]
     rows = [
         [
             each.name,
@@ -135,7 +135,7 @@ def _differences(comparison: Comparison) -> Cells:
 def _seeds(comparison: Comparison) -> Cells:
     metric = comparison.rule.metric
     header = ["arm", "seed", _METRIC_NAMES[metric], "success, 95 % over its episodes", "episodes"]
-    header += ["timesteps of everybody", "where"]
+    header += ["timesteps of all runs", "where"]
     rows = [
         [
             arm.name,
@@ -176,19 +176,19 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         if each.smallest_p_value > comparison.rule.alpha:
             yield (
                 f"{each.arm} - {each.against}: so few seeds can never give a p below "
-                f"{each.smallest_p_value:.4f}; take more"
+                f"{each.smallest_p_value:.4f}; run more seeds"
             )
     if any(len(summary.scores) < LEAST_SEEDS for summary in comparison.summaries):
-        yield f"fewer than {LEAST_SEEDS} seeds carry no interval: look at every single value"
+        yield f"an interval needs at least {LEAST_SEEDS} seeds: look at the value of each seed"
     played = {summary.name: summary.total_timesteps for summary in comparison.summaries}
     least = min(played, key=lambda n: played[n])
     most = max(played, key=lambda n: played[n])
     if played[most] > _MUCH_MORE * played[least]:
         yield (
-            f"the arms played different amounts: everybody in {most} {played[most]:,.0f} "
-            f"timesteps, in {least} {played[least]:,.0f}"
+            f"the arms played different amounts: all runs of {most} {played[most]:,.0f} timesteps, "
+            f"those of {least} {played[least]:,.0f}"
         )
-    yield "episodes of evaluations are counted in no column of timesteps"
+    yield "no column of timesteps counts the episodes of evaluations"
 
 
 def score_words(value: float, metric: Metric) -> str:

@@ -198,7 +198,7 @@ class Played(JobResult):
     seed: Natural
     """Seed of the episodes."""
     deterministic: bool
-    """Whether the policy took its best actions or drew them."""
+    """Whether the policy took its best actions or sampled them."""
     rewards: tuple[float, ...]
     """Total reward of each episode."""
     successes: tuple[bool, ...]

@@ -271,10 +271,10 @@ class Plan:
             return best
         if self.config.rule == "live":
             raise ExperimentError(
-                "the weights of all members and of the learner became non-finite; begin another "
+                "the weights of all members and of the learner became non-finite; start another "
                 "mixture with a lower algorithm.learning_rate in member and in learner"
             )
         raise NobodyLeftError(
-            f"the weights of all members became non-finite in {STAGES[kind]} {generation}; begin "
+            f"the weights of all members became non-finite in {STAGES[kind]} {generation}; start "
             f"another {kind} with a lower algorithm.learning_rate of member"
         )

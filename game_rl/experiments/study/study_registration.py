@@ -63,8 +63,8 @@ def register(study: Study) -> Registration:
     path = study_dir(study.config).registration
     if path.exists():
         raise UsageError(
-            f"{path} exists already: a study is registered once, before its first run. For "
-            "another study, name another results folder in the file; to register this one anew, "
+            f"{path} exists already: a study is registered once, before its first run. For another "
+            "study, name another results folder in the file; to register this one again, "
             f"delete {path.parent} with the results in it"
         )
     registration = Registration(

@@ -98,11 +98,14 @@ def _plan_notes(study: Study, registration: Registration) -> Iterator[str]:
     pair = config.primary
     test = config.test
     yield f"registered {registration.registered:%Y-%m-%d %H:%M} UTC, {registration.sha256()[:16]}"
-    yield f"the question is answered by {pair.arm} against {pair.against}; all else is exploration"
+    yield (
+        f"the question is answered by {pair.arm} against {pair.against}; all other comparisons "
+        "are exploratory"
+    )
     yield (
         f"score of a seed: {config.metric} over {test.episodes} episodes of seed {test.seed:,}, "
         f"played by the {config.selection} checkpoint; budget {config.budget.timesteps:,} "
-        "timesteps of everybody"
+        "timesteps of all runs"
     )
     experiments = [name for name, arm in study.arms.items() if isinstance(arm, ExperimentArm)]
     if experiments:
@@ -115,7 +118,7 @@ def _deviations(study: Study, results: list[PairResult]) -> Iterator[str]:
         most = study.config.budget.timesteps + study.arms[each.arm].rounding_timesteps
         if each.total_timesteps >= most:
             yield (
-                f"deviation: everybody of {each.arm}, seed {each.seed} played "
+                f"deviation: all runs of {each.arm}, seed {each.seed} played "
                 f"{each.total_timesteps:,} timesteps, more than the budget"
             )
     # game_rl's is left out: every file of its code is that of the registration
@@ -137,7 +140,7 @@ def _unsealed(results: Mapping[str, list[PairResult]]) -> Iterator[str]:
             names.append(f"{arm} (seeds {', '.join(seeds)})")
     if names:
         yield (
-            f"without a SHA-256 of their own, so that an edit would not be noticed: results of "
+            f"without a SHA-256 of their own, so that an edit would not be detected: results of "
             f"{', '.join(names)}"
         )
 
@@ -239,14 +242,14 @@ def break_lines(
     Args:
         arms: by arm and seed, the scores of all runs at the end of each generation.
     """
-    header = ["arm", "generation", "went on: before, after", "copies: before, after", "learner"]
+    header = ["arm", "generation", "continued: before, after", "copies: before, after", "learner"]
     rows = [row for name, seeds in arms.items() for row in _rows(name, seeds, metric)]
     if not rows:
         return []
     return [
-        "At the breaks: scores at the end of each generation, after those that the same weights "
-        "had at the end of the one before, where a copy's were its parent's. Means over seeds and "
-        "members; in brackets, how many members.",
+        "At the breaks: mean scores over seeds and members at the end of the generation before "
+        "(for a copy, its parent's) and at the end of this one; in brackets, the number of "
+        "members.",
         "",
         Cells(header, rows),
     ]

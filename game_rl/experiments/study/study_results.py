@@ -229,8 +229,8 @@ def read_study_result(folder: StudyDir, pair: Pair, *, registration: str) -> Pai
         )
     if found.registration != registration:
         raise ExperimentError(
-            f"{path} is of another registration than {folder.registration}; delete it to have it "
-            "made again, or restore the registration that it belongs to"
+            f"{path} belongs to another registration than {folder.registration}; delete it to "
+            "have it made again, or restore the registration that it belongs to"
         )
     if (found.arm, found.seed) != (pair.arm, pair.seed):
         raise ExperimentError(

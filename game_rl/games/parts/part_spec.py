@@ -42,7 +42,8 @@ class PartSpec(StrictModel):
     """One entry of `parts` in game.yaml, of one kind."""
 
     vector: tuple[str | NumberSpec, ...] | None = None
-    """Variables in a row, as numbers; arrays with all of theirs, and bits as bits."""
+    """Variables as numbers, one after the other; an array adds all its numbers, and bits stay
+    bits."""
     categories: str | None = None
     """Variable whose numbers stand for kinds of things, such as species; an array has several."""
     of: Annotated[int, Field(ge=2, le=65_536)] | None = None

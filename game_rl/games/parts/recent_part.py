@@ -38,7 +38,7 @@ class RecentSpec(StrictModel):
         if self.scale == 0:
             yield Problem(("scale",), "0 would make every value 0; write another number")
         if self.scale is not None and self.of is not None:
-            what = "does not go with `of`, as categories are names; remove it"
+            what = "does not go with `of`, because categories have no scale; remove it"
             yield Problem(("scale",), what)
 
 

@@ -29,8 +29,8 @@ class RewardClassSpec(StrictModel):
     shape: tuple[Annotated[int, Field(ge=1)], ...]
     """[n], or [height, width] of a grid."""
     of: Annotated[int, Field(ge=2, le=65_536)] | None = None
-    """How many values a number can have, which is whole and below it. null: float32, for vectors
-    only."""
+    """How many values each number can have; numbers are whole and below this. null: float32, for
+    vectors only."""
 
     def problems(self) -> Iterable[Problem]:
         named = "categories" if self.kind == "categories" else f"a {self.kind}"
@@ -89,7 +89,7 @@ class RewardClassPart(GamePart):
             values = np.asarray(made[self.name], np.float64)
         except (TypeError, ValueError):
             found = type(made[self.name]).__name__
-            raise self._wrong(f"returned {found}, which is no array of numbers") from None
+            raise self._wrong(f"returned {found}, which is not an array of numbers") from None
         if values.shape != self.own.shape:
             raise self._wrong(
                 f"returned an array of shape {list(values.shape)}; `shape` says "
@@ -102,7 +102,7 @@ class RewardClassPart(GamePart):
             rule = "must be finite"
         else:
             wrong = ~((values >= 0) & (values < of) & (values == np.floor(values)))
-            rule = f"must be whole and below {of:,} (`of`), from 0 on"
+            rule = f"must be whole, at least 0 and below {of:,} (`of`)"
         if wrong.any():
             raise self._wrong(f"returned {values[wrong][0]:g}; its numbers {rule}")
         return values.astype(self.form.dtype).reshape(self.form.shape)

@@ -36,8 +36,8 @@ class TilesSpec(StrictModel):
     """A grid with the class of each tile of the background, or its id."""
 
     area: AreaSpec
-    """The tiles that are seen: of the screen with `follow_scroll`, else of the 32 x 32 of the
-    background's map."""
+    """The tiles that the agent sees: of the screen with `follow_scroll`, otherwise of the 32 x 32
+    tiles of the background's map."""
     follow_scroll: bool = False
     """Whether the area moves with the screen over the background's map."""
     sprites: bool = False

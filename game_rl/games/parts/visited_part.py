@@ -33,8 +33,8 @@ class VisitedSpec(StrictModel):
     """A grid with the places around the player that were visited in this episode."""
 
     radius: Annotated[int, Field(ge=1, le=128)]
-    """The grid starts this many places to the left of the player and above, and has twice as many
-    in a row."""
+    """The grid starts this many places to the left of the player and above, and is twice as many
+    places wide and high."""
     size: Annotated[int, Field(ge=2, le=512)] | None = None
     """Side of the grid, a multiple of twice the radius: 48 with a radius of 12 makes each place 2 x
     2 cells. null: a cell for each place."""
@@ -46,7 +46,7 @@ class VisitedSpec(StrictModel):
         if self.size is not None and self.size % side:
             yield Problem(
                 ("size",),
-                f"{self.size} is no multiple of 2 x radius = {side}; write "
+                f"{self.size} is not a multiple of 2 x radius = {side}; write "
                 f"{max(1, round(self.size / side)) * side}, or remove the line for {side}",
                 reads=(("radius",),),
             )

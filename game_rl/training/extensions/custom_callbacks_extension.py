@@ -154,7 +154,7 @@ def _leaf(value: object) -> JsonValue | None:
 def _tensor(dtype: str, shape: tuple[int, ...], content: bytes) -> torch.Tensor:
     kind = getattr(torch, dtype, None)
     if not isinstance(kind, torch.dtype):
-        raise ConfigError(f"{dtype} is no type of a tensor")
+        raise ConfigError(f"{dtype} is not a type of a tensor")
     if not content:
         return torch.empty(shape, dtype=kind)
     return torch.frombuffer(bytearray(content), dtype=kind).reshape(shape)

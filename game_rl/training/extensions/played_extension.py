@@ -138,9 +138,9 @@ class PlayedExtension(Extension):
     def begin(self) -> None:
         if self._demonstrations.was_other:
             self._events.warn(
-                "the played episodes give other observations or rewards than before the break, so "
-                "the run goes on with these, and not bit for bit as without the break: the game "
-                "file, game_rl or PyBoy has changed"
+                "the played episodes give other observations or rewards than before the "
+                "interruption, so the run continues with these, and not bit for bit as without "
+                "the interruption: the game file, game_rl or PyBoy has changed"
             )
 
 
@@ -171,8 +171,8 @@ def _replayed(file: PlayedFile, parts: RunParts) -> ReplayedEpisode:
     )
     if fault and parts.checkpoint is None:
         raise UsageError(
-            f"the episode of {file.path} does not play as it was recorded: {fault}. The game file, "
-            "game_rl or PyBoy is another one than then: record it anew, or take it out of "
+            f"the episode of {file.path} does not replay as it was recorded: {fault}. The game "
+            "file, game_rl or PyBoy has changed since then: record it again, or take it out of "
             "algorithm.learn_from.played.episodes"
         )
     return episode

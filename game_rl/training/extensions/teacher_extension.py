@@ -82,7 +82,7 @@ def _evaluated(policy: PQNPolicy, parts: RunParts) -> Evaluation:
     except EvaluationInterrupted:
         text = (
             f"{parts.stop.reason}; the teacher was being measured, and nothing was learned yet; "
-            f"begin again with {parts.run_dir.way_on}"
+            f"start again with {parts.run_dir.way_on}"
         )
         raise parts.stop.interrupted(text) from None
 

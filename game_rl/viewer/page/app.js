@@ -83,9 +83,9 @@ async function ask(own) {
   }
 }
 
-const LOST = "The server does not answer; the page shows the last that it has got.";
-const GONE = "There is no run here any more; the page shows the last that it has got.";
-const STRANGE = "The server was started again: open the address that it has printed now.";
+const LOST = "The server does not answer; the page shows the last data that it received.";
+const GONE = "There is no run here any more; the page shows the last data that it received.";
+const STRANGE = "The server was restarted: open the address that it has printed now.";
 
 function say(text) {
   document.body.classList.toggle("lost", Boolean(text));

@@ -15,7 +15,7 @@ const GROUPS = [
   {prefix: "game/looped/", title: "Going in circles", name: (name) => `${name}: share that is earned in a loop`},
   {prefix: "eval/success_rate/", title: "Evaluation by start state", note: "Success", isTogether: true, format: percent},
   {prefix: "eval/mean_reward/", title: "Evaluation by start state", note: "Mean reward", isTogether: true},
-  {prefix: "pool/", title: "Beginnings in the pool", name: (name) => POOL[name]},
+  {prefix: "pool/", title: "Episodes from the pool", name: (name) => POOL[name]},
   {prefix: "rollout/", title: "Episodes", name: (name) => EPISODES[name]},
   {prefix: "eval/", title: "Evaluation"},
   {prefix: "train/", title: "Learning"},
@@ -29,9 +29,9 @@ const GROUPS = [
   {prefix: "resources/", title: "Machine", name: (name) => MACHINE[name]},
   {prefix: "", title: "Others"},
 ];
-const EPISODES = {ep_rew_mean: "reward", ep_len_mean: "length in timesteps", truncated: "share that a limit ends"};
+const EPISODES = {ep_rew_mean: "reward", ep_len_mean: "length in timesteps", truncated: "share cut off by a limit"};
 const POOL = {
-  states: "states", share: "share of episodes that begin in it", passed: "share of a route's states that are passed",
+  states: "states", share: "share of episodes that start in it", passed: "share of a route's states that are passed",
   success_rate: "goal met from the pool", success_rate_from_start: "goal met from the start states",
   reward: "reward from the pool", reward_from_start: "reward from the start states",
 };
@@ -51,10 +51,10 @@ export class Curves {
     this.none = make("p", {class: "note", text: "The first curves come with the first update."});
     this.box = make("div", {class: "groups"});
     this.others = new Map();
-    this.laidOver = make("details", {class: "laid-over", hidden: true}, make("summary", {text: "Lay other runs over"}), make("ul", {class: "choices"}));
+    this.laidOver = make("details", {class: "laid-over", hidden: true}, make("summary", {text: "Overlay other runs"}), make("ul", {class: "choices"}));
     this.filter = make("input", {type: "search", placeholder: "Find a curve", "aria-label": "Find a curve", oninput: () => this.find()});
     this.element = make("section", {class: "card", "aria-labelledby": "learning-title"},
-      make("div", {class: "card-head"}, make("h2", {id: "learning-title", text: "How they learn"}), this.filter), this.none,
+      make("div", {class: "card-head"}, make("h2", {id: "learning-title", text: "Learning curves"}), this.filter), this.none,
       make("div", {class: "charts"}, this.success.element, this.reward.element), this.laidOver, this.box);
     this.filter.hidden = true;
     this.noneFound = make("p", {class: "note", role: "status", hidden: true});
@@ -146,7 +146,7 @@ export class Curves {
       }
     }
     group.summary.textContent = `${title} (${whole(count)})`;
-    group.note.textContent = constant.length ? `Without a change so far: ${constant.join("; ")}.` : "";
+    group.note.textContent = constant.length ? `Unchanged so far: ${constant.join("; ")}.` : "";
     this.find();
   }
 

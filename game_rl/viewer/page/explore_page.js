@@ -8,8 +8,8 @@ import {PlacesMap} from "./places.js";
 import {duration, number, plural, short, whole} from "./words.js";
 
 const PICTURES = {
-  best: ["The best way", "Screens at each reward that it earns, with the timesteps until then."],
-  sheet: ["Screens", "Some cells: number, timesteps of the best way to it, and its reward, if any."],
+  best: ["The best route", "Screens at each reward that it earns, with the timestep."],
+  sheet: ["Screens", "Some cells: number, timesteps of the best route to it, and its reward, if any."],
 };
 
 export class ExplorePage {
@@ -24,7 +24,7 @@ export class ExplorePage {
     this.noTerms = make("p", {class: "note", text: "No reward term was earned yet."});
     const head = ["Reward term", "After timesteps", "After", "Most in an episode"];
     this.rewards = make("section", {class: "card", "aria-labelledby": "rewards-title"},
-      make("h2", {id: "rewards-title", text: "When each reward was earned first"}), this.noTerms,
+      make("h2", {id: "rewards-title", text: "When each reward was first earned"}), this.noTerms,
       make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of the reward terms"},
         make("table", {}, make("thead", {}, make("tr", {}, ...head.map((text) => make("th", {scope: "col", text})))), this.terms)));
     this.curves = make("section", {class: "card", "aria-labelledby": "found-title"},
@@ -38,7 +38,7 @@ export class ExplorePage {
       return [name, {image, card}];
     }));
     this.commands = make("pre", {class: "commands"});
-    const next = make("section", {class: "card", "aria-labelledby": "next-title"}, make("h2", {id: "next-title", text: "What next"}), this.commands);
+    const next = make("section", {class: "card", "aria-labelledby": "next-title"}, make("h2", {id: "next-title", text: "Next steps"}), this.commands);
     const main = make("main", {id: "main", tabindex: -1}, this.figures.element, this.curves, this.rewards,
       this.places.element, ...[...this.pictures.values()].map(({card}) => card), next);
     this.element = make("div", {class: "run"}, this.heading.element, main);
@@ -50,13 +50,13 @@ export class ExplorePage {
     const where = state.places ? `, ${plural(state.places, "place")}${state.maps > 1 ? ` on ${plural(state.maps, "map")}` : ""}` : "";
     this.heading.show({
       title: state.name, state: state.state, share: null, left: "",
-      sentence: `Random play ${isExploring ? "returns" : "returned"} to states of ${state.game} that it has found and ${isExploring ? "goes" : "went"} on from there, from ${state.start_state.replaceAll("_", " ")}: ${plural(state.cells, "cell")}${where}.`,
+      sentence: `Random play ${isExploring ? "returns" : "returned"} to states of ${state.game} that it has found and ${isExploring ? "continues" : "continued"} from there, from ${state.start_state.replaceAll("_", " ")}: ${plural(state.cells, "cell")}${where}.`,
       played: `${whole(state.timesteps)} timesteps in ${duration(state.seconds)}`,
     });
     this.figures.set("cells", "Cells", {value: whole(state.cells), note: plural(state.rounds, "round")});
     this.figures.set("places", "Places", {value: whole(state.places), note: state.maps > 1 ? `on ${plural(state.maps, "map")}` : "", isShown: state.places > 0});
-    this.figures.set("reward", "Best reward", {value: number(state.reward), note: state.has_success ? "a way ends with a success" : "no success yet", isShown: hasRewards});
-    this.figures.set("speed", "Speed", {value: state.timesteps_per_s == null ? "–" : `${whole(state.timesteps_per_s)}/s`, note: `timesteps; ${short(state.frames)} frames in all`});
+    this.figures.set("reward", "Best reward", {value: number(state.reward), note: state.has_success ? "a route ends with a success" : "no success yet", isShown: hasRewards});
+    this.figures.set("speed", "Speed", {value: state.timesteps_per_s == null ? "–" : `${whole(state.timesteps_per_s)}/s`, note: `timesteps; ${short(state.frames)} frames in total`});
     const curve = (key, name, colour) => ({name, colour, timesteps: curves.timesteps, values: curves[key]});
     this.cells.show([curve("cells", "cells", 1), ...(state.places ? [curve("places", "places", 2)] : [])]);
     this.maps.show(state.maps > 1 ? [curve("maps", "", 3)] : []);

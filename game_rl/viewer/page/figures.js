@@ -77,7 +77,7 @@ export class Figures {
       value: percent(rate), isShown: Boolean(pool),
       note: [
         start == null ? "" : `${percent(start)} from the start states`,
-        share == null ? "" : `${percent(share)} of the episodes begin in it`,
+        share == null ? "" : `${percent(share)} of the episodes start in it`,
         `${plural(states, "state")}${passed == null ? "" : `, ${whole(passed)} passed`}`,
       ].filter(Boolean).join("; "),
     });

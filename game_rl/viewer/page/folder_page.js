@@ -40,7 +40,7 @@ export class FolderPage {
     this.reward = new Chart({title: "Mean reward of an episode"});
     this.compared = make("section", {class: "card", "aria-labelledby": "compared-title", hidden: true},
       make("h2", {id: "compared-title", text: "Curves of the chosen runs"}), make("div", {class: "charts"}, this.success.element, this.reward.element),
-      make("p", {class: "note", text: "The evaluations of each run; dashed, what a run reached in training, where it has played none."}));
+      make("p", {class: "note", text: "The evaluations of each run; dashed: the training of a run without evaluations."}));
     const main = make("main", {id: "main", tabindex: -1},
       make("section", {class: "card", "aria-labelledby": "members-title"},
         make("div", {class: "card-head"}, make("h2", {id: "members-title", text: "Runs"}), this.screens.button),

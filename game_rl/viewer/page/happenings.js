@@ -8,7 +8,7 @@ const MOST = 300;
 export class Happenings {
   constructor({announce}) {
     this.announce = announce;
-    this.list = make("ol", {class: "happenings", tabindex: 0, "aria-label": "What has happened, the newest first"});
+    this.list = make("ol", {class: "happenings", tabindex: 0, "aria-label": "Events, the newest first"});
     this.quiet = make("input", {type: "checkbox", id: "quiet", onchange: () => this.list.classList.toggle("with-quiet", this.quiet.checked)});
     this.element = make("section", {class: "card", "aria-labelledby": "happened-title"},
       make("div", {class: "card-head"}, make("h2", {id: "happened-title", text: "What happened"}),

@@ -47,7 +47,7 @@ export function runSentence(state) {
   const who = agents ? plural(agents, "agent") : "The agents";
   const from = state.start_states.length > 1 && state.start_states.length < 5 ? ` from ${listed(state.start_states)}` : "";
   const plays = `${who} ${agents === 1 ? "plays" : "play"} ${game || "the game"}${from} with one policy` +
-    (algorithm ? `, which learns by ${algorithm.toUpperCase()}` : "") +
+    (algorithm ? `, which learns with ${algorithm.toUpperCase()}` : "") +
     (state.memory ? ` and remembers with ${state.memory}` : "");
   const result = [];
   const final = state.final_evaluation;
@@ -55,7 +55,7 @@ export function runSentence(state) {
   if (state.state === "training") {
     if (success != null) result.push(`succeed in ${percent(success)} of their episodes`);
     else if (earned != null) result.push(`earn ${reward(earned)} an episode`);
-    return `${plays}. ${result.length ? `They ${result[0]}.` : "The first episodes are not over yet."}`;
+    return `${plays}. ${result.length ? `They ${result[0]}.` : "No episode has ended yet."}`;
   }
   const did = plays.replace(" play ", " played ").replace("learns", "learned").replace("remembers", "remembered");
   if (!last) return `${did}. No evaluation was played.`;

@@ -50,7 +50,7 @@ export class Large {
       ["Episode", `${whole(screen.episode + 1)}, from ${screen.start_state.replaceAll("_", " ")}`],
       ["Timestep", whole(screen.episode_timestep)],
       ["Reward so far", reward(screen.episode_reward)],
-      ["It expects", screen.value == null ? "–" : number(screen.value)],
+      ["Expected return", screen.value == null ? "–" : number(screen.value)],
       ["Action", action],
     ]);
     const isShare = layout.action_values === "probabilities";

@@ -36,7 +36,7 @@ export class OverviewPage {
     this.descent = make("section", {class: "card", "aria-labelledby": "descent-title"},
       make("h2", {id: "descent-title", text: "Who descends from whom"}),
       make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Lineage"}, this.lineage),
-      make("p", {class: "note", text: "A column for each generation, a row for each member; a line comes from the member that was copied. The fuller its colour, the fitter it was."}));
+      make("p", {class: "note", text: "A column for each generation, a row for each member; a line comes from the member that was copied. The stronger its colour, the higher its fitness."}));
     this.clip = new Clip({title: "Clip of the champion", id: "champion-clip"});
     this.champion = make("section", {class: "card champion", "aria-labelledby": "champion-title", hidden: true});
     this.mixing = make("p", {class: "note"});
@@ -66,11 +66,11 @@ export class OverviewPage {
     const share = state.is_live ? done / until : (generation - 1 + Math.min(1, this.shareOfStage(state))) / generations;
     const playing = isTraining ? state.members.filter(({is_training: isPlaying}) => isPlaying).map(({folder}) => folder) : [];
     const now = playing.length && playing.length < state.members.length ? ` Now ${plural(playing.length, "member")} ${playing.length === 1 ? "trains" : "train"}: ${playing.join(", ")}.` : "";
-    const results = champion ? ` The champion is ${champion.folder}: ${fitness(champion.final)} in ${plural(champion.final.episodes, "episode")} that were held out.` : best ? ` The fittest of ${stage} ${best.generation} has a fitness of ${this.value(best.best)}.` : "";
+    const results = champion ? ` The champion is ${champion.folder}: ${fitness(champion.final)} in ${plural(champion.final.episodes, "held-out episode")}.` : best ? ` The fittest of ${stage} ${best.generation} has a fitness of ${this.value(best.best)}.` : "";
     this.heading.show({
       title: state.name, state: state.state, share: isTraining || state.state === "completed" ? (state.state === "completed" ? 1 : share) : share,
       sentence: `${plural(state.members.length, "member")} of a ${state.kind}, each with ${plural(state.n_envs, "agent")}, ${isTraining ? "learn" : "learned"} to play ${state.game} by ${state.algorithm.toUpperCase()}, ${state.is_live ? "all at once" : `${isTraining ? `now in ${stage} ${whole(generation)} of ${whole(generations)}` : `in ${plural(generations, stage)}`}`}.${results}${now}${state.text ? ` ${state.text}.` : ""}`,
-      played: state.timesteps_of_all == null ? "" : `${whole(state.timesteps_of_all)} timesteps of all${state.frames_of_all == null ? "" : ` (${short(state.frames_of_all)} frames)`}`,
+      played: state.timesteps_of_all == null ? "" : `${whole(state.timesteps_of_all)} timesteps of all runs${state.frames_of_all == null ? "" : ` (${short(state.frames_of_all)} frames)`}`,
       left: this.forecast(state),
     });
     if (champion && this.champion.hidden) this.showChampion(champion, state.path);
@@ -89,13 +89,13 @@ export class OverviewPage {
 
   showChampion({folder, final, clip}, path) {
     const {success_rate: rate, success_interval: interval, mean_reward: mean, episodes} = final;
-    const range = interval ? `, which stands for ${percent(interval[0])} to ${percent(interval[1])} (95 % interval)` : "";
+    const range = interval ? ` (95 % interval ${percent(interval[0])} to ${percent(interval[1])})` : "";
     this.champion.replaceChildren(make("h2", {id: "champion-title", text: `Champion: member ${folder}`}),
       make("p", {class: "result-value", text: rate == null ? `${earned(mean)} reward` : `${percent(rate)} success`}),
-      make("p", {class: "note", text: `in ${plural(episodes, "episode")} that were held out${range}; mean reward ${earned(mean)}`}),
+      make("p", {class: "note", text: `in ${plural(episodes, "held-out episode")}${range}; mean reward ${earned(mean)}`}),
       make("p", {}, make("a", {href: "#run=champion", text: "The champion's page"})),
       make("ul", {class: "list"}, ...[
-        [`game-rl record ${quoted(path)}`, "makes a clip of it"], [`game-rl evaluate ${quoted(path)}`, "plays new episodes with it"],
+        [`game-rl record ${quoted(path)}`, "records a clip of it"], [`game-rl evaluate ${quoted(path)}`, "plays new episodes with it"],
         [`game-rl report ${quoted(path)} --output report.html`, "writes the experiment into one file"],
       ].map(([command, what]) => make("li", {}, make("code", {text: command}), make("span", {class: "note", text: ` ${what}`})))));
     this.clip.show("champion", clip);
@@ -114,7 +114,7 @@ export class OverviewPage {
       const end = `about ${clock(new Date(Date.now() + 1000 * left))}, in ${duration(left)}`;
       return isLive || generations === 1 ? `the training ends ${end}` : `the last ${stage} ends ${end}`;
     }
-    if (table.length >= generations) return "the champion is sought";
+    if (table.length >= generations) return "the champion is being chosen";
     if (!isLive && !table.length && generations > 1) return `the end is estimated after the first ${stage}`;
     return generation === generations ? `the last ${stage} is about to end` : "";
   }

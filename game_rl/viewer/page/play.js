@@ -11,12 +11,12 @@ const root = document.getElementById("page");
 const announcer = document.getElementById("announcer");
 
 const DEEDS = [
-  {key: "p", text: "Pause", words: "pause, or go on"},
+  {key: "p", text: "Pause", words: "pause, or continue"},
   {key: "r", text: "Take back 10 s", words: "take the last ten seconds back", deed: "take_back"},
   {key: "m", text: "Mark a moment", words: "mark this moment for a search of addresses", deed: "moment"},
   {key: "k", text: "Keep as start state", words: "keep this moment as a start state", deed: "start_state"},
-  {key: "n", text: "New episode", words: "begin a new episode", deed: "again"},
-  {key: "f", text: "Fast forward", words: "four times as fast, or as before"},
+  {key: "n", text: "New episode", words: "start a new episode", deed: "again"},
+  {key: "f", text: "Fast forward", words: "four times as fast, or normal speed"},
 ];
 
 class PlayPage {
@@ -44,7 +44,7 @@ class PlayPage {
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({data}) => (typeof data === "string" ? this.take(JSON.parse(data)) : this.draw(data));
     socket.onclose = ({reason}) => {
-      const again = "The server does not answer; if it was started again, open the address that it has printed now.";
+      const again = "The server does not answer; if it was restarted, open the address that it has printed now.";
       this.say(reason || again);
       setTimeout(() => this.connect(), RETRY_MS[Math.min(this.tries, RETRY_MS.length - 1)]);
       this.tries += 1;
@@ -143,7 +143,7 @@ class PlayPage {
     this.name = make("input", {type: "text", maxlength: "200", id: "name", autocomplete: "off"});
     const naming = make("label", {class: "naming", for: "name"}, "Name of the next start state, or what is known at the next moment (health: 3)", this.name);
     this.starts = make("select", {id: "starts"}, ...game.start_states.map((name) => make("option", {value: name}, name)));
-    const from = make("label", {class: "naming", for: "starts"}, "A new episode begins in", this.starts);
+    const from = make("label", {class: "naming", for: "starts"}, "A new episode starts in", this.starts);
     this.title = make("h1", {}, game.title);
     this.pill = make("span", {class: "state"});
     this.under = make("p", {class: "under"}, make("span"), make("span"));
@@ -157,7 +157,7 @@ class PlayPage {
     this.notes.hidden = true; // until there is one
     const numbers = game.has_game_file
       ? [card("Reward", this.sum, this.terms), card("Endings", this.endings), card("Variables", this.variables, this.arrays)]
-      : [card("Only the picture", make("p", {class: "note"}, "This ROM has no game file, so there are no variables and rewards. K keeps a start state for one."))];
+      : [card("Only the screen", make("p", {class: "note"}, "This ROM has no game file, so there are no variables and rewards. K keeps a start state for one."))];
     return make("div", {class: "run"},
       make("header", {}, make("div", {class: "title"}, this.title, this.pill), this.under),
       make("main", {id: "main", tabindex: "-1", class: "play"},
@@ -205,19 +205,19 @@ class PlayPage {
     pairs(this.variables, variables.filter(([, value]) => typeof value !== "string").map(([name, value]) => [name, number(value)]));
     pairs(this.arrays, variables.filter(([, value]) => typeof value === "string"));
     this.buttons.forEach((button) => { button.disabled = !isMine; });
-    this.buttons[0].firstChild.textContent = state.paused ? "Go on" : "Pause";
+    this.buttons[0].firstChild.textContent = state.paused ? "Continue" : "Pause";
     this.buttons[5].setAttribute("aria-pressed", String(state.fast));
     this.cover(state, isMine);
   }
 
   cover(state, isMine) {
     const [title, text] = !isMine
-      ? ["Another page plays", this.role === "free" ? "Nobody has the controls: click to play here" : "Click to take the controls"]
+      ? ["Another page is playing", this.role === "free" ? "Nobody has the controls: click to play here" : "Click to take the controls"]
       : state.over
         ? [`Over: ${state.over}`, "N or a click: a new episode. R: take ten seconds back"]
         : !state.begun
           ? ["Ready", "Press a button of the game, or click"]
-          : state.paused ? ["Paused", "P or a click goes on"] : ["", ""];
+          : state.paused ? ["Paused", "P or a click: continue"] : ["", ""];
     this.veil.hidden = !title;
     this.veil.classList.toggle("clear", title === "Paused");  // the numbers on the screen can be read
     if (this.veil.dataset.text === title + text) return;

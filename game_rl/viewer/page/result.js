@@ -5,10 +5,10 @@ import {duration, percent, plural, quoted, reward, whole} from "./words.js";
 
 const WHY = {
   completed: "It has played all its timesteps.",
-  until: "It was to pause at this timestep.",
-  stopped: "Somebody stopped it.",
+  until: "It paused at this timestep as requested.",
+  stopped: "It was stopped.",
   failed: "It failed.",
-  killed: "Its process ended without a word: it was killed, or the machine stopped.",
+  killed: "Its process ended without a message: it was killed, or the machine stopped.",
 };
 
 export class Result {
@@ -20,7 +20,7 @@ export class Result {
     this.commands = make("ul", {class: "list"});
     this.element = make("section", {class: "card result", "aria-labelledby": "result-title", hidden: true},
       make("div", {}, this.kind, this.value, this.note, this.facts),
-      make("div", {}, make("h3", {text: "What comes next"}), this.commands));
+      make("div", {}, make("h3", {text: "Next steps"}), this.commands));
   }
 
   show(state) {
@@ -45,7 +45,7 @@ export class Result {
     }
     const {success_rate: rate, success_interval: interval, mean_reward: mean, std_reward: deviation, episodes} = shown;
     setText(this.value, rate == null ? `${reward(mean)} reward` : `${percent(rate)} success`);
-    const range = interval ? `, which stands for ${percent(interval[0])} to ${percent(interval[1])} (95 % interval)` : "";
+    const range = interval ? ` (95 % interval ${percent(interval[0])} to ${percent(interval[1])})` : "";
     const earned = `${rate == null ? "standard deviation" : `mean reward ${reward(mean)}, standard deviation`} ${reward(deviation)}`;
     setText(this.note, `in ${plural(episodes, "episode")}${range}; ${earned}`);
   }
@@ -57,9 +57,9 @@ function sentence(text) { return /^[a-z]+[ ,]/.test(text) ? `${text[0].toUpperCa
 function factsOf({ended, last_event: lastEvent, state, trained_s: trained, timesteps, total_timesteps: total, best_evaluation: best, experiment}) {
   const when = ended?.time ?? lastEvent;
   return [
-    [ended ? "Ended" : "Last heard of", when ? new Date(when).toLocaleString("en-GB", {dateStyle: "full", timeStyle: "short"}) : ""],
+    [ended ? "Ended" : "Last event", when ? new Date(when).toLocaleString("en-GB", {dateStyle: "full", timeStyle: "short"}) : ""],
     ["Trained for", trained == null ? "" : duration(trained)],
-    ["Why it ended", ended?.text ? sentence(ended.text) : experiment && state === "until" ? "Its experiment has brought it to this timestep." : WHY[state] ?? ""],
+    ["Why it ended", ended?.text ? sentence(ended.text) : experiment && state === "until" ? "Its experiment trained it up to this timestep." : WHY[state] ?? ""],
     ["Timesteps", `${whole(timesteps)}${total && timesteps < total ? ` of at most ${whole(total)}` : ""}`],
     ["Best policy", best ? `of timestep ${whole(best.policy_timesteps)}` : ""],
   ].filter(([, value]) => value);
@@ -70,7 +70,7 @@ function commandsOf({path, state, experiment, best_evaluation: best, final_evalu
   if (experiment) found.push([`game-rl train --fork ${quoted(path)} run_dir=runs/NAME total_timesteps=N`, "trains a copy of it, up to timestep N"]);
   else if (state !== "completed") found.push([`game-rl train --resume ${quoted(path)}`, "continues the training"]);
   if (best || final) {
-    found.push([`game-rl evaluate ${quoted(path)}`, "plays new episodes"], [`game-rl record ${quoted(path)}`, "makes a clip"]);
+    found.push([`game-rl evaluate ${quoted(path)}`, "plays new episodes"], [`game-rl record ${quoted(path)}`, "records a clip"]);
   }
   return [...found, [`game-rl report ${quoted(path)} --output report.html`, "writes all of this into one file"]];
 }

@@ -18,10 +18,10 @@ const MOST_MILESTONES = 12;
 const DOING_EVERY_MS = 250;
 const WAITS_AFTER_MS = 400;
 const DOING = {
-  evaluating: "an evaluation is played …",
-  confirming: "new episodes are played to confirm the goal …",
-  "final evaluation": "the final evaluation is played …",
-  recording: "the clip is recorded …",
+  evaluating: "playing an evaluation …",
+  confirming: "playing new episodes to confirm the goal …",
+  "final evaluation": "playing the final evaluation …",
+  recording: "recording the clip …",
 };
 
 export class RunPage {
@@ -145,7 +145,7 @@ export class RunPage {
     const isWaiting = performance.now() - (this.playedAt ?? 0) > WAITS_AFTER_MS;
     if (isTraining && isWaiting && DOING[this.state.phase]) this.feed?.wait(this.run);
     const doing = learnsFrom ? `learning from ${plural(learnsFrom, "timestep")} …` : isWaiting ? DOING[this.state?.phase] ?? "" : "";
-    setText(this.doing, !isTraining ? "" : doing && this.isAgain ? `${doing} the last pictures play again` : doing);
+    setText(this.doing, !isTraining ? "" : doing && this.isAgain ? `${doing} replaying the last screens` : doing);
   }
 
   choose(agent) {
@@ -212,7 +212,7 @@ export class RunPage {
     const hasEnded = this.state && this.state.state !== "training";
     setText(this.agentsTitle, hasEnded ? "The agents" : "The agents now");
     this.arrange(!this.result.element.hidden && !this.clip.element.hidden);
-    setText(this.liveNote, this.refusal || (hasEnded && isLive ? "The training has ended; these are its last pictures." : isLive ? "" : noPictures(this.state)));
+    setText(this.liveNote, this.refusal || (hasEnded && isLive ? "The training has ended; these are its last screens." : isLive ? "" : noPictures(this.state)));
     this.liveNote.hidden = !this.liveNote.textContent;
   }
 
@@ -290,7 +290,7 @@ function card(title, id) {
 }
 
 function noPictures(state) {
-  if (!state || state.state === "training") return "The pictures come with the next timesteps. A training that began with an older version of game_rl, or with live.fps: 0, shows none.";
+  if (!state || state.state === "training") return "Screens appear with the next timesteps. A training that started with an older version of game_rl, or with live.fps: 0, shows none.";
   if (state.state === "unknown") return "Nothing is live, and this user may not read whether the run is training.";
   const when = state.ended ? ` It ended ${clock(new Date(state.ended.time))}.` : "";
   return `Nothing is live, because this run is not training.${when}`;

@@ -63,4 +63,4 @@ export const quoted = (path) => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path
 export const plural = (count, one, many = `${one}s`) => `${whole(count)} ${count === 1 ? one : many}`;
 
 // What the button does that pauses live pictures.
-export const pauseWords = (isPaused) => (isPaused ? "▶ Resume the pictures" : "❚❚ Pause the pictures");
+export const pauseWords = (isPaused) => (isPaused ? "▶ Resume the screens" : "❚❚ Pause the screens");

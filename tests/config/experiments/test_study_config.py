@@ -166,7 +166,7 @@ def test_what_is_no_study_is_refused_for_that_alone(file: Path, line: str, kind:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("arm: fast", "arm: quick", "primary.arm: quick is no arm; the arms are slow, fast"),
+        ("arm: fast", "arm: quick", "primary.arm: quick is not an arm; the arms are slow, fast"),
         ("against: slow", "against: fast", "fast is compared with itself"),
         ("[5, 6, 7, 8, 9, 10]", "[5, 6, 7, 7]", "7 is named twice"),
         ("[5, 6, 7, 8, 9, 10]", "[5, 6, 7, 8, 9]", "5 seeds can never give a p below 0.0625"),

@@ -115,7 +115,7 @@ ALGORITHMS = (
         valid_and("lake: {path: yes}\n"),
         (
             "line 4",
-            "lake.path: yes is no folder; write lake: {} for the folder lake in run_dir",
+            "lake.path: yes is not a folder; write lake: {} for the folder lake in run_dir",
         ),
     ),
     WrongConfig(

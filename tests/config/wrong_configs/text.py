@@ -53,7 +53,7 @@ TEXTS = (
             f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
             for before, name in pairwise("abcdefgh")
         ),
-        ("more than 20,000 values", "no config"),
+        ("more than 20,000 values", "not a config"),
     ),
     WrongConfig("an alias of itself", "env: &env [*env]\n", ("line 1", "`*env` refers to nothing")),
     WrongConfig(

@@ -188,7 +188,7 @@ def test_everybody_plays_as_much_as_a_study_reckons(make_erl: MakePopulation) ->
 
 def test_without_finite_weights_nobody_is_left(make_erl: MakePopulation) -> None:
     broken = [(folder_of(number), 128) for number in range(4)]
-    with pytest.raises(NobodyLeftError, match="in generation 1; begin another"):
+    with pytest.raises(NobodyLeftError, match="in generation 1; start another"):
         carry_out(make_erl(), PaperExecutor(non_finite=broken))
 
 

@@ -192,7 +192,7 @@ def test_the_report_names_what_was_not_as_planned(make_study: MakeStudy) -> None
     change("fast", 7, total_timesteps=5_000)
     notes = "\n".join(study_findings(study).notes)
     assert "deviation: results were made with torch 2.12 and 2.13" in notes
-    assert "deviation: everybody of fast, seed 7 played 5,000 timesteps" in notes
+    assert "deviation: all runs of fast, seed 7 played 5,000 timesteps" in notes
     assert "results were made on 2 machines: a, b" in notes
     assert "SHA-256" not in notes
 

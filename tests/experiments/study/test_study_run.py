@@ -120,7 +120,7 @@ def test_a_result_of_another_registration_is_refused(make_study: MakeStudy) -> N
     folder = study_dir(study.config)
     content = json.loads(folder.result("slow", 5).read_text(encoding="utf-8"))
     write_result(folder, PairResult.model_validate(content | {"registration": "0"}))
-    with pytest.raises(ExperimentError, match=r"slow-5\.json is of another registration"):
+    with pytest.raises(ExperimentError, match=r"slow-5\.json belongs to another registration"):
         on_paper(study)
 
 
