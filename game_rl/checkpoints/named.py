@@ -1,6 +1,5 @@
 """Runs and checkpoints as a command names them, found and compared without torch."""
 
-import re
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
@@ -13,7 +12,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.schema_guide import meant_folder
 from game_rl.config.values import run_at
 from game_rl.errors import CheckpointError, NoCheckpointError, UsageError
-from game_rl.files.pretrained import PRETRAINED, pretrained_agents
+from game_rl.files.pretrained import why_no_run
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved, parse_saved
 from game_rl.games.definition import Game
@@ -33,21 +32,8 @@ def find_run(root: Path) -> RunDir:
 def _why_no_run(root: Path) -> str:
     """Return what a path is that is no run directory, and what to name instead."""
     text = str(root)
-    if re.match(r"(s3|gs|az|file):/", text):
-        slashes = "///" if text.startswith("file:") else "//"  # a Path has but one
-        url = quote(text.replace("/", slashes, 1))
-        return (
-            f"{root} is an address in storage, not a run directory; fetch the run first: game-rl "
-            f"remote fetch {url} runs/my_run"
-        )
-    if text.startswith("hf:"):
-        return (
-            f"{root} is an address on the Hugging Face Hub, not a run directory; fetch the agent "
-            f"first: game-rl pull {quote(text)}"
-        )
-    if text.startswith(PRETRAINED):
-        known = ", ".join(f"{PRETRAINED}{name}" for name in pretrained_agents())
-        return f"{root} is not an agent that comes with game_rl; there are {known}"
+    if (fault := why_no_run(text)) is not None:
+        return fault
     whole, at, _ = text.rpartition("@")
     if at and RunDir(Path(whole)).exists():
         return _why_no_checkpoint(root, RunDir(Path(whole)))

@@ -19,6 +19,7 @@ from game_rl.episodes.logged_episodes import (
 from game_rl.errors import UsageError
 from game_rl.experiments.experiment_dir import run_of
 from game_rl.files.durable_files import folder_bytes
+from game_rl.files.pretrained import is_packed_agent, run_name
 from game_rl.files.run_dir import RunDir
 from game_rl.system.output import as_printed, visible
 from game_rl.system.units import format_bytes
@@ -92,6 +93,12 @@ def logged_of(run_dir: RunDir) -> LoggedEpisodes:
         UsageError: it has none.
     """
     found = read_logged_episodes(run_dir)
+    if not len(found) and is_packed_agent(run_dir.root):
+        agent = run_name(run_dir.root)
+        raise UsageError(
+            f"{agent} is an agent without the episodes of its training; game-rl record "
+            f"{quote(agent)} lets it play new ones"
+        )
     if not len(found):
         raise UsageError(
             f"{run_dir.root} has no logged episodes: none has ended yet, its config says "

@@ -24,7 +24,8 @@ from game_rl.cli.printing import (
 from game_rl.config.loader import load_config
 from game_rl.errors import UsageError
 from game_rl.files.durable_files import new_directory
-from game_rl.hub.agent_package import PACKAGE_FILE, AgentPackage, HubAddress, parse_address
+from game_rl.files.pretrained import PACKAGE_FILE
+from game_rl.hub.agent_package import AgentPackage, HubAddress, parse_address
 from game_rl.system.packages import check_extra
 from game_rl.system.units import counted, format_bytes
 

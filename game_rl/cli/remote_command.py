@@ -34,6 +34,7 @@ from game_rl.cli.printing import PROGRESS, SafeConsole, add_json, print_facts, p
 from game_rl.config.experiments.experiment import load_experiment
 from game_rl.config.loader import load_config, load_yaml_model
 from game_rl.config.output_config import UploadConfig
+from game_rl.config.values import expanded_path
 from game_rl.emulator.rom_search import has_rom, rom_places
 from game_rl.errors import GameFileError, Interrupted, StorageError, UsageError
 from game_rl.experiments.backup import (
@@ -116,7 +117,10 @@ def add_remote(parser: argparse.ArgumentParser) -> None:
     )
     pushing.set_defaults(command=_push)
     pushing.add_argument(
-        "run", type=Path, metavar="RUN", help="run directory, or the directory of an experiment"
+        "run",
+        type=expanded_path,
+        metavar="RUN",
+        help="run directory, or the directory of an experiment",
     )
     pushing.add_argument(
         "--to", metavar="URL", help="address to upload to (default: upload.to of the config)"
@@ -327,6 +331,7 @@ def _push(arguments: argparse.Namespace) -> int:
     if ExperimentDir(arguments.run).exists():
         return _push_experiment(arguments)
     run_dir, config = open_run(arguments.run)
+    run_dir.refuse_agent()
     config = config.model_copy(update={"game": find_game(run_dir, config)})
     if arguments.to is not None:
         there = _upload(arguments.to)

@@ -383,8 +383,8 @@ class TeacherConfig(StrictModel):
     """
 
     run: Annotated[RunAt, Field(examples=["runs/duel_pqn", "runs/duel_pqn@200704"])]
-    """A run of dqn or pqn. Its best policy is the teacher, or its checkpoint of timestep T with
-    @T."""
+    """A run of dqn or pqn, or the folder of such an agent, from game-rl pull. Its best policy is
+    the teacher, or its checkpoint of timestep T with @T."""
     weight: Positive = 3.0
     """Weight of the divergence at the beginning. It falls to 0 as the student's success rate in
     evaluations approaches the teacher's."""

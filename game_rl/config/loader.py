@@ -31,6 +31,7 @@ from game_rl.config.yaml_tree import (
     resolve_plain,
 )
 from game_rl.errors import ConfigError, GameRLError, unencodable
+from game_rl.files.pretrained import pretrained_address, stays_as_it_is
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -370,6 +371,9 @@ def run_dir_problems(config: HasRunDir) -> Iterable[Problem]:
 
 def _folder_problems(key: Key, folder: Path) -> Iterable[Problem]:
     for path in (folder, *folder.parents):
+        if (agent := pretrained_address(path)) is not None:
+            yield Problem(key, stays_as_it_is(agent))
+            return
         try:
             os.fsencode(path)
             is_in_the_way = path.exists() and not path.is_dir()

@@ -244,7 +244,8 @@ class ForkConfig(StrictModel):
     """A fork: the run starts from a checkpoint of another run, its parent, which stays as it is."""
 
     run: Annotated[RunAt, Field(examples=["runs/duel_ppo@50176"])]
-    """The parent's folder, with @T for its checkpoint of timestep T; without @T the newest one."""
+    """The parent's folder, with @T for its checkpoint of timestep T; without @T the newest one. Or
+    an agent that comes with game_rl, such as pretrained:duel, or one from game-rl pull."""
     optimiser: Literal["keep", "new"] = "keep"
     """keep: take over the parent's moments. new: moments start at zero, which another algorithm
     needs."""

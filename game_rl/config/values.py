@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from game_rl.config.strict_model import StrictModel
-from game_rl.files.pretrained import pretrained_path
+from game_rl.files.pretrained import PRETRAINED, pretrained_path, why_no_run
 
 
 def printable(text: str) -> str:
@@ -19,7 +19,10 @@ def printable(text: str) -> str:
 def named_folder(path: Path) -> Path:
     if not Path(printable(str(path))).name:
         raise ValueError("names no folder; write one, for example runs/my_run")
-    return expanded_path(str(path))
+    folder = expanded_path(str(path))
+    if str(folder).startswith(PRETRAINED):
+        raise ValueError(why_no_run(str(folder)))
+    return folder
 
 
 def expanded_path(text: str) -> Path:
@@ -89,6 +92,8 @@ def run_at(text: str) -> tuple[Path, int | None]:
 def _absolute(text: str) -> str:
     """Make the path absolute, as a resume may have another current folder."""
     run, timesteps = run_at(text)
+    if (fault := why_no_run(str(run))) is not None:
+        raise ValueError(fault)
     return str(run.absolute()) if timesteps is None else f"{run.absolute()}@{timesteps}"
 
 

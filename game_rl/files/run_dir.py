@@ -23,7 +23,7 @@ from pydantic import Field
 
 from game_rl.errors import ExperimentError, UsageError
 from game_rl.files.durable_files import remove_leftovers, write_atomic, write_saved
-from game_rl.files.pretrained import pretrained_address
+from game_rl.files.pretrained import pretrained_address, stays_as_it_is
 from game_rl.files.saved import Natural, Saved, read_saved
 
 try:
@@ -261,6 +261,12 @@ class RunDir:
     def exists(self) -> bool:
         return has_file(self.config)
 
+    def refuse_agent(self) -> None:
+        """Raise UsageError if it is an agent that comes with game_rl, to which nothing writes."""
+        agent = pretrained_address(self.root)
+        if agent is not None:
+            raise UsageError(stays_as_it_is(agent))
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run's lock, which the kernel releases when the process ends.
@@ -268,12 +274,7 @@ class RunDir:
         Raises:
             UsageError: another training holds it, or it is an agent that comes with game_rl.
         """
-        agent = pretrained_address(self.root)
-        if agent is not None:
-            raise UsageError(
-                f"{agent} comes with game_rl and stays as it is; start a run of your own from it: "
-                f"game-rl train --fork {agent} run_dir=runs/mine"
-            )
+        self.refuse_agent()
         busy = (
             f"another training is writing to {self.root}; wait until it has ended, stop it, or "
             "choose another place with --set run_dir=..."

@@ -16,8 +16,9 @@ from game_rl.config.learn_from import LearnFromConfig
 from game_rl.config.loader import load_config
 from game_rl.config.schema import EnvConfig, RunConfig
 from game_rl.config.strict_model import value_at
-from game_rl.errors import GameRLError, LakeError
+from game_rl.errors import GameRLError, LakeError, NoLakeError
 from game_rl.files.durable_files import write_atomic
+from game_rl.files.pretrained import is_packed_agent, run_name
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import from_document, to_document
 from game_rl.games.definition import Game, load_game
@@ -210,6 +211,12 @@ def check_agreement(
 
 def _matching(path: Path, schema: LakeSchema, *, may_be_empty: bool) -> tuple[LakeView, LakeRows]:
     """Return the Lake's view and size if its rows have this run's schema."""
+    if is_packed_agent(path):
+        raise NoLakeError(
+            f"{run_name(path)} is an agent without the timesteps of its training, so it has no "
+            "Lake to learn from; take it out of algorithm.learn_from.lakes, and name it in "
+            "algorithm.teacher.run if it is one of dqn or pqn, or in fork.run"
+        )
     lake = Lake.open(path, keeps_indices=False)
     if difference := lake.schema.difference(schema):
         raise LakeError(

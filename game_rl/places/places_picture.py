@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from game_rl.errors import UsageError
+from game_rl.files.pretrained import is_packed_agent, run_name
 from game_rl.files.run_dir import RunDir
 from game_rl.game_check.sheets import BACKGROUND, INK
 from game_rl.places.joined_maps import JoinedMap
@@ -331,6 +332,12 @@ def read_place_counts(run_dir: RunDir) -> PlaceCounts:
     try:
         return parse_place_counts(file.read_bytes())
     except FileNotFoundError:
+        if is_packed_agent(run_dir.root):
+            agent = run_name(run_dir.root)
+            raise UsageError(
+                f"{agent} is an agent without the map of its training; train it on, and look at "
+                f"that: game-rl train --fork {quote(agent)} run_dir=runs/mine"
+            ) from None
         raise UsageError(
             f"{run_dir.root} has no map of visited places: only a run whose game.yaml names a "
             "`place` has one, such as `place: [map, x, y]`, from the first update after it does"

@@ -18,6 +18,7 @@ from game_rl.envs.make_env import innermost, make_game_env
 from game_rl.errors import EmulatorError, GameFileError, UsageError
 from game_rl.explore.archive import KnownRoute, known_cells, known_routes, states_of
 from game_rl.explore.explore_dir import ExploreDir
+from game_rl.files.pretrained import is_packed_agent, run_name
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import parse_saved
 from game_rl.game_check.recorded_episode import (
@@ -181,6 +182,11 @@ def _checked_source(settings: PoolConfig, game: Game) -> ExploreDir | list[Recor
         raise UsageError(
             f"{_KEY}: {root} has neither explore.json nor checkpoints; name the folder that was "
             "given to game-rl explore as --output, or that of a run with env.pool"
+        )
+    if is_packed_agent(root):
+        raise UsageError(
+            f"{_KEY}: {run_name(root)} is an agent without the states of its training; name the "
+            "folder of an exploration (game-rl explore), or that of a run with env.pool"
         )
     checkpoint = newest[0] if timesteps is None else run_dir.checkpoint(timesteps)
     if not (checkpoint / POOL_FILE.name).is_file():

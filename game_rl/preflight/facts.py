@@ -17,6 +17,7 @@ from game_rl.envs.observation import ObservationFormat
 from game_rl.errors import CheckpointError, ConfigError, UsageError
 from game_rl.explore.potentials import explored_folder
 from game_rl.features.feature import PlannedRun
+from game_rl.files.pretrained import run_name
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game
 from game_rl.games.parts.part_format import PartFormat
@@ -360,7 +361,7 @@ def fork_facts(config: RunConfig) -> ForkFacts | None:
         return ForkFacts(began_at=began_at, copied_bytes=0, shared_bytes=0, is_linked=True)
     if not found:
         raise UsageError(
-            f"{root} keeps no checkpoint to fork"
+            f"{run_name(root)} keeps no checkpoint to fork"
             + ("" if timesteps is None else f" at timestep {timesteps:,}")
             + f"; it has: {', '.join(f'{int(path.name):,}' for path in saved) or 'none'}"
             + _still_offline(parent)

@@ -180,6 +180,7 @@ def check_resumable(
 
 def refuse_existing_run(run_dir: RunDir) -> None:
     """Refuse to overwrite a run that has a checkpoint; one without may be overwritten."""
+    run_dir.refuse_agent()
     if run_dir.has_checkpoints():
         checkpoints = run_dir.checkpoints_newest_first()
         timesteps = int(checkpoints[0].name) if checkpoints else 0

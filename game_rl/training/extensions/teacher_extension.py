@@ -32,6 +32,7 @@ from game_rl.errors import UsageError
 from game_rl.events import TeacherReady, Validated
 from game_rl.events.event_log import EventLog
 from game_rl.events.lineage import Source, add_sources, manifest_sha256, read_lineage
+from game_rl.files.pretrained import run_name
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
@@ -335,7 +336,7 @@ def describe_teacher(config: RunConfig, game: Game) -> str | None:
     if teacher is None:
         return None
     name = teacher.checkpoint.config.algorithm.name
-    theirs = teacher.run_dir.root
+    theirs = run_name(teacher.run_dir.root)
     return f"{theirs}, {teacher.name} ({name}, {format_bytes(teacher.checkpoint.nbytes)})"
 
 
@@ -357,12 +358,12 @@ def find_teacher(settings: TeacherConfig, config: RunConfig, game: Game) -> Trai
     theirs = run.checkpoint.config
     if not theirs.algorithm.has_q_network:
         raise UsageError(
-            f"the teacher {settings.run} is a run of {theirs.algorithm.name}, which has no "
+            f"the teacher {run_name(root)} is a run of {theirs.algorithm.name}, which has no "
             "values of actions; name a run of dqn or pqn in algorithm.teacher.run"
         )
     if found := list(_disagreements(run.state, theirs, config, game)):
         raise UsageError(
-            f"the teacher {settings.run} has learned another task: "
+            f"the teacher {run_name(root)} has learned another task: "
             + "; ".join(found)
             + "; make them agree, or choose another teacher"
         )
