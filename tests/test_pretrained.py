@@ -13,12 +13,13 @@ from game_rl.cli.main import main
 from game_rl.config.bundled_configs import bundled_configs
 from game_rl.config.loader import load_config
 from game_rl.config.values import run_at
-from game_rl.errors import UsageError
-from game_rl.files.pretrained import pretrained_address, pretrained_agents
+from game_rl.errors import ConfigError, UsageError
+from game_rl.files.pretrained import PACKAGE_FILE, pretrained_address, pretrained_agents
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import file_sha256
-from game_rl.hub.agent_package import PACKAGE_FILE, parse_package
+from game_rl.hub.agent_package import parse_package
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
+from game_rl.training.admission import refuse_existing_run
 from game_rl.viewer.followed_run import FollowedRun
 from game_rl.viewer.watched_place import WatchedPlace
 
@@ -29,7 +30,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def test_the_agents_are_those_of_the_games() -> None:
-    assert {"beacon", "duel"} <= set(AGENTS)
+    assert {"beacon", "courier", "duel"} <= set(AGENTS)
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -81,10 +82,93 @@ def test_an_agent_is_forked_and_not_resumed(capsys: Output) -> None:
     assert after == before
 
 
-def test_nothing_is_trained_into_an_agent(capsys: Output) -> None:
-    words = ["duel_ppo", "run_dir=pretrained:duel", "total_timesteps=1_024"]
-    assert main(["train", *words]) == 2
-    assert "choose another place" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "duel_ppo", "run_dir=pretrained:duel", "total_timesteps=1_024"],
+        ["preflight", "duel_ppo", "run_dir=pretrained:duel"],
+        ["train", "duel_population", "run_dir=pretrained:duel"],
+        ["train", "duel_pqn", "lake.path=pretrained:duel", "run_dir=runs/mine"],
+    ],
+    ids=["train", "preflight", "population", "Lake"],
+)
+def test_nothing_is_trained_into_an_agent(words: list[str], capsys: Output) -> None:
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert "choose another place" in error
+    assert "game-rl train --fork pretrained:duel run_dir=" in error
+    assert "delete" not in error
+
+
+def test_a_config_that_was_made_in_python_is_not_trained_into_an_agent() -> None:
+    with pytest.raises(UsageError, match="game-rl train --fork pretrained:duel run_dir="):
+        refuse_existing_run(RunDir(pretrained_agents()["duel"]))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "fork={run: ADDRESS}",
+        "env.pool={from: ADDRESS}",
+        "algorithm.teacher={run: ADDRESS}",
+        "algorithm.learn_from={lakes: [ADDRESS]}",
+        "algorithm.learn_from={played: {episodes: ADDRESS}}",
+        "env.rewards={progress: {potential: ADDRESS, weight: 1.0}}",
+        "run_dir=ADDRESS",
+    ],
+)
+def test_every_key_says_which_agents_there_are(key: str, tmp_path: Path) -> None:
+    words = [f"run_dir={tmp_path}", key.replace("ADDRESS", "pretrained:dule")]
+    with pytest.raises(ConfigError, match=r"pretrained:dule is no agent .* there are .*:duel"):
+        load_config(bundled_configs()["duel_dqn"], words)
+
+
+def test_a_key_that_names_a_run_says_how_one_is_fetched(tmp_path: Path) -> None:
+    words = [f"run_dir={tmp_path / 'mine'}", "fork={run: hf:ada/ppo-duel}"]
+    with pytest.raises(ConfigError, match="game-rl pull hf:ada/ppo-duel"):
+        load_config(bundled_configs()["duel_ppo"], words)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "way_out"),
+    [
+        ("duel_ppo", "env.pool={from: pretrained:duel}", "game-rl explore"),
+        ("duel_dqn", "algorithm.learn_from={lakes: [pretrained:duel]}", "or in fork.run"),
+        ("duel_dqn", "algorithm.learn_from={played: {episodes: pretrained:duel}}", "game-rl play"),
+        ("duel_dqn", "algorithm.teacher={run: pretrained:duel}", "name a run of dqn or pqn"),
+    ],
+    ids=["pool", "Lake", "played", "teacher"],
+)
+def test_a_key_that_needs_more_than_a_policy_says_what_to_do(
+    name: str, key: str, way_out: str, tmp_path: Path, capsys: Output
+) -> None:
+    assert main(["preflight", name, key, f"run_dir={tmp_path / 'mine'}"]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "pretrained:duel" in error
+    assert way_out in error
+
+
+@pytest.mark.parametrize(
+    ("words", "way_out"),
+    [
+        (["places", "pretrained:beacon"], "train --fork pretrained:beacon"),
+        (["episodes", "pretrained:beacon"], "game-rl record pretrained:beacon"),
+        (["record", "pretrained:beacon", "--best"], "game-rl record pretrained:beacon"),
+        (["remote", "push", "pretrained:beacon", "--to", "file:///x"], "stays as it is"),
+    ],
+    ids=["places", "episodes", "record", "push"],
+)
+def test_a_command_that_needs_more_than_a_policy_says_what_to_do(
+    words: list[str], way_out: str, capsys: Output
+) -> None:
+    assert main(words) == 2
+    assert way_out in capsys.readouterr().err
+
+
+def test_a_preflight_counts_the_fork_of_an_agent(tmp_path: Path, capsys: Output) -> None:
+    words = ["duel_variables_ppo", "fork={run: pretrained:duel}", f"run_dir={tmp_path / 'mine'}"]
+    assert main(["preflight", *words, "--json"]) in (0, 1)
+    assert json.loads(capsys.readouterr().out)["verdict"] in ("fits", "tight")
 
 
 def test_the_page_shows_the_agents_clip() -> None:
@@ -100,8 +184,9 @@ def test_a_clip_of_an_agent_goes_to_the_current_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow  # an agent plays a hundred episodes
-def test_the_score_is_that_of_the_card() -> None:
-    folder = pretrained_agents()["duel"]
+@pytest.mark.parametrize("name", ["courier", "duel"])
+def test_the_score_is_that_of_the_card(name: str) -> None:
+    folder = pretrained_agents()[name]
     expected = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     run = open_trained_run(folder, "best")
     found = evaluate_run(run, episodes=expected["n_eval_episodes"])

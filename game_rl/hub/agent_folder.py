@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
 import safetensors.numpy
 import yaml
 
@@ -26,7 +27,13 @@ from game_rl.config.loader import dump_config, game_path, load_yaml_model
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.emulator.rom import Rom
-from game_rl.errors import GameFileError, UsageError
+from game_rl.episodes.episode_files import Kind
+from game_rl.episodes.logged_episodes import (
+    EpisodeChoice,
+    LoggedEpisodes,
+    read_logged_episodes,
+)
+from game_rl.errors import GameFileError, GameRLError, UsageError
 from game_rl.events import (
     BaselinePlayed,
     Begun,
@@ -45,15 +52,16 @@ from game_rl.events import (
 from game_rl.events.event_log import read_events
 from game_rl.explore.potentials import SavedPotentials
 from game_rl.files.durable_files import write_atomic, write_saved
+from game_rl.files.pretrained import PACKAGE_FILE
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import file_sha256
 from game_rl.games.definition import Game, GameDefinition, RomFile, bundled_games, load_game
 from game_rl.hub.agent_package import (
     CARD,
     CODE_FOLDER,
+    EPISODE_CLIPS,
     GAME_FOLDER,
     LEFT_OUT,
-    PACKAGE_FILE,
     REPLAY,
     RESULTS,
     AgentAddress,
@@ -70,13 +78,17 @@ from game_rl.playback.recording import record_run
 from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_own_run
 from game_rl.storage.background import game_files
 from game_rl.system.packages import installed_versions, source_sha256
+from game_rl.system.units import format_bytes
 from game_rl.viewer.panel_figure import panels_png
+from game_rl.viewer.report_clips import ChosenEpisode, chosen_episodes, save_episode
 from game_rl.viewer.run_panels import run_panels
 from game_rl.viewer.run_story import run_story
 from game_rl.viewer.shown_runs import ShownRun, grouped_runs, read_run
 
 _REPLAY_EPISODES = 2
 _REPLAY_S = 60.0
+_LOGGED_S = 30.0
+_MOST_LOGGED_BYTES = 2_000_000
 _PANELS = 2  # success and reward, which come first
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9._-]+")
 
@@ -141,6 +153,7 @@ def pack_agent(
     write_atomic(folder / RESULTS, _json(_results(evaluation)))
     tell("recording the clip")
     record_run(agent, episodes=_REPLAY_EPISODES, output=folder / REPLAY, max_s=_REPLAY_S)
+    clips = list(_record_logged(run, folder, tell))
     shown = read_run(packed.root)
     has_curves = _draw_curves(shown, name)
     repeat = f"game-rl evaluate {address.played} --episodes {episodes}"
@@ -164,6 +177,7 @@ def pack_agent(
         zip_name=zip_name,
         story=run_story(shown, agent.config, definition),
         has_curves=has_curves,
+        clips=clips,
     )
     write_atomic(folder / CARD, card)
     write_saved(folder / PACKAGE_FILE, package)
@@ -456,6 +470,49 @@ def _results(evaluation: Evaluation) -> dict[str, object]:
         "lengths": list(evaluation.lengths),
         "successes": list(evaluation.successes),
     }
+
+
+def _record_logged(
+    run: TrainedRun, folder: Path, tell: Callable[[str], None]
+) -> Iterator[ChosenEpisode]:
+    """Record the first episode, and the best and the worst of an evaluation of the policy.
+
+    Yields:
+        Those that were recorded, as `early.mp4`, `best.mp4` and `worst.mp4`.
+    """
+    logged = read_logged_episodes(run.run_dir)
+    for chosen in chosen_episodes(logged, _evaluation_of(run, logged)):
+        name = f"{chosen.title.lower()}.mp4"
+        assert name in EPISODE_CLIPS
+        try:
+            file = save_episode(chosen.logged, run.game, folder / name, most_s=_LOGGED_S)
+        except GameRLError as error:
+            tell(f"without {name}: {error}")
+            continue
+        if (size := file.stat().st_size) > _MOST_LOGGED_BYTES:
+            file.unlink()
+            most = format_bytes(_MOST_LOGGED_BYTES)
+            tell(f"without {name}: it has {format_bytes(size)}, and {most} is the most for a card")
+            continue
+        yield chosen
+
+
+def _evaluation_of(run: TrainedRun, logged: LoggedEpisodes) -> LoggedEpisodes:
+    """Return the episodes of the last evaluation of the policy; none if no such one was logged."""
+    played = [
+        event
+        for event in read_events(run.run_dir)
+        if isinstance(event, Evaluated)
+        and event.policy_timesteps == run.state.num_timesteps
+        and event.deterministic == run.deterministic
+        and event.offline_gradient_steps is None
+    ]
+    if not played:
+        return logged[:0]
+    kind: Kind = "final" if played[-1].is_final else "evaluation"
+    at = played[-1].timesteps
+    found = EpisodeChoice(kinds=(kind,), first=at, last=at).of(logged)
+    return found.at(np.flatnonzero(found.rows["deterministic"] == run.deterministic))
 
 
 def _draw_curves(packed: ShownRun, title: str) -> bool:

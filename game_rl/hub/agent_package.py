@@ -4,6 +4,7 @@ The repository is a run directory with one checkpoint, and has what users of Sta
 for beside it. `agent.json` is its manifest:
 
     README.md  config.json  results.json  replay.mp4  curves.png  ppo-duel.zip  as SB3's users know
+    early.mp4  best.mp4  worst.mp4                                              on the card
     config.yaml  run.json  events.jsonl  eval.csv  checkpoints/000000300032/    a run
     game/game.yaml …  code/…py                                                  one's own game, code
     agent.json                                                                names, sizes, hashes
@@ -28,10 +29,12 @@ from game_rl.files.pretrained import PRETRAINED
 from game_rl.files.saved import Natural, Saved, Sha256, parse_saved
 from game_rl.system.units import format_bytes
 
-PACKAGE_FILE = "agent.json"
 CARD = "README.md"
 REPLAY = "replay.mp4"
 RESULTS = "results.json"
+EPISODE_CLIPS = ("early.mp4", "best.mp4", "worst.mp4")
+"""Logged episodes of the run: the first one, and those with the highest and the lowest reward of an
+evaluation of the policy."""
 GAME_FOLDER = "game"
 CODE_FOLDER = "code"
 
@@ -43,7 +46,7 @@ _SCHEME = "hf:"
 _NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
 _ADDRESS = re.compile(rf"(?P<user>{_NAME})/(?P<name>{_NAME})(@(?P<revision>[\w./-]{{1,200}}))?")
 _TOP_FILES = (
-    *("config.json", RESULTS, REPLAY, "curves.png"),
+    *("config.json", RESULTS, REPLAY, "curves.png", *EPISODE_CLIPS),
     *("config.yaml", "run.json", "events.jsonl", "eval.csv", "potentials.json"),
 )
 _CHECKPOINT_FILE = re.compile(r"checkpoints/\d{12}/[a-z_]+\.(json|safetensors)")

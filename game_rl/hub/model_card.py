@@ -1,5 +1,6 @@
 """The card of an agent on the Hub: `README.md`, for people first and for the Hub's search."""
 
+import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,13 @@ from game_rl.envs.make_env import make_observation_format
 from game_rl.hub.agent_package import REPLAY, AgentAddress, AgentPackage, HubAddress
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.system.units import counted
+from game_rl.viewer.followed_run import memory_words
+from game_rl.viewer.report_clips import ChosenEpisode
 
 _SB3 = "stable-baselines3"
 _TASK = "reinforcement-learning"
 _WIDTH = 100
+_CLIP_WIDTH = 240  # three beside each other fit into the Hub's column
 
 
 def model_card(
@@ -27,6 +31,7 @@ def model_card(
     zip_name: str | None,
     story: Sequence[str],
     has_curves: bool,
+    clips: Sequence[ChosenEpisode] = (),
 ) -> str:
     """Return the card.
 
@@ -36,6 +41,7 @@ def model_card(
         zip_name: name of Stable-Baselines3's file; None if it cannot have the network.
         story: paragraphs on the game and the training, as in the run's report.
         has_curves: whether there is a picture of the training's evaluations.
+        clips: logged episodes that are shown beside each other, in place of the policy at play.
     """
     facts = yaml.safe_dump(
         _metadata(agent, package, evaluation, has_zip=zip_name is not None),
@@ -47,7 +53,7 @@ def model_card(
     sections = [
         f"---\n{facts}---",
         f"# {package.agent}: {algorithm} plays {package.rom.title}",
-        _clip(address),
+        _clips(address, clips),
         _story(agent, package, evaluation),
         _scores(evaluation),
         "## The game and the training",
@@ -62,11 +68,33 @@ def model_card(
     return "\n\n".join(sections) + "\n"
 
 
-def _clip(address: AgentAddress) -> str:
-    place = REPLAY
+def _clips(address: AgentAddress, clips: Sequence[ChosenEpisode]) -> str:
+    """Return the episodes beside each other, or the policy at play where none was logged.
+
+    The first episode without an evaluation of the policy has the policy at play beside it.
+    """
+    cells = [(each.title, f"{each.title.lower()}.mp4", each.about) for each in clips]
+    if not cells:
+        return _video(address, REPLAY)
+    if len(cells) == 1:
+        cells.append(("Now", REPLAY, "The policy at play."))
+    rows = (
+        ("th", [title for title, _, _ in cells]),
+        ("td", [_video(address, name, width=_CLIP_WIDTH) for _, name, _ in cells]),
+        ("td", [html.escape(about) for _, _, about in cells]),
+    )
+    lines = [
+        f"<tr>{''.join(f'<{tag}>{content}</{tag}>' for content in row)}</tr>" for tag, row in rows
+    ]
+    return "\n".join(["<table>", *lines, "</table>"])
+
+
+def _video(address: AgentAddress, name: str, *, width: int | None = None) -> str:
+    place = name
     if isinstance(address, HubAddress):
-        place = f"https://huggingface.co/{address.repo_id}/resolve/main/{REPLAY}"
-    return f'<video src="{place}" controls autoplay loop muted></video>'
+        place = f"https://huggingface.co/{address.repo_id}/resolve/main/{name}"
+    size = "" if width is None else f' width="{width}"'
+    return f'<video src="{place}"{size} controls autoplay loop muted></video>'
 
 
 def _metadata(
@@ -230,6 +258,8 @@ def _sees(agent: TrainedRun) -> str:
         definition, sort_keys=False, allow_unicode=True, width=_WIDTH, default_flow_style=None
     )
     actions = ", ".join(f"`{name}`" for name in agent.game.action_names)
+    if (memory := agent.config.algorithm.memory) is not None:
+        seen += f", and remembers with {memory_words(memory.model_dump())}"
     return f"""## Observation, actions and rewards
 
 It sees {seen}. In each timestep of {agent.config.env.frame_skip} frames it chooses one of

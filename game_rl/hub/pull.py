@@ -21,6 +21,7 @@ from game_rl.files.durable_files import (
     rename,
     sync_directory,
 )
+from game_rl.files.pretrained import PACKAGE_FILE
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import file_sha256
 from game_rl.games.definition import GameDefinition, bundled_games
@@ -29,7 +30,6 @@ from game_rl.hub.agent_package import (
     GAME_FOLDER,
     LARGEST_AGENT_BYTES,
     LARGEST_MANIFEST_BYTES,
-    PACKAGE_FILE,
     REPLAY,
     AgentPackage,
     PackagedFile,

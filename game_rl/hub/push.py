@@ -7,8 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from game_rl.errors import StorageError
+from game_rl.files.pretrained import PACKAGE_FILE
 from game_rl.files.saved import file_sha256
-from game_rl.hub.agent_package import LARGEST_MANIFEST_BYTES, PACKAGE_FILE, parse_package
+from game_rl.hub.agent_package import LARGEST_MANIFEST_BYTES, parse_package
 from game_rl.hub.hub_client import HubRepository, Listing
 
 

@@ -422,7 +422,7 @@ def _read_config(path: Path) -> Json:
         env = config["env"]
         n_envs = env["n_envs"]
         states = env.get("start_states")
-        memory = _memory_words(config.get("algorithm", {}).get("memory"))
+        memory = memory_words(config.get("algorithm", {}).get("memory"))
     except (
         OSError,
         ValueError,
@@ -443,7 +443,7 @@ def _read_config(path: Path) -> Json:
     }
 
 
-def _memory_words(section: Json | None) -> str:
+def memory_words(section: Json | None) -> str:
     """Return what the agent remembers with; "" if it has no memory."""
     if section is None:
         return ""

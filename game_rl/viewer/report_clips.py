@@ -52,6 +52,20 @@ class ReportClip:
     why_not: str = ""
 
 
+@dataclass(frozen=True)
+class ChosenEpisode:
+    """A logged episode that is shown.
+
+    Attributes:
+        about: which episode it is, and how it ended.
+        logged: this one episode.
+    """
+
+    title: str
+    about: str
+    logged: LoggedEpisodes
+
+
 def early_best_worst(run: ShownRun) -> tuple[ReportClip, ...]:
     """Play a run's first episode again, and the best and the worst of its last evaluation.
 
@@ -60,42 +74,62 @@ def early_best_worst(run: ShownRun) -> tuple[ReportClip, ...]:
     """
     try:
         logged = read_logged_episodes(run.run_dir)
-        chosen = list(_chosen(logged))
+        chosen = list(chosen_episodes(logged, last_evaluation(logged)))
         if not chosen:
             return ()
         game = open_game(run.run_dir, run.config)
     except GameRLError as error:
         return (ReportClip("Clips", "", b"", str(error)),)
-    return tuple(_clip(title, about, logged, game) for title, about, logged in chosen)
+    return tuple(_clip(each, game) for each in chosen)
 
 
-def _chosen(logged: LoggedEpisodes) -> Iterator[tuple[str, str, LoggedEpisodes]]:
-    """Yield title, description and log of one episode each."""
-    logged = EpisodeChoice(kinds=KINDS, only_playable=True).of(logged)
-    logged = logged.at(np.flatnonzero(logged.rows["pool_state"] == NO_POOL_STATE))
-    early = EpisodeChoice(most=1).of(logged)
+def chosen_episodes(logged: LoggedEpisodes, evaluation: LoggedEpisodes) -> Iterator[ChosenEpisode]:
+    """Yield the first episode of a training, and the best and the worst of an evaluation.
+
+    Args:
+        evaluation: its episodes; with less than two, nothing is said of it.
+    """
+    early = EpisodeChoice(most=1).of(_shown_again(logged))
     if len(early):
-        yield "Early", f"Episode {early[0].number:,} of the training", early
+        yield _chosen("Early", f"Episode {early[0].number:,} of the training", early)
+    found = _shown_again(evaluation)
+    if len(found) < 2:
+        return
+    order = np.argsort(found.rows["reward"], kind="stable")
+    of = f"of {counted(len(found), 'episode')} of {_FROM_LAST[found[0].kind]}"
+    yield _chosen("Best", f"The highest reward {of}", found.at(order[-1:]))
+    yield _chosen("Worst", f"The lowest reward {of}", found.at(order[:1]))
+
+
+def last_evaluation(logged: LoggedEpisodes) -> LoggedEpisodes:
+    """Return the episodes of a run's last evaluation; without one, those of its training."""
+    shown = _shown_again(logged)
     for kind in _FROM_LAST:
-        found = EpisodeChoice(kinds=(kind,)).of(logged)
+        found = EpisodeChoice(kinds=(kind,)).of(shown)
         if len(found):
             break
     if len(found) and kind != "training":
         found = EpisodeChoice(kinds=(kind,), first=found[-1].timesteps).of(found)
-    if len(found) < 2:
-        return
-    order = np.argsort(found.rows["reward"], kind="stable")
-    of = f"of {counted(len(found), 'episode')} of {_FROM_LAST[kind]}"
-    yield "Best", f"The highest reward {of}", found.at(order[-1:])
-    yield "Worst", f"The lowest reward {of}", found.at(order[:1])
+    return found
 
 
-def _clip(title: str, about: str, chosen: LoggedEpisodes, game: Game) -> ReportClip:
-    about = f"{about}: {_result(chosen[0])}."
-    try:
-        return ReportClip(title, about, _played(chosen, game))
-    except GameRLError as error:
-        return ReportClip(title, about, b"", str(error))
+def _shown_again(logged: LoggedEpisodes) -> LoggedEpisodes:
+    """Return the episodes from start states that can be played again."""
+    logged = EpisodeChoice(kinds=KINDS, only_playable=True).of(logged)
+    return logged.at(np.flatnonzero(logged.rows["pool_state"] == NO_POOL_STATE))
+
+
+def _chosen(title: str, which: str, logged: LoggedEpisodes) -> ChosenEpisode:
+    return ChosenEpisode(title, f"{which}: {_result(logged[0])}.", logged)
+
+
+def _clip(chosen: ChosenEpisode, game: Game) -> ReportClip:
+    with TemporaryDirectory() as folder:
+        try:
+            file = save_episode(chosen.logged, game, Path(folder) / "clip.gif", most_s=_MOST_S)
+        except GameRLError as error:
+            return ReportClip(chosen.title, chosen.about, b"", str(error))
+        return ReportClip(chosen.title, chosen.about, file.read_bytes())
 
 
 def _result(episode: LoggedEpisode) -> str:
@@ -106,8 +140,12 @@ def _result(episode: LoggedEpisode) -> str:
     return ", ".join(words)
 
 
-def _played(chosen: LoggedEpisodes, game: Game) -> bytes:
-    """Return a GIF of the first minute of an episode.
+def save_episode(chosen: LoggedEpisodes, game: Game, output: Path, *, most_s: float) -> Path:
+    """Write a clip of the beginning of a logged episode, and return its path.
+
+    Args:
+        chosen: the episode alone.
+        most_s: length of the clip, at most.
 
     Raises:
         GameRLError: it cannot be played again, or plays in another way than it was logged.
@@ -116,9 +154,7 @@ def _played(chosen: LoggedEpisodes, game: Game) -> bytes:
     seconds = picture_frames(frame_skip) / FRAMES_PER_SECOND
     shown = replayed(chosen, 0, game, hold=hold_pictures(frame_skip))
     pictures = in_a_row([shown], ("action", "reward"))
-    with TemporaryDirectory() as folder:
-        part = islice(pictures, int(_MOST_S / seconds))
-        return save_clip(part, seconds, Path(folder) / "clip.gif").read_bytes()
+    return save_clip(islice(pictures, int(most_s / seconds)), seconds, output)
 
 
 def still_of(gif: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """What leaves the machine, and what does not."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,17 @@ import yaml
 
 from game_rl.checkpoints.checkpoint import Checkpoint
 from game_rl.envs.make_env import make_emulator
+from game_rl.episodes.logged_episodes import read_logged_episodes
 from game_rl.errors import UsageError
+from game_rl.events import Evaluated
+from game_rl.events.event_log import read_events
+from game_rl.files.pretrained import PACKAGE_FILE
+from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
 from game_rl.hub.agent_folder import pack_agent
-from game_rl.hub.agent_package import PACKAGE_FILE, AgentPackage
+from game_rl.hub.agent_package import AgentPackage
 from game_rl.hub.push import packed_files, personal_places
+from game_rl.playback.teacher_copy import read_teacher
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from game_rl.viewer.run_story import learned_game, run_story
 from game_rl.viewer.shown_runs import read_run
@@ -42,6 +49,7 @@ def test_the_files_are_those_of_the_convention_and_of_a_run(
     checkpoint = f"checkpoints/{package.timesteps:012d}"
     expected = {
         *("README.md", "config.json", "results.json", "replay.mp4", "curves.png", "ppo-mine.zip"),
+        *("early.mp4", "best.mp4", "worst.mp4"),
         *("config.yaml", "run.json", "events.jsonl", "eval.csv", PACKAGE_FILE),
         *("game/game.yaml", "game/mine.sym"),
         *(f"{checkpoint}/{name}.json" for name in ("manifest", "state", "play")),
@@ -91,6 +99,59 @@ def test_the_card_tells_what_the_report_tells(agent: tuple[Path, AgentPackage]) 
     assert len(paragraphs) == 3
     for paragraph in paragraphs:
         assert paragraph in text
+
+
+def test_the_card_has_the_first_episode_beside_the_best_and_the_worst(
+    agent: tuple[Path, AgentPackage],
+) -> None:
+    folder, package = agent
+    logged = list(read_logged_episodes(RunDir(folder.parent / "run")))
+    first = next(episode for episode in logged if episode.kind == "training")
+    rewards = [episode.reward for episode in logged if episode.kind == "final"]
+    shown = {"early": first.reward, "best": max(rewards), "worst": min(rewards)}
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    (table,) = re.findall("<table>.*</table>", text, re.DOTALL)
+    _, clips, words = (re.findall("<t[hd]>(.*?)</t[hd]>", row) for row in table.split("</tr>")[:3])
+    for clip, about, (name, reward) in zip(clips, words, shown.items(), strict=True):
+        assert f"/resolve/main/{name}.mp4" in clip
+        assert f"reward {reward:.2f}." in about
+        assert 0 < package.file(f"{name}.mp4").bytes <= 2_000_000
+
+
+def test_a_checkpoint_that_was_not_evaluated_last_shows_no_evaluation_of_another(
+    tmp_path: Path,
+) -> None:
+    run = train_tiny(tmp_path, str(own_game(tmp_path / "mine")))
+    final = next(e for e in reversed(read_events(run)) if isinstance(e, Evaluated) and e.is_final)
+    other = next(
+        int(path.name)
+        for path in run.checkpoints_newest_first()
+        if int(path.name) != final.policy_timesteps
+    )
+    agent = tmp_path / "agent"
+    agent.mkdir()
+    pack_agent(open_trained_run(run.root, f"{other}"), ADDRESS, agent, episodes=2)
+    text = (agent / "README.md").read_text(encoding="utf-8")
+    assert "of the final evaluation: " not in text
+    evaluated = [e.policy_timesteps for e in read_events(run) if isinstance(e, Evaluated)]
+    assert (agent / "worst.mp4").exists() == (other in evaluated)
+
+
+def test_a_clip_that_is_too_large_for_a_card_or_that_plays_otherwise_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = train_tiny(tmp_path, str(own_game(tmp_path / "mine")))
+    opened = open_trained_run(run.root, "best")
+    told: list[str] = []
+    monkeypatch.setattr("game_rl.hub.agent_folder._MOST_LOGGED_BYTES", 100)
+    agent = tmp_path / "agent"
+    agent.mkdir()
+    pack_agent(opened, ADDRESS, agent, episodes=2, tell=told.append)
+    assert sum(text.startswith("without ") for text in told) == 3
+    text = (agent / "README.md").read_text(encoding="utf-8")
+    assert "<table>" not in text
+    assert "/resolve/main/replay.mp4" in text
+    assert not (agent / "early.mp4").exists()
 
 
 def test_plain_stable_baselines3_loads_the_zip(agent: tuple[Path, AgentPackage]) -> None:
@@ -200,3 +261,18 @@ def test_a_packed_agent_of_each_algorithm_plays_as_its_run(
     assert [path.stem for path in agent.glob("*.zip")] == ([] if zip_name is None else [zip_name])
     card = (agent / "README.md").read_text(encoding="utf-8")
     assert ("library_name: game_rl" in card) == (zip_name is None)
+    assert ("and remembers with an LSTM of 16 units" in card) == ("memory" in algorithm)
+
+
+def test_a_packed_agent_teaches_a_run(tmp_path: Path) -> None:
+    game = str(own_game(tmp_path / "mine"))
+    learner = "name: dqn, learning_starts: 32, batch_size: 16, replay: {capacity: 500}"
+    run = train_tiny(tmp_path, game, f"algorithm={{{learner}}}")
+    agent = tmp_path / "agent"
+    agent.mkdir()
+    package = pack_agent(open_trained_run(run.root, "best"), ADDRESS, agent, episodes=2)
+    student = tmp_path / "student"
+    student.mkdir()
+    taught = train_tiny(student, game, f"algorithm={{{learner}, teacher: {{run: {agent}}}}}")
+    record, _ = read_teacher(taught)
+    assert (record.path, record.timesteps) == (str(agent), package.timesteps)

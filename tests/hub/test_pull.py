@@ -11,7 +11,8 @@ import yaml
 
 from game_rl.cli.main import main
 from game_rl.errors import StorageError, UsageError
-from game_rl.hub.agent_package import PACKAGE_FILE, AgentPackage
+from game_rl.files.pretrained import PACKAGE_FILE
+from game_rl.hub.agent_package import AgentPackage
 from game_rl.hub.hub_client import HubRepository
 from game_rl.hub.pull import find_listing, pull_agent
 from game_rl.hub.push import packed_files

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from game_rl.cli.main import main
-from game_rl.hub.agent_package import PACKAGE_FILE
+from game_rl.files.pretrained import PACKAGE_FILE
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
 from tests.hub.hub_server import HubServer
 from tests.hub.packed import EPISODES, own_game, train_tiny
