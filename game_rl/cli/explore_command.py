@@ -217,6 +217,7 @@ def _forecast(
         available=Taken(available, disk_free_bytes(root)),
         n_processes=n_processes,
         timesteps=timesteps,
+        has_map=exploration.has_map,
     )
 
 

@@ -105,7 +105,12 @@ def _add_axis(parser: argparse.ArgumentParser) -> None:
 
 def add_places(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_places)
-    parser.add_argument("run", metavar="RUN", help="run directory, of a finished or running run")
+    parser.add_argument(
+        "run",
+        type=expanded_path,
+        metavar="RUN",
+        help="run directory, of a finished or running run, or the folder of an exploration",
+    )
     add_output(
         parser,
         "--output",
@@ -262,7 +267,9 @@ def _refuse_studies(path: Path) -> None:
 
 
 def _places(arguments: argparse.Namespace) -> int:
-    run_dir, config = open_run(Path(arguments.run))
+    if ExploreDir(arguments.run).exists():
+        return _places_of_exploration(arguments)
+    run_dir, config = open_run(arguments.run)
     from game_rl.game_check.sheets import save_sheet
     from game_rl.places.place_flags import place_flags
     from game_rl.places.places_picture import SIDE, places_picture, read_place_counts
@@ -299,6 +306,35 @@ def _places(arguments: argparse.Namespace) -> int:
         f"visited in {counted(counts.timesteps, 'timestep')}"
     )
     print_result(arguments, facts, text, why_not)
+    return 0
+
+
+def _places_of_exploration(arguments: argparse.Namespace) -> int:
+    from game_rl.explore.exploration_view import ExplorationView
+    from game_rl.explore.explore_pictures import exploration_map, why_no_map
+    from game_rl.explore.route import explored_game
+    from game_rl.game_check.sheets import save_sheet
+    from game_rl.places.places_picture import SIDE
+
+    folder = ExploreDir(arguments.run)
+    output: Path = arguments.output
+    if output.suffix.lower() != PNG.suffix:
+        raise UsageError(
+            f"{folder.root} is an exploration, which does not say when its places were visited: "
+            "name a .png"
+        )
+    game, _ = explored_game(folder)
+    view = ExplorationView(folder, game.definition.place, game.map_offsets())
+    view.refresh()
+    title = f"{game.definition.title}, {folder.root}"
+    side = arguments.side or SIDE
+    picture = exploration_map(view, game, title=title, side=side, plain=arguments.plain)
+    if picture is None:
+        raise UsageError(f"{folder.root} has no map. {why_no_map(game)}")
+    save_sheet(picture, output, "map of visited places")
+    last = view.last
+    facts = {"picture": str(output), "places": last.places, "maps": last.maps}
+    print_result(arguments, facts, f"{output}: {counted(last.places, 'place')}")
     return 0
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from game_rl.explore.archive import Archive, Way
+from game_rl.explore.exploration_view import CellPlaces, CoarsePlace
 from game_rl.explore.explore_dir import ExploreDir, ExploreSettings, RoundProgress, read_progress
 from game_rl.explore.explore_pictures import cell_moment, png_of, shown_cells, way_moments
 from game_rl.explore.exploring_processes import ExploringProcesses
@@ -19,6 +20,10 @@ from game_rl.explore.route import BEST, find_route, write_route
 from game_rl.files.durable_files import rename, sync_directory, synced_file, write_atomic
 from game_rl.files.json_lines import JsonLines, located_lines
 from game_rl.games.definition import Game
+from game_rl.places.screen_map import ScreenMap, read_screen_map
+
+MOST_NEW_SCREENS = 400
+"""Screens that are added to the maps each time: less than a second of a minute."""
 
 
 class Exploration:
@@ -49,6 +54,14 @@ class Exploration:
         self.new_terms: tuple[str, ...] = ()
         self.seconds = max((line.seconds for line in read_progress(folder)), default=0.0)
         self._drawn: Way | None = None
+        self._places = CellPlaces(settings.cell, game.definition.place)
+        self._joined: ScreenMap | None = None
+        self._on_map: set[CoarsePlace] = set()
+
+    @property
+    def has_map(self) -> bool:
+        """Whether maps of the game are joined from the screens of cells."""
+        return self.game.definition.place_screen is not None and self._places.has_squares
 
     def rounds(self, explorers: ExploringProcesses) -> Iterator[Archive]:
         """Explore round after round, and yield the archive once the round is in the file."""
@@ -106,7 +119,7 @@ class Exploration:
         return self.folder.best
 
     def draw(self, explorers: ExploringProcesses) -> None:
-        """Draw the sheet and, if it is new, the best way, which is written to `best.json` too.
+        """Draw the sheet, the maps and, if it is new, the best way, also written to `best.json`.
 
         Raises:
             ReplayError: the best way does not play as it was found.
@@ -114,6 +127,7 @@ class Exploration:
         cells = shown_cells(self.archive.cells, self.settings)
         screens = explorers.screens([record.state for record in cells])
         write_atomic(self.folder.sheet, png_of(list(map(cell_moment, cells, screens))))
+        self._join_screens(explorers)
         best = self.archive.best().way
         if not self.settings.cell or best is self._drawn:
             return
@@ -122,3 +136,31 @@ class Exploration:
         if moments:
             write_atomic(self.folder.best_picture, png_of(moments))
         self._drawn = best
+
+    def _join_screens(self, explorers: ExploringProcesses) -> None:
+        """Add the screens of new places to the maps, one for each place that has a state."""
+        if not self.has_map:
+            return
+        shown = self.game.definition.place_screen
+        assert shown is not None
+        places = self._places
+        new: dict[CoarsePlace, bytes] = {}
+        for record in self.archive.cells:
+            place = places.of(record.cell)
+            if record.state and place is not None and place not in self._on_map:
+                new.setdefault(place, record.state)
+        if not new:
+            return
+        waiting = list(new)
+        chosen = waiting
+        if len(waiting) > MOST_NEW_SCREENS:
+            chosen = [waiting[n * len(new) // MOST_NEW_SCREENS] for n in range(MOST_NEW_SCREENS)]
+        joined = self._joined or read_screen_map(self.folder.place_screens)
+        joined.pixels = shown.pixels
+        joined.names = self.game.definition.place_names
+        for screen in explorers.map_screens([new[place] for place in chosen]):
+            joined.add(*screen)
+        self._on_map.update(chosen)
+        self._joined = joined
+        if joined.maps():
+            write_atomic(self.folder.place_screens, joined.to_bytes())

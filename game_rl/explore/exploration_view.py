@@ -48,6 +48,11 @@ class CellPlaces:
         pers = [entries[index].per for index in self._indices]
         self.sides = (pers[-2] if len(pers) > 1 else pers[-1], pers[-1]) if pers else (1, 1)
 
+    @property
+    def has_squares(self) -> bool:
+        """Whether the cells say where they are, and their places are squares."""
+        return self.names is not None and self.sides[0] == self.sides[1]
+
     def of(self, cell: Cell) -> CoarsePlace | None:
         return None if self.names is None else tuple(cell[index] for index in self._indices)
 
@@ -244,6 +249,22 @@ class ExplorationView:
         if not self._found.seen:
             return None
         return self.places.counts(self._found.seen, self._offsets)
+
+    def place_counts_on_screens(self) -> PlaceCounts | None:
+        """Return how many trips were at each place, to be drawn on the screens of places.
+
+        Maps lie beside each other if their offsets are multiples of the places' sides; if not, each
+        lies alone, where its places and its screens agree. None where there are no screens.
+        """
+        if not self._found.seen or not self.places.has_squares:
+            return None
+        if not self.folder.place_screens.is_file():
+            return None
+        side, _ = self.places.sides
+        offsets = self._offsets
+        if any(x % side or y % side for x, y in offsets.values()):
+            offsets = {}
+        return self.places.counts(self._found.seen, offsets)
 
     def commands(self) -> Iterator[str]:
         """Yield what can be done next."""

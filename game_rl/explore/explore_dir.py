@@ -89,6 +89,11 @@ class ExploreDir:
         return self.root / "best.png"
 
     @property
+    def place_screens(self) -> Path:
+        """The maps of the game, joined from screens of cells; see `places.screen_map`."""
+        return self.root / "place_screens.npz"
+
+    @property
     def is_locked(self) -> bool | None:
         """Whether a process explores in the folder; None if this user cannot find out."""
         return is_locked(self.root / "lock")

@@ -27,6 +27,10 @@ _KNOWN_CELL_BYTES = 350
 _ROUND_BYTES = 16 * MIB
 _FIND_LINE_BYTES = 180
 _LINE_BYTES = 0.7
+# The maps of the game that are joined from screens: beacon's 24 rooms in memory, and the most. The
+# file is compressed.
+_USUAL_MAP_BYTES = 8 * MIB
+_MOST_MAP_BYTES = 160 * MIB
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,7 @@ def forecast_of(
     available: Taken,
     n_processes: int,
     timesteps: int,
+    has_map: bool = False,
 ) -> ExploreForecast:
     """Return what an exploration takes.
 
@@ -112,6 +117,7 @@ def forecast_of(
         now: what the exploration takes before it begins.
         available: what is free beside that.
         timesteps: that it will play.
+        has_map: whether maps of the game are joined from screens.
     """
     before = _found(pace.finds, archive.timesteps)
     after = _found(pace.finds, archive.timesteps + timesteps)
@@ -120,7 +126,7 @@ def forecast_of(
     lines = max(0.0, now.disk_bytes - _BASE64 * archive.written_bytes)
     lines += finds * _FIND_LINE_BYTES + timesteps * _LINE_BYTES
 
-    def taken(new_states: float, new_finds: float) -> Taken:
+    def taken(new_states: float, new_finds: float, map_bytes: int) -> Taken:
         """Return what is taken with so many new states in memory, and so many in the file."""
         states = min(settings.most_bytes, archive.state_bytes + new_states * pace.state_bytes)
         held = max(0.0, states - archive.state_bytes) / pace.state_bytes
@@ -132,13 +138,16 @@ def forecast_of(
         disk = _BASE64 * written + lines
         if written > limit:
             disk = _BASE64 * (limit + states) + 2 * lines
+        if has_map:
+            memory += map_bytes
+            disk += map_bytes
         return Taken(round(memory), round(disk))
 
     return ExploreForecast(
         pace=pace,
         timesteps=timesteps,
-        expected=taken(cells, finds),
-        most=taken(timesteps, timesteps),
+        expected=taken(cells, finds, _USUAL_MAP_BYTES),
+        most=taken(timesteps, timesteps, _MOST_MAP_BYTES),
         free=Taken(
             available.memory_bytes + now.memory_bytes, available.disk_bytes + now.disk_bytes
         ),

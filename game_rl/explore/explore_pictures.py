@@ -1,15 +1,21 @@
-"""Pictures of an exploration: a sheet of its screens, and the moments of the best way."""
+"""Pictures of an exploration: a sheet of its screens, the moments of the best way, its map."""
 
 import io
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from game_rl.explore.archive import CellRecord
+from game_rl.explore.exploration_view import ExplorationView
 from game_rl.explore.explore_dir import ExploreSettings
 from game_rl.explore.trip import Gain
 from game_rl.game_check.sheets import Moment, contact_sheet
+from game_rl.games.definition import Game
+from game_rl.places.joined_maps import JoinedMap, joined_maps
+from game_rl.places.places_picture import SIDE, places_picture
+from game_rl.places.screen_map import read_screen_map
 from game_rl.system.units import counted
 
 MOST_SCREENS = 40
@@ -80,3 +86,45 @@ def way_moments(gains: Sequence[Gain]) -> list[Moment]:
         label = f"{gain.timesteps:,}: {what}"
         moments.append(Moment(label[:_LETTERS], gain.screen))
     return moments
+
+
+def exploration_map(
+    view: ExplorationView, game: Game, *, title: str, side: int = SIDE, plain: bool = False
+) -> Image.Image | None:
+    """Return the map of the visited places; None where the cells do not say it.
+
+    It is drawn on the screens of the game's maps, if there are some.
+
+    Args:
+        side: of all maps together, in pixels.
+        plain: whether to leave the screens out.
+    """
+    counts = view.place_counts()
+    if counts is None:
+        return None
+    joined: list[JoinedMap] = []
+    on_screens = None if plain else view.place_counts_on_screens()
+    screens = read_screen_map(view.folder.place_screens)
+    if on_screens is not None and screens.maps():
+        counts = on_screens
+        joined = joined_maps(
+            counts,
+            screens,
+            pixels=screens.pixels,
+            names=game.definition.place_names,
+            side=view.places.sides[0],
+        )
+    facts = (view.facts_of_map(counts),)
+    return places_picture(
+        counts, title=title, side=side, counted="trips", facts=facts, joined=joined
+    )
+
+
+def why_no_map(game: Game) -> str:
+    """Return why an exploration of a game has no map of visited places."""
+    if game.definition.place is None:
+        return "The game's file has no place, such as place: [map, x, y]."
+    return (
+        "The cells have no position: they lack a variable of the game's place, or none was found "
+        "yet."
+    )

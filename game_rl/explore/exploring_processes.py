@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, Self, Union, cast
 from game_rl.errors import GameRLError, WorkerError
 from game_rl.explore.archive import CellRecord, CellScore, Find, Trip
 from game_rl.explore.explore_dir import ExploreSettings
-from game_rl.explore.trip import Explorer, Gain, Pace, Screen
+from game_rl.explore.trip import Explorer, Gain, MapScreen, Pace, Screen
 from game_rl.games.cell import Cell
 from game_rl.games.definition import Game
 from game_rl.system.output import keep_output_harmless
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Context = Union["ForkServerContext", "SpawnContext"]
 _PRELOAD = ["game_rl.explore.trip", "game_rl.system.forkserver_signals"]
 _LEAVE_TIMEOUT_S = 2.0
+_SCREENS_AT_ONCE = 32  # 2 MB in a pipe
 
 
 class ExploringProcesses:
@@ -85,6 +86,12 @@ class ExploringProcesses:
     def screens(self, states: Sequence[bytes]) -> list[Screen]:
         """Return what packed states show, each uint8 [144, 160, 3]."""
         return cast("list[Screen]", self._ask(_ExplorerProcess.screens, states))
+
+    def map_screens(self, states: Sequence[bytes]) -> Iterator[MapScreen]:
+        """Yield what packed states show of maps."""
+        for start in range(0, len(states), _SCREENS_AT_ONCE):
+            asked = states[start : start + _SCREENS_AT_ONCE]
+            yield from cast("list[MapScreen]", self._ask(_ExplorerProcess.map_screens, asked))
 
     def gains(self, actions: bytes) -> list[Gain]:
         """Play a way from the beginning; return the moments at which it earns a reward."""
@@ -201,6 +208,10 @@ class _ExplorerProcess:
 
     def screens(self, states: Sequence[bytes]) -> list[Screen]:
         return [self._explorer.screen(state) for state in states]
+
+    def map_screens(self, states: Sequence[bytes]) -> list[MapScreen]:
+        found = map(self._explorer.map_screen, states)
+        return [screen for screen in found if screen is not None]
 
     def gains(self, actions: bytes) -> list[Gain]:
         return self._explorer.gains(actions)

@@ -12,11 +12,13 @@ from game_rl.envs.episode_reward import EpisodeReward
 from game_rl.envs.episode_tracker import EpisodeTracker
 from game_rl.envs.make_env import make_game_env
 from game_rl.envs.observer import Observer
-from game_rl.errors import ReplayError, UsageError
+from game_rl.errors import LockUpError, ReplayError, UsageError
 from game_rl.explore.archive import ENDED, CellRecord, CellScore, Find, Trip, packed, unpacked
 from game_rl.explore.explore_dir import ExploreSettings
 from game_rl.games.cell import Cell, cell_reader
 from game_rl.games.definition import Game
+from game_rl.games.place import whole
+from game_rl.games.variables import as_tuple
 
 _TRIPS_FOR_PACE = 8
 _COLUMNS = 11
@@ -50,6 +52,15 @@ class Gain(NamedTuple):
     timesteps: int
     terms: tuple[str, ...]
     screen: Screen
+
+
+class MapScreen(NamedTuple):
+    """What a state shows of a map, as `ScreenMap.add` takes it."""
+
+    map_id: tuple[int, ...]
+    x: int
+    y: int
+    part: Screen
 
 
 class Pace(NamedTuple):
@@ -239,6 +250,28 @@ class Explorer:
         """Return what a packed state shows."""
         self.env.load_state(unpacked(state))
         return self._seen()
+
+    def map_screen(self, state: bytes) -> MapScreen | None:
+        """Return what a packed state shows of a map; None if it shows none."""
+        definition = self.env.game.definition
+        shown = definition.place_screen
+        assert shown is not None
+        assert definition.place is not None
+        self.env.load_state(unpacked(state))
+        emulator = self.env.emulator
+        try:
+            emulator.tick(1, render=True)
+        except LockUpError:
+            return None
+        values = self.env.read_variables()  # of the moment that is drawn
+        place = tuple(as_tuple(values[name])[0] for name in definition.place)
+        at = shown.shown_at(place, values)
+        if at is None:
+            return None
+        crop = shown.crop
+        screen = emulator.screen()
+        part = screen[crop.top : crop.top + crop.height, crop.left : crop.left + crop.width]
+        return MapScreen(tuple(map(whole, place[:-2])), *at, part.copy())
 
     def _seen(self) -> Screen:
         draws = self.env.draws

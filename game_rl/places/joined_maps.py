@@ -161,15 +161,21 @@ class JoinedMap:
 
 
 def joined_maps(
-    counts: PlaceCounts, joined: ScreenMap, *, pixels: int, names: Mapping[int, str]
+    counts: PlaceCounts,
+    joined: ScreenMap,
+    *,
+    pixels: int,
+    names: Mapping[int, str],
+    side: int = 1,
 ) -> list[JoinedMap]:
     """Return all maps that were seen or visited, the world first.
 
     Args:
         pixels: pixels that a step of x or y is.
         names: names of maps.
+        side: places on each side of a unit of the counts.
     """
-    visited = {layer.map_id: layer for layer in readable(layers(counts))}
+    visited = {layer.map_id: layer.in_places(side) for layer in readable(layers(counts))}
     seen: dict[MapId | None, list[tuple[MapId, MapPicture]]] = {}
     for map_id in joined.maps():
         picture = joined.picture(map_id)
@@ -177,7 +183,8 @@ def joined_maps(
         if len(map_id) == 1 and map_id[0] in counts.offsets:
             key = None
             x, y = counts.offsets[map_id[0]]
-            picture = picture._replace(x=picture.x + x * pixels, y=picture.y + y * pixels)
+            unit = pixels * side
+            picture = picture._replace(x=picture.x + x * unit, y=picture.y + y * unit)
         seen.setdefault(key, []).append((map_id, picture))
     keys = sorted({*visited, *seen}, key=lambda key: (key is not None, key or ()))
     return [

@@ -5,6 +5,7 @@ import importlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,10 @@ class PlaceLayer:
         counts[(self.found > timestep) | (self.counts == 0)] = 0
         last = np.minimum(self.last, timestep)
         return replace(self, counts=counts, last=last, until=timestep)
+
+    def in_places(self, side: int) -> "PlaceLayer":
+        """Return the layer of counts whose unit is `side` x `side` places, in places."""
+        return replace(self, x0=self.x0 * side, y0=self.y0 * side, cell_side=self.cell_side * side)
 
     def coarser(self, factor: int) -> "PlaceLayer":
         """Return the layer with `factor` x `factor` cells in one."""
@@ -194,21 +199,27 @@ def places_json(run_dir: RunDir) -> dict[str, Any]:
         counts = parse_place_counts(run_dir.places.read_bytes())
     except (OSError, ValueError):
         return {}
-    found = place_counts_json(counts)
-    if run_dir.place_screens.is_file():
-        module = importlib.import_module("game_rl.places.screen_map")
-        found["screens"] = module.screen_map_json(run_dir)
-    return found
+    return place_counts_json(counts, screens=run_dir.place_screens)
 
 
-def place_counts_json(counts: PlaceCounts) -> dict[str, Any]:
-    """Return the layers of counts for the page."""
-    return {
+def place_counts_json(counts: PlaceCounts, *, screens: Path, side: int = 1) -> dict[str, Any]:
+    """Return the layers of counts for the page, and the screens below them.
+
+    Args:
+        screens: the file of the screens, if there is one.
+        side: places on each side of a unit of the counts.
+    """
+    offsets = {map_id: (side * x, side * y) for map_id, (x, y) in counts.offsets.items()}
+    found: dict[str, Any] = {
         "names": list(counts.names),
-        "offsets": {str(map_id): list(xy) for map_id, xy in counts.offsets.items()},
+        "offsets": {str(map_id): list(xy) for map_id, xy in offsets.items()},
         "n_places": counts.n_places,
-        "layers": [_layer_json(layer) for layer in each_layer(counts)],
+        "layers": [_layer_json(layer.in_places(side)) for layer in each_layer(counts)],
     }
+    if screens.is_file():
+        module = importlib.import_module("game_rl.places.screen_map")
+        found["screens"] = module.screen_map_json(screens)
+    return found
 
 
 def _layer_json(layer: PlaceLayer) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,7 +16,6 @@ from PIL import Image
 from pydantic import Field, ValidationError
 
 from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, RunningEpisode, TrackerMaker
-from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Natural, Saved
 from game_rl.games.place import Place
 from game_rl.games.screen_area import PlaceScreen
@@ -262,29 +262,29 @@ def screen_collector(joined: ScreenMap) -> TrackerMaker:
     return make
 
 
-def read_screen_map(run_dir: RunDir) -> ScreenMap:
-    """Return the map of a run; an empty one if there is none yet, or it is damaged.
+def read_screen_map(file: Path) -> ScreenMap:
+    """Return the map in a `place_screens.npz`; an empty one if there is none, or it is damaged.
 
-    Of a damaged one nothing is lost: it is made anew from the logged episodes.
+    Of a damaged one nothing is lost: it is made anew from logged episodes or kept states.
     """
     try:
-        return ScreenMap.from_bytes(run_dir.place_screens.read_bytes())
+        return ScreenMap.from_bytes(file.read_bytes())
     except (OSError, ValueError):
         return ScreenMap()
 
 
-def screen_map_json(run_dir: RunDir) -> dict[str, Any]:
-    """Return the maps of a run for the page; none if there is no file, or it is damaged."""
+def screen_map_json(file: Path) -> dict[str, Any]:
+    """Return the maps in a file for the page; none if there is no file, or it is damaged."""
     try:
-        changed_ns = run_dir.place_screens.stat().st_mtime_ns
+        changed_ns = file.stat().st_mtime_ns
     except OSError:
         changed_ns = 0
-    return _screen_map_json(run_dir, changed_ns)
+    return _screen_map_json(file, changed_ns)
 
 
 @lru_cache(maxsize=4)
-def _screen_map_json(run_dir: RunDir, changed_ns: int) -> dict[str, Any]:  # noqa: ARG001
-    joined = read_screen_map(run_dir)
+def _screen_map_json(file: Path, changed_ns: int) -> dict[str, Any]:
+    joined = read_screen_map(file)
     maps = []
     for map_id in joined.maps():
         picture = joined.picture(map_id)
@@ -293,4 +293,5 @@ def _screen_map_json(run_dir: RunDir, changed_ns: int) -> dict[str, Any]:  # noq
         Image.fromarray(np.concatenate((picture.pixels, alpha), axis=-1)).save(png, "PNG")
         text = base64.b64encode(png.getvalue()).decode()
         maps.append({"map": list(map_id), "x": picture.x, "y": picture.y, "png": text})
-    return {"pixels": joined.pixels, "names": joined.names, "maps": maps}
+    found = {"pixels": joined.pixels, "names": joined.names, "maps": maps}
+    return {**found, "version": f"{changed_ns}"}

@@ -39,7 +39,7 @@ def update_screen_map(
         ReplayError: an episode does not play as it was logged.
         UsageError: the map cannot be written.
     """
-    joined = read_screen_map(run_dir)
+    joined = read_screen_map(run_dir.place_screens)
     shown = game.definition.place_screen
     assert shown is not None
     joined.pixels = shown.pixels

@@ -10,9 +10,9 @@ from PIL import Image
 from game_rl.events.run_view import PlotAxis
 from game_rl.explore.exploration_view import ExplorationView
 from game_rl.explore.explore_dir import ExploreDir
+from game_rl.explore.explore_pictures import exploration_map, why_no_map
 from game_rl.explore.route import explored_game
 from game_rl.games.definition import Game
-from game_rl.places.places_picture import places_picture
 from game_rl.system.units import MIB, format_bytes, format_duration
 from game_rl.viewer.panels import Panel, PlotLine, SeedCurve, thinned
 from game_rl.viewer.report_sections import plots_section
@@ -20,7 +20,6 @@ from game_rl.viewer.report_style import Html, element, note, report, section, ta
 
 _S_IN_HOUR = 3600
 _LARGEST_CLIP_BYTES = 24 * MIB
-_MAP_SIDE = 800
 _X_LABELS = {"timesteps": "timesteps", "frames": "emulator frames", "hours": "hours"}
 _STATES = {
     "exploring": ("exploring", "good"),
@@ -160,19 +159,9 @@ def _clip(folder: ExploreDir) -> Html | None:
 
 def _places_section(view: ExplorationView, game: Game) -> Html:
     title = "Visited places"
-    counts = view.place_counts()
-    if counts is None:
-        why = "The cells have no position: they lack a variable of the game's place."
-        if game.definition.place is None:
-            why = "The game's file has no place, such as place: [map, x, y]."
-        return section(title, "places", note(why))
-    picture = places_picture(
-        counts,
-        title=game.definition.title,
-        side=_MAP_SIDE,
-        counted="trips",
-        facts=(view.facts_of_map(counts),),
-    )
+    picture = exploration_map(view, game, title=game.definition.title)
+    if picture is None:
+        return section(title, "places", note(why_no_map(game)))
     return section(
         title, "places", _wide_picture(_png_of(picture), "Map of the visited places", kind="map")
     )

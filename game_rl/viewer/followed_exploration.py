@@ -86,8 +86,15 @@ class FollowedExploration:
     def places(self) -> Json:
         """Return the map of visited places as JSON; empty if there is none."""
         with self._lock:
-            counts = self._view.place_counts()
-            return {} if counts is None else place_counts_json(counts)
+            view = self._view
+            counts = view.place_counts_on_screens()
+            side, _ = view.places.sides
+            if counts is None:
+                counts = view.place_counts()
+                side = 1
+            if counts is None:
+                return {}
+            return place_counts_json(counts, screens=view.folder.place_screens, side=side)
 
     def pictures(self) -> list[Path]:
         """Return the pictures that the page may show."""

@@ -260,7 +260,7 @@ def places_section(run: ShownRun) -> list[Html]:
         counts = parse_place_counts(run.run_dir.places.read_bytes())
     except (OSError, ValueError):
         return []
-    screens = read_screen_map(run.run_dir)
+    screens = read_screen_map(run.run_dir.place_screens)
     joined: list[JoinedMap] = []
     if screens.maps():
         joined = joined_maps(counts, screens, pixels=screens.pixels, names=screens.names)

@@ -5,9 +5,12 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_game_env
@@ -19,6 +22,7 @@ from game_rl.explore.exploring_processes import ExploringProcesses
 from game_rl.explore.trip import Explorer
 from game_rl.files.saved import parse_json
 from game_rl.games.definition import Game, load_game
+from game_rl.places.screen_map import read_screen_map
 
 GAME = load_game("beacon")
 _ROUND_BYTES = 6 * 30 * 6_000  # a state for each timestep of a round
@@ -218,3 +222,49 @@ def test_the_explorers_server_ignores_what_a_batch_system_sends_to_all(tmp_path:
     script.write_text(IGNORED, encoding="utf-8")
     variables = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run([sys.executable, str(script)], check=True, env=variables, timeout=300)
+
+
+def test_the_maps_have_the_screen_that_each_state_shows(tmp_path: Path) -> None:
+    root = tmp_path / "drawn"
+    root.mkdir()
+    exploration = Exploration(ExploreDir(root), GAME, settings())
+    with ExploringProcesses(GAME, exploration.settings, 1) as explorers:
+        for _ in itertools.islice(exploration.rounds(explorers), 2):
+            exploration.draw(explorers)
+    explored(tmp_path / "not", rounds=2)
+    archives = [ExploreDir(tmp_path / name).archive.read_bytes() for name in ("drawn", "not")]
+    assert archives[0] == archives[1]
+
+    env = make_game_env(EnvConfig(frame_skip=8, max_episode_timesteps=None), GAME)
+    by_room: dict[int, list[NDArray[np.uint8]]] = {}
+    places = set()
+    for record in exploration.archive.cells:
+        place = (record.cell[0], *record.cell[4:6])
+        if record.state and place not in places:
+            places.add(place)
+            env.load_state(unpacked(record.state))
+            env.emulator.tick(1, render=True)
+            by_room.setdefault(record.cell[0], []).append(env.emulator.screen()[16:144].copy())
+    env.close()
+    joined = read_screen_map(exploration.folder.place_screens)
+    assert joined.maps() == sorted((room,) for room in by_room)
+    for room, screens in by_room.items():
+        picture = joined.picture((room,))
+        assert (picture.x, picture.y) == (0, 16)
+        found = np.stack(screens)
+        # every pixel is that of some screen, and of the only one that was seen
+        is_one = (found == picture.pixels).all(axis=-1).any(axis=0)
+        assert is_one.all()
+
+
+def test_a_game_without_a_place_screen_has_no_maps(tmp_path: Path) -> None:
+    definition = GAME.definition.model_copy(update={"place_screen": None})
+    game = replace(GAME, definition=definition)
+    root = tmp_path / "x"
+    root.mkdir()
+    exploration = Exploration(ExploreDir(root), game, settings())
+    assert not exploration.has_map
+    with ExploringProcesses(game, exploration.settings, 1) as explorers:
+        next(iter(exploration.rounds(explorers)))
+        exploration.draw(explorers)
+    assert not exploration.folder.place_screens.exists()

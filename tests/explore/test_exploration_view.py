@@ -12,6 +12,8 @@ from game_rl.explore.exploration import Exploration
 from game_rl.explore.exploration_view import CellPlaces, ExplorationView
 from game_rl.explore.explore_dir import ExploreDir
 from game_rl.games.cell import CoarseVariable
+from game_rl.places.joined_maps import joined_maps
+from game_rl.places.screen_map import read_screen_map
 from tests.explore.explored_beacon import BEACON
 
 
@@ -64,6 +66,53 @@ def test_the_map_has_the_trips_of_all_cells_of_a_place(beacon: Exploration) -> N
     assert found == {place: times for place, times in expected.items() if times}
     x, y = BEACON.map_offsets()[0]
     assert counts.offsets[0] == (x // 16, y // 16)
+
+
+def test_a_map_on_screens_has_its_visits_where_the_places_are(beacon: Exploration) -> None:
+    view = view_of(beacon.folder)
+    view.refresh()
+    counts = view.place_counts_on_screens()
+    assert counts is not None
+    screens = read_screen_map(beacon.folder.place_screens)
+    (world,) = joined_maps(counts, screens, pixels=screens.pixels, names={}, side=16)
+    assert world.layer is not None
+    assert world.layer.cell_side == 16
+    rooms = {record.cell[0] for record in beacon.archive.cells}
+    offsets = BEACON.map_offsets()
+    corners = {(picture.x, picture.y) for picture in world.pictures}
+    assert corners == {(offsets[room][0], offsets[room][1] + 16) for room in rooms}
+    record = beacon.archive.cells[0]
+    room, x, y = record.cell[0], *record.cell[4:6]
+    column = (offsets[room][0] + 16 * x - world.layer.x0) // 16
+    row = (offsets[room][1] + 16 * y - world.layer.y0) // 16
+    there = [
+        each for each in beacon.archive.cells if (each.cell[0], *each.cell[4:6]) == (room, x, y)
+    ]
+    assert world.layer.counts[row, column] == sum(each.seen for each in there)
+
+
+def test_maps_whose_offsets_are_between_squares_lie_alone_on_their_screens(
+    beacon: Exploration,
+) -> None:
+    odd = {room: (x + 5, y) for room, (x, y) in BEACON.map_offsets().items()}
+    view = ExplorationView(beacon.folder, BEACON.definition.place, odd)
+    view.refresh()
+    counts = view.place_counts_on_screens()
+    assert counts is not None
+    screens = read_screen_map(beacon.folder.place_screens)
+    found = joined_maps(counts, screens, pixels=screens.pixels, names={}, side=16)
+    rooms = {record.cell[0] for record in beacon.archive.cells}
+    assert [each.map_id for each in found] == [(room,) for room in sorted(rooms)]
+    assert all((each.pictures[0].x, each.pictures[0].y) == (0, 16) for each in found)
+
+
+def test_without_screens_there_is_no_map_on_them(beacon: Exploration, tmp_path: Path) -> None:
+    for path in (beacon.folder.saved, beacon.folder.archive, beacon.folder.progress):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    view = view_of(ExploreDir(tmp_path))
+    view.refresh()
+    assert view.place_counts() is not None
+    assert view.place_counts_on_screens() is None
 
 
 def test_reading_bit_by_bit_gives_what_reading_at_once_gives(

@@ -11,6 +11,7 @@ from game_rl.cli.main import main
 from game_rl.explore.archive import Archive
 from game_rl.explore.explore_forecast import ExploreForecast, Taken, forecast_of
 from game_rl.explore.trip import Pace
+from game_rl.places.screen_map import BLOCK_SIDE, MOST_BLOCKS
 from game_rl.system.units import GIB, MIB
 from tests.explore.explored_beacon import SETTINGS
 
@@ -24,6 +25,7 @@ def forecast(
     finds: float = 0.1,
     free: Taken | None = None,
     archive: Archive | None = None,
+    has_map: bool = False,
 ) -> ExploreForecast:
     return forecast_of(
         SETTINGS.model_copy(update={"most_bytes": most_bytes}),
@@ -33,6 +35,7 @@ def forecast(
         available=free or Taken(64 * GIB, 64 * GIB),
         n_processes=2,
         timesteps=timesteps,
+        has_map=has_map,
     )
 
 
@@ -101,3 +104,11 @@ def test_an_exploration_without_room_is_refused_and_leaves_nothing(
     assert "lower --states" in capsys.readouterr().err
     assert main([*words, "--timesteps", "10", "--json"]) == 0  # the folder is as good as new
     assert json.loads(capsys.readouterr().out)["rounds"] == 1
+
+
+def test_maps_that_are_joined_from_screens_are_counted() -> None:
+    found = forecast(most_bytes=GIB, timesteps=10_000)
+    with_map = forecast(most_bytes=GIB, timesteps=10_000, has_map=True)
+    assert with_map.most.memory_bytes - found.most.memory_bytes == MOST_BLOCKS * 5 * BLOCK_SIDE**2
+    assert 0 < with_map.expected.memory_bytes - found.expected.memory_bytes < 160 * MIB
+    assert with_map.most.disk_bytes > found.most.disk_bytes

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageSequence
 
 from game_rl.checkpoints.named import open_run
 from game_rl.checkpoints.run_game import open_game
@@ -41,7 +42,7 @@ def test_the_rooms_of_a_map_are_the_screens_of_the_game(root: Path, tmp_path: Pa
     assert main(["places", str(root), "--output", str(output), "--side", "700"]) == 0
     run_dir, config = open_run(root)
     game = open_game(run_dir, config)
-    joined = read_screen_map(run_dir)
+    joined = read_screen_map(run_dir.place_screens)
     env = make_game_env(config.env, game, draws=True)
     for start_state in ("shore", "caves"):
         env.reset(seed=1, options={"start_state": start_state})
@@ -80,6 +81,24 @@ def test_a_map_without_screens_says_why(root: Path, capsys: pytest.CaptureFixtur
         segment.unlink()
     assert main(["places", str(root), "--output", str(output)]) == 0
     assert "no logged episode can be played again" in capsys.readouterr().out
+
+
+@pytest.mark.slow  # 200 maps are drawn, twice
+def test_a_whole_training_takes_20_seconds_in_either_format(root: Path, tmp_path: Path) -> None:
+    sizes = []
+    for name in ("map.gif", "map.mp4"):
+        output = tmp_path / name
+        assert main(["places", str(root), "--output", str(output), "--side", "420"]) == 0
+    with Image.open(tmp_path / "map.gif") as gif:
+        sizes.append(gif.size)
+        milliseconds = sum(frame.info["duration"] for frame in ImageSequence.Iterator(gif))
+    with av.open(str(tmp_path / "map.mp4")) as container:
+        frames = list(container.decode(video=0))
+        sizes.append((frames[0].width, frames[0].height))
+        rate = container.streams.video[0].average_rate
+    assert milliseconds == pytest.approx(20_000)
+    assert len(frames) / float(rate) == pytest.approx(20)
+    assert sizes[0] == sizes[1]
 
 
 @given(st.lists(st.integers(1, 900), max_size=60), st.integers(1, 3_000))

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from game_rl.cli.main import main
 from game_rl.explore.exploration import Exploration
+from game_rl.games.definition import load_game
 from tests.explore.explored_beacon import explore_beacon
 from tests.viewer.html_page import ReadPage
 from tests.viewer.live_run import Watching, watching
@@ -38,6 +40,21 @@ def test_the_report_has_everything_in_one_file(explored: Exploration, tmp_path: 
     assert page.tags.count("svg") == 3  # cells and places, maps, best reward
     assert page.tags.count("img") == 3  # the best way, the map, the sheet
     assert all(link.startswith(("#", "data:")) for link in page.links)
+
+
+def test_the_map_alone_is_a_picture_with_or_without_screens(
+    explored: Exploration, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(explored.folder.root)
+    colours = []
+    for options in ([], ["--plain"]):
+        assert main(["places", root, "--output", str(tmp_path / "map.png"), *options]) == 0
+        with Image.open(tmp_path / "map.png") as picture:
+            colours.append(len(picture.getcolors(2**24)))
+    assert colours[0] > colours[1]
+    capsys.readouterr()
+    assert main(["places", root, "--output", str(tmp_path / "map.gif")]) == 2
+    assert "name a .png" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("axis", ["frames", "hours"])
@@ -73,7 +90,10 @@ def test_the_page_gets_what_the_files_hold(explored: Exploration, server: Watchi
     places = server.json("/api/places?run=")
     assert places["n_places"] == found["places"]
     (world,) = places["layers"]
-    assert world["name"] == "world"
+    assert (world["name"], world["cell_side"]) == ("world", 16)
+    rooms = {(each["map"][0], each["x"], each["y"]) for each in places["screens"]["maps"]}
+    assert rooms == {(record.cell[0], 0, 16) for record in archive.cells}
+    assert places["offsets"]["1"] == list(load_game("beacon").map_offsets()[1])
     status, _, picture = server.get("/api/picture?name=sheet")
     assert (status, picture) == (200, explored.folder.sheet.read_bytes())
     assert server.get("/api/picture?name=../explore")[0] == 404

@@ -109,7 +109,7 @@ class PlacesCallback(BoundaryCallback):
         if not writers:
             return
         title = f"{self._title} at timestep {self.boundary_timesteps:,}"
-        screens = read_screen_map(self._run_dir)  # if somebody had them joined
+        screens = read_screen_map(self._run_dir.place_screens)  # if somebody had them joined
         joined: Sequence[JoinedMap] = ()
         if screens.maps():
             names = screens.names

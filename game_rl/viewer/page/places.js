@@ -52,7 +52,10 @@ export class PlacesMap {
     this.data = data;
     this.element.hidden = !data.layers?.length;
     if (this.element.hidden) return;
-    if (data.screens && !this.grounds.size) await this.addScreens(data.screens);
+    if (data.screens && data.screens.version !== this.version) {
+      this.version = data.screens.version;
+      await this.addScreens(data.screens);
+    }
     const isChosen = data.layers.length > MOST_MAPS;
     if (this.choice.children.length !== data.layers.length) {
       this.choice.replaceChildren(...data.layers.map(({name}, i) => make("option", {value: i, text: name})));
@@ -63,7 +66,7 @@ export class PlacesMap {
     this.draw();
   }
 
-  // The maps that `game-rl places RUN` has joined from screens.
+  // The maps that `game-rl places RUN` or an exploration has joined from screens.
   async addScreens({pixels, names, maps}) {
     for (const {map, x, y, png} of maps) {
       const bytes = Uint8Array.from(atob(png), (character) => character.charCodeAt(0));
