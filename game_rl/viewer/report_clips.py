@@ -74,7 +74,7 @@ def early_best_worst(run: ShownRun) -> tuple[ReportClip, ...]:
     """
     try:
         logged = read_logged_episodes(run.run_dir)
-        chosen = list(chosen_episodes(logged, last_evaluation(logged)))
+        chosen = list(chosen_episodes(logged, last_evaluated(logged)))
         if not chosen:
             return ()
         game = open_game(run.run_dir, run.config)
@@ -101,7 +101,7 @@ def chosen_episodes(logged: LoggedEpisodes, evaluation: LoggedEpisodes) -> Itera
     yield _chosen("Worst", f"The lowest reward {of}", found.at(order[:1]))
 
 
-def last_evaluation(logged: LoggedEpisodes) -> LoggedEpisodes:
+def last_evaluated(logged: LoggedEpisodes) -> LoggedEpisodes:
     """Return the episodes of a run's last evaluation; without one, those of its training."""
     shown = _shown_again(logged)
     for kind in _FROM_LAST:
