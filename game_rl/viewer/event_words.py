@@ -55,7 +55,8 @@ def _of_run(event: TimedEvent) -> Happening | None:  # noqa: C901 - a case an ev
             if event.not_restored:
                 words.append(f"not restored: {'; '.join(event.not_restored)}")
             if event.changes:
-                words.append(f"changed: {', '.join(event.changes)}")
+                changes = [change.replace(" -> ", " → ") for change in event.changes]
+                words.append(f"changed: {', '.join(changes)}")
             if event.other_code:
                 words.append(event.other_code)
             return Happening("resumed", "; ".join(words))

@@ -69,7 +69,7 @@ DARK = Look(
     accent="#6fd3a8",
     good="#6fcf97",
     bad="#ff8a80",
-    series=("#5fd6ab", "#ffc46b", "#6f9dff", "#e86a8f", "#b9c2cc", "#8a5cf0", "#eef59a", "#2f8f66"),
+    series=("#5fd6ab", "#6f9dff", "#ffc46b", "#8a5cf0", "#2f8f66", "#e86a8f", "#eef59a", "#b9c2cc"),
 )
 
 

@@ -6,7 +6,7 @@ import {newestOf, readCurves} from "./curves.js";
 import {make, setText} from "./elements.js";
 import {Heading, STATES} from "./heading.js";
 import {MemberScreens} from "./member_screens.js";
-import {clock, percent, plural, quoted, reward, short, whole} from "./words.js";
+import {clock, listed, percent, plural, quoted, reward, short, whole} from "./words.js";
 
 const MOST_CHOSEN = 8; // as many as the palette has colours
 const FIRST_CHOSEN = 4;
@@ -79,7 +79,7 @@ export class FolderPage {
     const training = count(({state}) => state === "training");
     const exploring = count(({state}) => state === "exploring");
     const live = training + exploring;
-    const sentence = isThere ? `${kinds.join(" and ")}; ${live || "none"} of them ${live === 1 ? "is" : "are"} ${explorations ? "running" : "training"}.` : "This folder is no longer there.";
+    const sentence = isThere ? `${listed(kinds)}; ${live || "none"} of them ${live === 1 ? "is" : "are"} ${explorations ? "running" : "training"}.` : "This folder is no longer there.";
     const word = training ? "training" : exploring ? "exploring" : explorations ? "not running" : "not training";
     this.heading.show({title: name || "Runs", state: word, share: null, played: "", left: "", sentence});
   }
@@ -106,7 +106,6 @@ export class FolderPage {
       setText(row.cells[i].firstChild, text);
       setText(row.cells[i].lastChild, note);
     });
-    row.row.classList.toggle("over", !["training", "exploring"].includes(state));
     const clipOf = member.is_experiment ? `${member.folder}/champion` : member.folder;
     if (member.clip && !isTraining && row.clip !== member.clip) {
       row.clip = member.clip;

@@ -1,7 +1,7 @@
 // The top of a page: what it is, how well it goes, and when it ends, in one sentence and a bar.
 
 import {bar, make, setText} from "./elements.js";
-import {clock, duration, percent, plural, reward, whole} from "./words.js";
+import {clock, duration, listed, percent, plural, reward, whole} from "./words.js";
 
 export const STATES = {
   training: ["training", "good"],
@@ -45,7 +45,7 @@ export class Heading {
 export function runSentence(state) {
   const {game, n_envs: agents, algorithm, success_rate: success, mean_reward: earned} = state;
   const who = agents ? plural(agents, "agent") : "The agents";
-  const from = state.start_states.length > 1 && state.start_states.length < 5 ? ` from ${listed(state.start_states)}` : "";
+  const from = state.start_states.length > 1 && state.start_states.length < 5 ? ` from ${listed(state.start_states).replaceAll("_", " ")}` : "";
   const plays = `${who} ${agents === 1 ? "plays" : "play"} ${game || "the game"}${from} with one policy` +
     (algorithm ? `, which learns with ${algorithm.toUpperCase()}` : "") +
     (state.memory ? ` and remembers with ${state.memory}` : "");
@@ -63,8 +63,6 @@ export function runSentence(state) {
   const which = final ? "In the final evaluation, the best policy" : "The best policy so far";
   return `${did}. ${which} ${how}.`;
 }
-
-const listed = (names) => [names.slice(0, -1).join(", "), names.at(-1)].join(" and ").replaceAll("_", " ");
 
 // What a run does beside playing and learning, in words after "it is".
 const PHASES = {

@@ -64,11 +64,11 @@ export class OverviewPage {
     const until = state.members.reduce((sum, member) => sum + member.until, 0);
     const isTraining = state.state === "training";
     const share = state.is_live ? done / until : (generation - 1 + Math.min(1, this.shareOfStage(state))) / generations;
-    const playing = isTraining ? state.members.filter(({is_training: isPlaying}) => isPlaying).map(({folder}) => folder) : [];
-    const now = playing.length && playing.length < state.members.length ? ` Now ${plural(playing.length, "member")} ${playing.length === 1 ? "trains" : "train"}: ${playing.join(", ")}.` : "";
-    const results = champion ? ` The champion is ${champion.folder}: ${fitness(champion.final)} in ${plural(champion.final.episodes, "held-out episode")}.` : best ? ` The fittest of ${stage} ${best.generation} has a fitness of ${this.value(best.best)}.` : "";
+    const playing = isTraining ? state.members.filter(({is_training: isPlaying}) => isPlaying) : [];
+    const now = playing.length && playing.length < state.members.length ? ` ${whoTrains(playing)}.` : "";
+    const results = champion ? ` The champion, member ${champion.folder}, ${championDid(champion.final)}.` : best ? ` The fittest of ${stage} ${best.generation} has a fitness of ${this.value(best.best)}.` : "";
     this.heading.show({
-      title: state.name, state: state.state, share: isTraining || state.state === "completed" ? (state.state === "completed" ? 1 : share) : share,
+      title: state.name, state: state.state, share: state.state === "completed" ? 1 : share,
       sentence: `${plural(state.members.length, "member")} of a ${state.kind}, each with ${plural(state.n_envs, "agent")}, ${isTraining ? "learn" : "learned"} to play ${state.game} by ${state.algorithm.toUpperCase()}, ${state.is_live ? "all at once" : `${isTraining ? `now in ${stage} ${whole(generation)} of ${whole(generations)}` : `in ${plural(generations, stage)}`}`}.${results}${now}${state.text ? ` ${state.text}.` : ""}`,
       played: state.timesteps_of_all == null ? "" : `${whole(state.timesteps_of_all)} timesteps of all runs${state.frames_of_all == null ? "" : ` (${short(state.frames_of_all)} frames)`}`,
       left: this.forecast(state),
@@ -125,7 +125,8 @@ export class OverviewPage {
 
   value(found) { return found == null ? "–" : this.format(found); }
 
-  showMembers({members, state}) {
+  showMembers({members, state, table, generations}) {
+    const isLast = table.length >= generations; // and the champion is sought
     const names = members.map(({folder}) => folder);
     this.members.classList.toggle("few", members.length <= MOST_LARGE);
     for (const [folder, tile] of this.tiles) {
@@ -135,12 +136,11 @@ export class OverviewPage {
       const {timesteps, until, timesteps_per_s: speed, is_training: isTraining, is_done: isDone} = member;
       const tile = this.tile(member.folder);
       tile.fill.firstChild.style.width = `${100 * Math.min(1, timesteps / (until || 1))}%`;
-      setText(tile.played, until && timesteps < until ? `${short(timesteps)} of ${short(until)} timesteps` : `${short(timesteps)} timesteps`);
-      tile.item.classList.toggle("over", state !== "training");
+      setText(tile.played, howFar(member));
       tile.item.classList.toggle("trains", Boolean(isTraining));
       setText(tile.result, member.fitness ? fitness(member.fitness) : "no fitness yet");
       setText(tile.note, member.copy_of ? `copy of ${member.copy_of}${member.changes ? `: ${member.changes}` : ""}` : "");
-      setText(tile.waits, state !== "training" ? "" : isTraining ? `trains now${speed ? `, ${whole(speed)} timesteps/s` : ""}` : isDone ? "has trained; waits for the others" : "waits for its turn");
+      setText(tile.waits, state !== "training" ? "" : isTraining ? `trains now${speed ? `, ${whole(speed)} timesteps/s` : ""}` : isDone ? `has trained${isLast ? "" : "; waits for the others"}` : "waits for its turn");
       this.members.append(tile.item);
     });
   }
@@ -208,6 +208,18 @@ export class OverviewPage {
   pause() { this.screens.pause(); }
 
   close() { this.pause(); }
+}
+
+const howFar = ({timesteps, until}) => (until && timesteps < until ? `${short(timesteps)} of ${short(until)} timesteps` : `${short(timesteps)} timesteps`);
+
+function championDid({success_rate: rate, mean_reward: mean, episodes}) {
+  const played = plural(episodes, "held-out episode");
+  return rate == null ? `earns ${earned(mean)} an episode, in ${played}` : `succeeds in ${percent(rate)} of ${played}`;
+}
+
+function whoTrains(members) {
+  if (members.length === 1) return `Member ${members[0].folder} trains now, at ${howFar(members[0])}`;
+  return `Members that train now: ${members.map((member) => `${member.folder}, at ${howFar(member)}`).join("; ")}`;
 }
 
 const isRate = ({value, success_rate: rate}) => rate != null && rate === value;

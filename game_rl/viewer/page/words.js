@@ -62,5 +62,8 @@ export const quoted = (path) => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path
 
 export const plural = (count, one, many = `${one}s`) => `${whole(count)} ${count === 1 ? one : many}`;
 
+// "a", "a and b", "a, b and c".
+export const listed = (words) => [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" and ");
+
 // What the button does that pauses live pictures.
 export const pauseWords = (isPaused) => (isPaused ? "▶ Resume the screens" : "❚❚ Pause the screens");
