@@ -119,7 +119,7 @@ def test_a_config_that_was_made_in_python_is_not_trained_into_an_agent() -> None
 )
 def test_every_key_says_which_agents_there_are(key: str, tmp_path: Path) -> None:
     words = [f"run_dir={tmp_path}", key.replace("ADDRESS", "pretrained:dule")]
-    with pytest.raises(ConfigError, match=r"pretrained:dule is no agent .* there are .*:duel"):
+    with pytest.raises(ConfigError, match=r"pretrained:dule is not an agent .* there are .*:duel"):
         load_config(bundled_configs()["duel_dqn"], words)
 
 
