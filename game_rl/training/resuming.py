@@ -68,9 +68,15 @@ def go_back_to(checkpoint: Checkpoint, run_dir: RunDir, place: Path) -> list[Pat
 
 
 def begin_again(run_dir: RunDir) -> list[str]:
-    """Undo everything that the run wrote before its first checkpoint; return warnings."""
+    """Undo everything that the run wrote before its first checkpoint; return warnings.
+
+    A run that an experiment has laid out has written nothing yet: it starts, without a warning.
+    """
+    has_events = run_dir.events.exists()
     restore_evaluations(run_dir, "", b"")
     cut_log(run_dir, None)
+    if not has_events:
+        return []
     return ["there is no checkpoint yet: the run starts again"]
 
 

@@ -35,6 +35,7 @@ from game_rl.files.saved_forecast import measured_ram_peak_bytes
 from game_rl.preflight.preflight import PreflightReport
 from game_rl.system.packages import source_sha256
 from game_rl.system.stop_request import StopRequest
+from game_rl.training.resuming import begin_again
 from game_rl.training.train import TrainCommand, resume, train
 from tests.tiny_run import TINY, MakeConfig, command, train_once
 from tests.training.forks import quiet
@@ -171,6 +172,15 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(
     run_dir = broken(0)
     resume(run_dir.root, command(console()))
     assert_same_run(run_dir.root, whole)
+
+
+def test_a_run_that_was_only_laid_out_starts_without_a_warning(tmp_path: Path) -> None:
+    """Experiments lay out their members' runs, which start later."""
+    run_dir = RunDir(tmp_path)
+    run_dir.config.touch()
+    assert begin_again(run_dir) == []
+    run_dir.events.touch()
+    assert begin_again(run_dir) == ["there is no checkpoint yet: the run starts again"]
 
 
 def test_a_run_keeps_what_auto_was_when_it_began(whole: Path) -> None:
