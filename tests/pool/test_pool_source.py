@@ -80,7 +80,7 @@ def test_states_along_a_file_of_the_best_way_are_those_along_the_way(
     of_file = states(env, file, **BACKWARD)
     assert of_file == states(env, explored, **BACKWARD)
     assert len(of_file) > 3
-    with pytest.raises(UsageError, match=r"beginnings, .* set env.pool.size=\d+, or"):
+    with pytest.raises(UsageError, match=r"states to start from, .* set env.pool.size=\d+, or"):
         states(env, file, size=1, **BACKWARD)
     with pytest.raises(UsageError, match="ends in a success, so there is none"):
         states(env, file, **BACKWARD | {"goal": "success"})
