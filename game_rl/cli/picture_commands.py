@@ -275,6 +275,8 @@ def _places(arguments: argparse.Namespace) -> int:
     from game_rl.places.places_picture import SIDE, places_picture, read_place_counts
 
     counts = read_place_counts(run_dir)
+    if arguments.output.suffix.lower() != PNG.suffix:
+        _check_clip(arguments.output, run_dir, counts)
     joined: Sequence[JoinedMap] = ()
     why_not = ""
     if not arguments.plain:
@@ -338,6 +340,18 @@ def _places_of_exploration(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check_clip(output: Path, run_dir: RunDir, counts: PlaceCounts) -> None:
+    """Raise UsageError if no clip can be made, before episodes are played again for it."""
+    from game_rl.playback.clip import clip_writer
+
+    clip_writer(output)
+    if not counts.until:
+        raise UsageError(
+            f"{run_dir.places} does not record when places were visited: an earlier version wrote "
+            "it; name a .png, which needs no times"
+        )
+
+
 def _save_clip(
     arguments: argparse.Namespace,
     run_dir: RunDir,
@@ -350,15 +364,9 @@ def _save_clip(
     from game_rl.places.joined_maps import joined_maps
     from game_rl.places.map_clip import CLIP_S, CLIP_SIDE, N_PICTURES, Walk, map_pictures
     from game_rl.places.screen_map import ScreenMap
-    from game_rl.playback.clip import clip_writer, save_clip
+    from game_rl.playback.clip import save_clip
     from game_rl.playback.played_map import played_walks
 
-    clip_writer(arguments.output)  # refuses what it cannot write before anything is played
-    if not counts.until:
-        raise UsageError(
-            f"{run_dir.places} does not record when places were visited: an earlier version wrote "
-            "it; name a .png, which needs no times"
-        )
     walks: Sequence[Walk] = ()
     if joined:
         with _Playing("playing logged episodes again for the agents") as playing:

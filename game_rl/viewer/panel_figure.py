@@ -154,6 +154,7 @@ def in_look(look: Look, *, font_size: int = 9) -> Iterator[None]:
         "axes.facecolor": look.surface,
         "axes.edgecolor": look.grid,
         "axes.labelcolor": look.muted,
+        "axes.formatter.useoffset": False,  # it would stand on the panel's note
         "axes.titlesize": 11,
         "axes.titleweight": "bold",
         "axes.titlelocation": "left",
