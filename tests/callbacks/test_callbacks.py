@@ -92,7 +92,7 @@ def test_a_disk_without_room_for_another_checkpoint_stops_the_run(
     assert saved_timesteps(run_dir) == [8]
     needed = format_bytes(checkpoints.expected_bytes)
     reserve = format_bytes(2**60)
-    text = f"one more checkpoint needs {needed}, and {reserve} stay free for logs"
+    text = f"one more checkpoint needs {needed}, and {reserve} must stay free for logs"
     assert text in str(stop.reason)
     assert f"free some space, then continue with game-rl train --resume {run_dir.root}" in str(
         stop.reason
