@@ -156,7 +156,7 @@ RETURNED = {
     "not finite": ("x / 7", "float('nan')", "parts.compass: .*nan; its numbers must be finite"),
     "too large for a float32": ("x / 7", "1e60", r"parts.compass: .*1e\+60.*finite"),
     "a number that is not below of": ("= 3", "= 4", r"parts.sectors: .*4; .*below 4 \(`of`\)"),
-    "a negative number": ("(self.n,)", "[-1]", "parts.steps: .*-1; .*from 0 on"),
+    "a negative number": ("(self.n,)", "[-1]", "parts.steps: .*-1; .*at least 0"),
     "a fraction": ("(self.n,)", "[0.5]", "parts.steps: .*0.5; .*whole"),
     "no mapping": (
         "return {",

@@ -167,7 +167,7 @@ def test_a_value_that_does_not_stay_is_a_warning_and_all_are_named(tmp_path: Pat
     with closing(make_env(EnvConfig(max_idle_frames=0), game)) as env:
         (warning,) = start_warnings(env)
     assert warning.startswith(
-        "start_states.beginning.hold_values.divider: 0xFF04 does not keep 99, it is 0 at once"
+        "start_states.beginning.hold_values.divider: 0xFF04 does not keep 99, it is 0 immediately"
     )
     check = check_game(game, seed=0, timesteps=20)
     assert warning in check.warnings
