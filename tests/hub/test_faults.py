@@ -141,7 +141,7 @@ def test_a_pull_that_is_cut_keeps_whole_files_and_goes_on(
     hub.requests.clear()
     pull_agent(found, find_listing(found), tmp_path / "mine")
     fetched = {path.rpartition("/")[2] for _, path in hub.requests if "/resolve/" in path}
-    assert fetched == {PACKAGE_FILE, "run.json", "README.md"}
+    assert fetched == {PACKAGE_FILE, "run.json", "worst.mp4", "README.md"}  # worst.mp4 follows
     assert is_whole(tmp_path / "mine")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 

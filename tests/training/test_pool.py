@@ -389,7 +389,7 @@ def test_beginnings_on_a_route_are_its_states(make_config: MakeConfig, explored:
 @pytest.mark.slow
 def test_backward_needs_a_success_and_room(make_config: MakeConfig, explored: Path) -> None:
     faults: dict[str, Mapping[str, object]] = {
-        "no way in .* ends in a success": {"choose": "backward"},
+        "no route in .* ends in a success": {"choose": "backward"},
         "env.pool.size: the best route": {
             "choose": "backward",
             "goal": "reward",
