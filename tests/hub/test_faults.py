@@ -191,7 +191,7 @@ def test_a_commit_of_somebody_else_in_the_meantime_is_not_overwritten(
             hub.add_commit(NAME, {"notes.md": b"changed"})
 
     hub.plan = plan
-    with pytest.raises(StorageError, match="has changed meanwhile"):
+    with pytest.raises(StorageError, match="has changed in the meantime"):
         push_agent(repository(), agent[0], message="test")
     assert hub.files(NAME) == {"notes.md": b"changed"}
 
