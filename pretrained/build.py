@@ -3,7 +3,7 @@
 It trains the agent, or continues its run until that is complete, and packs the best policy into
 `pretrained/NAME`. The whole way in a minute, with an agent that has learned nothing:
 
-    python pretrained/build.py duel total_timesteps=4_096 --run /tmp/tried --folder /tmp/agent
+    python pretrained/build.py duel total_timesteps=4_096 --run runs/tried --folder runs/agent
 """
 
 import argparse

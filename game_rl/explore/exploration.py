@@ -23,7 +23,7 @@ from game_rl.games.definition import Game
 from game_rl.places.screen_map import ScreenMap, read_screen_map
 
 MOST_NEW_SCREENS = 400
-"""Screens that are added to the maps each time: less than a second of a minute."""
+"""Screens that are added to the maps each time, at most."""
 
 
 class Exploration:

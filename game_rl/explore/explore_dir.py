@@ -110,7 +110,7 @@ class ExploreDir:
         """Read what is explored.
 
         Raises:
-            UsageError: the folder is not one of an exploration.
+            UsageError: it is not the folder of an exploration.
         """
         found = read_saved(SavedExploration, self.saved, error=UsageError)
         if found is None:
@@ -124,7 +124,7 @@ class ExploreDir:
         """Read what is explored, which must be this game.
 
         Raises:
-            UsageError: the folder is not one of an exploration, or it has explored another ROM.
+            UsageError: it is not the folder of an exploration, or it has explored another ROM.
         """
         found = self.read()
         if found.rom_sha256 != game.rom.sha256:
