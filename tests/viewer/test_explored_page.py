@@ -14,7 +14,7 @@ from game_rl.games.definition import load_game
 from tests.explore.explored_beacon import explore_beacon
 from tests.viewer.html_page import ReadPage
 from tests.viewer.live_run import Watching, watching
-from tests.viewer.test_page_browser import _ROLES, Opened
+from tests.viewer.test_page_browser import _ROLES, Opened, wait_until
 from tests.viewer.test_page_browser import chromium as chromium
 
 
@@ -136,9 +136,9 @@ def test_the_map_of_places_shrinks_with_the_window(chromium: Any, server: Watchi
     try:
         page = found.open()
         page.wait_for_selector(".map canvas")
-        page.wait_for_function("document.querySelector('.map canvas').clientWidth > 400")
+        wait_until(page, "document.querySelector('.map canvas').clientWidth > 400")
         page.set_viewport_size({"width": 400, "height": 800})
-        page.wait_for_function("document.querySelector('.map canvas').clientWidth < 400")
+        wait_until(page, "document.querySelector('.map canvas').clientWidth < 400")
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     finally:
         found.close()
