@@ -14,7 +14,13 @@ from game_rl.events.event_log import read_experiment_events
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.experiments.experiment_status import ExperimentStatus, experiment_status
-from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record, read_records
+from game_rl.experiments.records import (
+    ChampionRecord,
+    GenerationRecord,
+    TrainedMember,
+    read_record,
+    read_records,
+)
 from game_rl.files.run_dir import RunDir
 from game_rl.viewer.event_words import happening
 from game_rl.viewer.followed_run import clips_of
@@ -112,10 +118,20 @@ def experiment_summary(root: Path) -> Json:
 
 
 def experiment_brief(root: Path) -> Json:
-    """Return what a tile of a folder of runs shows of the experiment."""
+    """Return what a row of a folder of runs shows of the experiment.
+
+    `best_member` is the fittest one of the newest generation, `training` has the members that train
+    now, `timesteps_per_s` their speed together. The newest clip is the champion's, or that of the
+    best member; `clip_of` is the run that it is of.
+    """
     folder = ExperimentDir(root)
     status = experiment_status(folder)
     newest = read_experiment_events(folder.events)[-1:]
+    playing = [member for member in status.members if folder.member(member.folder).is_locked]
+    speeds = [member.timesteps_per_s for member in playing if member.timesteps_per_s is not None]
+    best = _best_member(folder)
+    clips = [(run, clip) for run in _shown_runs(folder, best) for clip in clips_of(run)]
+    clip_of, clip = clips[0] if clips else (None, None)
     return {
         "kind": status.kind,
         "state": status.state,
@@ -124,11 +140,35 @@ def experiment_brief(root: Path) -> Json:
         "generation": status.generation,
         "generations": status.generations,
         "n_members": len(status.members),
-        "timesteps": sum(member.timesteps for member in status.members),
-        "total_timesteps": sum(member.until for member in status.members),
+        "timesteps": status.timesteps_of_all,
+        "timesteps_per_s": sum(speeds) if speeds else None,
+        "training": [member.folder for member in playing],
         "last_event": newest[0].time.isoformat() if newest else None,
         "champion": _champion(folder),
+        "best_member": None if best is None else _fitness_of(best),
+        "clip_of": None if clip_of is None else clip_of.root.name,
+        "clip": None if clip is None else clip.name,
     }
+
+
+def _best_member(folder: ExperimentDir) -> TrainedMember | None:
+    """Return the first of the newest generation's ranking; None before there is one."""
+    for number in folder.kept_generations()[-1:]:
+        record = read_record(folder.generation(number).record, GenerationRecord)
+        if record is not None and record.ranking:
+            return next(m for m in record.members if m.number == record.ranking[0])
+    return None
+
+
+def _fitness_of(member: TrainedMember) -> Json:
+    fitness = member.fitness
+    found = None if fitness is None else fitness.model_dump(mode="json")
+    return {"folder": member.folder, "fitness": found}
+
+
+def _shown_runs(folder: ExperimentDir, best: TrainedMember | None) -> list[RunDir]:
+    """Return the runs whose clip may stand for the experiment, the champion's before another."""
+    return [RunDir(folder.champion), *([] if best is None else [folder.member(best.folder)])]
 
 
 def _champion(folder: ExperimentDir) -> Json | None:

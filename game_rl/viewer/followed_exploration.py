@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ class FollowedExploration:
                 "timesteps": last.timesteps,
                 "frames": last.timesteps * settings.env.frame_skip,
                 "seconds": last.seconds,
-                "timesteps_per_s": _speed(view.points),
+                "timesteps_per_s": _speed([(p.timesteps, p.seconds) for p in view.points]),
                 "cells": last.cells,
                 "places": last.places,
                 "maps": last.maps,
@@ -98,29 +99,50 @@ class FollowedExploration:
 
     def pictures(self) -> list[Path]:
         """Return the pictures that the page may show."""
-        folder = self._view.folder
-        return [path for path in (folder.sheet, folder.best_picture) if path.is_file()]
+        return exploration_pictures(self._view.folder.root)
+
+
+def exploration_pictures(root: Path) -> list[Path]:
+    """Return the pictures that an exploration has, the best route before the sheet of its cells."""
+    folder = ExploreDir(root)
+    return [path for path in (folder.best_picture, folder.sheet) if path.is_file()]
 
 
 def exploration_brief(root: Path) -> Json:
-    """Return what a tile shows of an exploration in a folder."""
-    view = ExplorationView(ExploreDir(root))
-    last = max(read_progress(view.folder), key=lambda line: line.round, default=None)
-    cells = 0 if last is None else last.cells
-    return {"kind": "exploration", "state": view.state, "cells": cells}
+    """Return what a row shows of an exploration in a folder: all but its archive is read for it."""
+    folder = ExploreDir(root)
+    settings = folder.read().settings
+    rounds = sorted(read_progress(folder), key=lambda line: line.round)
+    last = rounds[-1] if rounds else None
+    newest: str | None = None
+    with suppress(OSError):
+        newest = datetime.fromtimestamp(folder.progress.stat().st_mtime, UTC).isoformat()
+    picture: Json | None = None
+    for path in exploration_pictures(root)[:1]:
+        picture = {"name": path.stem, "at": path.stat().st_mtime_ns}
+    return {
+        "kind": "exploration",
+        "state": folder.state,
+        "cells": 0 if last is None else last.cells,
+        "timesteps": 0 if last is None else last.timesteps,
+        "timesteps_per_s": _speed([(line.timesteps, line.seconds) for line in rounds]),
+        "best_reward": None if last is None or not settings.cell else last.reward,
+        "last_event": newest,
+        "picture": picture,
+    }
 
 
-def _speed(points: Sequence[RoundPoint]) -> float | None:
-    """Return the timesteps a second of the last minute."""
-    if not points:
-        return None
-    last = points[-1]
-    earlier = next(
-        (point for point in reversed(points) if point.seconds <= last.seconds - _SPEED_OVER_S),
-        RoundPoint(0, 0.0, 0, 0, 0, 0.0),
-    )
-    seconds = last.seconds - earlier.seconds
-    return (last.timesteps - earlier.timesteps) / seconds if seconds > 0 else None
+def _speed(rounds: Sequence[tuple[int, float]]) -> float | None:
+    """Return the timesteps a second of the last minute.
+
+    Args:
+        rounds: timesteps and seconds after each.
+    """
+    timesteps, seconds = rounds[-1] if rounds else (0, 0.0)
+    earlier = (each for each in reversed(rounds) if each[1] <= seconds - _SPEED_OVER_S)
+    timesteps_before, seconds_before = next(earlier, (0, 0.0))
+    took = seconds - seconds_before
+    return (timesteps - timesteps_before) / took if took > 0 else None
 
 
 def _thinned(points: Sequence[RoundPoint]) -> list[RoundPoint]:

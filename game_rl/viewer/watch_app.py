@@ -8,7 +8,7 @@
 | `/api/places?run=` | how often each place was visited, as JSON |
 | `/api/settings?run=` | the run's config as JSON with its text |
 | `/api/clip?run=&name=` | a clip |
-| `/api/picture?name=` | a picture of an exploration |
+| `/api/picture?run=&name=` | a picture of an exploration |
 | `/api/frames?run=&env=&browser=` | a stream of live screens, see `live_stream` |
 | `/api/frames?run=&env=&once=1` | the screens of this moment, for a page that has no stream |
 """
@@ -38,6 +38,7 @@ from game_rl.viewer.watched_place import WatchedPlace, owning_experiment
 READ_EVERY_S = 0.9
 _OVERVIEW_EVERY_S = 2.0
 _LIST_EVERY_S = 2.0
+_ALONE = ""
 
 
 class RunBoard:
@@ -53,6 +54,8 @@ class RunBoard:
         self._lock = asyncio.Lock()
         self._runs: dict[str, RunDir] = {}
         self._listed_at = float("-inf")
+        self._live: dict[str, RunDir] = {}
+        self._live_at = float("-inf")
         self._followed: dict[str, FollowedRun] = {}
         self._read_at: dict[str, float] = {}
         self._overview: dict[str, Any] = {}
@@ -64,6 +67,16 @@ class RunBoard:
             self._runs = await asyncio.to_thread(self.place.runs)
             self._listed_at = self._clock()
         return self._runs
+
+    async def live_runs(self, name: str) -> dict[str, RunDir]:
+        """Return the runs whose screens the page of a run, or of the place itself, shows."""
+        runs = await self.runs()
+        if name or _ALONE in runs:
+            return {name: runs[name]} if name in runs else {}
+        if self._clock() - self._live_at >= _LIST_EVERY_S:
+            self._live = await asyncio.to_thread(self.place.live_runs, runs)
+            self._live_at = self._clock()
+        return self._live
 
     async def knows(self, name: str) -> bool:
         """Whether there is something to show under a name; "" is the place itself."""
@@ -113,7 +126,7 @@ async def page_news(board: RunBoard, name: str, last_id: str) -> dict[str, Any] 
     run = await board.fresh(name)
     if run is not None:
         found: dict[str, Any] = {"state": run.state, "id": f"{run.cuts}.{run.end}"}
-        others = [other for other in await board.runs() if other != name]
+        others = [each for each in await board.runs() if each != name and _is_beside(each, name)]
         if others:
             found["others"] = others
         cuts, _, offset = last_id.partition(".")
@@ -127,13 +140,21 @@ async def page_news(board: RunBoard, name: str, last_id: str) -> dict[str, Any] 
     return None if overview is None else {"overview": overview}
 
 
+def _is_beside(other: str, name: str) -> bool:
+    """Whether a run is of the same experiment, or both are runs of a folder or champions in it."""
+    own, is_inside, run = name.rpartition("/")
+    others_own, is_other_inside, other_run = other.rpartition("/")
+    is_shown = not is_inside or run == "champion"
+    is_other_shown = not is_other_inside or other_run == "champion"
+    return (is_shown and is_other_shown) or bool(own == others_own and own)
+
+
 _HEARTBEAT_AFTER = 10  # looks without a new screen
 _LOOKS_ONCE = 3
-_ALONE = ""
 
 
 class FrameStream:
-    """The screens of all envs of a run or, for an experiment, of the first env of each member.
+    """The screens of all envs of a run or, on the page of several, of the first env of each.
 
     Args:
         name: run, or "" for the place itself.
@@ -184,9 +205,7 @@ class FrameStream:
 
     async def _join(self) -> None:
         """Follow the runs that have come, and no longer those that have gone."""
-        runs = await self._board.runs()
-        if self._name or _ALONE in runs:
-            runs = {name: run for name, run in runs.items() if name == self._name}
+        runs = await self._board.live_runs(self._name)
         gone = [name for name in self._joined if name not in runs]
         come = {name: run for name, run in runs.items() if name not in self._joined}
         self._hub.join(come)
@@ -272,11 +291,9 @@ class WatchApp:
         return await self._of_run(FollowedRun.places, request)
 
     async def _picture(self, request: Request) -> Response | None:
-        place = self._board.place
-        if not place.is_exploration:
-            return None
+        read = self._board.place.exploration_picture
         name = request.query_params.get("name", "")
-        found = await asyncio.to_thread(place.exploration_picture, name)
+        found = await asyncio.to_thread(read, _run_of(request), name)
         return None if found is None else FileResponse(found)
 
     async def _clip(self, request: Request) -> Response | None:

@@ -48,19 +48,33 @@ class WatchedPlace:
     def runs(self) -> dict[str, RunDir]:
         """Return the runs by the names that addresses of the page give them; "" is the only one.
 
-        A folder's runs include the champion of each of its experiments, as `NAME/champion`.
+        A folder's runs include those of each of its experiments, as `NAME/champion` and `NAME/03`.
         """
         if RunDir(self.root).exists():
             return {"": RunDir(self.root)}
         if self._is_experiment:
-            champion = _champion_of(self.root)
-            found = _runs_in(self.root / "members")
-            return found if champion is None else found | {"champion": champion}
-        champions = (_champion_of(path) for path in _experiments_in(self.root))
-        of_experiments = {
-            f"{run.root.parent.name}/champion": run for run in filter(None, champions)
-        }
-        return _runs_in(self.root) | of_experiments
+            return _runs_of_experiment(self.root)
+        found = _runs_in(self.root)
+        for path in _experiments_in(self.root):
+            own = valid_text(path.name)
+            found |= {f"{own}/{name}": run for name, run in _runs_of_experiment(path).items()}
+        return found
+
+    def live_runs(self, runs: Mapping[str, RunDir]) -> dict[str, RunDir]:
+        """Return those of the runs whose screens the place's own page shows.
+
+        Of an experiment in a folder, it is the first run that trains now.
+        """
+        if self._is_experiment:
+            return dict(runs)
+        found = {name: run for name, run in runs.items() if "/" not in name}
+        for path in _experiments_in(self.root):
+            if RunDir(path).is_locked is False:
+                continue
+            own = f"{valid_text(path.name)}/"
+            members = [(name, run) for name, run in runs.items() if name.startswith(own)]
+            found |= dict([each for each in members if each[1].is_locked][:1])
+        return found
 
     def title_of(self, name: str) -> str:
         """Return what the page of a run calls it."""
@@ -101,9 +115,19 @@ class WatchedPlace:
         """Return the map of an exploration; empty if it has none."""
         return self._exploration().places()
 
-    def exploration_picture(self, name: str) -> Path | None:
-        """Return a picture of an exploration by its name; None if there is none."""
-        found = {path.stem: path for path in self._exploration().pictures()}
+    def exploration_picture(self, exploration: str, name: str) -> Path | None:
+        """Return a picture by its name; None if there is none.
+
+        Args:
+            exploration: one of a folder by its name, or "" for the place itself.
+        """
+        places = {valid_text(path.name): path for path in _explorations_in(self.root)}
+        if self.is_exploration:
+            places = {"": self.root}
+        root = places.get(exploration)
+        if root is None:
+            return None
+        found = {path.stem: path for path in _explorations().exploration_pictures(root)}
         return found.get(name)
 
     def _exploration(self) -> "FollowedExploration":
@@ -137,7 +161,7 @@ def _followed_exploration(root: Path) -> "FollowedExploration":
 
 
 def _exploration_now(root: Path) -> dict[str, Any]:
-    """Return what a tile shows of an exploration, which has a page of its own."""
+    """Return what a row shows of an exploration, which has a page of its own."""
     try:
         found: dict[str, Any] = _explorations().exploration_brief(root)
     except (GameRLError, OSError) as error:
@@ -146,15 +170,12 @@ def _exploration_now(root: Path) -> dict[str, Any]:
 
 
 def _experiment_now(root: Path) -> dict[str, Any]:
-    """Return what a tile shows of an experiment, which has a page of its own."""
+    """Return what a row shows of an experiment, which has a page of its own."""
     try:
         found: dict[str, Any] = _experiment_summary().experiment_brief(root)
     except (GameRLError, OSError) as error:
         found = {"kind": "experiment", "state": "unknown", "text": str(error)}
-    champion = _champion_of(root)
-    clips = [] if champion is None else [clip.name for clip in clips_of(champion)]
-    own = {"folder": root.name, "path": str(root), "is_experiment": True}
-    return {**own, "clip": next(iter(clips), None), **found}
+    return {"folder": root.name, "path": str(root), "is_experiment": True, **found}
 
 
 def _brief_now(name: str, run_dir: RunDir) -> dict[str, Any]:
@@ -204,10 +225,13 @@ def _runs_in(folder: Path) -> dict[str, RunDir]:
     return dict(sorted(found.items()))
 
 
-def _champion_of(experiment: Path) -> RunDir | None:
-    """Return the run of an experiment's champion, if it has one."""
-    found = RunDir(experiment / "champion")
-    return found if _has(found.root, found.config.name) else None
+def _runs_of_experiment(experiment: Path) -> dict[str, RunDir]:
+    """Return the members of an experiment, and its champion, if it has one."""
+    found = _runs_in(experiment / "members")
+    champion = RunDir(experiment / "champion")
+    if _has(champion.root, champion.config.name):
+        found["champion"] = champion
+    return found
 
 
 def _experiments_in(folder: Path) -> list[Path]:

@@ -25,10 +25,11 @@ const isVideo = (name) => name.endsWith(".mp4");
 
 const addressOf = (run, name) => `api/clip?run=${encodeURIComponent(run)}&name=${encodeURIComponent(name)}`;
 
-// Draws a clip's first picture on a canvas, cut to its shape.
-export function drawFirst(canvas, run, name) {
+// Draws a clip's first picture on a canvas, cut to its shape, unless something newer stands there by then.
+export function drawFirst(canvas, run, name, {isWanted = () => true} = {}) {
   const source = isVideo(name) ? make("video", {preload: "auto", muted: true}) : new Image();
   source.addEventListener(isVideo(name) ? "loadeddata" : "load", () => {
+    if (!isWanted()) return;
     const [width, height] = [source.videoWidth ?? source.naturalWidth, source.videoHeight ?? source.naturalHeight];
     const scale = Math.max(canvas.width / width, canvas.height / height);
     const [w, h] = [canvas.width / scale, canvas.height / scale];

@@ -12,6 +12,27 @@ const PICTURES = {
   sheet: ["Screens", "Some cells: number, timesteps of the best route to it, and its reward, if any."],
 };
 
+const TILE = {width: 160, height: 144, gap: 8, label: 16}; // of a contact sheet, as game_check/sheets.py lays it out
+
+// Draws the last screen of a picture of an exploration: the end of its best route, or its newest cell.
+export function drawLast(canvas, run, {name, at}) {
+  const source = new Image();
+  source.addEventListener("load", () => {
+    const {width, height, gap, label} = TILE;
+    const columns = Math.floor((source.naturalWidth - gap) / (width + gap));
+    const rows = Math.floor((source.naturalHeight - gap) / (height + label + gap));
+    const context = canvas.getContext("2d", {willReadFrequently: true});
+    for (let column = columns - 1; column >= 0; column -= 1) {
+      const [x, y] = [gap + column * (width + gap), gap + (rows - 1) * (height + label + gap) + label];
+      context.drawImage(source, x, y, width, height, 0, 0, canvas.width, canvas.height);
+      const pixels = new Uint32Array(context.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+      if (pixels.some((pixel) => pixel !== pixels[0])) break; // beyond the last screen is background alone
+    }
+    canvas.classList.add("drawn");
+  });
+  source.src = `api/picture?run=${encodeURIComponent(run)}&name=${name}&at=${at}`;
+}
+
 export class ExplorePage {
   constructor() {
     this.heading = new Heading();

@@ -4,6 +4,7 @@ import {Chart, colourOf} from "./chart.js";
 import {drawFirst} from "./clip.js";
 import {newestOf, readCurves} from "./curves.js";
 import {make, setText} from "./elements.js";
+import {drawLast} from "./explore_page.js";
 import {Heading, STATES} from "./heading.js";
 import {MemberScreens} from "./member_screens.js";
 import {clock, listed, percent, plural, quoted, reward, short, whole} from "./words.js";
@@ -29,8 +30,8 @@ export class FolderPage {
     this.curves = new Map();
     this.order = {column: 6, isDown: true};
     this.screens = new MemberScreens({
-      canvasOf: (run) => this.rows.get(run)?.canvas,
-      onDrawn: (run) => this.rows.get(run).canvas.classList.add("drawn"),
+      canvasOf: (run) => this.rowOf(run)?.canvas,
+      onDrawn: (run) => this.rowOf(run).canvas.classList.add("drawn"),
     });
     this.sorters = COLUMNS.map(({title, isText}, i) => make("th", {scope: "col", class: isText ? "text" : ""},
       make("button", {type: "button", class: "sorter", text: title, onclick: () => this.sort(i)})));
@@ -86,32 +87,54 @@ export class FolderPage {
 
   // -- the table
 
+  // The row of a run, or of the experiment that it is a run of.
+  rowOf(run) { return this.rows.get(run.split("/")[0]); }
+
   showRow(member) {
     const row = this.rows.get(member.folder) ?? this.makeRow(member);
     row.member = member;
     const {state, stage, generation, generations, cells, timesteps, total_timesteps: total, timesteps_per_s: speed, last_event: time, kind, n_members: count} = member;
     const score = scoreOf(member);
-    const isTraining = state === "training";
     const what = kind === "exploration" ? "exploration" : kind ? `${kind}${count == null ? "" : ` of ${whole(count)}`}` : member.algorithm?.toUpperCase() ?? "";
     setText(row.what, what);
+    const until = state === "training" && total ? `of ${short(total)}` : "";
     const texts = [
-      [score.success_rate == null ? "–" : percent(score.success_rate), score.success_rate == null ? "" : score.of],
+      [score.success_rate == null ? "–" : percent(score.success_rate), score.success_rate == null ? score.none ?? "" : score.of],
       [score.mean_reward == null ? "–" : reward(score.mean_reward), score.mean_reward == null ? "" : score.of],
       [STATES[state]?.[0] ?? state, stage ? `${stage} ${whole(generation)} of ${whole(generations)}` : ""],
-      [cells == null ? short(timesteps) : plural(cells, "cell"), isTraining && total ? `of ${short(total)}` : ""],
-      [speed == null ? "–" : whole(speed), ""],
+      [short(timesteps), cells == null ? until : plural(cells, "cell")],
+      [speed == null ? "–" : whole(speed), whoTrains(member)],
       [time ? clock(new Date(time)) : "–", ""],
     ];
     texts.forEach(([text, note], i) => {
       setText(row.cells[i].firstChild, text);
       setText(row.cells[i].lastChild, note);
     });
-    const clipOf = member.is_experiment ? `${member.folder}/champion` : member.folder;
-    if (member.clip && !isTraining && row.clip !== member.clip) {
-      row.clip = member.clip;
-      drawFirst(row.canvas, clipOf, member.clip);
+    this.showPicture(row, member);
+    this.showBest(row, member);
+  }
+
+  // Live screens come by themselves; without them it is the newest clip, or what an exploration has found.
+  showPicture(row, {folder, state, clip, clip_of: clipOf, picture, training}) {
+    const isLive = training ? training.length > 0 : state === "training";
+    const run = clipOf ? `${folder}/${clipOf}` : folder;
+    const address = JSON.stringify(picture ?? [run, clip]);
+    if ((!clip && !picture) || isLive) {
+      row.picture = null;
+    } else if (row.picture !== address) {
+      row.picture = address;
+      if (picture) drawLast(row.canvas, folder, picture);
+      else drawFirst(row.canvas, run, clip, {isWanted: () => row.picture === address});
     }
-    if (member.champion && !row.champion) row.name.append(row.champion = make("a", {href: `#run=${encodeURIComponent(clipOf)}`, text: "champion", class: "champion-link"}));
+  }
+
+  // The page of an experiment's champion, or of its best member so far.
+  showBest(row, {folder, champion, best_member: best}) {
+    const [run, text] = champion ? ["champion", "champion"] : best ? [best.folder, `best member ${best.folder}`] : [];
+    if (row.best?.textContent === text) return;
+    row.best?.remove();
+    row.best = run ? make("a", {href: `#run=${encodeURIComponent(`${folder}/${run}`)}`, text, class: "champion-link"}) : null;
+    if (row.best) row.name.append(row.best);
   }
 
   makeRow({folder, path, is_experiment: isExperiment}) {
@@ -194,10 +217,18 @@ export class FolderPage {
   close() { this.pause(); }
 }
 
-// What a run or an experiment is worth: the final result, or the best so far, else the training's episodes.
-function scoreOf({state, champion, final_evaluation: final, best_evaluation: best, success_rate: rate, mean_reward: mean}) {
+// What a row is worth: the final result, or the best so far, else the training's episodes.
+function scoreOf({kind, state, champion, best_member: member, best_reward: found, final_evaluation: final, best_evaluation: best, success_rate: rate, mean_reward: mean}) {
   if (champion) return {...champion.final, of: "champion"};
+  if (member?.fitness) return {...member.fitness, of: `member ${member.folder}`};
+  if (kind) return {mean_reward: found, of: "best route", none: kind === "exploration" || state === "unknown" ? "" : "no fitness yet"};
   if (final) return {...final, of: "final"};
   if (best && state !== "training") return {...best, of: "best"};
   return {success_rate: rate, mean_reward: mean, of: "training"};
+}
+
+// Whose speed an experiment's is.
+function whoTrains({training}) {
+  if (!training?.length) return "";
+  return training.length === 1 ? `member ${training[0]}` : plural(training.length, "member");
 }
