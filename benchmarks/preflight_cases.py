@@ -289,6 +289,7 @@ CASES = (
     ),
     Case(8, 128, "half", "grey", 1, 256, 4, "bf16", memory="lstm"),
     Case(8, 128, "half", "grey", 1, 256, 4, "float32", memory="gru"),
+    Case(8, 128, "half", "grey", 1, 256, 4, "bf16", updates=20, memory="lstm"),
 )  # fmt: skip
 
 

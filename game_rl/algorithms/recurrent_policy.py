@@ -75,6 +75,7 @@ class RecurrentPolicy(RecurrentActorCriticCnnPolicy):
             keep_long(self.lstm_actor, memory.sequence)
             keep_long(self.lstm_critic, memory.sequence)
         self.memory_shape = memory.state_shape
+        self._sequence = memory.sequence
 
     def forward(  # type: ignore[override]  # of memories
         self,
@@ -131,8 +132,8 @@ class RecurrentPolicy(RecurrentActorCriticCnnPolicy):
             memory: before each piece.
         """
         features = self.extract_features(obs)
-        states = rnn_states(memory)
-        layout = _PaddedLayout(lengths, self.device)
+        layout = _PaddedLayout(lengths, self._sequence, self.device)
+        states = rnn_states(layout.memories(memory))
         padded = layout.padded(features)
         # thread-safe: nothing is stored in the policy
         of_policy = layout.flat(self.lstm_actor(padded, _given(self.lstm_actor, states.pi))[0])
@@ -228,33 +229,49 @@ def _one_timestep(
 
 
 class _PaddedLayout:
-    """Where the timesteps of pieces are in a batch [longest, pieces], as recurrent layers take it.
+    """Where the timesteps of pieces are in a batch [longest, columns], as recurrent layers take it.
+
+    Both numbers are rounded up, as PyTorch keeps the kernels that it has compiled for up to a
+    thousand shapes on a CPU.
 
     Args:
         lengths: timesteps of each piece, int64 [pieces].
+        sequence: the most timesteps that a piece has.
     """
 
-    def __init__(self, lengths: NDArray[np.int64], device: torch.device) -> None:
-        self._shape = (int(lengths.max()), len(lengths))
+    def __init__(self, lengths: NDArray[np.int64], sequence: int, device: torch.device) -> None:
+        n_columns = _rounded_up(len(lengths))
+        self._shape = (min(_rounded_up(int(lengths.max())), sequence), n_columns)
         n = int(lengths.sum())
         pieces = np.repeat(np.arange(len(lengths)), lengths)
         positions = np.arange(n) - np.repeat(lengths.cumsum() - lengths, lengths)
-        places = positions * len(lengths) + pieces
+        places = positions * n_columns + pieces
         timesteps = np.full(self._shape[0] * self._shape[1], n)  # of a row of zeros
         timesteps[places] = np.arange(n)
         self._has_gaps = n < len(timesteps)
         self._places = torch.from_numpy(places).to(device)
         self._timesteps = torch.from_numpy(timesteps).to(device)
 
+    def memories(self, of_pieces: torch.Tensor) -> torch.Tensor:
+        """Return the memories [pieces, ...] with zeros for the columns that have no piece."""
+        n_gaps = self._shape[1] - len(of_pieces)
+        return torch.cat((of_pieces, of_pieces.new_zeros(n_gaps, *of_pieces.shape[1:])))
+
     def padded(self, rows: torch.Tensor) -> torch.Tensor:
-        """Return rows of timesteps [n, size] as [longest, pieces, size], with zeros in gaps."""
+        """Return rows of timesteps [n, size] as [longest, columns, size], with zeros in gaps."""
         if self._has_gaps:
             rows = functional.pad(rows, (0, 0, 0, 1))
         return rows.index_select(0, self._timesteps).view(*self._shape, -1)
 
     def flat(self, padded: torch.Tensor) -> torch.Tensor:
-        """Return [longest, pieces, size] as the timesteps' rows [n, size]."""
+        """Return [longest, columns, size] as the timesteps' rows [n, size]."""
         return padded.flatten(0, 1).index_select(0, self._places)
+
+
+def _rounded_up(n: int) -> int:
+    """Return the next number in which only the first three bits are set, such as 5, 6, 7, 8, 10."""
+    step = 1 << max(0, n.bit_length() - 3)
+    return -(-n // step) * step
 
 
 def recurrent_policy_to_load(

@@ -17,6 +17,10 @@ SHARED_WITH_WORKERS_BYTES = 34_000_000
 # compute gradients. A compromise: by benchmarks.preflight_accuracy one machine took less in some
 # hours and more in others.
 FIRST_UPDATE_BYTES = 100_000_000
+# Kernels that are compiled on a CPU for recurrent layers, one for each shape of padded sequences.
+# Their number grows for some 30,000 timesteps. Measured with courier_memory_ppo over 100,000, and
+# with an LSTM of 256 units on duel over 20,000.
+RECURRENT_KERNELS_BYTES = 20_000_000
 # The processes that Python starts in addition for the workers: the forkserver, which holds the
 # pages that they share, and the resource tracker.
 FORKSERVER_BYTES = 60_000_000

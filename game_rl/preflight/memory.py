@@ -229,6 +229,8 @@ def _processes(config: RunConfig, facts: RunFacts, planned: PlannedRun) -> tuple
         helper = Part("forkserver", calibration.FORKSERVER_BYTES)
     if facts.uses_gpu:
         main += calibration.CUDA_HOST_BYTES
+    elif config.algorithm.memory is not None:
+        main += calibration.RECURRENT_KERNELS_BYTES
     n_envs = config.env.n_envs
     n_workers = config.env.n_workers
     workers = training_workers(n_workers, n_envs=n_envs, cpus=facts.cpus)

@@ -1,6 +1,7 @@
 """PPO with a memory against sb3-contrib's RecurrentPPO, from the same random numbers."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
@@ -173,6 +176,44 @@ def test_the_stored_states_are_those_of_every_timestep(kind: str) -> None:
     assert len(lengths) > 4  # episodes of three timesteps begin within
     np.testing.assert_allclose(found.flatten(), values[timesteps], atol=1e-5)
     torch.testing.assert_close(log_probs, samples.old_log_prob, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+@given(cuts=st.lists(st.integers(1, 31), max_size=12, unique=True))
+def test_layers_get_few_shapes_however_episodes_end(kind: str, cuts: list[int]) -> None:
+    """Two sequences of 16 and any cuts: each piece has what it has alone, from its own memory."""
+    model = _batch_of(kind)
+    ends = sorted({*cuts, 16, 32})
+    lengths = np.diff([0, *ends])
+    numbers = torch.Generator().manual_seed(sum(cuts))
+    seen = torch.randint(0, 256, (32, *model.observation_space.shape), generator=numbers)
+    obs = seen.to(torch.uint8)
+    actions = torch.randint(0, 2, (32,), generator=numbers)
+    memory = torch.randn(len(lengths), *model.policy.memory_shape, generator=numbers)
+    shapes: list[tuple[int, ...]] = []
+    with torch_threads(1), torch.no_grad():
+        alone = [
+            model.policy.evaluate_pieces(
+                obs[end - length : end], actions[end - length : end], lengths[[i]], memory[[i]]
+            )
+            for i, (end, length) in enumerate(zip(ends, lengths, strict=True))
+        ]
+        hook = model.policy.lstm_actor.register_forward_pre_hook(
+            lambda _, given: shapes.append(tuple(given[0].shape[:2]))
+        )
+        together = model.policy.evaluate_pieces(obs, actions, lengths, memory)
+        hook.remove()
+    for found, expected in zip(together, zip(*alone, strict=True), strict=True):
+        torch.testing.assert_close(found, torch.cat(expected), atol=1e-5, rtol=1e-5)
+    few = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16]
+    assert shapes == [
+        tuple(min(n for n in few if n >= most) for most in (max(lengths), len(lengths)))
+    ]
+
+
+@cache
+def _batch_of(kind: str) -> LeanRecurrentPPO:
+    return ours(vec_env_of(TinyEnv), {"kind": kind})
 
 
 class Seen(BaseCallback):
