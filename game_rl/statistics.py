@@ -1,4 +1,4 @@
-"""Intervals, a sequential test of a rate, and tests that compare arms.
+"""Shares in words, intervals, a sequential test of a rate, and tests that compare arms.
 
 To compare arms, the unit is the seed. In a paired test, chance alone decides which arm has a seed's
 better score if the arms are equal, so the sign of each difference can be flipped. In an unpaired
@@ -20,13 +20,31 @@ regroupings: Phipson and Smyth 2010, Permutation P-values Should Never Be Zero.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
-from math import ceil, comb, floor, lgamma, log, log1p, sqrt
+from math import ceil, comb, floor, isfinite, lgamma, log, log1p, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 Z95 = 1.959963984540054  # the normal distribution's 97.5 % point
+
+
+def percentage(share: float, digits: int = 0) -> str:
+    """Return 100 times a share, a half rounded up as on paper: "13" of 1/8, "58" of 23/40.
+
+    Python's own formats round 12.5 to 12, and 23/40 down, as its float is a little less. The
+    `percentage` of the page (`words.js`) does the same as this one.
+    """
+    if not isfinite(share):
+        return f"{share}"
+    exact = Decimal(f"{100 * share:.12g}")  # without the error of the float
+    return f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:f}"  # no "-0"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share in percent, such as "13%"."""
+    return f"{percentage(share, digits)}%"
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:

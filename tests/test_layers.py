@@ -200,6 +200,32 @@ def modules_needed(name: str) -> frozenset[str]:
     return frozenset(by_module[module].name for module in needed)
 
 
+def _rounded_shares(node: ast.AST) -> Iterator[int]:
+    """Yield the lines on which Python's own formats make a percentage: `.0%`, `100 * x:.1f`."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+            if re.search(r"\{[^{}]*:[^{}]*\.\d%\}", each.value):
+                yield each.lineno
+        elif isinstance(each, ast.FormattedValue) and each.format_spec is not None:
+            form = ast.unparse(each.format_spec)
+            is_times_100 = "100 *" in ast.unparse(each.value)
+            if re.search(r"\.\d%'$", form) or (is_times_100 and re.search(r"\.\df'$", form)):
+                yield each.lineno
+
+
+def test_shares_become_words_in_one_place() -> None:
+    """Elsewhere 1/8 would be 12 % in one sentence and 13 % in the next: see `percentage`."""
+    found = [
+        f"{file.relative_to(ROOT)}:{line}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for line in _rounded_shares(ast.parse(file.read_text(encoding="utf-8")))
+    ]
+    assert found == []
+    for file in sorted((PACKAGE / "viewer" / "page").glob("*.js")):
+        text = file.read_text(encoding="utf-8")
+        assert not re.search(r"100 \*[^;]*\.toFixed|Math\.round\(100 \*", text), file.name
+
+
 def test_the_layers_name_every_module_and_package() -> None:
     assert {source.layer for source in sources()} - {"__init__"} <= set(RANKS)
 

@@ -11,10 +11,31 @@ from hypothesis import strategies as st
 from game_rl.statistics import (
     holm,
     paired_values,
+    percent,
+    percentage,
     probability_of_superiority,
     unpaired_values,
     wilson_interval,
 )
+
+
+def on_paper(part: int, whole: int, digits: int) -> str:
+    """100 part / whole, a half rounded up, with whole numbers alone."""
+    scaled = (2 * 100 * 10**digits * part + whole) // (2 * whole)
+    text = f"{scaled:0{digits + 1}}"
+    return f"{text[: len(text) - digits]}.{text[-digits:]}" if digits else text
+
+
+@pytest.mark.parametrize("digits", [0, 1])
+def test_shares_are_rounded_as_on_paper(digits: int) -> None:
+    for whole in range(1, 401):
+        for part in range(whole + 1):
+            assert percentage(part / whole, digits) == on_paper(part, whole, digits)
+
+
+def test_shares_in_words() -> None:
+    assert (percent(1 / 8), percent(1 / 8, 1), percent(-0.001)) == ("13%", "12.5%", "0%")
+    assert percent(float("nan")) == "nan%"
 
 
 def rejected_step_by_step(p_values: list[float], alpha: float) -> set[int]:

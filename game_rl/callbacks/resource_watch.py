@@ -9,6 +9,7 @@ from game_rl.events import PlanPassed, ResourceLow
 from game_rl.events.event_log import EventLog, read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved_forecast import Resource, SavedForecast, read_forecast
+from game_rl.statistics import percent
 from game_rl.system.units import format_bytes
 
 SHARES = (0.8, 1.0)
@@ -71,8 +72,8 @@ class PlanWatch:
             return
         self._passed[resource] = passed
         text = (
-            f"{_NAMES[resource]}: {format_bytes(used)}, {used / planned:.1%} of the forecast of "
-            f"{format_bytes(planned)}"
+            f"{_NAMES[resource]}: {format_bytes(used)}, {percent(used / planned, 1)} of the "
+            f"forecast of {format_bytes(planned)}"
         )
         assert self._forecast is not None
         largest = self._forecast.largest_growing_part(resource)

@@ -29,6 +29,7 @@ from game_rl.experiments.experiment_tables import (
     generation_table,
 )
 from game_rl.experiments.records import ChampionRecord, GenerationRecord, read_record
+from game_rl.statistics import percent
 from game_rl.system.units import format_bytes, format_duration
 
 _LOOK_EVERY_S = 2.0  # at the run directories, which takes some milliseconds
@@ -98,10 +99,10 @@ class MembersLine:
         """Return the line of this moment, which fits the terminal."""
         progress = self._look()
         shares = progress.shares.items()
-        members = [f"{name} {'done' if share >= 1 else f'{share:.0%}'}" for name, share in shares]
-        running = [f"{name} {share:.0%}" for name, share in shares if 0 < share < 1]
+        members = [f"{name} {'done' if share >= 1 else percent(share)}" for name, share in shares]
+        running = [f"{name} {percent(share)}" for name, share in shares if 0 < share < 1]
         done = f"{progress.n_done} of {len(shares)} done"
-        whole = f"{done}, {progress.mean:.0%} overall"
+        whole = f"{done}, {percent(progress.mean)} overall"
         texts = {
             "title": [progress.title, ""],
             "members": [", ".join(members), ", ".join([done, *running]), whole, done, ""],

@@ -41,6 +41,7 @@ from game_rl.ram_search.written_entry import (
     suggestions,
     write_entry,
 )
+from game_rl.statistics import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -415,7 +416,7 @@ def _symbols(arguments: argparse.Namespace, searched: SearchedGame) -> int:
             "health, lives, score, level or time"
         )
     console = SafeConsole()
-    rows = [(each.name, f"0x{each.location.address:04X}", f"{each.likeness:.0%}") for each in found]
+    rows = [(each.name, f"0x{each.location.address:04X}", percent(each.likeness)) for each in found]
     print_table(console, ("symbol", "address", "likeness"), rows)
     best = found[0]
     name = arguments.name or re.sub(r"\W+", "_", arguments.symbols.strip().lower())
@@ -535,7 +536,7 @@ def _print_places(console: Console, places: Sequence[RankedPlace]) -> None:
             notes.append("copy of the sprites")
         if place.others:
             notes.append(f"or {', '.join(each.name for each in place.others[:2])}")
-        idle = f"{place.idle_changes:.0%}"
+        idle = percent(place.idle_changes)
         note = "; ".join(filter(None, notes))
         rows.append((place.place, place.candidate.encoding.name, verdict_words(place), idle, note))
     print_table(console, ("address", "type", "when written", "idle changes", "notes"), rows)

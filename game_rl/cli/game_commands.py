@@ -22,6 +22,7 @@ from game_rl.explore.potentials import with_potentials
 from game_rl.game_check.env_checks import courses_text
 from game_rl.game_check.game_trace import game_trace
 from game_rl.games.definition import Game, load_game
+from game_rl.statistics import percent
 from game_rl.system.output import visible
 from game_rl.system.units import counted
 
@@ -213,7 +214,7 @@ def _print_seeds(found: "SeedsFound", console: Console) -> None:
             place = f"0x{each.address:04X}"
             courses = courses_text(each.found.courses)
             name = escape(each.found.start_state)
-            table.add_row(place, each.type, f"{each.score:.0%}", courses, name)
+            table.add_row(place, each.type, percent(each.score), courses, name)
         console.print(table)
     console.print(f"{tried}; the time was up" if found.is_cut_off else tried)
     if likely:

@@ -49,6 +49,7 @@ from game_rl.files.run_dir import RunDir
 from game_rl.game_check.recorded_episode import read_recorded_episode
 from game_rl.games.actions import RANDOM, constant_action
 from game_rl.games.definition import Game, load_game
+from game_rl.statistics import percent
 from game_rl.system.output import visible
 from game_rl.system.units import counted
 
@@ -171,8 +172,8 @@ def evaluation_table(evaluation: "Evaluation", title: str) -> Group:
     apart = evaluation.by_start_state
     if apart is not None:
         return _start_states_table({"all": evaluation, **apart}, f"{title}, {_way(evaluation)}")
-    success = _with_interval(evaluation.success_rate, evaluation.success_interval, "{:.0%}")
-    reward = _with_interval(evaluation.mean_reward, evaluation.reward_interval, "{:.2f}")
+    success = _with_interval(evaluation.success_rate, evaluation.success_interval, percent)
+    reward = _with_interval(evaluation.mean_reward, evaluation.reward_interval, "{:.2f}".format)
     table = Table(show_header=False)
     table.add_column()
     table.add_column(overflow="fold")
@@ -194,13 +195,15 @@ def _way(evaluation: "Evaluation") -> str:
     return "deterministic" if evaluation.deterministic else "stochastic"
 
 
-def _with_interval(value: float | None, interval: tuple[float, float] | None, form: str) -> str:
+def _with_interval(
+    value: float | None, interval: tuple[float, float] | None, words: Callable[[float], str]
+) -> str:
     if value is None:
         return "not defined"
     if interval is None:
-        return form.format(value)
-    low, high = (form.format(end) for end in interval)
-    return f"{form.format(value)}, 95% interval {low} to {high}"
+        return words(value)
+    low, high = map(words, interval)
+    return f"{words(value)}, 95% interval {low} to {high}"
 
 
 def _start_states_table(rows: "Mapping[str, Evaluation | StartStateResult]", title: str) -> Group:
@@ -211,7 +214,7 @@ def _start_states_table(rows: "Mapping[str, Evaluation | StartStateResult]", tit
         success = result.success_rate
         cells = [
             f"{result.episodes}",
-            "not defined" if success is None else f"{success:.0%}",
+            "not defined" if success is None else percent(success),
             f"{result.mean_reward:.2f}",
         ]
         if not isinstance(result, StartStateResult):

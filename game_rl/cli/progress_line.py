@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from game_rl.events.time_left import TimeLeft
+from game_rl.statistics import percent
 from game_rl.system.units import format_duration
 
 _GAP = "  "
@@ -52,7 +53,7 @@ class Standing:
 
     def texts(self, left: TimeLeft | None) -> dict[str, list[str]]:
         """Return the texts of each part, as `fitted` takes them."""
-        share = f"{min(1.0, self.done / self.total):.0%}" if self.total else ""
+        share = percent(min(1.0, self.done / self.total)) if self.total else ""
         counted = f"{self.done:,} / {self.total:,}"
         where = [f"{counted} {self.unit}", counted, share]
         if self.doing:
@@ -62,7 +63,7 @@ class Standing:
         if self.mean_reward is not None:
             reward = f"reward {self.mean_reward:.2f}"
         if self.success_rate is not None:
-            success = f"success {self.success_rate:.0%}"
+            success = f"success {percent(self.success_rate)}"
         speed = "" if self.speed is None or self.doing else f"{self.speed:,.0f}/s"
         return {
             "where": where,

@@ -16,6 +16,7 @@ from game_rl.cli.printing import print_words
 from game_rl.cli.progress_line import ProgressLine, Standing
 from game_rl.events import Event, MilestoneReached, TimedEvent
 from game_rl.events.time_left import EndClock, TimeLeft
+from game_rl.statistics import percent
 from game_rl.system.units import counted, format_bytes, format_duration, with_frames
 
 _WITHIN_S = 60.0
@@ -168,12 +169,12 @@ class RunConsole:
                 took = format_duration(event.seconds)
                 text = f"checkpoint of {format_bytes(event.n_bytes)} saved in {took}"
                 if (saved := event.compression_saved) is not None:
-                    text += f", its replay {saved:.1%} smaller than whole frame stacks"
+                    text += f", its replay {percent(saved, 1)} smaller than whole frame stacks"
                 self._line(event, text, style="dim")
             case events.ExplorationRestarted():
                 text = (
-                    f"exploration restarts: {event.share:.1%} of the actions are random, falling "
-                    f"until timestep {event.at + event.over:,}"
+                    f"exploration restarts: {percent(event.share, 1)} of the actions are random, "
+                    f"falling until timestep {event.at + event.over:,}"
                 )
                 self._line(event, text)
             case events.TeacherReady():
@@ -356,4 +357,4 @@ def _way(event: events.Evaluated | events.ConfirmationPlayed) -> str:
 
 
 def _success(rate: float | None) -> str:
-    return "" if rate is None else f", success {rate:.0%}"
+    return "" if rate is None else f", success {percent(rate)}"

@@ -26,6 +26,7 @@ from game_rl.events import Evaluated
 from game_rl.events.run_view import STATE_WORDS, milestone_rows, read_view
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.explore.explore_dir import ExploreDir
+from game_rl.statistics import percent
 from game_rl.storage.journal import stored_part
 from game_rl.system.output import visible
 from game_rl.system.units import counted, format_bytes, format_duration
@@ -99,7 +100,7 @@ def _show_runs(runs: "Sequence[ListedRun]") -> None:
                 run.kind,
                 STATE_WORDS.get(run.state, run.state),
                 "" if run.timesteps is None else f"{run.timesteps:,}{total}",
-                "" if run.success_rate is None else f"{run.success_rate:.0%}",
+                "" if run.success_rate is None else percent(run.success_rate),
                 "" if run.mean_reward is None else f"{run.mean_reward:.2f}",
                 format_bytes(run.n_bytes),
             ]
@@ -275,13 +276,13 @@ def _lines_of_progress(run: "RunView") -> list[tuple[str, str]]:
         is_open = run.stop_when and not run.ended_by
         at_most = "at most " if is_open and run.timesteps < run.total_timesteps else ""
         share = min(1.0, run.timesteps / run.total_timesteps)
-        how_far += f" of {at_most}{run.total_timesteps:,} ({share:.0%})"
+        how_far += f" of {at_most}{run.total_timesteps:,} ({percent(share)})"
     if run.timesteps_per_s is not None:
         how_far += f", {run.timesteps_per_s:,.0f}/s"
     lines = [("state", ", ".join(filter(None, (state, left)))), ("timesteps", how_far)]
     if (evaluation := run.newest(Evaluated)) is not None:
         rate = evaluation.success_rate
-        success = "" if rate is None else f"success {rate:.0%}, "
+        success = "" if rate is None else f"success {percent(rate)}, "
         final = "final, " if evaluation.is_final else ""
         policy = f"{final}policy of timestep {evaluation.policy_timesteps:,}"
         lines.append(("evaluation", f"{success}reward {evaluation.mean_reward:.2f} ({policy})"))
@@ -299,8 +300,8 @@ def _lines_of_notes(run: "RunView") -> list[tuple[str, str]]:
     lines = [("changed game", change) for change in run.game_changes]
     if run.stuck_episodes:
         text = (
-            f"{run.stuck_episodes:.0%} of the latest episodes repeat the same states for a long "
-            "time; `same_place_for` or `no_reward_for` in game.yaml's `endings` truncates them"
+            f"{percent(run.stuck_episodes)} of the latest episodes repeat the same states for a "
+            "long time; `same_place_for` or `no_reward_for` in game.yaml's `endings` truncates them"
         )
         lines.append(("stuck", text))
     lines += [("hint", hint.text) for hint in run.hints]

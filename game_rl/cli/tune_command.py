@@ -24,6 +24,7 @@ from game_rl.config.strict_model import flat
 from game_rl.config.yaml_tree import Node
 from game_rl.errors import ConfigError, UsageError
 from game_rl.games.definition import load_game
+from game_rl.statistics import percent
 from game_rl.system.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _outcome(tuning: "Tuning", best: "Trial") -> str:
     lines = [f"fastest  {_speed(fastest)}", "present  does not fit"]
     if present is not None:
         gain = fastest.timesteps_per_s / present.timesteps_per_s - 1
-        lines = [f"{lines[0]}, {gain:.0%} faster", f"present  {_speed(present)}"]
+        lines = [f"{lines[0]}, {percent(gain)} faster", f"present  {_speed(present)}"]
     if not tuning.is_decided:
         lines.insert(0, _UNDECIDED)
     same = "Rollouts have as many timesteps in both, and batches and updates are the same"

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field
 
 from game_rl.files.saved import DescribedModel, Natural, Saved
-from game_rl.statistics import mean_interval, wilson_interval
+from game_rl.statistics import mean_interval, percent, percentage, wilson_interval
 
 FREQUENT_BOUNDARIES_TIMESTEPS = 1_000
 """Timesteps between reports at boundaries that come every few vec steps, as those of DQN do."""
@@ -462,9 +462,10 @@ class Cloned(RunEvent):
     @property
     def in_words(self) -> str:
         return (
-            f"the player's action in {self.held_out_accuracy:.1%} of {self.held_out:,} held-out "
-            f"timesteps ({self.usual_accuracy:.1%} by always taking the most frequent one), in "
-            f"{self.accuracy:.1%} of those learned; pass {self.best_epoch:,} of {self.epochs:,}"
+            f"the player's action in {percent(self.held_out_accuracy, 1)} of {self.held_out:,} "
+            f"held-out timesteps ({percent(self.usual_accuracy, 1)} by always taking the most "
+            f"frequent one), in {percent(self.accuracy, 1)} of those learned; pass "
+            f"{self.best_epoch:,} of {self.epochs:,}"
         )
 
 
@@ -522,7 +523,7 @@ class BaselinePlayed(RunEvent):
 
     @property
     def in_words(self) -> str:
-        success = "" if self.success_rate is None else f"success {self.success_rate:.0%}, "
+        success = "" if self.success_rate is None else f"success {percent(self.success_rate)}, "
         episodes = "episode" if self.episodes == 1 else "episodes"
         reward = f"reward {self.mean_reward:.2f} in {self.episodes:,} {episodes}"
         return f"{self.name}: {success}{reward}"
@@ -565,8 +566,9 @@ class ConfirmationPlayed(RunEvent):
         """The rate with Wilson's interval."""
         rate = self.success_rate or 0.0
         low, high = wilson_interval(round(rate * self.episodes), self.episodes)
-        episodes = f"{100 * rate:.3g}% of {self.episodes:,} new episodes"
-        return f"{episodes}, 95% interval {100 * low:.0f} to {100 * high:.0f}%"
+        share = percentage(rate, 1).removesuffix(".0")
+        episodes = f"{share}% of {self.episodes:,} new episodes"
+        return f"{episodes}, 95% interval {percentage(low)} to {percent(high)}"
 
     @property
     def _mean_in_words(self) -> str:

@@ -32,7 +32,7 @@ from game_rl.events import (
 from game_rl.events.event_log import EventFollower, read_events
 from game_rl.events.time_left import EndClock, TimeLeft
 from game_rl.files.run_dir import RunDir
-from game_rl.statistics import Z95, Floats, wilson_interval
+from game_rl.statistics import Z95, Floats, percent, wilson_interval
 
 
 @dataclass(frozen=True)
@@ -140,11 +140,13 @@ class PoolInUse:
         if self.passed is not None:
             words.append(f"{self.passed:,} of them passed")
         if self.share is not None:
-            words.append(f"{self.share:.0%} of the episodes start there")
+            words.append(f"{percent(self.share)} of the episodes start there")
         if self.success_rate is not None:
-            words.append(f"goal met in {self.success_rate:.0%} from there")
+            words.append(f"goal met in {percent(self.success_rate)} from there")
         if self.success_rate_from_start is not None:
-            words.append(f"goal met in {self.success_rate_from_start:.0%} from the start states")
+            words.append(
+                f"goal met in {percent(self.success_rate_from_start)} from the start states"
+            )
         return ", ".join(words)
 
 

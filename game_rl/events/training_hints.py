@@ -13,7 +13,7 @@ import numpy as np
 
 from game_rl.events import BaselinePlayed, Evaluated
 from game_rl.events.run_view import Curve
-from game_rl.statistics import wilson_interval
+from game_rl.statistics import percent, wilson_interval
 
 _REWARD = "rollout/ep_rew_mean"
 _SUCCESS = "rollout/success_rate"
@@ -171,7 +171,7 @@ def updates_too_large(training: Training) -> Hint | None:
     elif recent_kl is not None and recent_kl > _LARGE_KL:
         found = f"the KL divergence of the updates is {recent_kl:.2g}"
     elif recent_clip is not None and recent_clip > _LARGE_CLIP_FRACTION:
-        found = f"{recent_clip:.0%} of the probability ratios are clipped"
+        found = f"{percent(recent_clip)} of the probability ratios are clipped"
     elif loss > _LOST_VALUES * largest_return**2:
         found = f"the loss of the values is {loss:.3g}, and returns reach {largest_return - 1:.3g}"
     else:
@@ -198,8 +198,8 @@ def entropy_collapsed(training: Training) -> Hint | None:
         return None
     return Hint(
         "entropy_collapsed",
-        f"the policy no longer explores: its entropy is {share:.1%} of that of random actions; "
-        "raise algorithm.ent_coef, or lower algorithm.learning_rate, and start again",
+        f"the policy no longer explores: its entropy is {percent(share, 1)} of that of random "
+        "actions; raise algorithm.ent_coef, or lower algorithm.learning_rate, and start again",
         "algorithm.ent_coef",
     )
 
@@ -221,9 +221,9 @@ def likeliest_action_stuck(training: Training) -> Hint | None:
         return None
     last = newest[-1]
     reward = training.at(_REWARD, last.policy_timesteps)
-    success = training.at(_SUCCESS, last.policy_timesteps)
-    if last.success_rate is not None and (success or 0) > _NO_SUCCESS:
-        numbers = f"succeed in {last.success_rate:.0%}, the training in {success:.0%}"
+    success = training.at(_SUCCESS, last.policy_timesteps) or 0.0
+    if last.success_rate is not None and success > _NO_SUCCESS:
+        numbers = f"succeed in {percent(last.success_rate)}, the training in {percent(success)}"
     else:
         numbers = f"have a mean reward of {last.mean_reward:.2f}, the training {reward:.2f}"
     return Hint(
@@ -272,8 +272,8 @@ def reward_without_success(training: Training) -> Hint | None:
     return Hint(
         "reward_without_success",
         f"the reward has risen by {reward.by:.2g} while success stays at "
-        f"{training.newest(_SUCCESS, 1):.0%}: of the terms that earn something, {term} alone rises "
-        f"(by {rises[term].by:.2g} an episode); if it can be earned without coming closer to "
+        f"{percent(training.values(_SUCCESS)[-1])}: of the terms that earn something, {term} alone "
+        f"rises (by {rises[term].by:.2g} an episode); if it can be earned without coming closer to "
         "success, lower its weight or let it earn less often (`once`, `new_maximum`, `cap`)",
         f"rewards.{term}",
     )
@@ -315,8 +315,8 @@ def all_truncated(training: Training) -> Hint | None:
         return None
     return Hint(
         "all_truncated",
-        f"{truncated.mean():.0%} of the episodes are truncated, so the agent never sees how one "
-        "ends; raise env.max_episode_timesteps, or start closer to the end (env.start_states)",
+        f"{percent(truncated.mean())} of the episodes are truncated, so the agent never sees how "
+        "one ends; raise env.max_episode_timesteps, or start closer to the end (env.start_states)",
         "env.max_episode_timesteps",
     )
 
@@ -369,7 +369,7 @@ def episodes_stuck(training: Training) -> Hint | None:
     wasted = training.newest("game/stuck/timesteps", 5) or 0.0
     return Hint(
         "episodes_stuck",
-        f"{share:.0%} of the episodes are stuck: the same states repeat for {wasted:,.0f} "
+        f"{percent(share)} of the episodes are stuck: the same states repeat for {wasted:,.0f} "
         f"timesteps of an episode; game.yaml can truncate them with {training.settings.truncation}",
         "endings",
         shown_by="game/stuck/timesteps",
@@ -395,7 +395,7 @@ def reward_in_a_loop(training: Training) -> Hint | None:
             continue
         return Hint(
             "reward_in_a_loop",
-            f"reward term {term} is earned in a loop: {share:.0%} of what it earns comes in a "
+            f"reward term {term} is earned in a loop: {percent(share)} of what it earns comes in a "
             f"state in which the episode has earned it before, {own:.2f} an episode; let it earn "
             "less often (`once`, `new_maximum`, `cap`), or make the way back cost as much",
             f"rewards.{term}",

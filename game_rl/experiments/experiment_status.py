@@ -21,6 +21,7 @@ from game_rl.experiments.records import (
     read_record,
 )
 from game_rl.files.run_dir import RunDir
+from game_rl.statistics import percent
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ def _by_member(runs: dict[str, int]) -> list[tuple[str, int]]:
 
 
 def _shares(found: list[tuple[str, int]], total: int) -> str:
-    return ", ".join(f"{rows / total:.1%} {name}" for name, rows in found)
+    return ", ".join(f"{percent(rows / total, 1)} {name}" for name, rows in found)
 
 
 def drawn_status(plan: Plan, generation: int) -> DrawnStatus | None:
@@ -304,10 +305,12 @@ def differences_words(record: GenerationRecord) -> str:
     pairs = [(share, a, b) for a, b, share in found.pairs() if learner not in (a, b)]
     if pairs and record.differing_members is not None:
         low, one, other = min(pairs)
-        alike = f"the most alike, {one} and {other}, on {low:.1%}"
-        words.append(f"two members act differently on {record.differing_members:.1%} ({alike})")
+        alike = f"the most alike, {one} and {other}, on {percent(low, 1)}"
+        words.append(
+            f"two members act differently on {percent(record.differing_members, 1)} ({alike})"
+        )
     if record.differing_learner is not None:
-        words.append(f"a member and the learner on {record.differing_learner:.1%}")
+        words.append(f"a member and the learner on {percent(record.differing_learner, 1)}")
     of = f"of the same {found.observations:,} observations, "
     return of + ", ".join(words) if words else ""
 

@@ -12,6 +12,7 @@ from game_rl.events.run_view import STATE_WORDS
 from game_rl.experiments.descent import changes_words
 from game_rl.experiments.experiment_status import ExperimentStatus
 from game_rl.experiments.records import ChampionRecord, CopyRecord, GenerationRecord
+from game_rl.statistics import percent, percentage
 from game_rl.system.units import counted
 
 
@@ -89,7 +90,7 @@ def fitness_cells(fitness: Fitness) -> tuple[str, str]:
     if fitness.success_rate is None or fitness.success_interval is None:
         return "not defined", reward
     low, high = fitness.success_interval
-    return f"{fitness.success_rate:.1%} ({100 * low:.0f}-{100 * high:.0f})", reward
+    return f"{percent(fitness.success_rate, 1)} ({percentage(low)}-{percentage(high)})", reward
 
 
 def _future(copy: CopyRecord | None, learner: int | None) -> str:
@@ -139,6 +140,7 @@ def status_table(status: ExperimentStatus) -> RenderableType:
 def _followed_words(followed: LakesFollowed) -> Iterator[str]:
     yield f"{followed.rows:,} rows seen"
     if followed.drawn:
-        yield f"{followed.own_drawn / followed.drawn:.1%} of {followed.drawn:,} drawn are its own"
+        own = percent(followed.own_drawn / followed.drawn, 1)
+        yield f"{own} of {followed.drawn:,} drawn are its own"
     if followed.newest_age_s is not None:
         yield f"the newest {followed.newest_age_s:.1f} s old (median)"

@@ -1,7 +1,7 @@
 """The card of an agent on the Hub: `README.md`, for people first and for the Hub's search."""
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -12,6 +12,7 @@ from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.make_env import make_observation_format
 from game_rl.hub.agent_package import REPLAY, AgentAddress, AgentPackage, HubAddress
 from game_rl.playback.trained_run import TrainedRun
+from game_rl.statistics import percent
 from game_rl.system.units import counted
 from game_rl.viewer.followed_run import memory_words
 from game_rl.viewer.report_clips import ChosenEpisode
@@ -105,7 +106,8 @@ def _metadata(
         {"type": "mean_reward", "value": reward, "name": "mean_reward", "verified": False}
     ]
     if (rate := evaluation.success_rate) is not None:
-        name = f"success_rate, 95 % interval {_interval(evaluation.success_interval, '{:.2f}')}"
+        ends = _interval(evaluation.success_interval, "{:.2f}".format)
+        name = f"success_rate, 95 % interval {ends}"
         metrics.append(
             {"type": "success_rate", "value": round(rate, 4), "name": name, "verified": False}
         )
@@ -132,8 +134,8 @@ def _metadata(
     }
 
 
-def _interval(ends: tuple[float, float] | None, form: str) -> str:
-    return "none" if ends is None else " to ".join(form.format(end) for end in ends)
+def _interval(ends: tuple[float, float] | None, words: Callable[[float], str]) -> str:
+    return "none" if ends is None else " to ".join(words(end) for end in ends)
 
 
 def _story(agent: TrainedRun, package: AgentPackage, evaluation: Evaluation) -> str:
@@ -142,8 +144,8 @@ def _story(agent: TrainedRun, package: AgentPackage, evaluation: Evaluation) -> 
     played = counted(evaluation.episodes, "episode")
     how = f"a mean reward of {evaluation.mean_reward:.2f} in {played}"
     if evaluation.success_rate is not None:
-        ends = _interval(evaluation.success_interval, "{:.0%}")
-        rate = f"{evaluation.success_rate:.0%}"
+        ends = _interval(evaluation.success_interval, percent)
+        rate = percent(evaluation.success_rate)
         how = f"success in {rate} of {played} (95 % interval {ends}), {how.partition(' in ')[0]}"
     lines = [
         f"This agent plays *{package.rom.title}* on a Game Boy, and reaches {how}.",
@@ -159,11 +161,11 @@ def _story(agent: TrainedRun, package: AgentPackage, evaluation: Evaluation) -> 
 def _scores(evaluation: Evaluation) -> str:
     reward = f"{evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}"
     if (ends := evaluation.reward_interval) is not None:
-        reward += f" (95 % interval of the mean {_interval(ends, '{:.2f}')})"
+        reward += f" (95 % interval of the mean {_interval(ends, '{:.2f}'.format)})"
     rows = [("episodes", f"{evaluation.episodes:,}")]
     if evaluation.success_rate is not None:
         ends = evaluation.success_interval
-        success = f"{evaluation.success_rate:.0%} (95 % interval {_interval(ends, '{:.0%}')})"
+        success = f"{percent(evaluation.success_rate)} (95 % interval {_interval(ends, percent)})"
         rows.append(("success", success))
     rows.append(("mean reward", reward))
     rows.append(("mean length", f"{evaluation.mean_length:,.0f} timesteps"))

@@ -18,6 +18,7 @@ from game_rl.checkpoints import checkpoint_files
 from game_rl.config.schema import LakeConfig
 from game_rl.features.feature import Part
 from game_rl.preflight import calibration
+from game_rl.statistics import percent
 from game_rl.system.units import format_bytes, format_duration
 
 _SMALLER = (0.9, 0.75, 0.5)  # shares of the minimum
@@ -355,5 +356,7 @@ def smaller_lines(plan: DiskPlan, free_bytes: int) -> list[str]:
             full = f"{plan.stage} {disk.full_at:,}{after}"
             lines.append(f"with {format_bytes(disk.bytes)} free, {then} at {full}")
     if plan.compression_saved is not None:
-        lines.append(f"the Lake takes {plan.compression_saved:.1%} less than whole frame stacks")
+        lines.append(
+            f"the Lake takes {percent(plan.compression_saved, 1)} less than whole frame stacks"
+        )
     return lines

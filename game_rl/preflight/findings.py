@@ -25,6 +25,7 @@ from game_rl.preflight.memory import (
     reserved_replay_bytes,
     storage,
 )
+from game_rl.statistics import percent
 from game_rl.system.import_cost import USUAL_IMPORT_COST
 from game_rl.system.machine import Machine
 from game_rl.system.units import counted, format_bytes
@@ -154,7 +155,7 @@ def ram_short(situation: Situation) -> Compared:
     compared = Compared(
         f"{format_bytes(peak.bytes)} in the phase {peak.name!r} against {format_bytes(limit)} "
         f"available, or {format_bytes(round(comfortable_ram_bytes(machine)))} with the "
-        f"margin for other programs ({calibration.RAM_MARGIN_FRACTION:.0%} and "
+        f"margin for other programs ({percent(calibration.RAM_MARGIN_FRACTION)} and "
         f"{format_bytes(calibration.RAM_MARGIN_BYTES)})"
     )
     if result == "fits":
@@ -287,7 +288,7 @@ def _gpu_memory(situation: Situation, vram: GpuFootprint) -> Compared:
     free = situation.machine.gpu_free_bytes(vram.gpu)
     return Compared(
         f"{format_bytes(vram.peak.bytes)} against {format_bytes(free)} free on cuda:{vram.gpu}, "
-        f"{calibration.VRAM_MARGIN_FRACTION:.0%} of which is the margin"
+        f"{percent(calibration.VRAM_MARGIN_FRACTION)} of which is the margin"
     )
 
 
@@ -572,14 +573,16 @@ def few_own_rows(situation: Situation) -> Compared:
     if algorithm.teacher is not None:
         return _absent("the run has a teacher")
     share = settings.most_own_share
-    compared = Compared(f"{share:.0%} of own play in a batch against {LEAST_OWN_SHARE:.0%}")
+    compared = Compared(
+        f"{percent(share)} of own play in a batch against {percent(LEAST_OWN_SHARE)}"
+    )
     if share >= LEAST_OWN_SHARE:
         return compared
     return compared.found(
         "warning",
         "few_own_rows",
         "algorithm.learn_from.own_share",
-        f"at most {share:.0%} of each batch is the run's own play, and there is no teacher: a "
+        f"at most {percent(share)} of each batch is the run's own play, and there is no teacher: a "
         "network that learns from others' play alone fails where they succeed, because nothing "
         "corrects its values of actions that the others do not take (the tandem effect, Ostrovski "
         "et al. 2021, arXiv 2110.14020; 10 to 20 % of own play reduce it greatly, and 50 % remove "
@@ -601,7 +604,7 @@ def clone_is_not_played(situation: Situation) -> Compared:
         return _absent("the policy samples its own actions")
     start = exploration.start
     compared = Compared(
-        f"{start:.0%} random actions at first, against {MOST_RANDOM_AFTER_CLONE:.0%}"
+        f"{percent(start)} random actions at first, against {percent(MOST_RANDOM_AFTER_CLONE)}"
     )
     if start <= MOST_RANDOM_AFTER_CLONE:
         return compared
@@ -609,8 +612,8 @@ def clone_is_not_played(situation: Situation) -> Compared:
         "warning",
         "clone_is_not_played",
         "algorithm.exploration.start",
-        f"the network imitates a player before the first timestep, but then {start:.0%} of its "
-        "actions are random, so that the run plays as if it were untrained",
+        f"the network imitates a player before the first timestep, but then {percent(start)} of "
+        "its actions are random, so that the run plays as if it were untrained",
         Fix("algorithm.exploration.start", "0.1"),
     )
 

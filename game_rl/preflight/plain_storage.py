@@ -15,6 +15,7 @@ from rich.text import Text
 
 from game_rl.errors import UsageError
 from game_rl.preflight.disk_plan import number_table, sizes_table
+from game_rl.statistics import percent
 from game_rl.system.units import GIB, format_bytes, parse_bytes
 
 _DTYPES = {"uint8": 1, "int8": 1, "bool": 1, "float16": 2, "int16": 2, "float32": 4, "float64": 8}
@@ -225,7 +226,11 @@ def render_storage(storage: PlainStorage) -> RenderableType:
     sizes = sizes_table(
         ("in total", storage.total_bytes, "what is there at the end"),
         ("minimum", storage.minimum_bytes, "it ends: a new file is written next to the old one"),
-        ("recommended", storage.recommended_bytes, f"a margin of {_MARGIN_FRACTION:.0%} and 1 GiB"),
+        (
+            "recommended",
+            storage.recommended_bytes,
+            f"a margin of {percent(_MARGIN_FRACTION)} and 1 GiB",
+        ),
         ("comfortable", storage.comfortable_bytes, "checkpoints of all generations are kept"),
     )
     return Group(timestep, _growth(storage), sizes, *_notes(storage))

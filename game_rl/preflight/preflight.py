@@ -31,6 +31,7 @@ from game_rl.preflight.workload import (
     TrainingArithmetic,
     forecast_speed,
 )
+from game_rl.statistics import percent
 from game_rl.system.machine import Machine
 from game_rl.system.units import counted, format_bytes, format_deviation, format_duration
 
@@ -333,14 +334,16 @@ def _speed(speed: SpeedForecast, training: TrainingArithmetic) -> Text:
     duration = format_duration(speed.wall_s)
     if speed.limit_s is not None and speed.limit_s < speed.wall_s:
         duration = f"{format_duration(speed.limit_s)} of training"
+    collecting = percent(speed.share("emulation", "inference"))
+    network = percent(speed.share("inference"))
+    emulators = percent(speed.share("emulation"))
     return Text.assemble(
         "speed     about ",
         (f"{rate:,.{0 if rate >= 10 else 1}f} timesteps/s", "bold"),
         ", ",
         (f"{_at_most(training)}{duration}", "bold"),
-        f"\n        collecting {speed.share('emulation', 'inference'):.0%} "
-        f"(network {speed.share('inference'):.0%}, emulators {speed.share('emulation'):.0%}), "
-        f"updating {speed.share('update'):.0%}, evaluating {speed.share('evaluation'):.0%}",
+        f"\n        collecting {collecting} (network {network}, emulators {emulators}), updating "
+        f"{percent(speed.share('update'))}, evaluating {percent(speed.share('evaluation'))}",
     )
 
 

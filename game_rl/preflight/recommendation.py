@@ -18,6 +18,7 @@ from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import Footprint, estimate, verdict
 from game_rl.preflight.memory import network_gpu, replay_gpu, together
 from game_rl.preflight.workload import MeasuredSpeed, forecast_speed
+from game_rl.statistics import percent
 from game_rl.system.machine import Machine
 from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB, counted, format_bytes, format_duration
@@ -400,10 +401,11 @@ def _smallest(found: Recommendation) -> Text:
 
 
 def _margins(found: Recommendation) -> Text:
-    gpu = f", {calibration.VRAM_MARGIN_FRACTION:.0%} of the GPU" if found.n_gpus else ""
+    gpu = f", {percent(calibration.VRAM_MARGIN_FRACTION)} of the GPU" if found.n_gpus else ""
     return Text(
-        f"this includes what stays free for other programs: {calibration.RAM_MARGIN_FRACTION:.0%} "
-        f"and {format_bytes(calibration.RAM_MARGIN_BYTES)} of RAM{gpu}, "
+        "this includes what stays free for other programs: "
+        f"{percent(calibration.RAM_MARGIN_FRACTION)} and "
+        f"{format_bytes(calibration.RAM_MARGIN_BYTES)} of RAM{gpu}, "
         f"{format_bytes(calibration.DISK_MARGIN_BYTES)} of disk; and the installation; check it "
         f"with --on {machine_option(found)}"
     )
@@ -433,7 +435,8 @@ def _last_cells(found: Recommendation, row: CoreRow, before: CoreRow | None) -> 
         return tuple(f"{factor:.3g} x" for factor in factors)
     gain = ""
     if before is not None and before.wall_s is not None:
-        gain = f"{before.wall_s / row.wall_s - 1:+.0%}"
+        faster = before.wall_s / row.wall_s - 1
+        gain = f"{'+' if faster > 0 else ''}{percent(faster)}"
     return format_duration(row.wall_s), gain, "measured" if row.is_measured else "computed"
 
 

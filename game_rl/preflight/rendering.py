@@ -9,6 +9,7 @@ from rich.text import Text
 from game_rl.preflight.disk_plan import DiskPlan
 from game_rl.preflight.findings import CheckResult, Finding
 from game_rl.preflight.footprint import Verdict
+from game_rl.statistics import percent
 from game_rl.system.machine import Machine
 from game_rl.system.units import format_bytes
 
@@ -88,7 +89,7 @@ def of_available(name: str, size: int, free: int) -> str:
 def share_text(size: int, limit: int) -> str:
     """Return a share in percent; a small one is not 0."""
     share = size / limit if limit else 1.0
-    return "under 1%" if 0 < share < 0.01 else f"{share:.0%}"
+    return "under 1%" if 0 < share < 0.01 else percent(share)
 
 
 def render_checks(checks: tuple[CheckResult, ...]) -> Table:

@@ -3,6 +3,7 @@
 import re
 
 from game_rl.errors import UsageError
+from game_rl.statistics import percentage
 
 KIB = 2**10
 MIB = 2**20
@@ -72,7 +73,7 @@ def format_deviation(error: float) -> str:
     Args:
         error: predicted / measured - 1.
     """
-    percent = f"{100 * abs(error):.1f}"
+    percent = percentage(abs(error), 1)
     if float(percent) == 0:
         return "as measured"
     return f"{percent} % {'more' if error > 0 else 'less'} than measured"

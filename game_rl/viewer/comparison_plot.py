@@ -16,7 +16,7 @@ from game_rl.experiments.compare.comparison import (
     Metric,
     Outcome,
 )
-from game_rl.statistics import paired_values, unpaired_values
+from game_rl.statistics import paired_values, percent, unpaired_values
 from game_rl.viewer.look import LIGHT
 from game_rl.viewer.panel_figure import draw_panel, in_look, titled_figure
 from game_rl.viewer.panels import (
@@ -108,7 +108,7 @@ def _difference_panel(comparison: Comparison, difference: Difference, axis: Axis
                 ends.append(found.interval(level) or (np.nan, np.nan))
             low, high = np.array(ends, dtype=np.float64).T
             interval = (low, high)
-            note = f"with the {level:.0%} interval at each place"
+            note = f"with the {percent(level)} interval at each place"
         colour = list(by_name).index(difference.arm)
         gain = one.mean(axis=0) - two.mean(axis=0)
         lines.append(PlotLine(difference.arm, colour, places, gain, interval=interval))

@@ -5,6 +5,7 @@ from typing import Literal
 
 from game_rl import events
 from game_rl.events import TimedEvent
+from game_rl.statistics import percent
 from game_rl.system.units import counted, format_bytes, format_duration
 
 Tone = Literal["plain", "good", "bad", "quiet"]
@@ -103,7 +104,9 @@ def _of_run(event: TimedEvent) -> Happening | None:  # noqa: C901 - a case an ev
         case events.Recorded():
             return Happening("clip recorded", "", "quiet")
         case events.ExplorationRestarted():
-            return Happening("exploration", f"{event.share:.1%} of the actions are random again")
+            return Happening(
+                "exploration", f"{percent(event.share, 1)} of the actions are random again"
+            )
         case events.TeacherReady():
             text = _result(event.success_rate, event.mean_reward)
             return Happening("teacher", f"timestep {event.policy_timesteps:,}: {text}")
@@ -156,5 +159,5 @@ def _ended(reason: str, text: str) -> Happening:
 
 
 def _result(success_rate: float | None, mean_reward: float) -> str:
-    success = "" if success_rate is None else f"success {success_rate:.0%}, "
+    success = "" if success_rate is None else f"success {percent(success_rate)}, "
     return f"{success}reward {mean_reward:.2f}"

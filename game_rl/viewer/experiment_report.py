@@ -40,7 +40,7 @@ from game_rl.viewer.report_style import (
     tile,
 )
 from game_rl.viewer.run_panels import fitness_panel, run_panels
-from game_rl.viewer.run_story import game_in_words, learned_game, percent, percent_interval
+from game_rl.viewer.run_story import game_in_words, in_percent, learned_game, percent_interval
 from game_rl.viewer.shown_runs import ShownExperiment
 
 _MOST_ROWS = 30
@@ -173,7 +173,7 @@ def _score(shown: ShownExperiment, fitness: Fitness) -> tuple[str, str]:
     if metric == "mean_reward" or fitness.success_rate is None or fitness.success_interval is None:
         return f"{fitness.mean_reward:.2f}", f"± {fitness.std_reward:.2f} over {played}"
     ends = percent_interval(fitness.success_interval)
-    return percent(fitness.success_rate), f"95 %: {ends}; {played}"
+    return in_percent(fitness.success_rate), f"95 %: {ends}; {played}"
 
 
 def _best(record: GenerationRecord) -> Fitness | None:
@@ -188,7 +188,7 @@ def _cells(fitness: Fitness | None) -> tuple[str, str, str]:
     reward = f"{fitness.mean_reward:.2f}"
     if fitness.success_rate is None or fitness.success_interval is None:
         return "", "", reward
-    return percent(fitness.success_rate), percent_interval(fitness.success_interval), reward
+    return in_percent(fitness.success_rate), percent_interval(fitness.success_interval), reward
 
 
 _FITNESS = ("success", "95 %", "mean reward")

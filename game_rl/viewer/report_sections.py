@@ -23,7 +23,7 @@ from game_rl.viewer.panel_figure import panel_svg
 from game_rl.viewer.panels import Panel
 from game_rl.viewer.report_clips import ReportClip, still_of
 from game_rl.viewer.report_style import Html, element, folded, joined, note, section, table
-from game_rl.viewer.run_story import percent, percent_interval
+from game_rl.viewer.run_story import in_percent, percent_interval
 from game_rl.viewer.shown_runs import ShownRun
 
 _LARGEST_CLIP_BYTES = 24 * MIB
@@ -206,7 +206,7 @@ def _evaluation_table(events: list[Evaluated], *, has_ways: bool) -> Html:
         rows.append(
             (
                 f"{event.policy_timesteps:,}",
-                "" if event.success_rate is None else percent(event.success_rate),
+                "" if event.success_rate is None else in_percent(event.success_rate),
                 "" if ends is None else percent_interval(ends),
                 f"{event.mean_reward:.2f} ± {event.std_reward:.2f}",
                 f"{event.mean_length:.0f}",
@@ -231,7 +231,7 @@ def start_states_section(run: ShownRun) -> list[Html]:
         share = ""
         interval = ""
         if result.successes is not None and result.episodes:
-            share = percent(result.successes / result.episodes)
+            share = in_percent(result.successes / result.episodes)
             interval = percent_interval(wilson_interval(result.successes, result.episodes))
         rows.append((name, share, interval, f"{result.mean_reward:.2f}", f"{result.episodes}"))
     which = "the final evaluation" if event.is_final else f"timestep {event.timesteps:,}"

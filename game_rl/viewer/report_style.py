@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from game_rl.statistics import percent
 from game_rl.system.output import valid_text
 from game_rl.viewer.look import LIGHT, stylesheet
 
@@ -256,7 +257,7 @@ def bars(rows: list[tuple[str, float, str]]) -> Html:
     """Return one bar for each (name, share of the longest in -1..1, text)."""
     cells = []
     for name, share, text in rows:
-        width = f"width:{min(1.0, abs(share)):.1%}"
+        width = f"width:{percent(min(1.0, abs(share)), 1)}"
         cells += [
             element("span", name),
             element("span", element("i", style=width), class_="bar lost" if share < 0 else "bar"),

@@ -5,6 +5,7 @@ from shlex import quote
 
 from game_rl.config.loader import dump_config
 from game_rl.events.run_view import STATE_WORDS, Curve, PlotAxis, success_interval
+from game_rl.statistics import percentage
 from game_rl.system.units import counted, format_bytes, format_duration
 from game_rl.viewer.report_clips import ReportClip
 from game_rl.viewer.report_sections import (
@@ -25,7 +26,7 @@ from game_rl.viewer.report_sections import (
 )
 from game_rl.viewer.report_style import Html, bars, element, note, pair, report, section, tile
 from game_rl.viewer.run_panels import REWARD_TERM, run_panels, terms_by_size
-from game_rl.viewer.run_story import learned_game, percent, percent_interval, run_story
+from game_rl.viewer.run_story import in_percent, learned_game, percent_interval, run_story
 from game_rl.viewer.shown_runs import ShownRun, grouped_runs
 
 _S_IN_HOUR = 3600
@@ -115,7 +116,7 @@ def _score_tiles(run: ShownRun) -> list[Html]:
     ends = success_interval(event)
     if event.success_rate is not None and ends is not None:
         note = f"95 %: {percent_interval(ends)}; {played}"
-        tiles.append(tile(f"success, {which}", percent(event.success_rate), note))
+        tiles.append(tile(f"success, {which}", in_percent(event.success_rate), note))
     note = f"± {event.std_reward:.2f} over {played}"
     return [*tiles, tile(f"mean reward, {which}", f"{event.mean_reward:.2f}", note)]
 
@@ -124,7 +125,7 @@ def _pool_tiles(run: ShownRun) -> list[Html]:
     pool = run.pool
     if pool is None:
         return []
-    rate = "none yet" if pool.success_rate is None else percent(pool.success_rate)
+    rate = "none yet" if pool.success_rate is None else in_percent(pool.success_rate)
     return [tile("goal met from the pool", rate, f"{pool.states:,} states")]
 
 
@@ -183,7 +184,7 @@ def _actions(run: ShownRun) -> Html | None:
         names = [str(n) for n in range(len(counts))]
     largest = max(counts)
     rows = [
-        (name, count / largest, f"{100 * count / total:.1f} %")
+        (name, count / largest, f"{percentage(count / total, 1)} %")
         for name, count in zip(names, counts, strict=True)
     ]
     acts = "its most probable actions" if event.deterministic else "sampled actions"
@@ -214,9 +215,9 @@ def _endings(run: ShownRun) -> Html | None:
         return None
     rest = 1 - sum(found.values())
     shares = sorted(found.items(), key=lambda pair: -pair[1])
-    rows = [(name, share, f"{100 * share:.1f} %") for name, share in shares]
+    rows = [(name, share, f"{percentage(share, 1)} %") for name, share in shares]
     if rest > 0.0005:
-        rows.append(("cut short, or another ending", rest, f"{100 * rest:.1f} %"))
+        rows.append(("cut short, or another ending", rest, f"{percentage(rest, 1)} %"))
     about = "Share of the episodes that ended this way, over the last tenth of the training."
     return _card("Endings of episodes", about, rows)
 

@@ -11,6 +11,7 @@ from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.events import Evaluated
 from game_rl.events.run_view import RunView, reward_interval, success_interval
 from game_rl.games.definition import GameDefinition
+from game_rl.statistics import percentage
 from game_rl.system.units import counted, format_duration
 
 _CONSOLES = {"dmg": "Game Boy", "cgb": "Game Boy Color"}
@@ -134,13 +135,13 @@ def final_in_words(event: Evaluated) -> str:
     )
 
 
-def percent(share: float) -> str:
+def in_percent(share: float) -> str:
     """Return a share as a percentage, with a digit behind the point only where it tells."""
-    return f"{100 * share:.1f}".removesuffix(".0") + " %"
+    return f"{percentage(share, 1).removesuffix('.0')} %"
 
 
 def percent_interval(ends: tuple[float, float]) -> str:
-    return f"{100 * ends[0]:.0f}–{100 * ends[1]:.0f}"
+    return "–".join(map(percentage, ends))
 
 
 def _scored(event: Evaluated) -> str:
@@ -149,7 +150,7 @@ def _scored(event: Evaluated) -> str:
 
 def _score(success_rate: float | None, mean_reward: float) -> str:
     reward = f"a mean reward of {mean_reward:.2f}"
-    return reward if success_rate is None else f"{percent(success_rate)} success and {reward}"
+    return reward if success_rate is None else f"{in_percent(success_rate)} success and {reward}"
 
 
 def end_in_words(view: RunView) -> str:

@@ -28,7 +28,7 @@ from game_rl.events import (
 )
 from game_rl.files.run_dir import RunDir, locked
 from game_rl.live.live_file import LiveReader
-from game_rl.statistics import wilson_interval
+from game_rl.statistics import percentage, wilson_interval
 from game_rl.viewer.look import LIGHT, TRAINING
 from tests.viewer.live_run import (
     TOKEN,
@@ -534,3 +534,17 @@ def test_hints_milestones_start_states_and_curves_are_shown(chromium: Any, tmp_p
             assert found.complaints == []
         finally:
             found.close()
+
+
+def test_the_page_rounds_shares_as_the_terminal_does(opened: Opened) -> None:
+    page = opened.open()
+    shares = [part / whole for whole in (8, 40, 96, 200) for part in range(-whole, whole + 1)]
+    for digits in (0, 1):
+        shown = page.evaluate(
+            """async ([shares, digits]) => {
+              const {percentage} = await import("/page/words.js");
+              return shares.map((share) => percentage(share, digits));
+            }""",
+            [shares, digits],
+        )
+        assert shown == [percentage(share, digits) for share in shares]

@@ -12,7 +12,7 @@ from game_rl.experiments.compare.comparison import (
     Outcome,
     Rule,
 )
-from game_rl.statistics import wilson_interval
+from game_rl.statistics import percentage, wilson_interval
 
 _METRIC_NAMES = {"success_rate": "success rate", "mean_reward": "mean reward"}
 _MUCH_MORE = 1.02  # a ratio of total timesteps; more than what the last update can overshoot
@@ -124,7 +124,7 @@ def _differences(comparison: Comparison) -> Cells:
             interval_words(each.interval, metric, signed=True),
             p_words(each),
             f"{each.adjusted_p_value:.4f}",
-            f"{100 * each.superiority:.0f} %",
+            f"{percentage(each.superiority)} %",
             each.verdict,
         ]
         for each in comparison.differences
@@ -193,13 +193,13 @@ def _notes(comparison: Comparison) -> Iterator[str]:
 
 def score_words(value: float, metric: Metric) -> str:
     if metric == "success_rate":
-        return f"{100 * value:.1f} %"
+        return f"{percentage(value, 1)} %"
     return f"{value:.2f}"
 
 
 def difference_words(value: float, metric: Metric) -> str:
     if metric == "success_rate":
-        return f"{100 * value:+.1f} points"
+        return f"{_signed(value)} points"
     return f"{value:+.2f}"
 
 
@@ -209,16 +209,27 @@ def interval_words(interval: tuple[float, float] | None, metric: Metric, *, sign
     """
     if interval is None:
         return f"none: fewer than {LEAST_SEEDS} seeds"
-    scale, digits = (100, 1) if metric == "success_rate" else (1, 2)
+    low, high = interval
+    if metric == "success_rate":
+        words = _signed if signed else _unsigned
+        return f"{words(low)} to {words(high)}"
     sign = "+" if signed else ""
-    low, high = (f"{scale * end:{sign}.{digits}f}" for end in interval)
-    return f"{low} to {high}"
+    return f"{low:{sign}.2f} to {high:{sign}.2f}"
+
+
+def _signed(share: float) -> str:
+    """Return a difference of shares in points, with its sign."""
+    return f"{'+' if share >= 0 else ''}{_unsigned(share)}"
+
+
+def _unsigned(share: float) -> str:
+    return percentage(share, 1)
 
 
 def share_words(rate: float, episodes: int) -> str:
     """Return Wilson's 95 % interval of a success rate over one policy's episodes, in percent."""
     low, high = wilson_interval(round(rate * episodes), episodes)
-    return f"{100 * low:.0f} to {100 * high:.0f}"
+    return f"{percentage(low)} to {percentage(high)}"
 
 
 def p_words(difference: Difference) -> str:

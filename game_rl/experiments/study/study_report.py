@@ -35,6 +35,7 @@ from game_rl.experiments.study.study_results import (
     read_study_result,
     study_dir,
 )
+from game_rl.statistics import percent
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ def result_words(result: PairResult) -> str:
     rate = fitness.success_rate
     if rate is None:
         return words
-    return f"{words}, success {rate:.1%} ({share_words(rate, fitness.episodes)})"
+    return f"{words}, success {percent(rate, 1)} ({share_words(rate, fitness.episodes)})"
 
 
 def _progress(study: Study, folder: StudyDir, pair: Pair) -> tuple[int, str]:

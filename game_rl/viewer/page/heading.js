@@ -1,7 +1,7 @@
 // The top of a page: what it is, how well it goes, and when it ends, in one sentence and a bar.
 
 import {bar, make, setText} from "./elements.js";
-import {clock, duration, listed, percent, plural, reward, whole} from "./words.js";
+import {clock, duration, listed, percent, percentage, plural, reward, whole} from "./words.js";
 
 export const STATES = {
   training: ["training", "good"],
@@ -36,7 +36,7 @@ export class Heading {
     setText(this.sentence, sentence);
     this.progress.hidden = share == null;
     this.progress.querySelector(".fill").style.width = `${100 * Math.min(1, share ?? 0)}%`;
-    this.progress.setAttribute("aria-valuenow", String(Math.round(100 * Math.min(1, share ?? 0))));
+    this.progress.setAttribute("aria-valuenow", percentage(Math.min(1, share ?? 0)));
     setText(this.played, played);
     setText(this.left, left);
   }

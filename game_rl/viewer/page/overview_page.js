@@ -6,7 +6,7 @@ import {bar, make, setText, shape} from "./elements.js";
 import {Happenings} from "./happenings.js";
 import {Heading} from "./heading.js";
 import {MemberScreens} from "./member_screens.js";
-import {clock, duration, number, percent, plural, quoted, reward as earned, short, whole} from "./words.js";
+import {clock, duration, number, percent, percentage, plural, quoted, reward as earned, short, whole} from "./words.js";
 
 const MOST_LARGE = 3; // members whose screens are shown at twice their size
 const CELL = {width: 46, height: 34};
@@ -228,5 +228,5 @@ const isRate = ({value, success_rate: rate}) => rate != null && rate === value;
 function fitness(found) {
   const {value, success_rate: rate, success_interval: interval, mean_reward: reward} = found;
   if (!isRate(found)) return `reward ${number(value)}${rate == null ? "" : ` (success ${percent(rate)})`}`;
-  return `${percent(rate)}${interval ? ` (${Math.round(100 * interval[0])}–${Math.round(100 * interval[1])})` : ""}, reward ${number(reward)}`;
+  return `${percent(rate)}${interval ? ` (${interval.map((end) => percentage(end)).join("–")})` : ""}, reward ${number(reward)}`;
 }

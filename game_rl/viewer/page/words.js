@@ -7,8 +7,13 @@ export const whole = (value) => (value == null ? "–" : plain.format(Math.round
 
 export const short = (value) => (value == null ? "–" : compact.format(value));
 
-export const percent = (share, digits = 0) =>
-  share == null ? "–" : `${(100 * share).toFixed(digits)}\u00a0%`;
+// 100 times a share, a half rounded up as on paper; the same as percentage() of statistics.py.
+export function percentage(share, digits = 0) {
+  const scaled = Number((100 * 10 ** digits * Math.abs(share)).toPrecision(12)); // without the error of the float
+  return ((Math.sign(share) * Math.round(scaled)) / 10 ** digits).toFixed(digits);
+}
+
+export const percent = (share, digits = 0) => (share == null ? "–" : `${percentage(share, digits)}\u00a0%`);
 
 // Four significant digits without a trailing zero, and never 1e-5 where 0 is meant.
 export function number(value) {
