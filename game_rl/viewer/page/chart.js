@@ -14,8 +14,8 @@ export const colourOf = (colour) => `var(--${typeof colour === "number" ? `serie
 
 // series: [{name, colour, timesteps, values, intervals?, isPoints?, isDashed?, isLast?}]; format: of a value.
 export class Chart {
-  constructor({title, format = number, height = 190, range = null, isSmall = false, unit = "timesteps", isWhole = false}) {
-    Object.assign(this, {left: MARGIN.left, title, format, height, range, isSmall, unit, isWhole, series: []});
+  constructor({title, format = number, height = 190, range = null, isSmall = false, unit = "timesteps", isWhole = false, isCount = false}) {
+    Object.assign(this, {left: MARGIN.left, title, format, height, range, isSmall, unit, isWhole, isCount, series: []});
     this.svg = shape("svg", {"aria-hidden": "true", class: "chart"});
     // Its keys are those of a slider, whose value is the timestep.
     this.plot = make("div", {class: "plot", role: "slider", tabindex: 0, onkeydown: (event) => this.step(event), onblur: () => this.mark(null)}, this.svg);
@@ -62,7 +62,7 @@ export class Chart {
     const isShare = this.format === percent && low >= 0 && high <= 1;
     if (low === high && isShare) [low, high] = [0, 1];
     if (low === high) [low, high] = [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
-    this.ticks = ticksOf(low, high, this.isSmall ? 3 : 4);
+    this.ticks = ticksOf(low, high, this.isSmall ? 3 : 4).filter((tick) => !this.isCount || Number.isInteger(tick));
     const step = this.ticks[1] - this.ticks[0];
     if (!this.range) [low, high] = [Math.min(low, this.ticks[0]), Math.max(high, this.ticks.at(-1))];
     const longest = Math.max(...this.ticks.map((tick) => this.tickText(tick).length));

@@ -37,8 +37,8 @@ export class ExplorePage {
   constructor() {
     this.heading = new Heading();
     this.figures = new Figures();
-    this.cells = new Chart({title: "Cells and places", isWhole: true});
-    this.maps = new Chart({title: "Maps", isWhole: true});
+    this.cells = new Chart({title: "Cells and places", isCount: true});
+    this.maps = new Chart({title: "Maps", isCount: true});
     this.reward = new Chart({title: "Best reward"});
     this.places = new PlacesMap("", {title: "Where it has been", unit: "trip"});
     this.terms = make("tbody");
@@ -47,7 +47,7 @@ export class ExplorePage {
     this.rewards = make("section", {class: "card", "aria-labelledby": "rewards-title"},
       make("h2", {id: "rewards-title", text: "When each reward was first earned"}), this.noTerms,
       make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of the reward terms"},
-        make("table", {}, make("thead", {}, make("tr", {}, ...head.map((text) => make("th", {scope: "col", text})))), this.terms)));
+        make("table", {class: "wrapped"}, make("thead", {}, make("tr", {}, ...head.map((text) => make("th", {scope: "col", text})))), this.terms)));
     this.curves = make("section", {class: "card", "aria-labelledby": "found-title"},
       make("h2", {id: "found-title", text: "What it has found"}),
       make("div", {class: "charts"}, this.cells.element, this.reward.element, this.maps.element));
@@ -68,10 +68,11 @@ export class ExplorePage {
   setState(state) {
     const {has_rewards: hasRewards, curves, terms} = state;
     const isExploring = state.state === "exploring";
-    const where = state.places ? `, ${plural(state.places, "place")}${state.maps > 1 ? ` on ${plural(state.maps, "map")}` : ""}` : "";
+    const where = state.places ? ` at ${plural(state.places, "place")}${state.maps > 1 ? ` on ${plural(state.maps, "map")}` : ""}` : "";
+    const way = isExploring ? "returns to states that it has found, and continues" : "returned to states that it had found, and continued";
     this.heading.show({
       title: state.name, state: state.state, share: null, left: "",
-      sentence: `Random play ${isExploring ? "returns" : "returned"} to states of ${state.game} that it has found and ${isExploring ? "continues" : "continued"} from there, from ${state.start_state.replaceAll("_", " ")}: ${plural(state.cells, "cell")}${where}.`,
+      sentence: `Random play of ${state.game} ${way} from there. From the start state ${state.start_state.replaceAll("_", " ")}, it ${isExploring ? "has found" : "found"} ${plural(state.cells, "cell")}${where}.`,
       played: `${whole(state.timesteps)} timesteps in ${duration(state.seconds)}`,
     });
     this.figures.set("cells", "Cells", {value: whole(state.cells), note: plural(state.rounds, "round")});
@@ -80,8 +81,8 @@ export class ExplorePage {
     this.figures.set("speed", "Speed", {value: state.timesteps_per_s == null ? "–" : `${whole(state.timesteps_per_s)}/s`, note: `timesteps; ${short(state.frames)} frames in total`});
     const curve = (key, name, colour) => ({name, colour, timesteps: curves.timesteps, values: curves[key]});
     this.cells.show([curve("cells", "cells", 1), ...(state.places ? [curve("places", "places", 2)] : [])]);
-    this.maps.show(state.maps > 1 ? [curve("maps", "", 3)] : []);
-    this.reward.show(hasRewards ? [curve("reward", "", 4)] : []);
+    this.maps.show(state.maps > 1 ? [curve("maps", "maps", 3)] : []);
+    this.reward.show(hasRewards ? [curve("reward", "best route", 4)] : []);
     this.curves.hidden = !curves.timesteps.length;
     this.rewards.hidden = !hasRewards;
     this.noTerms.hidden = terms.length > 0;

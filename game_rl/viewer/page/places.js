@@ -97,7 +97,7 @@ export class PlacesMap {
     });
     const dots = this.places.size ? " The dots are the agents now; the white one is shown large." : "";
     const flags = this.flags.some(({place}) => place) ? " A flag is a milestone at its place." : "";
-    setText(this.note, `${plural(count, "place")} visited in all; brighter means more often, fainter means longer ago.${dots}${flags}`);
+    setText(this.note, `${plural(count, "place")} visited in all; brighter means more often${this.unit === "trip" ? "" : ", fainter means longer ago"}.${dots}${flags}`);
   }
 
   // Puts the agents where they are, and their screens below: a place is the map's variables, then x and y.
