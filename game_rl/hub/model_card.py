@@ -1,7 +1,7 @@
 """The card of an agent on the Hub: `README.md`, for people first and for the Hub's search."""
 
 import html
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -12,14 +12,15 @@ from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.make_env import make_observation_format
 from game_rl.hub.agent_package import REPLAY, AgentAddress, AgentPackage, HubAddress
 from game_rl.playback.trained_run import TrainedRun
-from game_rl.statistics import percent
 from game_rl.system.units import counted
 from game_rl.viewer.followed_run import memory_words
 from game_rl.viewer.report_clips import ChosenEpisode
+from game_rl.viewer.run_story import in_percent, percent_interval
 
 _SB3 = "stable-baselines3"
 _TASK = "reinforcement-learning"
 _WIDTH = 100
+_PERCENT = "\u00a0%"  # on the line of its number
 _CLIP_WIDTH = 240  # three beside each other fit into the Hub's column
 
 
@@ -55,8 +56,8 @@ def model_card(
         f"---\n{facts}---",
         f"# {package.agent}: {algorithm} plays {package.rom.title}",
         _clips(address, clips),
-        _story(agent, package, evaluation),
-        _scores(evaluation),
+        _story(agent, package, evaluation).replace(" %", _PERCENT),
+        _scores(evaluation).replace(" %", _PERCENT),
         "## The game and the training",
         *story,
         *(("![Evaluations while it learned](curves.png)",) if has_curves else ()),
@@ -106,7 +107,7 @@ def _metadata(
         {"type": "mean_reward", "value": reward, "name": "mean_reward", "verified": False}
     ]
     if (rate := evaluation.success_rate) is not None:
-        ends = _interval(evaluation.success_interval, "{:.2f}".format)
+        ends = _interval(evaluation.success_interval)
         name = f"success_rate, 95 % interval {ends}"
         metrics.append(
             {"type": "success_rate", "value": round(rate, 4), "name": name, "verified": False}
@@ -134,8 +135,13 @@ def _metadata(
     }
 
 
-def _interval(ends: tuple[float, float] | None, words: Callable[[float], str]) -> str:
-    return "none" if ends is None else " to ".join(words(end) for end in ends)
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "none" if ends is None else f"{ends[0]:.2f} to {ends[1]:.2f}"
+
+
+def _success_ends(evaluation: Evaluation) -> str:
+    ends = evaluation.success_interval
+    return "" if ends is None else f" (95 % interval {percent_interval(ends)} %)"
 
 
 def _story(agent: TrainedRun, package: AgentPackage, evaluation: Evaluation) -> str:
@@ -143,10 +149,9 @@ def _story(agent: TrainedRun, package: AgentPackage, evaluation: Evaluation) -> 
     frames = state.num_timesteps * agent.config.env.frame_skip + state.waited_frames
     played = counted(evaluation.episodes, "episode")
     how = f"a mean reward of {evaluation.mean_reward:.2f} in {played}"
-    if evaluation.success_rate is not None:
-        ends = _interval(evaluation.success_interval, percent)
-        rate = percent(evaluation.success_rate)
-        how = f"success in {rate} of {played} (95 % interval {ends}), {how.partition(' in ')[0]}"
+    if (rate := evaluation.success_rate) is not None:
+        reward = f"a mean reward of {evaluation.mean_reward:.2f}"
+        how = f"success in {in_percent(rate)} of {played}{_success_ends(evaluation)} and {reward}"
     lines = [
         f"This agent plays *{package.rom.title}* on a Game Boy, and reaches {how}.",
         f"It has learned from {state.num_timesteps:,} timesteps, which are {frames:,} frames or "
@@ -161,12 +166,10 @@ def _story(agent: TrainedRun, package: AgentPackage, evaluation: Evaluation) -> 
 def _scores(evaluation: Evaluation) -> str:
     reward = f"{evaluation.mean_reward:.2f} ± {evaluation.std_reward:.2f}"
     if (ends := evaluation.reward_interval) is not None:
-        reward += f" (95 % interval of the mean {_interval(ends, '{:.2f}'.format)})"
+        reward += f" (95 % interval of the mean {_interval(ends)})"
     rows = [("episodes", f"{evaluation.episodes:,}")]
-    if evaluation.success_rate is not None:
-        ends = evaluation.success_interval
-        success = f"{percent(evaluation.success_rate)} (95 % interval {_interval(ends, percent)})"
-        rows.append(("success", success))
+    if (rate := evaluation.success_rate) is not None:
+        rows.append(("success", f"{in_percent(rate)}{_success_ends(evaluation)}"))
     rows.append(("mean reward", reward))
     rows.append(("mean length", f"{evaluation.mean_length:,.0f} timesteps"))
     if evaluation.endings:
@@ -275,7 +278,7 @@ It sees {seen}. In each timestep of {agent.config.env.frame_skip} frames it choo
 def _training(agent: TrainedRun, package: AgentPackage) -> str:
     config = agent.config
     rows = [
-        ("algorithm", config.algorithm.name),
+        ("algorithm", config.algorithm.name.upper()),
         ("timesteps", f"{agent.state.num_timesteps:,} of {config.total_timesteps:,}"),
         ("envs", f"{config.env.n_envs}, frame_skip {config.env.frame_skip}"),
         ("seed", f"{config.seed}"),
@@ -296,9 +299,9 @@ def _repeats(package: AgentPackage) -> str:
 {package.repeat}
 ```
 
-plays the same episodes; `results.json` has the result of each. On a processor of the same kind and
-with the same versions, every result is equal; elsewhere, the score should lie within the interval.
-The versions: {versions}; source of game_rl
+It plays the same episodes; `results.json` has the result of each. On a processor of the same kind
+and with the same versions, every result is equal; elsewhere, the score should lie within the
+interval. The versions: {versions}; source of game_rl
 `{package.source_sha256[:12]}`. ROM: SHA-1 `{package.rom.sha1}`."""
 
 

@@ -129,9 +129,10 @@ def final_in_words(event: Evaluated) -> str:
         score = score.replace(" success", f" success (95 % interval {percent_interval(ends)} %)", 1)
     elif (ends := reward_interval(event)) is not None:
         score += f" (95 % interval {ends[0]:.2f} to {ends[1]:.2f})"
+    way = "its most probable actions" if event.deterministic else "sampled actions"
     return (
         f"In the final evaluation, {counted(event.episodes, 'episode')} that were held out, the "
-        f"best policy, that of timestep {event.policy_timesteps:,}, had {score}."
+        f"best policy, that of timestep {event.policy_timesteps:,}, took {way} and had {score}."
     )
 
 

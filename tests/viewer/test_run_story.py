@@ -82,8 +82,8 @@ def test_it_says_how_the_training_went(run: ShownRun) -> None:
         "a mean reward of 4.00. The first success came at timestep 200.",
         "It completed all of its 400 timesteps.",
         # Wilson's interval of 16 of 20
-        "20 episodes that were held out, the best policy, that of timestep 300, had 80 % success "
-        "(95 % interval 58–92 %) and a mean reward of 3.00.",
+        "20 episodes that were held out, the best policy, that of timestep 300, took its most "
+        "probable actions and had 80 % success (95 % interval 58–92 %) and a mean reward of 3.00.",
     ):
         assert part in text
 
@@ -92,6 +92,11 @@ def test_without_success_the_interval_is_that_of_the_reward(run: ShownRun) -> No
     text = story(run, None, [BEGUN, evaluated(400, None, is_final=True)])
     assert "had a mean reward of 4.00 (95 % interval 3.55 to 4.45)." in text
     assert "success" not in text
+
+
+def test_a_final_evaluation_with_sampled_actions_says_so(run: ShownRun) -> None:
+    final = evaluated(400, None, is_final=True).model_copy(update={"deterministic": False})
+    assert "took sampled actions and had a mean reward" in story(run, None, [BEGUN, final])
 
 
 @pytest.mark.parametrize(
