@@ -221,8 +221,8 @@ def test_each_row_shows_its_newest_screen_its_score_and_its_speed_and_sorts(
             last = next(tile for tile in tiles[::-1] if tile.std() > 0)
             until(page, lambda: page.locator("canvas.drawn").count() >= 2)
             assert np.array_equal(canvas_of(page, "explored"), last)
-            widths = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
-            assert widths[0] <= widths[1]
+            for place in ("document.documentElement", "document.querySelector('.runs')"):
+                assert page.evaluate(f"{place}.scrollWidth <= {place}.clientWidth"), place
             assert page.evaluate(_ROLES) == []
             page.get_by_role("link", name=f"best member {best['folder']}").click()
             page.wait_for_selector("text=← all runs")

@@ -143,7 +143,7 @@ export class FolderPage {
     const what = make("span", {class: "note"});
     const name = make("th", {scope: "row"}, isExperiment ? make("b", {text: folder}) : make("a", {href: `#run=${encodeURIComponent(folder)}`, text: folder}),
       what, isExperiment ? make("code", {text: `game-rl watch ${quoted(path)}`}) : null);
-    const cells = COLUMNS.slice(1).map(({isText}) => make("td", {class: isText ? "text" : ""}, make("span"), make("span", {class: "note"})));
+    const cells = COLUMNS.slice(1).map(({title, isText}) => make("td", {class: isText ? "text" : "", "data-title": title}, make("span"), make("span", {class: "note"})));
     const row = {canvas, box, name, what, cells, row: make("tr", {class: "member"}, make("td", {}, box), make("td", {}, canvas), name, ...cells)};
     this.rows.set(folder, row);
     this.body.append(row.row);
