@@ -13,6 +13,7 @@ from game_rl.envs.make_env import make_observation_format
 from game_rl.hub.agent_package import REPLAY, AgentAddress, AgentPackage, HubAddress
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.system.units import counted
+from game_rl.viewer.event_words import percents_spaced
 from game_rl.viewer.followed_run import memory_words
 from game_rl.viewer.report_clips import ChosenEpisode
 from game_rl.viewer.run_story import in_percent, percent_interval
@@ -20,7 +21,6 @@ from game_rl.viewer.run_story import in_percent, percent_interval
 _SB3 = "stable-baselines3"
 _TASK = "reinforcement-learning"
 _WIDTH = 100
-_PERCENT = "\u00a0%"  # on the line of its number
 _CLIP_WIDTH = 240  # three beside each other fit into the Hub's column
 
 
@@ -56,8 +56,8 @@ def model_card(
         f"---\n{facts}---",
         f"# {package.agent}: {algorithm} plays {package.rom.title}",
         _clips(address, clips),
-        _story(agent, package, evaluation).replace(" %", _PERCENT),
-        _scores(evaluation).replace(" %", _PERCENT),
+        percents_spaced(_story(agent, package, evaluation)),
+        percents_spaced(_scores(evaluation)),
         "## The game and the training",
         *story,
         *(("![Evaluations while it learned](curves.png)",) if has_curves else ()),

@@ -1,6 +1,7 @@
 """What happened in a run or an experiment, in short lines for the page and the report."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from game_rl import events
@@ -41,10 +42,15 @@ def happening(event: TimedEvent) -> Happening | None:
     if kind in _FREQUENT:
         return None
     found = _of_run(event) or _of_experiment(event)
-    if found is not None:
-        return found
-    title, tone = _TITLES.get(kind, (kind.replace("_", " "), "plain"))
-    return Happening(title, str(getattr(event, "text", "")), tone)
+    if found is None:
+        title, tone = _TITLES.get(kind, (kind.replace("_", " "), "plain"))
+        found = Happening(title, str(getattr(event, "text", "")), tone)
+    return replace(found, text=percents_spaced(found.text))
+
+
+def percents_spaced(text: str) -> str:
+    """Return a text with percentages as page and reports have them; the terminal writes "25%"."""
+    return re.sub(r"(?<=\d) ?%(?!\w)", "\u00a0%", text)
 
 
 def _of_run(event: TimedEvent) -> Happening | None:  # noqa: C901 - a case an event

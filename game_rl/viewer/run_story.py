@@ -13,6 +13,7 @@ from game_rl.events.run_view import RunView, reward_interval, success_interval
 from game_rl.games.definition import GameDefinition
 from game_rl.statistics import percentage
 from game_rl.system.units import counted, format_duration
+from game_rl.viewer.event_words import percents_spaced
 
 _CONSOLES = {"dmg": "Game Boy", "cgb": "Game Boy Color"}
 _MOST_NAMES = 12  # of actions in a sentence
@@ -30,7 +31,7 @@ def run_story(view: RunView, config: RunConfig, definition: GameDefinition | Non
     training = [training_in_words(view, config), evaluations_in_words(view.better_evaluations)]
     end = [end_in_words(view), "" if view.final is None else final_in_words(view.final)]
     paragraphs = (game, *(" ".join(filter(None, each)) for each in (training, end)))
-    return [text.replace(" %", "\u00a0%") for text in paragraphs if text]
+    return [percents_spaced(text) for text in paragraphs if text]
 
 
 def learned_game(state: CheckpointState | None) -> GameDefinition | None:
