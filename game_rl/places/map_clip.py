@@ -61,10 +61,9 @@ def map_pictures(
         walking = [each for each in walking if number - each[0] < _WALK_PICTURES]
         walking += [(number, walk) for walk in walks if begin < walk.timesteps <= end]
         ways = [_way(walk, number - since) for since, walk in walking]
-        reached = [flag for flag in flags if flag.timesteps <= end]
         then = [each.at(end) for each in shown]
         picture = Image.new("RGB", size, BACKGROUND)
-        picture.paste(_picture(counts, then, title, side, reached, ways, most, end))
+        picture.paste(_picture(counts, then, title, side, flags, ways, most, end))
         yield np.asarray(picture)
 
 
@@ -88,6 +87,8 @@ def _picture(
         flags=flags,
         walks=ways,
         most=most,
+        at=timestep,
+        in_steps=True,
     )
 
 

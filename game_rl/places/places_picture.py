@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from shlex import quote
 from typing import NamedTuple, Protocol
@@ -14,7 +15,7 @@ from game_rl.errors import UsageError
 from game_rl.files.pretrained import is_packed_agent, run_name
 from game_rl.files.run_dir import RunDir
 from game_rl.game_check.sheets import BACKGROUND, INK
-from game_rl.places.joined_maps import JoinedMap
+from game_rl.places.joined_maps import Colours, JoinedMap
 from game_rl.places.place_counts import MapId, MapPoint, PlaceCounts, parse_place_counts
 from game_rl.places.place_flags import PlaceFlag, draw_flags
 from game_rl.places.place_layers import FADING, PlaceLayer, layers, readable
@@ -30,6 +31,7 @@ _SHRINKS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, 1_024, 2_048)
 _SCALE_WIDTH = 240
 _SCALE_HEIGHT = 12
 _MUTED = (158, 158, 166)
+_FAINT = (84, 84, 90)
 _UNSEEN = (46, 46, 50)
 _WALK = (255, 255, 255)
 # rarely to often; people tell them apart who see red and green alike, and by brightness alone
@@ -37,6 +39,9 @@ _RAMP = np.array(
     [(84, 64, 150), (54, 100, 148), (36, 142, 142), (53, 183, 121), (150, 217, 66), (253, 231, 57)],
     np.float64,
 )
+# of a clip: a pixel that seldom changes takes few bytes
+_LEVELS = 8
+_FADES = 4
 
 
 class _Panel(NamedTuple):
@@ -66,7 +71,7 @@ class _Map(Protocol):
     def most(self, shrink: int) -> int:
         """Return the most visits of a cell."""
 
-    def drawn(self, zoom: int, shrink: int, most: int) -> Image.Image:
+    def drawn(self, zoom: int, shrink: int, colours: Colours) -> Image.Image:
         """Return the picture, with `zoom` x `zoom` pixels for each unit."""
 
     def pixel(self, x: int, y: int, zoom: int, shrink: int) -> tuple[int, int]:
@@ -98,9 +103,9 @@ class _Plain:
     def most(self, shrink: int) -> int:
         return int(self._layer.coarser(shrink).counts.max())
 
-    def drawn(self, zoom: int, shrink: int, most: int) -> Image.Image:
-        colours = visit_colours(self._layer.coarser(shrink), most)
-        visits = Image.fromarray(colours.repeat(zoom, axis=0).repeat(zoom, axis=1))
+    def drawn(self, zoom: int, shrink: int, colours: Colours) -> Image.Image:
+        cells = colours(self._layer.coarser(shrink))
+        visits = Image.fromarray(cells.repeat(zoom, axis=0).repeat(zoom, axis=1))
         found = Image.new("RGB", visits.size, _UNSEEN)
         found.paste(visits, mask=visits)
         return found
@@ -142,8 +147,8 @@ class _OnScreens:
         layer = self._joined.layer
         return 0 if layer is None else int(layer.counts.max())
 
-    def drawn(self, zoom: int, shrink: int, most: int) -> Image.Image:
-        return self._joined.drawn(zoom, shrink, lambda layer: visit_colours(layer, most))
+    def drawn(self, zoom: int, shrink: int, colours: Colours) -> Image.Image:
+        return self._joined.drawn(zoom, shrink, colours)
 
     def pixel(self, x: int, y: int, zoom: int, shrink: int) -> tuple[int, int]:
         return self._joined.pixel(x, y, zoom, shrink)
@@ -160,6 +165,8 @@ def places_picture(
     flags: Sequence[PlaceFlag] = (),
     walks: Sequence[Sequence[MapPoint]] = (),
     most: int | None = None,
+    at: int | None = None,
+    in_steps: bool = False,
 ) -> Image.Image:
     """Return all maps below a title, at most about `side` pixels on a side, and the scale.
 
@@ -170,6 +177,9 @@ def places_picture(
         flags: milestones that are drawn on the maps and listed below them.
         walks: ways of agents.
         most: visits of the last colour; None: of the place that was visited most often.
+        at: timestep of the run that is shown, whose later milestones are faint in the list and not
+            on the maps; None: its end.
+        in_steps: few colours that change seldom, for a clip.
     """
     found: list[_Map] = [_OnScreens(each) for each in joined]
     if not found:
@@ -198,26 +208,28 @@ def places_picture(
     picture = Image.new("RGB", (width + 2 * _MARGIN, whole), BACKGROUND)
     draw = ImageDraw.Draw(picture)
     draw.text((_MARGIN, _MARGIN), title, fill=INK)
+    colours = partial(visit_colours, most=most, in_steps=in_steps)
+    reached = [flag for flag in flags if at is None or flag.timesteps <= at]
     for each, panel in zip(shown, panels, strict=True):
-        at = (_MARGIN + panel.left, top + panel.top)
-        draw.text(at, each.label, fill=_MUTED)
-        drawn = each.drawn(zoom, shrink, most)
-        picture.paste(drawn, (at[0], at[1] + _TEXT_HEIGHT))
-        own = [flag for flag in flags if flag.map_id == each.map_id]
+        corner = (_MARGIN + panel.left, top + panel.top)
+        draw.text(corner, each.label, fill=_MUTED)
+        drawn = each.drawn(zoom, shrink, colours)
+        picture.paste(drawn, (corner[0], corner[1] + _TEXT_HEIGHT))
+        own = [flag for flag in reached if flag.map_id == each.map_id]
         pixels = [each.pixel(flag.x, flag.y, zoom, shrink) for flag in own]
-        corners = [(at[0] + x, at[1] + _TEXT_HEIGHT + y) for x, y in pixels]
+        poles = [(corner[0] + x, corner[1] + _TEXT_HEIGHT + y) for x, y in pixels]
         for walk in walks:
             on_map = [point for point in walk if point.map_id == each.map_id]
             ways = [each.pixel(point.x, point.y, zoom, shrink) for point in on_map]
-            _draw_walk(draw, [(at[0] + x, at[1] + _TEXT_HEIGHT + y) for x, y in ways])
-        draw_flags(draw, zip(own, corners, strict=True))
-    _draw_scale(picture, (_MARGIN, under), most, counted)
+            _draw_walk(draw, [(corner[0] + x, corner[1] + _TEXT_HEIGHT + y) for x, y in ways])
+        draw_flags(draw, zip(own, poles, strict=True))
+    _draw_scale(picture, (_MARGIN, under), most, counted, in_steps=in_steps)
     for number, line in enumerate(lines, 2):
-        at = (_MARGIN, under + _SCALE_HEIGHT + number * _TEXT_HEIGHT)
-        draw.text(at, line, fill=_MUTED)
-    for number, line in enumerate(legend):
-        at = (_MARGIN + number // n_rows * column, listed + number % n_rows * _TEXT_HEIGHT)
-        draw.text(at, line, fill=INK)
+        corner = (_MARGIN, under + _SCALE_HEIGHT + number * _TEXT_HEIGHT)
+        draw.text(corner, line, fill=_MUTED)
+    for number, (flag, line) in enumerate(zip(flags, legend, strict=True)):
+        corner = (_MARGIN + number // n_rows * column, listed + number % n_rows * _TEXT_HEIGHT)
+        draw.text(corner, line, fill=INK if flag in reached else _FAINT)
     return picture
 
 
@@ -230,16 +242,25 @@ def _draw_walk(draw: ImageDraw.ImageDraw, ways: Sequence[tuple[int, int]]) -> No
     draw.ellipse((x - 3, y - 3, x + 3, y + 3), fill=_WALK, outline=BACKGROUND)
 
 
-def visit_colours(layer: PlaceLayer, most: int) -> NDArray[np.uint8]:
+def visit_colours(layer: PlaceLayer, most: int, *, in_steps: bool = False) -> NDArray[np.uint8]:
     """Return the colour of each cell, uint8 [h, w, 4] RGBA, transparent where nobody was.
 
     A cell of one visit has the first colour, one of `most` visits the last. The longer ago the last
-    visit, the fainter.
+    visit, the fainter; in steps, there are 8 colours and 4 strengths.
     """
     share = np.log(np.maximum(layer.counts, 1)) / math.log(max(most, 2))
-    opacity = 255 * (1 - FADING * layer.ages())
+    ages = layer.ages()
+    if in_steps:
+        share = _stepped(share, _LEVELS)
+        ages = _stepped(ages, _FADES)
+    opacity = 255 * (1 - FADING * ages)
     alpha = np.where(layer.counts > 0, opacity, 0)[..., None]
     return np.concatenate((_colours(share), alpha), axis=-1).astype(np.uint8)
+
+
+def _stepped(share: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Return shares of which there are `n`, from 0 to 1."""
+    return np.minimum(np.floor(share * n), n - 1) / (n - 1)
 
 
 def _facts(counts: PlaceCounts) -> Iterator[str]:
@@ -291,10 +312,14 @@ def _colours(share: NDArray[np.float64]) -> NDArray[np.uint8]:
     return np.stack(channels, axis=-1).round().astype(np.uint8)
 
 
-def _draw_scale(picture: Image.Image, at: tuple[int, int], most: int, counted: str) -> None:
+def _draw_scale(
+    picture: Image.Image, at: tuple[int, int], most: int, counted: str, *, in_steps: bool
+) -> None:
     """Draw the ramp with a number below each power of ten, and what it counts."""
     left, top = at
     shares = np.linspace(0, 1, _SCALE_WIDTH)
+    if in_steps:
+        shares = _stepped(shares, _LEVELS)
     ramp = np.broadcast_to(_colours(shares), (_SCALE_HEIGHT, _SCALE_WIDTH, 3))
     picture.paste(Image.fromarray(np.ascontiguousarray(ramp)), at)
     draw = ImageDraw.Draw(picture)

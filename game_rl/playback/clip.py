@@ -24,6 +24,7 @@ _GIF_COLOURS = 256
 _GIF_UNIT_S = 0.01  # a GIF counts time in hundredths of a second
 _SHORTEST_UNITS = 2  # browsers slow anything faster than 1/50 s down
 _LONGEST_UNITS = 65_535
+_KEPT = 1  # what is shown stays below the next part
 _FOREVER = b"!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"
 _SAMPLES = 8  # pictures from which an inexact palette is made
 
@@ -51,7 +52,7 @@ def write_gif(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
 
     All colours must be known before the first picture is written, so the pictures are kept
     compressed until then. A picture that equals the previous one is not written again. Of the
-    others only the changed part is written.
+    others only the changed part is written, and what has not changed in it may be transparent.
     """
     waiting = KeptPictures()
     for picture in pictures:
@@ -136,7 +137,8 @@ def _palette(waiting: KeptPictures) -> tuple[bytes, Callable[[Picture], Indices]
         return channels.astype(np.uint8).tobytes(), lambda picture: np.searchsorted(
             colours, _codes(picture)
         ).astype(np.uint8)
-    few = Image.fromarray(np.concatenate(waiting.samples())).quantize(_GIF_COLOURS)
+    opaque = _GIF_COLOURS - 1  # one more is transparent
+    few = Image.fromarray(np.concatenate(waiting.samples())).quantize(opaque)
     rgb = bytes(few.getpalette() or ())
     return rgb, lambda picture: np.asarray(
         Image.fromarray(picture).quantize(palette=few, dither=Image.Dither.NONE)
@@ -150,6 +152,9 @@ def _codes(picture: Picture) -> NDArray[np.uint32]:
 
 
 def _write_frames(file: BinaryIO, frames: Iterator[Indices], palette: bytes, units: int) -> None:
+    n_colours = len(palette) // 3
+    transparent = n_colours if n_colours < _GIF_COLOURS else None
+    before: Indices | None = None
     frame = next(frames)
     file.write(_gif_header(frame, palette))
     box = (0, 0, frame.shape[1], frame.shape[0])
@@ -159,17 +164,21 @@ def _write_frames(file: BinaryIO, frames: Iterator[Indices], palette: bytes, uni
         if changed is None and shown + units <= _LONGEST_UNITS:
             shown += units
             continue
-        _write_part(file, frame, box, shown)
+        file.write(_part(before, frame, box, shown, transparent))
+        before = frame
         frame = following
         box = changed or (0, 0, 1, 1)
         shown = units
-    _write_part(file, frame, box, shown)
+    file.write(_part(before, frame, box, shown, transparent))
     file.write(b";")
 
 
 def _gif_header(frame: Indices, palette: bytes) -> bytes:
-    """Return the header of a GIF with one palette, padded to a power of two."""
-    bits = max(1, (len(palette) // 3 - 1).bit_length())
+    """Return the header of a GIF with one palette, padded to a power of two.
+
+    There is room for a transparent colour, unless all 256 are used.
+    """
+    bits = min(8, (len(palette) // 3).bit_length())
     height, width = frame.shape
     scale = _scale_of(frame)
     screen = struct.pack("<HHBBB", width * scale, height * scale, 0x80 | bits - 1, 0, 0)
@@ -184,13 +193,28 @@ def _changed(before: Indices, after: Indices) -> tuple[int, int, int, int] | Non
     return int(columns.min()), int(rows.min()), int(columns.max()) + 1, int(rows.max()) + 1
 
 
-def _write_part(file: BinaryIO, frame: Indices, box: tuple[int, int, int, int], units: int) -> None:
+def _part(
+    before: Indices | None,
+    frame: Indices,
+    box: tuple[int, int, int, int],
+    units: int,
+    transparent: int | None,
+) -> bytes:
+    """Return a part of a frame as it is, or with what has not changed transparent: the shorter."""
     left, top, right, bottom = box
     scale = _scale_of(frame)
-    part = Image.fromarray(_repeated(frame[top:bottom, left:right], scale))
+    own = frame[top:bottom, left:right]
     place = (left * scale, top * scale)
-    for data in GifImagePlugin.getdata(part, place, duration=10 * units):
-        file.write(data)
+    about = {"duration": 10 * units, "disposal": _KEPT}
+    part = Image.fromarray(_repeated(own, scale))
+    written = b"".join(GifImagePlugin.getdata(part, place, **about))
+    if before is None or transparent is None:
+        return written
+    is_new = own != before[top:bottom, left:right]
+    changes = np.where(is_new, own, np.uint8(transparent))
+    part = Image.fromarray(_repeated(changes, scale))
+    data = GifImagePlugin.getdata(part, place, transparency=transparent, **about)
+    return min(written, b"".join(data), key=len)
 
 
 def enlarged(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:

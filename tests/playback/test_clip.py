@@ -35,7 +35,7 @@ def moving(n: int, colours: NDArray[np.uint8], rng: np.random.Generator) -> Pict
     return pictures
 
 
-@pytest.mark.parametrize("n_colours", [1, 2, 4, 15, 256])
+@pytest.mark.parametrize("n_colours", [1, 2, 4, 15, 16, 255, 256])
 def test_a_gif_shows_every_picture_exactly_where_there_are_256_colours_or_fewer(
     n_colours: int, tmp_path: Path
 ) -> None:
